@@ -1,0 +1,32 @@
+"""ndarray: arrays that hold numbers, on NumPy and CuPy, and the operators applied to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import autograd, random
+from .context import Context, cpu, current_context, gpu
+from .creation import (arange, array, concatenate, empty, eye, from_dlpack, from_numpy, full, linspace, moveaxis,
+                       onehot_encode, ones, to_dlpack_for_read, to_dlpack_for_write, waitall, zeros)
+from .function import Custom, contrib, custom, image, linalg, op, sparse, surface
+from .io import load, load_frombuffer, save
+from .ndarray import NDArray
+
+__all__ = [
+    "NDArray", "Context", "cpu", "gpu", "current_context", "array", "zeros", "ones", "full", "empty", "arange",
+    "linspace", "eye", "concatenate", "moveaxis", "onehot_encode", "waitall", "from_numpy", "from_dlpack",
+    "to_dlpack_for_read", "to_dlpack_for_write", "save", "load", "load_frombuffer", "autograd", "random", "linalg",
+    "contrib", "image", "op", "custom", "sparse", "Custom",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return surface(name)
+
+
+def __dir__() -> list[str]:
+    from opreg.registry import names
+
+    return sorted({*__all__, *(name for name in names() if name.isidentifier())})

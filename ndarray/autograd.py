@@ -1,0 +1,229 @@
+"""autograd: record what is computed on arrays, and differentiate it."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from opreg.errors import ArgumentError
+from opreg.mode import MODE
+
+from . import tape
+from .ndarray import NDArray
+from .tape import Recording
+
+__all__ = ["record", "pause", "train_mode", "predict_mode", "is_recording", "is_training", "set_recording",
+           "set_training", "mark_variables", "backward", "grad", "Function"]
+
+
+def record(train_mode: bool = True) -> Recording:
+    """A stretch of code in which operators are recorded, in training mode by default.
+
+    Examples
+    --------
+    >>> from ndarray import array
+    >>> x = array([3.0])
+    >>> x.attach_grad()
+    >>> with record():
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad.asscalar()
+    np.float32(6.0)
+    """
+    return Recording(True, train_mode)
+
+
+def pause(train_mode: bool = False) -> Recording:
+    """A stretch of code in which nothing is recorded."""
+    return Recording(False, train_mode)
+
+
+def train_mode() -> Recording:
+    """A stretch of code in which operators run as in training."""
+    return Recording(None, True)
+
+
+def predict_mode() -> Recording:
+    """A stretch of code in which operators run as in inference."""
+    return Recording(None, False)
+
+
+def is_recording() -> bool:
+    """Whether operators are recorded now."""
+    return MODE.recording
+
+
+def is_training() -> bool:
+    """Whether operators run as in training now."""
+    return MODE.training
+
+
+def set_recording(is_record: bool) -> bool:
+    """Set whether operators are recorded; returns what it was."""
+    before, MODE.recording = MODE.recording, bool(is_record)
+    return before
+
+
+def set_training(train_mode: bool) -> bool:
+    """Set whether operators run as in training; returns what it was."""
+    before, MODE.training = MODE.training, bool(train_mode)
+    return before
+
+
+def _listed(value: Any, what: str) -> list[Any]:
+    if isinstance(value, NDArray):
+        return [value]
+    if not isinstance(value, (list, tuple)) or not all(isinstance(each, NDArray) or each is None for each in value):
+        raise ArgumentError(f"{what}: expected an NDArray or a list of them, got {type(value).__name__}")
+    return list(value)
+
+
+def mark_variables(variables: Any, gradients: Any, grad_reqs: str | Sequence[str] = "write") -> None:
+    """Ask for the gradients of arrays, to be stored in given buffers.
+
+    Parameters
+    ----------
+    variables, gradients : NDArray or list of them
+        Arrays, and where their gradients go.
+    grad_reqs : str or list of str
+        ``write``, ``add`` or ``null``.
+    """
+    variables, gradients = _listed(variables, "variables"), _listed(gradients, "gradients")
+    reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
+    if not len(variables) == len(gradients) == len(reqs):
+        raise ArgumentError(f"mark_variables: {len(variables)} variables, {len(gradients)} gradients and "
+                            f"{len(reqs)} requests")
+    for variable, gradient, req in zip(variables, gradients, reqs):
+        variable._entry = tape.leaf(variable, gradient, req)
+
+
+def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
+    """Store the gradients of heads, weighted by head gradients, in all arrays that asked for theirs.
+
+    Parameters
+    ----------
+    heads : NDArray or list of them
+        What to differentiate.
+    head_grads : NDArray or list of them, optional
+        Gradients that arrive at the heads; ones by default.
+    retain_graph : bool
+        Keep what was recorded for another pass.
+    """
+    heads = _listed(heads, "heads")
+    tape.backward(heads, None if head_grads is None else _listed(head_grads, "head_grads"), retain_graph, train_mode)
+
+
+def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool | None = None,
+         create_graph: bool = False, train_mode: bool = True) -> Any:
+    """Gradients of heads with respect to variables, returned.
+
+    Parameters
+    ----------
+    create_graph : bool
+        Record the gradients, so that they can be differentiated again.
+
+    Examples
+    --------
+    >>> from ndarray import array
+    >>> x = array([2.0])
+    >>> x.attach_grad()
+    >>> with record():
+    ...     y = x * x * x
+    ...     first = grad(y, x, create_graph=True)
+    >>> first.backward()
+    >>> x.grad.asscalar()  # the second derivative, 6 x
+    np.float32(12.0)
+    """
+    single = isinstance(variables, NDArray)
+    found = tape.gradients(_listed(heads, "heads"), _listed(variables, "variables"),
+                           None if head_grads is None else _listed(head_grads, "head_grads"),
+                           create_graph if retain_graph is None else retain_graph, create_graph, train_mode)
+    return found[0] if single else found
+
+
+class _FunctionOp:
+    """What the tape holds of a ``Function``: an operator whose gradient is the user's ``backward``."""
+
+    name = "autograd.Function"
+
+    def __init__(self, function: Function, count: int):
+        self.function, self.count = function, count
+        self.name = f"Function {type(function).__name__}"
+
+    def visible(self, attrs: Any) -> int:
+        return self.count
+
+    def loss(self, attrs: Any) -> bool:
+        return False
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+        with Recording(False, None):
+            found = self.function.backward(*(g if isinstance(g, tuple) else (g,)))
+        found = list(found) if isinstance(found, (list, tuple)) else [found]
+        if len(found) != len(ins):
+            raise ArgumentError(f"{self.name}.backward: expected {len(ins)} gradients, one for each input of "
+                                f"forward, got {len(found)}")
+        for i, (gradient, array) in enumerate(zip(found, ins)):
+            if gradient is not None and gradient.shape != array.shape:
+                raise ArgumentError(f"{self.name}.backward: gradient {i} has shape {gradient.shape}, its input "
+                                    f"{array.shape}")
+        return found
+
+
+class Function:
+    """A differentiable function with a gradient of one's own, for eager code.
+
+    Derive from it, define ``forward(*arrays)`` and ``backward(*output_gradients)``, and call an instance once.
+
+    Examples
+    --------
+    >>> from ndarray import array
+    >>> class Square(Function):
+    ...     def forward(self, x):
+    ...         self.save_for_backward(x)
+    ...         return x * x
+    ...     def backward(self, dy):
+    ...         (x,) = self.saved_tensors
+    ...         return dy * x * 2
+    >>> x = array([3.0])
+    >>> x.attach_grad()
+    >>> with record():
+    ...     y = Square()(x)
+    >>> y.backward()
+    >>> x.grad.asscalar()
+    np.float32(6.0)
+    """
+
+    _used = False
+    _saved: tuple[Any, ...] = ()
+
+    def save_for_backward(self, *args: Any) -> None:
+        """Keep arrays for ``backward``, which finds them in ``saved_tensors``."""
+        self._saved = args
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What ``save_for_backward`` kept."""
+        return self._saved
+
+    def __call__(self, *inputs: NDArray) -> Any:
+        if self._used:
+            raise ArgumentError(f"{type(self).__name__}: an instance of autograd.Function is called once; make a new "
+                                "one for each call")
+        self._used = True
+        with Recording(False, None):
+            outputs = self.forward(*inputs)
+        listed = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+        if MODE.recording:
+            fresh = [output.detach() for output in listed]
+            op = _FunctionOp(self, len(fresh))
+            tape.record(op, {}, inputs, [each._data for each in inputs], fresh)
+            return fresh if isinstance(outputs, (list, tuple)) else fresh[0]
+        return outputs
+
+    def forward(self, *inputs: NDArray) -> Any:
+        """Compute outputs from inputs."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def backward(self, *output_grads: NDArray) -> Any:
+        """Compute the gradients of the inputs from those of the outputs."""
+        raise NotImplementedError(f"{type(self).__name__} has no backward")

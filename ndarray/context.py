@@ -1,0 +1,164 @@
+"""Contexts: where an array lives, ``cpu(i)`` or ``gpu(i)``."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from opreg.backend import Backend, backend
+from opreg.errors import ArgumentError, DeviceError, did_you_mean
+
+__all__ = ["Context", "cpu", "gpu", "cpu_pinned", "current_context", "num_gpus", "gpu_memory_info"]
+
+
+class Context:
+    """A device: its type and number.
+
+    As a context manager it is where new arrays go.
+
+    Parameters
+    ----------
+    device_type : {"cpu", "gpu", "cpu_pinned", "cpu_shared"} or Context
+        Type of the device; pinned and shared memory are the host's.
+    device_id : int
+        Its number, from 0.
+
+    Examples
+    --------
+    >>> with Context("cpu", 1):
+    ...     print(current_context())
+    cpu(1)
+    """
+
+    __slots__ = ("device_type", "device_id", "backend_name", "_previous", "_backend")
+
+    devtype2str = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
+    devstr2type = {name: number for number, name in devtype2str.items()}
+
+    def __init__(self, device_type: str | Context, device_id: int = 0):
+        if isinstance(device_type, Context):
+            device_type, device_id = device_type.device_type, device_type.device_id
+        from opreg.backend import _REGISTERED
+
+        if device_type not in self.devstr2type and device_type not in _REGISTERED:
+            raise DeviceError(f"there is no device type {device_type!r}. "
+                              f"{did_you_mean(device_type, self.devstr2type)}")
+        if isinstance(device_id, bool) or not isinstance(device_id, int) or device_id < 0:
+            raise ArgumentError(f"device_id: expected an int from 0, got {device_id!r}")
+        self.device_type, self.device_id = device_type, device_id
+        self.backend_name = "cpu" if device_type.startswith("cpu") else device_type
+        self._previous: list[Context | None] = []
+        self._backend: Backend | None = None
+
+    @property
+    def device_typeid(self) -> int:
+        """MXNet's integer for the device type."""
+        return self.devstr2type[self.device_type]
+
+    @property
+    def backend(self) -> Backend:
+        """The backend that serves it.
+
+        Raises
+        ------
+        DeviceError
+            When package, driver or device is missing.
+        """
+        if self._backend is None:
+            found = backend(self.backend_name)
+            count = getattr(found, "count", None)
+            if count is not None and self.device_id >= count():
+                raise DeviceError(f"{self}: this machine has {count()} such devices, numbered from 0")
+            self._backend = found
+        return self._backend
+
+    @property
+    def xp(self) -> Any:
+        """The array module of its arrays."""
+        return self.backend.xp
+
+    def empty_cache(self) -> None:
+        """Give cached memory back to the device."""
+        pool = getattr(self.xp, "get_default_memory_pool", None)
+        if pool is not None:
+            pool().free_all_blocks()
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Context) and self.device_type == other.device_type
+                and self.device_id == other.device_id)
+
+    def __hash__(self) -> int:
+        return hash((self.device_type, self.device_id))
+
+    def __repr__(self) -> str:
+        return f"{self.device_type}({self.device_id})"
+
+    def __reduce__(self) -> Any:
+        return Context, (self.device_type, self.device_id)
+
+    def __enter__(self) -> Context:
+        self._previous.append(_current.context)
+        _current.context = self
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        _current.context = self._previous.pop()
+
+
+_CPU = Context("cpu", 0)
+
+
+class _Current(threading.local):
+    context: Context | None = None
+
+
+_current = _Current()
+
+
+def cpu(device_id: int = 0) -> Context:
+    """The host. All its numbers share one memory; they differ only as places for ``group2ctx``.
+
+    Examples
+    --------
+    >>> cpu() == Context("cpu", 0)
+    True
+    """
+    return _CPU if device_id == 0 else Context("cpu", device_id)
+
+
+def cpu_pinned(device_id: int = 0) -> Context:
+    """The host's memory for transfers; the same as ``cpu`` here."""
+    return Context("cpu_pinned", device_id)
+
+
+def gpu(device_id: int = 0) -> Context:
+    """A CUDA device.
+
+    Raises
+    ------
+    DeviceError
+        When the package CuPy, a driver or the device is missing, saying which.
+    """
+    context = Context("gpu", device_id)
+    context.backend  # noqa: B018  asked now, so that the error comes where the device is named
+    return context
+
+
+def num_gpus() -> int:
+    """Number of usable CUDA devices, 0 when anything is missing."""
+    try:
+        return backend("gpu").count()  # type: ignore[attr-defined]
+    except DeviceError:
+        return 0
+
+
+def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
+    """Free and total bytes of a CUDA device."""
+    xp = gpu(device_id).xp
+    with xp.cuda.Device(device_id):
+        return tuple(xp.cuda.runtime.memGetInfo())
+
+
+def current_context() -> Context:
+    """Where new arrays go: the innermost ``with`` context, or ``cpu(0)``."""
+    return _current.context or _CPU

@@ -1,0 +1,185 @@
+"""Eager calls: an operator applied to arrays now. What can be settled once per operator, attributes and specs is.
+
+A *runner* is that settled form: the chosen kernel with its attributes, and what is to be done with its results.
+Shapes and dtypes are checked when the runner is made, on the first call of its kind, and never again.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Sequence
+
+import numpy as np
+
+from opreg import generators
+from opreg.errors import ArgumentError, OpError, ShapeError, note
+from opreg.mode import MODE
+from opreg.op import Call, Kernel, Op
+from opreg.spec import Spec, known, show
+
+__all__ = ["run", "Runner"]
+
+_RUNNERS: dict[Any, Runner] = {}
+_LIMIT = 4096
+_quiet = {"all": "ignore"}  # infinities and NaN are results here, not warnings
+
+
+class Runner:
+    """An operator settled for attributes, specs and mode.
+
+    Call it with arrays; it returns the list of its outputs (and, for auxiliary states in training, their new values
+    after them), each of the inferred dtype and sharing no memory with an input.
+    """
+
+    __slots__ = ("op", "attrs", "kernel", "shapes", "dtypes", "visible", "count", "_function", "_copies", "_fits",
+                 "_first")
+
+    def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool):
+        self.op, self.attrs = op, attrs
+        ins = [array.shape for array in arrays]
+        outputs = op.outputs(attrs)
+        self.count, self.visible = len(outputs), op.visible(attrs)
+        _, self.shapes = op.infer_shapes(list(ins), [None] * self.count, attrs)
+        _, dtypes = op.infer_dtypes([array.dtype for array in arrays], [None] * self.count, attrs)
+        self.dtypes = [np.dtype(np.float32) if dtype is None else dtype for dtype in dtypes]
+        self.kernel = _choose(op, attrs, arrays, ctx, is_train)
+        keywords = self.kernel.rule.select(attrs)
+        names = self.kernel.rule.names
+        if "is_train" in names:
+            keywords["is_train"] = is_train
+        if "rng" in names:
+            keywords["rng"] = generators.generator(ctx.backend_name, ctx.device_id)
+        self._function = functools.partial(self.kernel.rule.function, ctx.xp, **keywords)
+        self._copies: list[bool] | None = None
+        self._first = True
+        self._fits = True
+
+    def __call__(self, arrays: Sequence[Any], out: Any = None) -> list[Any]:
+        if out is None:
+            results = self._function(*arrays)
+        else:
+            results = self._function(*arrays, out=out)
+        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        if self._first:
+            self._check(arrays, results)
+        if self._fits:
+            return results
+        return self._mend(results)
+
+    def _mend(self, results: list[Any]) -> list[Any]:
+        """Results with the inferred dtypes, and copies of those that are views of an input."""
+        copies = self._copies or []
+        for i, dtype in enumerate(self.dtypes):
+            result = results[i]
+            if not hasattr(result, "shape"):
+                result = self._function.args[0].asarray(result, dtype)
+            if result.dtype != dtype or copies[i]:
+                result = result.astype(dtype)
+            if result.ndim == 0 or result.shape != self.shapes[i] and known(self.shapes[i]):
+                result = result.reshape(self.shapes[i])
+            results[i] = result
+        return results
+
+    def _check(self, arrays: Sequence[Any], results: list[Any]) -> None:
+        """On the first call: does the kernel keep its operator's promises?"""
+        xp = self._function.args[0]
+        if len(results) < self.count:
+            raise OpError(f"operator {self.op.name}, kernel {self.kernel.name}: expected {self.count} outputs, "
+                          f"got {len(results)}")
+        self._copies = []
+        for i, (shape, dtype) in enumerate(zip(self.shapes, self.dtypes)):
+            result = results[i]
+            plain = hasattr(result, "flags")
+            array = result if plain else xp.asarray(result)
+            if shape is not None and array.shape != shape and array.size == 1 and known(shape) \
+                    and all(dim == 1 for dim in shape):
+                plain = False
+            elif shape is not None and (len(array.shape) != len(shape) or array.shape != shape):
+                raise OpError(f"operator {self.op.name}, kernel {self.kernel.name}, output {i}: "
+                              f"expected shape {show(shape)}, got {show(array.shape)}")
+            self._copies.append(plain and any(xp.may_share_memory(array, each) for each in arrays))
+            if not plain or array.dtype != dtype or self._copies[-1]:
+                self._fits = False
+        self._first = False
+
+
+def _choose(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool) -> Kernel:
+    call = Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train)
+    for kernel in reversed(op.kernels):
+        if not kernel.bound and (kernel.accepts is None or kernel.accepts(call) is None):
+            return kernel
+    raise OpError(f"operator {op.name} has no kernel for arrays on {ctx}")
+
+
+def runner(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any) -> Runner:
+    """The settled form of a call, from the cache or made."""
+    key = (op, id(attrs), MODE.training if op.mode or op.states else None, ctx,
+           *[(array.shape, array.dtype) for array in arrays])
+    found = _RUNNERS.get(key)
+    if found is None or found.attrs is not attrs:  # an address may be used again
+        if len(_RUNNERS) >= _LIMIT:
+            _RUNNERS.clear()
+        found = _RUNNERS[key] = Runner(op, attrs, arrays, ctx, MODE.training)
+    return found
+
+
+class BoundRunner(Runner):
+    """A call of an operator whose kernel is bound to its arrays: an operator of users. Settled for one call."""
+
+    __slots__ = ("_call", "_wrap")
+
+    def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
+        outputs = op.outputs(attrs)
+        self.op, self.attrs, self.count, self.visible = op, attrs, len(outputs), op.visible(attrs)
+        ins, outs = op.infer_shapes([a.shape for a in arrays], [None] * self.count, attrs)
+        for name, array, shape in zip(op.arguments(attrs) + op.auxiliary(attrs), arrays, ins):
+            if shape is not None and shape != array.shape:
+                raise ShapeError(f"{name}: expected shape {show(shape)}, got {show(array.shape)}")
+        types, dtypes = op.infer_dtypes([a.dtype for a in arrays], [None] * self.count, attrs)
+        if any(shape is None or not known(shape) for shape in outs):
+            raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
+        specs = [Spec(shape, np.dtype(np.float32) if dtype is None else dtype) for shape, dtype in zip(outs, dtypes)]
+        backend, device = ctx.backend, ctx.device_id
+        made = [backend.empty(spec.shape, spec.dtype, device) for spec in specs]
+        self._call = Call(op, attrs, list(arrays), made, ["write"] * self.count, ctx.xp, ctx, is_train, None, specs,
+                          lambda number, shape, dtype: backend.empty(shape, dtype, device), wrap,
+                          getattr(attrs, "memo", {}))
+        self.kernel = op.kernels[-1]
+
+    def __call__(self, arrays: Sequence[Any], out: Any = None) -> list[Any]:
+        before = MODE.recording, MODE.training
+        MODE.recording, MODE.training = False, self._call.is_train
+        try:
+            with self._call.ctx:
+                for step in self.kernel.rule.function(self._call):
+                    step()
+        finally:
+            MODE.recording, MODE.training = before
+        return self._call.outs
+
+
+def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wrap: Any = None) -> tuple[Runner, list[Any]]:
+    """Apply an operator with complete attributes to raw arrays of one context.
+
+    Returns
+    -------
+    runner : Runner
+        What ran.
+    results : list of arrays
+        All outputs, then new auxiliary states if there are any.
+    """
+    names = op.arguments(attrs) + op.auxiliary(attrs)
+    if len(arrays) != len(names):
+        raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), "
+                            f"got {len(arrays)}")
+    try:
+        if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
+            settled = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)
+            return settled, settled(arrays)
+        settled = runner(op, attrs, arrays, ctx)
+        with np.errstate(**_quiet):
+            return settled, settled(arrays, out)
+    except Exception as error:
+        shapes = ", ".join(f"{name} {show(a.shape)} {a.dtype}" for name, a in zip(names, arrays))
+        note(error, f"operator {op.name} applied to {shapes or 'nothing'}")
+        raise

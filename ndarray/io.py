@@ -1,0 +1,81 @@
+"""Saving and loading arrays: MXNet's ``.params`` files, and ``.npz``."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Mapping, Sequence
+
+from opreg.backend import backend
+from opreg.errors import ArgumentError, DeviceError
+
+from . import params_file
+from .context import Context, cpu
+from .ndarray import NDArray
+
+__all__ = ["save", "load", "load_frombuffer"]
+
+
+def save(fname: str | os.PathLike, data: NDArray | Sequence[NDArray] | Mapping[str, NDArray]) -> None:
+    """Write arrays to a file, whole or not at all.
+
+    Parameters
+    ----------
+    fname : str or path
+        ``.npz`` writes NumPy's format, anything else MXNet's.
+    data : NDArray, list of them, or dict by name
+        What to save.
+    """
+    if isinstance(data, NDArray):
+        data = [data]
+    if isinstance(data, Mapping):
+        names, arrays = [str(name) for name in data], list(data.values())
+    elif isinstance(data, (list, tuple)):
+        names, arrays = [], list(data)
+    else:
+        raise ArgumentError(f"save: expected an NDArray, a list or a dict of them, got {type(data).__name__}")
+    for i, each in enumerate(arrays):
+        if not isinstance(each, NDArray):
+            raise ArgumentError(f"save: {names[i] if names else i}: expected an NDArray, got {type(each).__name__}")
+    records = [params_file.Record(each.asnumpy(), (each.context.device_type, each.context.device_id))
+               for each in arrays]
+    params_file.save(os.fspath(fname), records, names)
+
+
+def _arrays(records: Sequence[Any], names: Sequence[str]) -> Any:
+    arrays = [_placed(record) for record in records]
+    return dict(zip(names, arrays)) if names else arrays
+
+
+def _placed(record: Any) -> Any:
+    if record.array is None:
+        return None
+    kind, number = record.device
+    if kind == "gpu":
+        try:
+            backend("gpu")
+            ctx = Context("gpu", number)
+            return NDArray(ctx.backend.asarray(record.array, device=number), ctx)
+        except DeviceError:  # as MXNet: arrays of a device that this machine lacks come to the host
+            pass
+    return NDArray(record.array, cpu(number) if kind == "cpu" else cpu())
+
+
+def load(fname: str | os.PathLike) -> Any:
+    """Read arrays from a file of any version of MXNet's format, or from ``.npz``.
+
+    Returns
+    -------
+    list or dict of NDArray
+        A dict when the file holds names.
+
+    Raises
+    ------
+    FileFormatError
+        When the file is damaged, saying where.
+    """
+    return _arrays(*params_file.load(os.fspath(fname)))
+
+
+def load_frombuffer(buf: bytes) -> Any:
+    """Read arrays from the content of a ``.params`` file."""
+    return _arrays(*params_file.read(buf, "<buffer>"))

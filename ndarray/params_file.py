@@ -1,0 +1,748 @@
+"""Parameter files, byte by byte: the `.params` layout of Apache MXNet, and `.npz`.
+
+All numbers are little-endian. A `.params` file is::
+
+    u64 0x112 | u64 0 | u64 count | count × record | u64 names (0 or count) | names × (u64 length | UTF-8)
+
+and a record, by version, is:
+
+=======  ===================  =====================================================================
+version  written by MXNet     layout
+=======  ===================  =====================================================================
+V0       until 0.10           u32 ndim, u32 × ndim, device, type, numbers
+V1       0.11                 magic, i32 ndim, i64 × ndim, device, type, numbers
+V2       0.12 and later       magic, storage, [stored shape,] shape, device, type, [indices' types
+                              and shapes,] numbers, [indices]
+V3       np-shape mode        as V2, dense only; zero dimensions is a scalar, −1 is no array
+=======  ===================  =====================================================================
+
+Before V3 a record of zero dimensions is no array at all and ends there. This file knows bytes, NumPy
+arrays and names of devices; what an NDArray is, it does not know.
+"""
+
+from __future__ import annotations
+
+import ast
+import errno
+import io
+import math
+import os
+import re
+import secrets
+import stat
+import struct
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, NamedTuple, NoReturn
+
+import numpy as np
+
+from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean, here
+
+__all__ = ["Record", "load", "read", "save", "write"]
+
+Shape = tuple[int, ...]
+Device = tuple[str, int]
+Pairs = Sequence[tuple[np.ndarray | None, Device]]
+
+FILE_MAGIC = 0x112
+V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
+VERSIONS = {V1: 1, V2: 2, V3: 3}
+DEVICES = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
+CPU: Device = ("cpu", 0)
+# A type flag's dtype, and the numbers it is stored as: NumPy alone reads the latter on any machine.
+TYPES = {
+    0: ("float32", "<f4"), 1: ("float64", "<f8"), 2: ("float16", "<f2"), 3: ("uint8", "u1"),
+    4: ("int32", "<i4"), 5: ("int8", "i1"), 6: ("int64", "<i8"), 7: ("bool", "u1"), 12: ("bfloat16", "<u2"),
+}
+FLAGS = {name: flag for flag, (name, _) in TYPES.items()}
+# Storage types with the arrays of indices that follow their numbers.
+STORAGES: dict[int, tuple[str, ...]] = {
+    0: (), 1: ("row indices",), 2: ("row pointers", "column indices"),
+}
+MAX_NDIM = 64  # NumPy's own limit
+# Sparse records become dense arrays, which may be far larger than the file. What a file may ask for is
+# bounded: a row in 256 stored is sparser than anything worth keeping dense.
+DENSE_FLOOR, DENSE_RATIO = 16 << 20, 256
+
+
+class Record(NamedTuple):
+    """One array of a file.
+
+    Attributes
+    ----------
+    array : numpy.ndarray or None
+        The numbers; None where the file has a record that says "no array".
+    device : tuple of str and int
+        Where the array lived when it was saved: ``("cpu", 0)``, ``("gpu", 1)``, ``("cpu_pinned", 0)``,
+        ``("cpu_shared", 0)``.
+    """
+
+    array: np.ndarray | None
+    device: Device = CPU
+
+
+NO_ARRAY = Record(None)
+
+
+# ---------------------------------------------------------------------------------------------- reading
+
+
+def read(
+    buffer: bytes | bytearray | memoryview, name: str = "<bytes>", *, dense_limit: int | None = None
+) -> tuple[list[Record], list[str]]:
+    """Read the records and the names of a `.params` file held in memory.
+
+    Parameters
+    ----------
+    buffer
+        The whole file. Every number in it is copied once, into new writable arrays.
+    name
+        What errors and warnings call the file.
+    dense_limit
+        How many bytes the sparse records of the file may take in all once they are dense; 16 MiB and 256
+        times the file's length unless given.
+
+    Returns
+    -------
+    records, names
+        Names is empty for a file that holds a list. Arrays have the machine's byte order; bfloat16 is
+        that of ``ml_dtypes``.
+
+    Raises
+    ------
+    FileFormatError
+        The file is truncated, damaged, or asks for more memory than its length justifies. The message
+        has the file, the byte, the record, what was expected and what was found.
+
+    Warns
+    -----
+    UserWarning
+        Once for each kind: sparse records (read as dense arrays), unknown devices (read as the CPU),
+        bytes after the end.
+
+    Examples
+    --------
+    >>> file = b"".join(write([Record(np.float32([[1, 2]]))], ["arg:w"]))
+    >>> records, names = read(file)
+    >>> names, records[0].device, records[0].array
+    (['arg:w'], ('cpu', 0), array([[1., 2.]], dtype=float32))
+    >>> read(file[:-9])
+    Traceback (most recent call last):
+    opreg.errors.FileFormatError: <bytes>: byte 80, names: expected 8 bytes of a name's length, found 4 ...
+    """
+    view = memoryview(buffer).cast("B")
+    return _read_file(_Reader(_Memory(view), len(view), name, dense_limit))
+
+
+def load(path: str | os.PathLike[str], *, dense_limit: int | None = None) -> tuple[list[Record], list[str]]:
+    """Read the records and the names of a `.params` or `.npz` file; the content says which of them it is.
+
+    Parameters
+    ----------
+    path
+        The file.
+    dense_limit
+        As for `read`.
+
+    Returns
+    -------
+    records, names
+        As from `read`. A `.npz` file always has names, and its devices are all ``("cpu", 0)``.
+
+    Raises
+    ------
+    FileFormatError
+        As from `read`; also when a zip holds anything but `.npy` files of numbers.
+    OSError
+        The file is missing or cannot be read.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "net.npz")
+    ...     save(path, [Record(np.int64([1, 2]))], ["steps"])
+    ...     load(path)
+    ([Record(array=array([1, 2]), device=('cpu', 0))], ['steps'])
+    """
+    name = os.fsdecode(path)
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        start = file.read(4)
+        file.seek(0)
+        if start in (b"PK\3\4", b"PK\5\6"):
+            return _read_zip(file, size, name)
+        return _read_file(_Reader(file, size, name, dense_limit))
+
+
+class _Memory(io.RawIOBase):
+    """A buffer as a file, without the copy that io.BytesIO takes of one that can change."""
+
+    def __init__(self, view: memoryview) -> None:
+        self._view, self._at = view, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        piece = self._view[self._at : self._at + len(target)]
+        target[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)
+
+
+class _Reader:
+    """Takes one field after another off a file, and refuses what the rest of the file cannot hold."""
+
+    def __init__(self, file: Any, size: int, name: str, dense_limit: int | None) -> None:
+        self.file, self.size, self.name = file, size, name
+        self.at = 0
+        self.part, self.record = "header", 0
+        self.dense_left = DENSE_FLOOR + DENSE_RATIO * size if dense_limit is None else dense_limit
+        self.sparse: list[int] = []
+        self.lost: dict[int, tuple[int, int]] = {}  # records on devices that nobody knows
+
+    def fail(self, at: int, expected: str, found: object) -> NoReturn:
+        raise FileFormatError(f"{self.name}: byte {at}, {self.part}: expected {expected}, found {found}")
+
+    def need(self, count: int, what: str) -> None:
+        left = self.size - self.at
+        if count > left:
+            self.fail(self.at, f"{count} bytes of {what}", f"{left} before the end of the file")
+
+    def got(self, count: int, expected: int, what: str) -> None:
+        if count != expected:
+            self.fail(self.at, f"{expected} bytes of {what}", f"{count}: the file has become shorter")
+        self.at += count
+
+    def take(self, count: int, what: str) -> bytes:
+        self.need(count, what)
+        data: bytes = self.file.read(count)
+        self.got(len(data), count, what)
+        return data
+
+    def number(self, layout: str, what: str) -> int:
+        (value,) = struct.unpack("<" + layout, self.take(struct.calcsize(layout), what))
+        return value
+
+    def numbers(self, stored: str, shape: Shape, what: str) -> np.ndarray:
+        """A new array filled from the file, made only once the file is known to be long enough."""
+        dtype, count = np.dtype(stored), math.prod(shape)
+        self.need(count * dtype.itemsize, f"{what}, {dtype.name} {shape}")
+        values = np.empty(count, dtype)
+        self.got(self.file.readinto(values.view(np.uint8).data), values.nbytes, what)
+        return values.astype(dtype.newbyteorder("="), copy=False).reshape(shape)
+
+    def warn(self) -> None:
+        """Say once what is odd about the file but no reason to refuse it."""
+        if self.sparse:
+            _warn(f"{self.name}: {_records(self.sparse)} sparse and read as dense arrays")
+        if self.lost:
+            pairs = ", ".join(map(str, sorted(set(self.lost.values()))))
+            _warn(f"{self.name}: {_records(list(self.lost))} on an unknown device {pairs}, read as cpu(0)")
+        if self.at < self.size:
+            _warn(f"{self.name}: {self.size - self.at} bytes after the end at byte {self.at} are ignored")
+
+
+def _records(which: list[int]) -> str:
+    some = ", ".join(map(str, which[:8])) + (", …" if len(which) > 8 else "")
+    return f"{len(which)} record{'s are' if len(which) > 1 else ' is'} ({some})"
+
+
+def _warn(text: str) -> None:
+    """Warn about the line of user code that asked for the file, whatever calls lie between."""
+    filename, line = here() or (__file__, 1)
+    warnings.warn_explicit(text, UserWarning, filename, line)
+
+
+def _read_file(reader: _Reader) -> tuple[list[Record], list[str]]:
+    magic = reader.number("Q", "the file's magic number")
+    if magic != FILE_MAGIC:
+        reader.fail(0, f"the magic number {FILE_MAGIC:#x} of a .params file, or a zip", f"{magic:#x}")
+    reserved = reader.number("Q", "the reserved word")
+    if reserved:
+        reader.fail(8, "the reserved word 0", reserved)
+    count = reader.number("Q", "the number of arrays")
+    least, left = 4 * count + 8, reader.size - reader.at  # no record is shorter, and 8 bytes follow the last
+    if least > left:
+        reader.fail(16, f"at least {least} bytes for {count} arrays", f"{left} before the end of the file")
+    records: list[Record] = []
+    for reader.record in range(count):
+        reader.part = f"record {reader.record} of {count}"
+        records.append(_read_record(reader))
+    reader.part = "names"
+    names = _read_names(reader, count)
+    reader.warn()
+    return records, names
+
+
+def _read_names(reader: _Reader, count: int) -> list[str]:
+    at = reader.at
+    announced = reader.number("Q", "the number of names")
+    if announced not in (0, count):
+        reader.fail(at, f"{count} names or none for {count} arrays", announced)
+    seen: dict[str, int] = {}
+    for i in range(announced):
+        length = reader.number("Q", "a name's length")
+        at = reader.at
+        data = reader.take(length, f"name {i}")
+        try:
+            name = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            reader.fail(at + error.start, f"name {i} in UTF-8", f"{data[:64]!r}")
+        if name in seen:
+            reader.fail(at, f"a name of its own for record {i}", f"{name!r}, which is record {seen[name]}")
+        seen[name] = i
+    return list(seen)
+
+
+def _read_record(reader: _Reader) -> Record:
+    at = reader.at
+    magic = reader.number("I", "an array's magic number")
+    version = VERSIONS.get(magic, 0)
+    if version == 0 and magic > MAX_NDIM:
+        known = ", ".join(map(hex, VERSIONS))
+        reader.fail(at, f"an array's magic number ({known}) or at most {MAX_NDIM} dimensions", hex(magic))
+    storage = _read_storage(reader, version) if version >= 2 else 0
+    stored_shape = _read_shape(reader, version, "stored shape") or () if storage else ()
+    shape = _read_shape(reader, version, "shape") if version else _read_dims(reader, magic, "I", "shape")
+    if shape is None:
+        return NO_ARRAY
+    device = _read_device(reader)
+    name, stored = _read_type(reader)
+    if storage:
+        values = _read_sparse(reader, storage, stored, stored_shape, shape)
+    else:
+        values = reader.numbers(stored, shape, "numbers")
+    return Record(_finish(values, name), device)
+
+
+def _read_storage(reader: _Reader, version: int) -> int:
+    at = reader.at
+    storage = reader.number("i", "the storage type")
+    if version == 2 and storage not in STORAGES:
+        reader.fail(at, "storage type 0 (dense), 1 (row_sparse) or 2 (csr)", storage)
+    if version == 3 and storage != 0:
+        reader.fail(at, "storage type 0 (dense), the only one of version 3", storage)
+    return storage
+
+
+def _read_shape(reader: _Reader, version: int, what: str) -> Shape | None:
+    """A shape with 64-bit dimensions, or None where the file says that there is no array."""
+    at = reader.at
+    ndim = reader.number("i", f"the number of dimensions of the {what}")
+    least = -1 if version == 3 else 0
+    if not least <= ndim <= MAX_NDIM:
+        reader.fail(at, f"{least} to {MAX_NDIM} dimensions of the {what}", ndim)
+    if version == 3 and ndim == 0:
+        return ()
+    return _read_dims(reader, ndim, "q", what)
+
+
+def _read_dims(reader: _Reader, ndim: int, layout: str, what: str) -> Shape | None:
+    if ndim <= 0:
+        return None
+    at = reader.at
+    data = reader.take(ndim * struct.calcsize("<" + layout), f"{ndim} dimensions of the {what}")
+    shape: Shape = struct.unpack(f"<{ndim}{layout}", data)
+    if min(shape) < 0:
+        reader.fail(at, f"a {what} without negative dimensions", shape)
+    # NumPy counts a dimension of 0 as 1 when it looks whether an array can be addressed.
+    if math.prod(max(dim, 1) for dim in shape) >= 1 << 60:
+        reader.fail(at, f"a {what} of fewer than 2^60 numbers", shape)
+    return shape
+
+
+def _read_device(reader: _Reader) -> Device:
+    kind, number = reader.number("i", "the device type"), reader.number("i", "the device id")
+    if kind in DEVICES and number >= 0:
+        return DEVICES[kind], number
+    reader.lost[reader.record] = (kind, number)
+    return CPU
+
+
+def _read_type(reader: _Reader) -> tuple[str, str]:
+    at = reader.at
+    flag = reader.number("i", "the type flag")
+    if flag not in TYPES:
+        known = ", ".join(f"{flag} {name}" for flag, (name, _) in TYPES.items())
+        reader.fail(at, f"a type flag ({known})", flag)
+    name, stored = TYPES[flag]
+    if name == "bfloat16":
+        try:
+            import ml_dtypes  # noqa: F401
+        except ImportError:
+            reader.fail(at, "the package ml_dtypes to be installed, which bfloat16 needs", "none")
+    return name, stored
+
+
+def _finish(values: np.ndarray, name: str) -> np.ndarray:
+    """Stored numbers as what they stand for."""
+    if name == "bool":
+        return values.astype(np.bool_)
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return values.view(ml_dtypes.bfloat16)
+    return values
+
+
+def _read_sparse(
+    reader: _Reader, storage: int, stored: str, stored_shape: Shape, shape: Shape
+) -> np.ndarray:
+    """A row_sparse or csr record as a dense array."""
+    at, whats, count = reader.at, STORAGES[storage], stored_shape[:1]
+    types = [_read_index_type(reader, what) for what in whats]
+    if storage == 1:
+        kind, expected = "row_sparse", [count + shape[1:], count]
+    else:
+        kind, expected = "csr", [count, (shape[0] + 1,), count]
+    found = [stored_shape, *(of for _, of in types)]
+    if not count or found != expected or (kind == "csr" and len(shape) != 2):
+        reader.fail(at, f"shapes of a {kind} array {shape}: {expected}", found)
+    nbytes = math.prod(shape) * np.dtype(stored).itemsize
+    if nbytes > reader.dense_left:
+        reader.fail(at, f"at most {reader.dense_left} bytes once dense (see dense_limit)", nbytes)
+    reader.dense_left -= nbytes
+    reader.sparse.append(reader.record)
+    values = reader.numbers(stored, stored_shape, "numbers")
+    at = reader.at
+    indices = [reader.numbers(of, size, what) for (of, size), what in zip(types, whats, strict=True)]
+    where = (_row_places if storage == 1 else _csr_places)(reader, at, indices, shape)
+    if len(values) and np.unique(np.ravel_multi_index(where, shape[: len(where)])).size < len(values):
+        reader.fail(at, f"{whats[-1]} that name no place twice", indices[-1])
+    dense = np.zeros(shape, values.dtype)
+    dense[where] = values
+    return dense
+
+
+def _row_places(reader: _Reader, at: int, indices: list[np.ndarray], shape: Shape) -> tuple[np.ndarray, ...]:
+    _within(reader, at, indices[0], shape[0], "row indices")
+    return (indices[0],)
+
+
+def _csr_places(reader: _Reader, at: int, indices: list[np.ndarray], shape: Shape) -> tuple[np.ndarray, ...]:
+    starts, columns = indices
+    _within(reader, at, starts, len(columns) + 1, "row pointers")
+    if starts[0] != 0 or starts[-1] != len(columns) or (starts[1:] < starts[:-1]).any():
+        reader.fail(at, f"row pointers that rise from 0 to {len(columns)}", starts)
+    _within(reader, at, columns, shape[1], "column indices")
+    return np.repeat(np.arange(shape[0]), np.diff(starts)), columns
+
+
+def _read_index_type(reader: _Reader, what: str) -> tuple[str, Shape]:
+    at = reader.at
+    name, stored = _read_type(reader)
+    if name not in ("int32", "int64"):
+        reader.fail(at, f"{what} of type 4 int32 or 6 int64", name)
+    return stored, _read_shape(reader, 2, f"shape of the {what}") or ()
+
+
+def _within(reader: _Reader, at: int, indices: np.ndarray, end: int, what: str) -> None:
+    if len(indices) and not 0 <= indices.min() <= indices.max() < end:
+        reader.fail(at, f"{what} from 0 to {end - 1}", f"{indices.min()} to {indices.max()}")
+
+
+# ---------------------------------------------------------------------------------------------- writing
+
+
+def write(arrays: Pairs, names: Sequence[str] = ()) -> Iterator[bytes | memoryview]:
+    """Write a `.params` file as pieces that are to be joined or written one after another.
+
+    Records are of version 2, which MXNet reads since 0.12. Where one array has no dimensions or no
+    numbers all of them are of version 3, which has these and which MXNet reads under ``np_shape``.
+
+    Parameters
+    ----------
+    arrays
+        Records, or pairs of an array and a device. Numbers are not copied unless an array is not
+        contiguous; the pieces are views, so use them before the arrays change.
+    names
+        A name for every array, or none at all for a file that holds a list.
+
+    Raises
+    ------
+    DTypeError
+        The file has no such dtype. It has float16, float32, float64, bfloat16, uint8, int8, int32, int64
+        and bool.
+    ArgumentError
+        Names are too few, too many, double or no text; a device is unknown. All of this is looked at
+        when `write` is called, before there is a first piece.
+
+    Examples
+    --------
+    >>> sum(len(piece) for piece in write([(np.zeros((2, 3), np.float32), ("cpu", 0))], ["arg:w"]))
+    109
+    """
+    labels = _check_names(len(arrays), names)
+    heads: list[bytes] = []
+    version = V3 if any(array is not None and not (array.ndim and array.size) for array, _ in arrays) else V2
+    for (array, device), label in zip(arrays, labels, strict=True):
+        if array is None:
+            heads.append(struct.pack("<Iii", version, 0, -1 if version == V3 else 0))
+            continue
+        heads.append(
+            struct.pack(f"<Iii{array.ndim}q", version, 0, array.ndim, *array.shape)
+            + struct.pack("<iii", *_device_code(device, label), _type_flag(array, label))
+        )
+    encoded = [name.encode("utf-8") for name in names]
+    tail = b"".join(struct.pack("<Q", len(name)) + name for name in encoded)
+    start, end = struct.pack("<QQQ", FILE_MAGIC, 0, len(arrays)), struct.pack("<Q", len(encoded)) + tail
+
+    def pieces() -> Iterator[bytes | memoryview]:
+        yield start
+        for head, (array, _) in zip(heads, arrays, strict=True):
+            yield head
+            if array is not None:
+                yield _little(array)
+        yield end
+
+    return pieces()
+
+
+def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()) -> None:
+    """Save records to a file, whole or not at all.
+
+    The bytes go to a new file in the same folder, which takes the place of the old one once it is
+    complete and on the disk: whatever goes wrong before, the old one is untouched and no other is left.
+
+    Parameters
+    ----------
+    path
+        The file: `.npz` if its name ends so, else `.params`.
+    records, names
+        As for `write`. In a `.npz` file arrays without names are called ``arr_0``, ``arr_1``, …, and
+        devices are not kept.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        As from `write`; for `.npz` also "no array" and names with a NUL. It has every dtype of NumPy's
+        numbers, and no bfloat16.
+    OSError
+        The folder is missing, the file must not be written, the disk is full.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "net-0001.params")
+    ...     save(path, [Record(np.float32([1, 2]))], ["arg:w"])
+    ...     load(path)
+    ([Record(array=array([1., 2.], dtype=float32), device=('cpu', 0))], ['arg:w'])
+    """
+    if os.fsdecode(path).endswith(".npz"):
+        put = _zip_writer(records, names)
+    else:
+        pieces = write(records, names)
+
+        def put(file: BinaryIO) -> None:
+            file.writelines(pieces)
+
+    with _whole(os.fsdecode(path)) as file:
+        put(file)
+
+
+def _check_names(count: int, names: Sequence[str]) -> list[str]:
+    """What errors call each array, once the names are known to be good."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"names must be a sequence of str, not {names!r}")
+    if names and len(names) != count:
+        raise ArgumentError(f"expected {count} names or none for {count} arrays, got {len(names)}")
+    if len(set(names)) != len(names):
+        double = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ArgumentError(f"expected a name of its own for every array, got {double!r} more than once")
+    for name in names:
+        try:
+            name.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ArgumentError(f"expected names that UTF-8 can write, got {name!r}") from error
+    return [f"array {i} ({names[i]!r})" if names else f"array {i}" for i in range(count)]
+
+
+def _device_code(device: Device, label: str) -> tuple[int, int]:
+    name, number = device
+    for code, known in DEVICES.items():
+        if known == name and 0 <= number < 1 << 31:
+            return code, number
+    raise ArgumentError(
+        f"{label}: expected a known device and an id from 0, got {name!r}, {number!r}. "
+        + did_you_mean(name, DEVICES.values())
+    )
+
+
+def _type_flag(array: np.ndarray, label: str) -> int:
+    flag = FLAGS.get(array.dtype.name)
+    if flag is None:
+        raise DTypeError(
+            f"{label}: a .params file has no dtype {array.dtype}. " + did_you_mean(array.dtype.name, FLAGS)
+        )
+    return flag
+
+
+def _little(array: np.ndarray) -> memoryview:
+    """The array's bytes in C order, the least significant of a number first; a view where it has them so."""
+    _, stored = TYPES[FLAGS[array.dtype.name]]
+    if array.dtype.name == "bfloat16":
+        array = array.view(np.uint16)
+    array = array if stored == "u1" else array.astype(stored, copy=False)
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+@contextmanager
+def _whole(path: str) -> Iterator[BinaryIO]:
+    """A file to write that appears under its name when the block ends well, and never otherwise."""
+    target = os.path.realpath(path)  # a link stays a link, and its target is replaced
+    mode = None
+    with suppress(FileNotFoundError):
+        mode = os.stat(target).st_mode
+    if mode is not None and not stat.S_ISREG(mode):  # a pipe, a device: nothing that could be replaced
+        with open(target, "wb") as file:
+            yield file
+        return
+    if mode is not None:
+        with open(target, "r+b"):
+            pass  # what must not be written must not be replaced either
+    folder = os.path.dirname(target)
+    temporary = os.path.join(folder, f".{secrets.token_hex(8)}.part")
+    try:
+        file = open(temporary, "xb")  # noqa: SIM115 (the next block closes it)
+    except OSError as error:
+        error.filename = folder
+        raise
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(temporary, stat.S_IMODE(mode))
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+# ------------------------------------------------------------------------------------------------- .npz
+
+
+def _zip_writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
+    labels = _check_names(len(records), names)
+    entries: list[tuple[str, np.ndarray]] = []
+    called = names or [f"arr_{i}" for i in range(len(records))]
+    for (array, _), label, name in zip(records, labels, called, strict=True):
+        if array is None:
+            raise ArgumentError(f"{label}: a .npz file cannot say that there is no array; a .params file can")
+        if array.dtype.kind not in "biufc":
+            raise DTypeError(f"{label}: a .npz file has no dtype {array.dtype}; cast it, or save as .params")
+        if "\0" in name or len(name.encode("utf-8")) > 65000:
+            raise ArgumentError(f"{label}: a .npz file has names without NUL of at most 65000 bytes")
+        entries.append((name, array))
+
+    def put(file: BinaryIO) -> None:
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, array in entries:
+                # A ZipInfo of its own has a fixed date: the same arrays give the same bytes.
+                with archive.open(zipfile.ZipInfo(name + ".npy"), "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+
+    return put
+
+
+# What a damaged .npy header makes literal_eval, dtype or the handling of their answers raise.
+HEADER_DAMAGE = (ValueError, SyntaxError, TypeError, LookupError, AttributeError, MemoryError, RecursionError)
+# What zipfile and zlib raise over damaged bytes. Seeking to a place that a damaged directory names
+# raises ValueError or, of all OSErrors, EINVAL.
+ZIP_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OverflowError, struct.error, OSError
+)
+
+
+def _read_zip(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]]:
+    reader = _ZipReader(name)
+    arrays: dict[str, np.ndarray] = {}
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            packed = sum(info.compress_size for info in members)
+            reader.check(packed <= size, f"members of at most {size} bytes in all", packed)
+            for i, info in enumerate(members):
+                reader.part = f"byte {info.header_offset}, record {i} of {len(members)} ({info.filename!r})"
+                reader.check(info.filename.endswith(".npy"), "a .npy file", "another")
+                key = info.filename.removesuffix(".npy")
+                reader.check(key not in arrays, "a name of its own", "one that came before")
+                arrays[key] = _read_npy(reader, archive, info)
+    except FileFormatError:
+        raise
+    except ZIP_DAMAGE as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise
+        reader.fail("a sound zip of .npy files", error, cause=error)
+    return [Record(array) for array in arrays.values()], list(arrays)
+
+
+class _ZipReader:
+    """Where in a zip the reading has come to, for errors."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.part = "directory"
+
+    def fail(self, expected: str, found: object, cause: Exception | None = None) -> NoReturn:
+        raise FileFormatError(f"{self.name}: {self.part}: expected {expected}, found {found}") from cause
+
+    def check(self, holds: bool, expected: str, found: object) -> None:
+        if not holds:
+            self.fail(expected, found)
+
+
+def _read_npy(reader: _ZipReader, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    kinds = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    reader.check(info.compress_type in kinds, "a stored or deflated member", f"method {info.compress_type}")
+    reader.check(not info.flag_bits & 1, "no encryption", "an encrypted member")
+    # Deflate never does better than 1032 to 1, so a member that claims more lies.
+    most = info.compress_size * (1 if info.compress_type == zipfile.ZIP_STORED else 1032)
+    reader.check(info.file_size <= most, f"at most {most} bytes when unpacked", info.file_size)
+    with archive.open(info) as member:
+        shape, fortran, dtype, start = _npy_header(reader, member)
+        length = start + math.prod(shape) * dtype.itemsize
+        reader.check(length == info.file_size, f"{length} bytes, {dtype} {shape}", info.file_size)
+        values = np.empty(math.prod(shape), dtype)
+        view, done = values.view(np.uint8).data, 0
+        while piece := member.read(1 << 20):  # reading to the end has zipfile compare the checksum
+            view[done : done + len(piece)] = piece
+            done += len(piece)
+        reader.check(done == len(view), f"{len(view)} bytes of numbers", done)
+    values = values.view(np.uint8).astype(np.bool_) if dtype == np.bool_ else values
+    values = values.astype(dtype.newbyteorder("="), copy=False)
+    return np.ascontiguousarray(values.reshape(shape[::-1]).T) if fortran else values.reshape(shape)
+
+
+def _npy_header(reader: _ZipReader, member: Any) -> tuple[Shape, bool, np.dtype, int]:
+    """Shape, whether in Fortran order, dtype and length of a .npy header of version 1 or 2."""
+    start = member.read(8)
+    layout = {b"\x93NUMPY\1\0": "<H", b"\x93NUMPY\2\0": "<I"}.get(start)
+    if layout is None:
+        reader.fail("the start of a .npy file of version 1 or 2", start)
+    (length,) = struct.unpack(layout, member.read(struct.calcsize(layout)))
+    reader.check(length <= 10_000, "a .npy header of at most 10000 bytes", length)
+    text = member.read(length).decode("latin-1")
+    try:
+        header = ast.literal_eval(text.strip())
+        descr, fortran, shape = (header.pop(key) for key in ("descr", "fortran_order", "shape"))
+        if header or not isinstance(fortran, bool) or not re.fullmatch(r"[<>|=][biufc]\d{1,2}", descr):
+            raise ValueError
+        if len(shape) > MAX_NDIM or not all(type(dim) is int and dim >= 0 for dim in shape):
+            raise ValueError
+        dtype, shape = np.dtype(descr), tuple(shape)
+        if math.prod(max(dim, 1) for dim in shape) * dtype.itemsize >= 1 << 63:
+            raise ValueError
+    except HEADER_DAMAGE as error:
+        reader.fail("a header of an array of numbers", repr(text[:120].strip()), error)
+    return shape, fortran, dtype, len(start) + struct.calcsize(layout) + length

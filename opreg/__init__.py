@@ -1,0 +1,84 @@
+"""opreg: an operator registry and symbolic executor for people who write their own operators.
+
+>>> import opreg as mx
+>>> x = mx.sym.Variable("x")
+>>> executor = (x * 2 + 1).bind(mx.cpu(), {"x": mx.nd.array([1, 2])})
+>>> executor.forward()[0].asnumpy()
+array([3., 5.], dtype=float32)
+
+This module is the front door: its names are opened at first use, and importing it loads nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Public name -> module, and the name in it; without one the module itself.
+_DOORS: dict[str, tuple[str, str | None]] = {
+    "nd": ("ndarray", None),
+    "ndarray": ("ndarray", None),
+    "sym": ("symbol", None),
+    "symbol": ("symbol", None),
+    "operator": ("opreg.custom", None),
+    "autograd": ("ndarray.autograd", None),
+    "random": ("ndarray.random", None),
+    "rnd": ("ndarray.random", None),
+    "context": ("ndarray.context", None),
+    "Context": ("ndarray.context", "Context"),
+    "cpu": ("ndarray.context", "cpu"),
+    "gpu": ("ndarray.context", "gpu"),
+    "cpu_pinned": ("ndarray.context", "cpu_pinned"),
+    "current_context": ("ndarray.context", "current_context"),
+    "num_gpus": ("ndarray.context", "num_gpus"),
+    "NDArray": ("ndarray", "NDArray"),
+    "Symbol": ("symbol", "Symbol"),
+    "executor": ("symbol.executor", None),
+    "Executor": ("symbol.executor", "Executor"),
+    "name": ("symbol.naming", None),
+    "attribute": ("symbol.naming", None),
+    "AttrScope": ("symbol.naming", "AttrScope"),
+    "base": ("opreg.errors", None),
+    "errors": ("opreg.errors", None),
+    "MXNetError": ("opreg.errors", "MXNetError"),
+    "OpError": ("opreg.errors", "OpError"),
+    "test_utils": ("opreg.train.test_utils", None),
+    "viz": ("symbol.show", None),
+    "visualization": ("symbol.show", None),
+    "init": ("opreg.train.initializer", None),
+    "initializer": ("opreg.train.initializer", None),
+    "optimizer": ("opreg.train.optimizer", None),
+    "opt": ("opreg.train.optimizer", None),
+    "lr_scheduler": ("opreg.train.lr_scheduler", None),
+    "metric": ("opreg.train.metric", None),
+    "io": ("opreg.train.io", None),
+    "mod": ("opreg.train.module", None),
+    "module": ("opreg.train.module", None),
+    "model": ("opreg.train.model", None),
+    "callback": ("opreg.train.callback", None),
+    "monitor": ("opreg.train.monitor", None),
+    "mon": ("opreg.train.monitor", None),
+    "rnn": ("opreg.train.rnn", None),
+}
+
+__all__ = ["__version__", *_DOORS]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        module, attribute = _DOORS[name]
+    except KeyError:
+        from .errors import did_you_mean
+
+        raise AttributeError(f"opreg has no {name!r}. {did_you_mean(name, _DOORS)}") from None
+    found: Any = importlib.import_module(module)
+    if attribute is not None:
+        found = getattr(found, attribute)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_DOORS})

@@ -1,0 +1,292 @@
+"""Numbers looked up by index, and the sums that carry gradients back to where they were looked up.
+
+Indices may be of any dtype; fractions are cut off. What an index out of range means is the mode: ``clip``
+takes the nearest, ``wrap`` counts on from the other end, ``raise`` refuses.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from ..errors import AttrError, ShapeError
+from ..op import ZERO
+from ..registry import declare, ops
+from ..spec import Shape, check_axis, common_dtype, show, unify
+
+__all__ = ["whole", "add_at"]
+
+_FLOAT32 = np.dtype("float32")
+
+
+def whole(xp: Any, indices: Any, length: int, mode: str = "clip") -> Any:
+    """Indices as int64 in ``[0, length)``; with ``raise``, those out of range are made ``length``.
+
+    NumPy's indexing raises IndexError for that; CuPy's, which cannot look, wraps around.
+    """
+    indices = indices.astype(xp.int64)
+    if mode == "wrap":
+        return indices % length
+    if mode == "raise":
+        return xp.where(indices < 0, length, indices)
+    return xp.clip(indices, 0, length - 1)
+
+
+def add_at(xp: Any, shape: Shape, places: Any, values: Any) -> Any:
+    """Zeros of a shape with values added at flat places, as often as one repeats."""
+    flat = xp.zeros(math.prod(shape), dtype=values.dtype)
+    # Both in one row: this is the form NumPy has a fast loop for.
+    xp.add.at(flat, xp.broadcast_to(places, values.shape).reshape(-1), values.reshape(-1))
+    return flat.reshape(shape)
+
+
+def _places(xp: Any, indices: Any, shape: Shape, axis: int) -> Any:
+    """Flat places in a shape of indices along an axis; outer axes, indices and inner axes make three."""
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
+    return (xp.arange(outer).reshape(-1, 1, 1) * shape[axis] + indices) * inner + xp.arange(inner)
+
+
+# --------------------------------------------------------------------------------------------------- take
+
+Mode = Literal["raise", "wrap", "clip"]
+
+
+@declare(types="T,I->T", aliases=("_npi_take",))
+def take(a, indices, *, axis: int = 0, mode: Mode = "clip"):
+    """The slices of ``a`` along ``axis`` that ``indices`` name."""
+
+
+@take.infer
+def take_infer(a, indices, *, axis):
+    axis = check_axis(axis, len(a))
+    return (*a[:axis], *indices, *a[axis + 1:])
+
+
+@take.kernel()
+def take_xp(xp, a, indices, *, axis, mode):
+    return xp.take(a, whole(xp, indices, a.shape[axis], mode), axis=axis)
+
+
+@take.grad
+def take_grad(g, ins, outs, *, axis, mode):
+    return (ops._backward_take(g, ins[1], ins[0], axis=axis, mode=mode), None)
+
+
+@declare(name="_backward_take", types="T,I,U->T", unread=(2,))
+def take_sum(g, indices, a, *, axis: int = 0, mode: Mode = "clip"):
+    """Zeros of the shape of ``a`` with ``g`` added at the slices that ``take`` reads."""
+
+
+@take_sum.infer
+def take_sum_infer(g, indices, a, *, axis):
+    unify(g, take_infer(a, indices, axis=axis))
+    return a
+
+
+@take_sum.kernel()
+def take_sum_xp(xp, g, indices, a, *, axis, mode):
+    axis = check_axis(axis, len(a.shape))
+    places = _places(xp, whole(xp, indices, a.shape[axis], mode).reshape(1, -1, 1), a.shape, axis)
+    return add_at(xp, a.shape, places, g.reshape(places.shape))
+
+
+@take_sum.grad
+def take_sum_grad(g, ins, outs, *, axis, mode):
+    return (ops.take(g, ins[1], axis=axis, mode=mode), None, None)
+
+
+@declare(name="Embedding", aliases=("_sparse_Embedding", "_contrib_SparseEmbedding", "_npx_embedding"))
+def embedding(data, weight, *, input_dim: int, output_dim: int, dtype: np.dtype = _FLOAT32,
+              sparse_grad: bool = False):
+    """Rows of ``weight`` picked by the integers in ``data``; those out of range take the nearest row."""
+
+
+@embedding.fill
+def embedding_fill(ins, outs, *, input_dim, output_dim):
+    return [ins[0], (input_dim, output_dim)]
+
+
+@embedding.infer
+def embedding_infer(data, weight, *, output_dim):
+    return (*data, output_dim)
+
+
+@embedding.types
+def embedding_types(ins, outs, *, dtype):
+    found = common_dtype((ins[1], outs[0])) or dtype
+    return [ins[0], found], [found]
+
+
+@embedding.kernel()
+def embedding_xp(xp, data, weight):
+    return xp.take(weight, whole(xp, data, weight.shape[0]), axis=0)
+
+
+@embedding.grad
+def embedding_grad(g, ins, outs):
+    return (None, ops._backward_take(g, *ins))
+
+
+# --------------------------------------------------------------------------------------------------- pick
+
+PickMode = Literal["wrap", "clip"]
+
+
+def _reduced(data: Shape, axis: int | None, keepdims: bool) -> Shape:
+    """``data`` without an axis, or with length one there."""
+    if axis is None:
+        raise AttrError("axis=None: name the axis to pick along")
+    axis = check_axis(axis, len(data))
+    return (*data[:axis], *((1,) if keepdims else ()), *data[axis + 1:])
+
+
+@declare(types="T,I->T", aliases=("choose_element_0index", "_npx_pick"))
+def pick(data, index, *, axis: int | None = -1, keepdims: bool = False, mode: PickMode = "clip"):
+    """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
+
+
+@pick.fill
+def pick_fill(ins, outs, *, axis, keepdims):
+    data, index = ins
+    return [data, _reduced(data, axis, keepdims) if index is None and data is not None else index]
+
+
+@pick.infer
+def pick_infer(data, index, *, axis, keepdims):
+    if index != _reduced(data, axis, False) and index != _reduced(data, axis, True):
+        raise ShapeError(f"index: expected shape {show(_reduced(data, axis, keepdims))}, got {show(index)}")
+    return _reduced(data, axis, keepdims)
+
+
+@pick.kernel()
+def pick_xp(xp, data, index, *, axis, keepdims, mode):
+    places = whole(xp, index, data.shape[axis], mode).reshape(_reduced(data.shape, axis, True))
+    result = xp.take_along_axis(data, places, axis=axis)
+    return result.reshape(_reduced(data.shape, axis, keepdims))
+
+
+@pick.grad
+def pick_grad(g, ins, outs, *, axis, keepdims, mode):
+    return (ops._backward_pick(g, ins[1], ins[0], axis=axis, keepdims=keepdims, mode=mode), None)
+
+
+@declare(name="_backward_pick", types="T,I,U->T", unread=(2,))
+def pick_put(g, index, data, *, axis: int | None = -1, keepdims: bool = False, mode: PickMode = "clip"):
+    """Zeros of the shape of ``data`` with ``g`` at the places that ``pick`` reads."""
+
+
+@pick_put.infer
+def pick_put_infer(g, index, data, *, axis, keepdims):
+    unify(g, pick_infer(data, index, axis=axis, keepdims=keepdims))
+    return data
+
+
+@pick_put.kernel()
+def pick_put_xp(xp, g, index, data, *, axis, mode):
+    shape, axis = data.shape, check_axis(axis, len(data.shape))
+    inner = math.prod(shape[axis + 1:])
+    places = _places(xp, whole(xp, index, shape[axis], mode).reshape(-1, 1, inner), shape, axis)
+    result = xp.zeros(math.prod(shape), dtype=g.dtype)
+    result[places.reshape(-1)] = g.reshape(-1)
+    return result.reshape(shape)
+
+
+@pick_put.grad
+def pick_put_grad(g, ins, outs, *, axis, keepdims, mode):
+    return (ops.pick(g, ins[1], axis=axis, keepdims=keepdims, mode=mode), None, None)
+
+
+@declare(types="T,I->T")
+def batch_take(a, indices):
+    """From each row of ``a`` the number that ``indices`` names; one out of range takes the nearest."""
+
+
+@batch_take.fill
+def batch_take_fill(ins, outs):
+    a, indices = ins
+    return [a, a[:1] if indices is None and a is not None else indices]
+
+
+@batch_take.infer
+def batch_take_infer(a, indices):
+    if len(a) != 2 or indices != a[:1]:
+        raise ShapeError(f"expected shapes (rows, columns) and (rows), got {show(a)} and {show(indices)}")
+    return indices
+
+
+@batch_take.kernel()
+def batch_take_xp(xp, a, indices):
+    return xp.take_along_axis(a, whole(xp, indices, a.shape[1]).reshape(-1, 1), axis=1).reshape(-1)
+
+
+@batch_take.grad
+def batch_take_grad(g, ins, outs):
+    return (ops._backward_pick(g, ins[1], ins[0], axis=1), None)
+
+
+# ------------------------------------------------------------------------------------- one_hot and where
+
+
+@declare(types="I->@dtype", aliases=("_npx_one_hot",))
+def one_hot(indices, *, depth: int, on_value: float = 1.0, off_value: float = 0.0,
+            dtype: np.dtype = _FLOAT32):
+    """For each index a row of ``off_value`` with ``on_value`` at that place, or nowhere if out of range."""
+
+
+@one_hot.infer
+def one_hot_infer(indices, *, depth):
+    if depth < 0:
+        raise AttrError(f"depth={depth}: expected a number from zero up")
+    return (*indices, depth)
+
+
+@one_hot.kernel()
+def one_hot_xp(xp, indices, *, depth, on_value, off_value, dtype, out=None):
+    hot = indices.astype(xp.int64)[..., None] == xp.arange(depth)
+    on, off = (xp.asarray(value, dtype=xp.float64).astype(dtype) for value in (on_value, off_value))
+    if out is None:
+        return xp.where(hot, on, off)
+    out[...] = off
+    xp.copyto(out, on, where=hot)
+    return out
+
+
+one_hot.grad(ZERO)
+
+
+@declare(types="C,T,T->T", aliases=("_sparse_where",))
+def where(condition, x, y):
+    """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere; a vector chooses whole rows."""
+
+
+@where.fill
+def where_fill(ins, outs):
+    condition, x, y = ins
+    one = unify(unify(x, y), outs[0])
+    return [condition, one, one]
+
+
+@where.infer
+def where_infer(condition, x, y):
+    if condition != x and condition != x[:1]:
+        raise ShapeError(f"condition: expected shape {show(x)} or {show(x[:1])}, got {show(condition)}")
+    return x
+
+
+@where.kernel()
+def where_xp(xp, condition, x, y, *, out=None):
+    chosen = (condition != 0).reshape((*condition.shape, *(1,) * (x.ndim - condition.ndim)))
+    if out is None:
+        return xp.where(chosen, x, y)
+    xp.copyto(out, y)
+    xp.copyto(out, x, where=chosen)
+    return out
+
+
+@where.grad
+def where_grad(g, ins, outs, *, needs):
+    zeros = ops.zeros_like(g)
+    return (None, ops.where(ins[0], g, zeros) if needs[1] else None,
+            ops.where(ins[0], zeros, g) if needs[2] else None)

@@ -1,0 +1,733 @@
+"""Operators that users write: ``CustomOp`` and ``CustomOpProp`` as in MXNet, and ``define`` for one function.
+
+Both become the same record as a built-in operator, under the name ``custom.<name>``, so a user's ``softmax`` and
+the built-in one live side by side. Seen from outside this module is ``opreg.operator``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+import warnings
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+from .attrs import Field, Schema, to_text
+from .dispatch import write
+from .errors import (ArgumentError, DTypeError, NotDifferentiableError, OpError, ShapeError, UnknownOperatorError,
+                     Where, did_you_mean, note)
+from .op import Call, FirstRun, Op, Rule
+from .registry import find, get, names
+from .registry import register as enter
+from .spec import ANY, Shape, Spec, TypeFlag, as_dtype, common_dtype, known, show
+
+__all__ = ["CustomOp", "CustomOpProp", "register", "define", "get", "get_all_registered_operators",
+           "get_operator_arguments", "custom"]
+
+
+#: Makes an NDArray of a NumPy array. The package of arrays stands above this one and sets it.
+host_array: Callable[[np.ndarray], Any]
+
+
+class CustomOp:
+    """What computes: derive from it, and define ``forward`` and ``backward``.
+
+    Both get lists of NDArrays and write their results through ``assign``.
+
+    Examples
+    --------
+    >>> class Twice(CustomOp):
+    ...     def forward(self, is_train, req, in_data, out_data, aux):
+    ...         self.assign(out_data[0], req[0], in_data[0] * 2)
+    ...     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+    ...         self.assign(in_grad[0], req[0], out_grad[0] * 2)
+    """
+
+    def forward(self, is_train: bool, req: list[str], in_data: list, out_data: list, aux: list) -> None:
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        is_train : bool
+            Whether a backward pass may follow.
+        req : list of {"null", "write", "inplace", "add"}
+            What to do with each output.
+        in_data, out_data, aux : list of NDArray
+            Inputs, which are read-only; outputs; auxiliary states, which may be changed in place.
+        """
+
+    def backward(self, req: list[str], out_grad: list, in_data: list, out_data: list, in_grad: list,
+                 aux: list) -> None:
+        """Compute the gradients of the inputs from those of the outputs."""
+
+    def assign(self, dst: Any, req: str, src: Any) -> None:
+        """Store ``src`` in ``dst`` as requested: ``write``, ``inplace``, ``add`` or ``null``.
+
+        Raises
+        ------
+        ArgumentError
+            For any other request.
+        ShapeError
+            When ``src`` does not broadcast to ``dst``.
+        """
+        try:
+            # Straight to the arrays below: this is called for every result of every operator.
+            if req == "write" or req == "inplace":
+                dst._data[...] = getattr(src, "_data", src)
+            elif req == "add":
+                dst._data[...] += getattr(src, "_data", src)
+            else:
+                write(dst, req, src)
+        except AttributeError:
+            write(dst, req, src)
+        except ValueError as error:
+            got = getattr(src, "shape", None)
+            if isinstance(error, OpError) or got is None or tuple(got) == tuple(dst.shape):
+                raise
+            raise ShapeError(f"assign: expected shape {show(dst.shape)}, got {show(got)}") from None
+
+
+class CustomOpProp:
+    """What an operator is: derive from it, and register the class under a name.
+
+    Parameters
+    ----------
+    need_top_grad : bool
+        Whether backward needs the gradient from above; a loss does not.
+
+    Notes
+    -----
+    Constructor parameters are the operator's attributes. One with an annotation gets a value of that type, checked;
+    one without gets text, as in MXNet.
+    """
+
+    def __init__(self, need_top_grad: bool = True):
+        self.need_top_grad_ = need_top_grad
+
+    def list_arguments(self) -> list[str]:
+        """Names of the inputs."""
+        return ["data"]
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return ["output"]
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the auxiliary states."""
+        return []
+
+    def infer_shape(self, in_shape: list) -> Any:
+        """Shapes of arguments, outputs and auxiliary states, from those of the arguments."""
+        return in_shape, (in_shape[0],) * len(self.list_outputs()), ()
+
+    def infer_type(self, in_type: list) -> Any:
+        """Dtypes of arguments, outputs and auxiliary states, from those of the arguments."""
+        return (in_type, [in_type[0]] * len(self.list_outputs()),
+                [in_type[0]] * len(self.list_auxiliary_states()))
+
+    def infer_storage_type(self, in_stype: list) -> Any:
+        """Storage types, always ``default``."""
+        return (in_stype, ["default"] * len(self.list_outputs()),
+                ["default"] * len(self.list_auxiliary_states()))
+
+    def infer_storage_type_backward(self, ograd_stype: list, in_stype: list, out_stype: list, igrad_stype: list,
+                                    aux_stype: list) -> Any:
+        """Storage types in backward, always ``default``."""
+        return ograd_stype, in_stype, out_stype, ["default"] * len(igrad_stype), aux_stype
+
+    def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
+        """The numbers, among all given, of the arrays that backward reads."""
+        return [*(out_grad if self.need_top_grad_ else ()), *in_data, *out_data]
+
+    def create_operator(self, ctx: Any, shapes: list, dtypes: list) -> CustomOp:
+        """The object that computes, made once an executor."""
+        return CustomOp()
+
+
+# ------------------------------------------------------------------------------------------------ the record
+
+
+class _Attrs(dict):
+    """Attributes of one use of an operator, with the Prop made of them and what it answered."""
+
+    prop: Any
+    arguments: tuple[str, ...]
+    outputs: tuple[str, ...]
+    auxiliary: tuple[str, ...]
+    needed: tuple[int, ...]  # positions backward reads, among out_grad + in_data + out_data
+    memo: dict
+
+
+class _Undeclared:
+    """Stands where backward gets an array that its Prop did not ask for."""
+
+    shape: tuple = ()
+    dtype = None
+    context = None
+
+    def __init__(self, what: str):
+        self._what = what
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise OpError(f"{self._what} was not asked for: need_top_grad=False or declare_backward_dependency leaves it "
+                      "out, so it is not kept for backward")
+
+    asnumpy = asscalar = copy = astype = reshape = __getitem__ = __setitem__ = __len__ = __array__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._refuse()
+
+
+def _prop_schema(cls: type) -> Schema:
+    hints = {}
+    try:
+        hints = typing.get_type_hints(cls.__init__)
+    except Exception:  # an annotation that names what this module cannot see is no annotation
+        pass
+    fields, is_open = [], False
+    for parameter in list(inspect.signature(cls.__init__).parameters.values())[1:]:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            is_open = True
+        elif parameter.kind is not parameter.VAR_POSITIONAL:
+            field = Field(parameter.name, hints.get(parameter.name, str))
+            field.default = field.default if parameter.default is parameter.empty else parameter.default
+            fields.append(field)
+    return Schema(fields, is_open)
+
+
+class CustomRecord(Op):
+    """The record of a registered ``CustomOpProp``."""
+
+    def __init__(self, name: str, prop: type):
+        super().__init__(f"custom.{name}", _prop_schema(prop), (), doc=inspect.getdoc(prop) or "")
+        self.op_type, self.prop_class = name, prop
+        self.mode = self.late = True
+        self.typed = {field.name for field in self.schema.fields
+                      if field.name in getattr(prop.__init__, "__annotations__", {})}
+        self.kernel("CustomOp.forward", bound=True)(_forward)
+        self._backward = _BackwardRecord(self)
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """A Prop of these attributes, and what it answers."""
+        attrs = _Attrs()
+        for name, value in given.items():
+            hidden = name.startswith("__") and name.endswith("__")
+            if name in self.schema:
+                attrs[name] = self.schema[name](value) if name in self.typed else to_text(value)
+            elif self.schema.open:
+                attrs[name] = to_text(value)
+            elif not hidden:
+                raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() takes no keyword "
+                                    f"{name!r}. {did_you_mean(name, self.schema.names)}")
+        for field in self.schema.fields:
+            if field.required and field.name not in attrs:
+                raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() needs the keyword "
+                                    f"{field.name!r}")
+        try:
+            attrs.prop = self.prop_class(**attrs)
+        except Exception as error:
+            note(error, f"in {self.prop_class.__name__}() of operator {self.op_type!r}")
+            raise
+        attrs.arguments = self._listed(attrs.prop, "list_arguments")
+        attrs.outputs = self._listed(attrs.prop, "list_outputs")
+        attrs.auxiliary = self._listed(attrs.prop, "list_auxiliary_states")
+        attrs.memo = {}
+        n_out, n_in = len(attrs.outputs), len(attrs.arguments)
+        numbers = list(range(2 * n_out + n_in))
+        declared = self._ask(attrs.prop, "declare_backward_dependency", numbers[:n_out],
+                             numbers[n_out:n_out + n_in], numbers[n_out + n_in:])
+        attrs.needed = tuple(sorted({int(i) for i in declared}))
+        if any(i not in numbers for i in attrs.needed):
+            raise ArgumentError(f"operator {self.op_type!r}: declare_backward_dependency returned {list(declared)}, "
+                                f"expected numbers from 0 to {len(numbers) - 1}")
+        return attrs
+
+    def _ask(self, prop: Any, method: str, *args: Any) -> Any:
+        try:
+            return getattr(prop, method)(*args)
+        except Exception as error:
+            note(error, f"in {type(prop).__name__}.{method} of operator {self.op_type!r}")
+            raise
+
+    def _listed(self, prop: Any, method: str) -> tuple[str, ...]:
+        found = self._ask(prop, method)
+        if not isinstance(found, (list, tuple)) or not all(isinstance(name, str) for name in found):
+            raise ArgumentError(f"operator {self.op_type!r}: {type(prop).__name__}.{method} returned {found!r}, "
+                                "expected a list of names")
+        twice = sorted({name for name in found if found.count(name) > 1})
+        if twice:
+            raise ArgumentError(f"operator {self.op_type!r}: {type(prop).__name__}.{method} names {twice[0]!r} twice")
+        return tuple(found)
+
+    def arguments(self, attrs: Any) -> tuple[str, ...]:
+        return attrs.arguments
+
+    def outputs(self, attrs: Any) -> tuple[str, ...]:
+        return attrs.outputs
+
+    def auxiliary(self, attrs: Any) -> tuple[str, ...]:
+        return attrs.auxiliary
+
+    def visible(self, attrs: Any) -> int:
+        return len(attrs.outputs)
+
+    def loss(self, attrs: Any) -> bool:
+        return not any(i < len(attrs.outputs) for i in attrs.needed)
+
+    @property
+    def differentiable(self) -> bool:
+        return True
+
+    def _answer(self, attrs: Any, method: str, given: list, complete: bool, unknown: Any) -> tuple | None:
+        """What the Prop says to shapes or dtypes; None when it cannot say while some are unknown."""
+        try:
+            found = getattr(attrs.prop, method)(list(given))
+        except Exception as error:
+            if not complete:
+                return None
+            note(error, f"in {type(attrs.prop).__name__}.{method} of operator {self.op_type!r}, given {given}")
+            raise
+        groups = (attrs.arguments, attrs.outputs, attrs.auxiliary)
+        if not isinstance(found, (tuple, list)) or len(found) not in (2, 3):
+            count = len(found) if isinstance(found, (tuple, list)) else type(found).__name__
+            raise ArgumentError(f"operator {self.op_type!r}: {type(attrs.prop).__name__}.{method} returned {count}, "
+                                "expected 2 or 3 lists: arguments, outputs and auxiliary states")
+        found = [*found, *([()] if len(found) == 2 else [])]
+        for what, expected, got in zip(("arguments", "outputs", "auxiliary states"), groups, found):
+            if len(got) != len(expected):
+                raise ArgumentError(f"operator {self.op_type!r}: {type(attrs.prop).__name__}.{method} returned "
+                                    f"{len(got)} entries for its {what}, expected {len(expected)}"
+                                    f" ({', '.join(expected) or 'none'})")
+        return tuple(list(group) for group in found)
+
+    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        count = len(attrs.arguments)
+        given = [list(shape) if shape is not None else [] for shape in ins[:count]]
+        complete = all(known(shape) for shape in ins[:count])
+        found = self._answer(attrs, "infer_shape", given, complete, [])
+        if found is None:
+            return ins, outs
+        new = [self._shape(shape) for shape in found[0] + found[2]]
+        ins = [self._agree(name, old, shape) for name, old, shape in
+               zip(attrs.arguments + attrs.auxiliary, ins, new)]
+        return ins, [self._agree(name, old, self._shape(shape)) for name, old, shape in
+                     zip(attrs.outputs, outs, found[1])]
+
+    def _shape(self, shape: Any) -> Shape | None:
+        if shape is None or (isinstance(shape, list) and not shape):
+            return None
+        try:
+            return tuple(ANY if dim is ANY or dim is None else int(dim) for dim in shape)
+        except TypeError:
+            raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}.infer_shape returned the "
+                                f"shape {shape!r}, expected a tuple or list of ints") from None
+
+    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        count = len(attrs.arguments)
+        if all(dtype is None for dtype in ins[:count]) and count:
+            # Nothing to ask with: an operator of one dtype is the best guess backwards.
+            return ins, outs
+        given = [None if dtype is None else dtype.type for dtype in ins[:count]]
+        found = self._answer(attrs, "infer_type", given, None not in given, None)
+        if found is None:
+            return ins, outs
+        groups = [[None if t is None else as_dtype(t) for t in group] for group in found]
+        ins = [self._same(name, old, new) for name, old, new in
+               zip(attrs.arguments + attrs.auxiliary, ins, groups[0] + groups[2])]
+        return ins, [self._same(name, old, new) for name, old, new in zip(attrs.outputs, outs, groups[1])]
+
+    def _same(self, name: str, old: Any, new: Any) -> Any:
+        try:
+            return common_dtype((old, new))
+        except DTypeError:
+            raise DTypeError(f"{name}: expected dtype {new}, got {old}") from None
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
+        own = getattr(attrs.prop, "gradient", None)
+        count = len(attrs.arguments)
+        if own is not None:
+            found = own(g, list(ins[:count]), list(outs))
+            found = list(found) if isinstance(found, (list, tuple)) else [found]
+            if len(found) != count:
+                raise ArgumentError(f"operator {self.op_type!r}: gradient returned {len(found)} values, expected "
+                                    f"{count}, one for each input")
+            return found + [None] * (len(ins) - count)
+        tops = list(g) if isinstance(g, tuple) else [g]
+        everything = [*tops, *ins[:count], *outs]
+        found = self._backward.apply([everything[i] for i in attrs.needed] + list(ins[count:]), attrs,
+                                     ins[0] if ins else outs[0])
+        return list(found) + [None] * (len(ins) - count)
+
+    def create(self, call: Call, shapes: Sequence[Shape], dtypes: Sequence[np.dtype]) -> CustomOp:
+        """The operator object of one executor, made at its first step."""
+        key = id(call.attrs)
+        if key not in call.memo:
+            prop: Any = call.attrs.prop  # type: ignore[attr-defined]
+            made = self._ask(prop, "create_operator", call.ctx, [list(shape) for shape in shapes],
+                             [TypeFlag(dtype) for dtype in dtypes])
+            if not hasattr(made, "forward") or not hasattr(made, "backward"):
+                raise ArgumentError(f"operator {self.op_type!r}: create_operator returned {made!r}, expected a "
+                                    "CustomOp")
+            call.memo[key] = made, call.attrs  # the attributes are kept so that their address stays theirs
+        return call.memo[key][0]
+
+
+class _BackwardRecord(Op):
+    """The backward of a ``CustomRecord``: gradients from whatever its Prop declared to read."""
+
+    def __init__(self, forward: CustomRecord):
+        super().__init__(f"_backward_{forward.name}", Schema([], True), ())
+        self.forward = forward
+        self.kernel("CustomOp.backward", bound=True)(_backward)
+
+    def apply(self, values: Sequence[Any], attrs: Any, deciding: Any) -> Any:
+        """The gradients of all arguments, as values."""
+        found = deciding._apply(self, values, attrs)
+        return list(found) if len(attrs.arguments) > 1 else [found]
+
+    def complete(self, given: Any) -> Any:
+        return given
+
+    def arguments(self, attrs: Any) -> tuple[str, ...]:
+        n_out, n_in = len(attrs.outputs), len(attrs.arguments)
+        every = [*(f"{name}_grad" for name in attrs.outputs), *attrs.arguments, *attrs.outputs]
+        return tuple(every[i] for i in attrs.needed)
+
+    def auxiliary(self, attrs: Any) -> tuple[str, ...]:
+        return attrs.auxiliary
+
+    def outputs(self, attrs: Any) -> tuple[str, ...]:
+        return tuple(f"{name}_grad" for name in attrs.arguments)
+
+    def visible(self, attrs: Any) -> int:
+        return len(attrs.arguments)
+
+    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return ins, self._from_forward(ins, attrs, self.forward.infer_shapes, outs)
+
+    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return ins, self._from_forward(ins, attrs, self.forward.infer_dtypes, outs)
+
+    def _from_forward(self, ins: Any, attrs: Any, rule: Callable, outs: Any) -> Any:
+        """Gradients look like the arguments; arguments that are not read follow from the forward's rule."""
+        n_out, n_in = len(attrs.outputs), len(attrs.arguments)
+        every: list = [None] * (2 * n_out + n_in)
+        for position, known_one in zip(attrs.needed, ins):
+            every[position] = known_one
+        arguments = every[n_out:n_out + n_in]
+        if any(each is None for each in arguments):
+            results = [a if a is not None else b for a, b in zip(every[:n_out], every[n_out + n_in:])]
+            found, _ = rule(arguments + list(ins[len(attrs.needed):]), results, attrs)
+            arguments = found[:n_in]
+        return [old if new is None else new for old, new in zip(outs, arguments)]
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
+        raise NotDifferentiableError(
+            f"the backward of custom operator {self.forward.op_type!r} is Python code that cannot be differentiated "
+            f"again; give {self.forward.prop_class.__name__} a method gradient(self, g, ins, outs), written in "
+            "operators, to make it differentiable to any order")
+
+
+_MARK = 0xA5
+
+
+def _mark(data: Any, req: str) -> Any:
+    """Fill an output with a pattern that tells whether it was written; None where that cannot be told."""
+    if req != "write" or data.size * data.dtype.itemsize < 4 or not data.flags.c_contiguous:
+        return None
+    flat = data.reshape(-1).view("uint8")
+    flat[...] = _MARK
+    return flat
+
+
+def _watched(operator: Any, method: str, run: Callable, lists: dict[str, list], raws: list, reqs: list,
+             unwritten: Callable[[int], Any]) -> FirstRun:
+    """The first run of an operator: no list may be rebound, and ``unwritten(i)`` hears of outputs left alone."""
+
+    def first() -> list[Callable]:
+        marks = [_mark(data, req) for data, req in zip(raws, reqs)]
+        before = {name: list(arrays) for name, arrays in lists.items()}
+        run()
+        for name, arrays in lists.items():
+            if len(arrays) != len(before[name]) or any(a is not b for a, b in zip(arrays, before[name])):
+                raise OpError(f"{type(operator).__name__}.{method} put another array into the list {name}: what it "
+                              f"holds is lost. Write self.assign({name}[i], req[i], value)")
+        left = [i for i, mark in enumerate(marks) if mark is not None and bool((mark == _MARK).all())]
+        return [step for i in left for step in unwritten(i)] + [run]
+
+    return FirstRun(first)
+
+
+def _stand_ins(call: Call) -> list[Any]:
+    """Raw outputs, with temporary memory for those nobody asked for: careless operators write them all the same."""
+    return [call.scratch(i, spec.shape, spec.dtype) if out is None else out
+            for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
+
+
+def _forward(call: Call) -> list[Callable]:
+    attrs: Any = call.attrs
+    record: Any = call.op
+    count = len(attrs.arguments)
+    operator = record.create(call, [a.shape for a in call.ins], [a.dtype for a in call.ins])
+    in_data = [call.wrap(a, call.ctx, True) for a in call.ins[:count]]
+    aux = [call.wrap(a, call.ctx, False) for a in call.ins[count:]]
+    raws = _stand_ins(call)
+    out_data = [call.wrap(a, call.ctx, False) for a in raws]
+    req = list(call.reqs)
+    run = functools.partial(operator.forward, is_train=call.is_train, req=req, in_data=in_data, out_data=out_data,
+                            aux=aux)
+
+    def unwritten(i: int) -> Any:
+        raise OpError(f"{type(operator).__name__}.forward never wrote {attrs.outputs[i]!r}, which was requested. "
+                      f"Write self.assign(out_data[{i}], req[{i}], value)")
+
+    return [_watched(operator, "forward", run, {"in_data": in_data, "out_data": out_data}, raws, req, unwritten)]
+
+
+def _backward(call: Call) -> list[Callable]:
+    attrs: Any = call.attrs
+    record: Any = call.op
+    n_out, n_in, n_read = len(attrs.outputs), len(attrs.arguments), len(attrs.needed)
+    titles = [*(f"out_grad[{i}]" for i in range(n_out)), *(f"in_data[{i}]" for i in range(n_in)),
+              *(f"out_data[{i}]" for i in range(n_out))]
+    every: list[Any] = [_Undeclared(title) for title in titles]
+    for position, data in zip(attrs.needed, call.ins):
+        every[position] = call.wrap(data, call.ctx, True)
+    aux = [call.wrap(a, call.ctx, False) for a in call.ins[n_read:]]
+    operator = record.forward.create(call, [s.shape for s in call.specs] + [a.shape for a in call.ins[n_read:]],
+                                     [s.dtype for s in call.specs] + [a.dtype for a in call.ins[n_read:]])
+    raws = _stand_ins(call)
+    in_grad = [call.wrap(a, call.ctx, False) for a in raws]
+    req = list(call.reqs)
+    out_grad, in_data, out_data = every[:n_out], every[n_out:n_out + n_in], every[n_out + n_in:]
+    run = functools.partial(operator.backward, req=req, out_grad=out_grad, in_data=in_data, out_data=out_data,
+                            in_grad=in_grad, aux=aux)
+
+    def unwritten(i: int) -> list[Callable]:
+        # As in MXNet a gradient that is left alone counts as zeros: losses do that with their labels.
+        zero = functools.partial(raws[i].fill, 0)
+        zero()
+        return [zero]
+
+    return [_watched(operator, "backward", run, {"in_grad": in_grad}, raws, req, unwritten)]
+
+
+# ------------------------------------------------------------------------------------------- registering
+
+
+def register(reg_name: str) -> Callable[[type], type]:
+    """Register a ``CustomOpProp`` class as an operator; returns the class unchanged.
+
+    Parameters
+    ----------
+    reg_name : str
+        The ``op_type`` it is reached by: ``sym.Custom(x, op_type=reg_name)``, ``sym.custom.<reg_name>(x)``, and the
+        same under ``nd``. Registering a name again takes its place, with a warning.
+
+    Examples
+    --------
+    >>> @register("_example_identity")
+    ... class Identity(CustomOpProp):
+    ...     pass
+    >>> get("custom._example_identity").list_arguments()
+    ['data']
+    """
+    if not isinstance(reg_name, str) or not reg_name:
+        raise TypeError(f"register: expected a name, as in @register('name'), got {reg_name!r}")
+
+    def enter_class(prop: type) -> type:
+        if not (isinstance(prop, type) and issubclass(prop, CustomOpProp)):
+            raise TypeError(f"register({reg_name!r}): expected a class derived from CustomOpProp, got {prop!r}")
+        _enter(CustomRecord(reg_name, prop), reg_name)
+        return prop
+
+    return enter_class
+
+
+def _enter(op: Op, name: str) -> None:
+    before = registered(name)
+    # A module imported again, or a cell run again, defines the same thing anew: no news.
+    if before is not None and before.where != op.where:
+        warnings.warn(f"operator {name!r}, registered at {before.where}, is replaced by the one at {op.where}",
+                      UserWarning, stacklevel=4)
+    enter(op)
+
+
+def registered(name: str) -> Op | None:
+    """A user's operator by its ``op_type``, or None."""
+    return find(f"custom.{name}")
+
+
+def custom(op_type: Any) -> Op:
+    """A user's operator by its ``op_type``.
+
+    Raises
+    ------
+    UnknownOperatorError
+        With the nearest names.
+    """
+    if op_type is None:
+        raise ArgumentError("Custom: the keyword op_type is required: the name an operator was registered by")
+    op = registered(str(op_type))
+    if op is None:
+        options = [name[len("custom."):] for name in names("custom.")]
+        raise UnknownOperatorError(f"there is no custom operator {op_type!r}. {did_you_mean(op_type, options)}")
+    return op
+
+
+# ---------------------------------------------------------------------------------------- one function
+
+
+class FunctionRecord(Op):
+    """The record of a function: called with NDArrays, returning one, or several as a tuple."""
+
+    def __init__(self, name: str, function: Callable, **options: Any):
+        positional = [p.name for p in inspect.signature(function).parameters.values()
+                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        super().__init__(f"custom.{name}", Schema.of(function), positional, input_names=positional,
+                         doc=inspect.getdoc(function) or "", **options)
+        self.op_type, self.function = name, function
+        self._dry = "types" not in options
+        self.where = (Where((function.__code__.co_filename, function.__code__.co_firstlineno))
+                      if hasattr(function, "__code__") else self.where)
+        self._called = Rule(function)
+        self.kernel("function", bound=True)(self._bind)
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        attrs = _Attrs(super().complete(given))
+        attrs.memo = {}
+        return attrs
+
+    def _values(self, found: Any) -> list[Any]:
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    def _dry_run(self, shapes: Sequence[Shape], dtypes: Sequence[np.dtype], attrs: Any) -> list[Spec]:
+        """Shapes and dtypes of the results, from one run on zeros."""
+        key = tuple(shapes), tuple(dtypes)
+        if key not in attrs.memo:
+            zeros = [host_array(np.zeros(shape, dtype)) for shape, dtype in zip(shapes, dtypes)]
+            try:
+                found = self._values(self._called(attrs, *zeros))
+            except Exception as error:
+                note(error, f"in the dry run on zeros that finds the shapes of operator {self.op_type!r}; declare them "
+                            f"with @{self.op_type}.infer to do without")
+                raise
+            expected = len(self.outputs(attrs))
+            if len(found) != expected:
+                raise ArgumentError(f"operator {self.op_type!r} returned {len(found)} values, expected {expected}"
+                                    f" ({', '.join(self.outputs(attrs))})")
+            attrs.memo[key] = [Spec(tuple(each.shape), np.dtype(each.dtype)) for each in found]
+        return attrs.memo[key]
+
+    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        if self._shapes is not None:
+            return super().infer_shapes(ins, outs, attrs)
+        if not all(known(shape) for shape in ins):
+            return ins, outs
+        attrs.shapes = list(ins)
+        dtypes = getattr(attrs, "dtypes", [np.dtype(np.float32)] * len(ins))
+        specs = self._dry_run(ins, dtypes, attrs)
+        return ins, [self._agree(name, old, spec.shape) for name, old, spec in zip(self.outputs(attrs), outs, specs)]
+
+    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        shapes = getattr(attrs, "shapes", None)
+        if not self._dry or shapes is None or any(dtype is None for dtype in ins):
+            return super().infer_dtypes(ins, outs, attrs)
+        return ins, [spec.dtype for spec in self._dry_run(shapes, ins, attrs)]
+
+    def _bind(self, call: Call) -> list[Callable]:
+        ins = [call.wrap(data, call.ctx, True) for data in call.ins]
+        outs, specs, names = call.outs, call.specs, self.outputs(call.attrs)
+        keywords = self._called.select(call.attrs)
+        function = self.function
+
+        def run() -> None:
+            for out, result in zip(outs, self._values(function(*ins, **keywords))):
+                if out is not None:
+                    out[...] = getattr(result, "_data", result)
+
+        def first() -> list[Callable]:
+            found = self._values(function(*ins, **keywords))
+            if len(found) != len(specs):
+                raise ArgumentError(f"operator {self.op_type!r} returned {len(found)} values, expected {len(specs)}")
+            for name, spec, result in zip(names, specs, found):
+                shape = tuple(getattr(result, "shape", ()))
+                if shape != spec.shape:
+                    raise ShapeError(f"operator {self.op_type!r}, {name}: expected shape {show(spec.shape)}, the "
+                                     f"function returned {show(shape)}")
+                dtype = np.dtype(getattr(result, "dtype", type(result)))
+                if dtype.kind != spec.dtype.kind:
+                    raise DTypeError(f"operator {self.op_type!r}, {name}: expected dtype {spec.dtype}, the function "
+                                     f"returned {dtype}")
+            for out, result in zip(outs, found):
+                if out is not None:
+                    out[...] = getattr(result, "_data", result)
+            return [run]
+
+        return [FirstRun(first)]
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
+        if self._gradient is None:
+            raise NotDifferentiableError(f"operator {self.op_type!r} has no gradient: add one, written in operators, "
+                                         f"with @{self.op_type}.grad (registered at {self.where})")
+        return super().differentiate(g, ins, outs, attrs, needs, is_train)
+
+
+def define(function: Callable | None = None, /, *, name: str | None = None, **options: Any) -> Any:
+    """Make an operator of one function of arrays.
+
+    Parameters
+    ----------
+    function : callable
+        Positional parameters are inputs, NDArrays; keyword-only ones are attributes, typed by their annotations. It
+        returns an array, or a tuple of as many as ``outputs`` names.
+    name : str
+        Registered name; the function's by default.
+    outputs : sequence of str, optional
+        Names of the outputs.
+
+    Returns
+    -------
+    Op
+        Callable on arrays and symbols. ``@f.grad`` adds a gradient, a function ``(g, ins, outs, **attrs)`` written in
+        operators; ``@f.infer`` a shape rule. Without one, shapes and dtypes come from one run on zeros.
+
+    Examples
+    --------
+    >>> @define(name="_example_scaled")
+    ... def scaled(x, *, by: float = 2.0):
+    ...     "A multiple of x."
+    ...     return x * by
+    >>> @scaled.grad
+    ... def scaled_grad(g, ins, outs, *, by):
+    ...     return g * by
+    >>> scaled.list_arguments(), scaled.schema.names
+    (['x'], ('by',))
+    """
+    if function is None:
+        return lambda function: define(function, name=name, **options)
+    record = FunctionRecord(name or function.__name__, function, **options)
+    _enter(record, record.op_type)
+    return record
+
+
+def get_all_registered_operators() -> list[str]:
+    """Names of all built-in operators."""
+    return [name for name in names() if not name.startswith("custom.")]
+
+
+def get_operator_arguments(op_name: str) -> tuple[list[str], list[str]]:
+    """Names and types, in words, of an operator's inputs and attributes."""
+    op = get(op_name)
+    fields = op.schema.fields
+    inputs = list(op.input_names)
+    return inputs + [field.name for field in fields], ["NDArray-or-Symbol"] * len(inputs) + [
+        field.describes for field in fields]
+
+
+register("custom_op")(CustomOpProp)

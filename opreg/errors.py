@@ -1,0 +1,132 @@
+"""Errors: what a person did, where, and the nearest thing that would have worked."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from typing import Iterable
+
+__all__ = [
+    "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
+    "ArgumentError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
+    "Where", "here", "note", "did_you_mean",
+]
+
+
+class OpError(RuntimeError):
+    """Base of every error raised by opreg itself.
+
+    An exception of user code is never wrapped in one: it leaves as itself, with notes added.
+
+    Examples
+    --------
+    >>> issubclass(ShapeError, OpError) and issubclass(ShapeError, ValueError)
+    True
+    """
+
+
+#: The name that programs written for Apache MXNet catch.
+MXNetError = OpError
+
+
+class AttrError(OpError, ValueError):
+    """An attribute is missing, unknown, of the wrong type or out of range."""
+
+
+class ArgumentError(OpError, TypeError, ValueError):
+    """Inputs are missing, too many, duplicate, unknown, or no tensors."""
+
+
+class ShapeError(OpError, ValueError):
+    """Shapes do not fit each other or the operator."""
+
+
+class DTypeError(OpError, TypeError):
+    """Dtypes do not fit each other or the operator."""
+
+
+class InferenceError(OpError):
+    """Shapes or dtypes cannot be found from what is known."""
+
+
+class UnknownOperatorError(OpError, AttributeError, LookupError):
+    """No operator of that name is registered."""
+
+
+class NotDifferentiableError(OpError):
+    """A gradient was asked of an operator that has none."""
+
+
+class DeviceError(OpError):
+    """A device, its driver or its package is missing, or arrays live on different devices."""
+
+
+class FileFormatError(OpError, ValueError):
+    """A file is truncated, corrupted, absurd or of an unknown kind."""
+
+
+class Where(tuple):
+    """The line of user code that made something: ``(filename, line)``.
+
+    Examples
+    --------
+    >>> str(Where(("net.py", 7)))
+    'net.py:7'
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"{self[0]}:{self[1]}"
+
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# User code is whatever does not live in one of these folders.
+_INSIDE = tuple(os.path.join(_ROOT, package) + os.sep for package in ("opreg", "ndarray", "symbol"))
+
+
+def here() -> Where | None:
+    """The innermost line of user code on the stack, or None when there is none.
+
+    Returns
+    -------
+    Where or None
+        Filename and line number of the nearest caller outside opreg's own packages.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_INSIDE):
+            return Where((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    return None
+
+
+def note(error: BaseException, text: str) -> None:
+    """Add a note to an exception, once, and let it leave as itself."""
+    if text not in getattr(error, "__notes__", ()):
+        error.add_note(text)
+
+
+def did_you_mean(word: str, options: Iterable[str], *, limit: int = 12) -> str:
+    """A sentence that offers the nearest valid words, or lists them when there are few.
+
+    Examples
+    --------
+    >>> did_you_mean("wieght", ["data", "weight", "bias"])
+    "Did you mean 'weight'? Valid: data, weight, bias."
+    >>> did_you_mean("x", [])
+    'There is nothing to choose from.'
+    """
+    words = list(dict.fromkeys(str(option) for option in options))
+    if not words:
+        return "There is nothing to choose from."
+    close = difflib.get_close_matches(str(word), words, n=3, cutoff=0.6)
+    if not close:  # a difference in case alone scores badly: Relu, relu
+        close = [option for option in words if option.lower() == str(word).lower()]
+    parts = []
+    if close:
+        parts.append("Did you mean " + " or ".join(repr(option) for option in close) + "?")
+    if len(words) <= limit:
+        parts.append("Valid: " + ", ".join(words) + ".")
+    return " ".join(parts) or f"None of {len(words)} valid names is near it."

@@ -1,0 +1,485 @@
+"""Scalar expressions of element-wise operators: traced once, then run, differentiated or emitted.
+
+An expression is written as a Python function of terms, ``lambda x: 1 / (1 + exp(-x))``. Tracing it yields a
+short list of primitive instructions. That list is the single description of the operator: it runs as NumPy or
+CuPy ufuncs into reused buffers, a tile at a time; it is differentiated symbolically; and it is lowered to
+operators again where a gradient of a gradient is wanted.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import special
+from .registry import ops
+from .value import BINARY
+
+__all__ = ["Term", "Expression", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive"]
+
+# A tile of float32 numbers and its temporaries stay in a core's second-level cache.
+TILE = 1 << 15
+
+
+class Primitive(NamedTuple):
+    """One instruction: how it is computed, differentiated, and which operator it is.
+
+    ``function`` is the name of a ufunc of the array module, or a function ``f(xp, *arrays, out=None)`` whose
+    output may be one of the arrays. ``derivative(g, y, *args)`` gives a term, or None, for each argument;
+    None as a whole says it is zero. ``operator`` is the name of the operator, the key of its forms in
+    ``value.BINARY``, or a function that applies it to values. ``exact`` says that integers give integers,
+    ``logical`` that it gives 0 or 1.
+    """
+
+    name: str
+    function: str | Callable
+    derivative: Callable | None
+    operator: str | Callable
+    exact: bool = False
+    logical: bool = False
+
+    def resolve(self, xp: Any) -> Callable:
+        """The function that computes it on arrays of ``xp``; a last positional argument is the output."""
+        if isinstance(self.function, str):
+            return getattr(xp, self.function)
+        return functools.partial(self.function, xp)
+
+
+PRIMITIVES: dict[str, Primitive] = {}
+
+
+def primitive(name: str, function: str | Callable | None = None, derivative: Callable | None = None,
+              operator: str | Callable | None = None, *, exact: bool = False, logical: bool = False
+              ) -> Callable[..., Any]:
+    """Define an instruction and return the function that applies it to terms, or computes it of numbers."""
+    made = Primitive(name, function or name, derivative, operator or name, exact or logical, logical)
+    PRIMITIVES[name] = made
+
+    def call(*args: Any) -> Any:
+        if any(isinstance(arg, Term) for arg in args):
+            return Term(made, args)
+        with np.errstate(all="ignore"):
+            return float(made.resolve(np)(*[np.float64(arg) for arg in args]))
+
+    call.__name__ = name
+    call.__doc__ = f"The instruction ``{name}`` on terms."
+    return call
+
+
+class Term:
+    """A number that is not known yet: an input, or a primitive of terms and constants."""
+
+    __slots__ = ("prim", "args")
+
+    def __init__(self, prim: Primitive | None, args: tuple):
+        self.prim, self.args = prim, args
+
+    def __add__(self, other: Any) -> Any:
+        return self if _is(other, 0) else add(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self if _is(other, 0) else add(other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self if _is(other, 0) else subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return subtract(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self if _is(other, 1) else multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self if _is(other, 1) else multiply(other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self if _is(other, 1) else divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return reciprocal(self) if _is(other, 1) else divide(other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return mod(self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return mod(other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        if _is(other, 1):
+            return self
+        if _is(other, 2):
+            return square(self)
+        if _is(other, 3):  # a general power costs thirty times as much
+            return self * square(self)
+        return reciprocal(self) if _is(other, -1) else power(self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return power(other, self)
+
+    def __neg__(self) -> Any:
+        return negative(self)
+
+    def __abs__(self) -> Any:
+        return absolute(self)
+
+    def __gt__(self, other: Any) -> Any:
+        return greater(self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return greater_equal(self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return less(self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return less_equal(self, other)
+
+
+def _is(value: Any, number: float) -> bool:
+    return not isinstance(value, Term) and value == number
+
+
+def _where(xp: Any, condition: Any, left: Any, right: Any, out: Any = None) -> Any:
+    chosen = xp.where(condition, left, right)
+    if out is None:
+        return chosen
+    out[...] = chosen
+    return out
+
+
+def _apply_where(condition: Any, left: Any, right: Any) -> Any:
+    """``where`` as an operator, which has no form for numbers."""
+    shaped = left if isinstance(right, float) else right
+    shaped = condition if isinstance(shaped, float) else shaped
+    left, right = (ops._plus_scalar(ops.zeros_like(shaped), scalar=each) if isinstance(each, float) else each
+                   for each in (left, right))
+    return ops.where(condition, left, right)
+
+
+# ------------------------------------------------------------------------------------------ instructions
+
+# Those that need no derivative come first, then each after those its derivative is made of.
+sign = primitive("sign", exact=True)
+floor = primitive("floor", exact=True)
+ceil = primitive("ceil", exact=True)
+trunc = primitive("trunc", exact=True)
+greater = primitive("greater", operator="gt", logical=True)
+greater_equal = primitive("greater_equal", operator="ge", logical=True)
+less = primitive("less", operator="lt", logical=True)
+less_equal = primitive("less_equal", operator="le", logical=True)
+equal = primitive("equal", operator="eq", logical=True)
+not_equal = primitive("not_equal", operator="ne", logical=True)
+logical_and = primitive("logical_and", logical=True)
+logical_or = primitive("logical_or", logical=True)
+logical_xor = primitive("logical_xor", logical=True)
+logical_not = primitive("logical_not", logical=True)
+
+add = primitive("add", derivative=lambda g, y, a, b: (g, g), exact=True)
+subtract = primitive("subtract", derivative=lambda g, y, a, b: (g, -g), operator="sub", exact=True)
+multiply = primitive("multiply", derivative=lambda g, y, a, b: (g * b, g * a), operator="mul", exact=True)
+divide = primitive("divide", derivative=lambda g, y, a, b: (g / b, -g * y / b), operator="truediv")
+mod = primitive("mod", derivative=lambda g, y, a, b: (g, -g * floor(a / b)), exact=True)
+negative = primitive("negative", derivative=lambda g, y, a: (-g,), exact=True)
+absolute = primitive("absolute", derivative=lambda g, y, a: (g * sign(a),), operator="abs", exact=True)
+square = primitive("square", derivative=lambda g, y, a: (g * a * 2.0,), exact=True)
+reciprocal = primitive("reciprocal", derivative=lambda g, y, a: (-g * square(y),))
+sqrt = primitive("sqrt", derivative=lambda g, y, a: (g * 0.5 / y,))
+cbrt = primitive("cbrt", derivative=lambda g, y, a: (g / (square(y) * 3.0),))
+hypot = primitive("hypot", derivative=lambda g, y, a, b: (g * a / y, g * b / y))
+exp = primitive("exp", derivative=lambda g, y, a: (g * y,))
+expm1 = primitive("expm1", derivative=lambda g, y, a: (g * (y + 1.0),))
+log = primitive("log", derivative=lambda g, y, a: (g / a,))
+log1p = primitive("log1p", derivative=lambda g, y, a: (g / (a + 1.0),))
+log2 = primitive("log2", derivative=lambda g, y, a: (g / (a * math.log(2.0)),))
+log10 = primitive("log10", derivative=lambda g, y, a: (g / (a * math.log(10.0)),))
+power = primitive("power", operator="pow", derivative=lambda g, y, a, b: (
+    g * b * a ** (b - 1), g * y * log(a) if isinstance(b, Term) else None))
+cos: Callable[..., Any]
+cosh: Callable[..., Any]
+sin = primitive("sin", derivative=lambda g, y, a: (g * cos(a),))
+cos = primitive("cos", derivative=lambda g, y, a: (-g * sin(a),))
+tan = primitive("tan", derivative=lambda g, y, a: (g * (square(y) + 1.0),))
+arcsin = primitive("arcsin", derivative=lambda g, y, a: (g / sqrt(1.0 - square(a)),))
+arccos = primitive("arccos", derivative=lambda g, y, a: (-g / sqrt(1.0 - square(a)),))
+arctan = primitive("arctan", derivative=lambda g, y, a: (g / (square(a) + 1.0),))
+sinh = primitive("sinh", derivative=lambda g, y, a: (g * cosh(a),))
+cosh = primitive("cosh", derivative=lambda g, y, a: (g * sinh(a),))
+tanh = primitive("tanh", derivative=lambda g, y, a: (g * (1.0 - square(y)),))
+arcsinh = primitive("arcsinh", derivative=lambda g, y, a: (g / sqrt(square(a) + 1.0),))
+arccosh = primitive("arccosh", derivative=lambda g, y, a: (g / sqrt(square(a) - 1.0),))
+arctanh = primitive("arctanh", derivative=lambda g, y, a: (g / (1.0 - square(a)),))
+# Where two arguments are equal MXNet gives the whole gradient to the first.
+maximum = primitive("maximum", exact=True, derivative=lambda g, y, a, b: (
+    g * greater_equal(a, b), g * greater(b, a) if isinstance(b, Term) else None))
+minimum = primitive("minimum", exact=True, derivative=lambda g, y, a, b: (
+    g * less_equal(a, b), g * less(b, a) if isinstance(b, Term) else None))
+erf = primitive("erf", special.erf, lambda g, y, a: (g * exp(-square(a)) * (2.0 / math.sqrt(math.pi)),))
+erfinv = primitive("erfinv", special.erfinv, lambda g, y, a: (g * exp(square(y)) * (math.sqrt(math.pi) / 2),))
+
+
+def where(condition: Any, left: Any, right: Any) -> Any:
+    """``left`` where the condition is not zero, else ``right``."""
+    if not isinstance(condition, Term):
+        return left if condition else right
+    return _select(condition, left, right)
+
+
+_select = primitive("where", _where, exact=True, operator=_apply_where, derivative=lambda g, y, c, a, b: (
+    None, where(c, g, 0.0), where(c, 0.0, g)))
+
+
+def polygamma(order: int) -> Callable[..., Any]:
+    """The instruction that computes the derivative of ``gammaln`` of order ``order + 1``."""
+    name = f"polygamma{order}"
+    if name not in _POLYGAMMA:
+        _POLYGAMMA[name] = primitive(
+            name, lambda xp, *arrays: special.polygamma(xp, order, *arrays),
+            lambda g, y, a: (g * polygamma(order + 1)(a),), lambda value: ops._polygamma(value, order=order))
+    return _POLYGAMMA[name]
+
+
+_POLYGAMMA: dict[str, Callable[..., Any]] = {}
+gamma = primitive("gamma", special.gamma, lambda g, y, a: (g * y * polygamma(0)(a),))
+gammaln = primitive("gammaln", special.gammaln, lambda g, y, a: (g * polygamma(0)(a),))
+
+
+# ------------------------------------------------------------------------------------------- expressions
+
+
+class Instruction(NamedTuple):
+    """A primitive of registers. Inputs are the first registers; a constant is a float."""
+
+    prim: Primitive
+    args: tuple[int | float, ...]
+
+
+def _in_order(term: Any) -> list[Term]:
+    """The term and all it is made of, arguments first."""
+    order: list[Term] = []
+    seen: set[int] = set()
+    stack = [(term, False)]
+    while stack:
+        each, ready = stack.pop()
+        if ready:
+            order.append(each)
+        elif isinstance(each, Term) and id(each) not in seen:
+            seen.add(id(each))
+            stack.append((each, True))
+            stack += [(arg, False) for arg in reversed(each.args)] if each.prim else []
+    return order
+
+
+def _compile(inputs: Sequence[Term], term: Any) -> tuple[list[Instruction], int | float]:
+    """The instructions, and the register that holds the term; equal terms share one."""
+    code: list[Instruction] = []
+    registers: dict[int, int] = {id(each): i for i, each in enumerate(inputs)}
+    made: dict[Any, int] = {}
+    for each in _in_order(term):
+        if each.prim is None:
+            continue
+        args = tuple([registers[id(arg)] if isinstance(arg, Term) else float(arg) for arg in each.args])
+        key = (each.prim, tuple([(type(arg), arg) for arg in args]))
+        if key not in made:
+            code.append(Instruction(each.prim, args))
+            made[key] = len(inputs) + len(code) - 1
+        registers[id(each)] = made[key]
+    return code, registers[id(term)] if isinstance(term, Term) else float(term)
+
+
+class Expression:
+    """Instructions that compute one number from several.
+
+    Examples
+    --------
+    >>> expression = trace(lambda x: 1 / (1 + exp(-x)), 1)
+    >>> expression
+    negative(0) exp(1) add(1.0, 2) reciprocal(3)
+    >>> expression(np, np.zeros(2))
+    array([0.5, 0.5])
+    """
+
+    __slots__ = ("arity", "code", "result", "term", "inputs", "_resolved")
+
+    def __init__(self, inputs: Sequence[Term], term: Any):
+        self.arity, self.inputs, self.term = len(inputs), tuple(inputs), term
+        self.code, self.result = _compile(inputs, term)
+        self._resolved: tuple[Any, list] = (None, [])
+
+    def __repr__(self) -> str:
+        text = " ".join(f"{prim.name}({', '.join(map(str, args))})" for prim, args in self.code)
+        return text or f"{self.result}"
+
+    def __call__(self, xp: Any, *arrays: Any) -> Any:
+        """Compute on arrays that broadcast.
+
+        Integers stay integers where every instruction gives one; else the arithmetic is float64.
+        """
+        dtype = arrays[0].dtype
+        if dtype.kind in "iub":
+            return self._on_integers(xp, arrays)
+        registers: list[Any] = list(arrays)
+        for function, args, logical in self._functions(xp):
+            value = function(*[registers[a] if a.__class__ is int else a for a in args])
+            registers.append(value.astype(dtype) if logical else value)
+        return self._answer(xp, registers)
+
+    def _functions(self, xp: Any) -> list[tuple[Callable, tuple, bool]]:
+        if self._resolved[0] is not xp:
+            self._resolved = (xp, [(prim.resolve(xp), args, prim.logical) for prim, args in self.code])
+        return self._resolved[1]
+
+    def _on_integers(self, xp: Any, arrays: Sequence[Any]) -> Any:
+        exact = all(prim.exact and all(isinstance(a, int) or a.is_integer() for a in args)
+                    for prim, args in self.code)
+        wide = xp.float64 if not exact else xp.int64 if arrays[0].dtype.kind == "b" else arrays[0].dtype
+        registers = [array.astype(wide) for array in arrays]
+        for function, args, logical in self._functions(xp):
+            # A constant that does not fit the dtype wraps around, as the rest of its arithmetic does.
+            value = function(*[registers[a] if isinstance(a, int) else xp.asarray(a).astype(wide) for a in args])
+            registers.append(value.astype(wide) if logical else value)
+        return self._answer(xp, registers)
+
+    def _answer(self, xp: Any, registers: list[Any]) -> Any:
+        if isinstance(self.result, float):
+            return xp.full(registers[0].shape, self.result, registers[0].dtype)
+        return registers[self.result]
+
+    @property
+    def used(self) -> list[int]:
+        """The inputs that are read."""
+        read = {a for a in (self.result, *[a for _, args in self.code for a in args]) if isinstance(a, int)}
+        return [i for i in range(self.arity) if i in read]
+
+    def steps(self, xp: Any, ins: Sequence[Any], out: Any, scratch: Callable[[int, tuple, Any], Any],
+              overlaps: Callable[[Any, Any], bool]) -> list[Callable[[], Any]]:
+        """Functions without arguments that compute into ``out``, in order; arrays are read when they run.
+
+        Parameters
+        ----------
+        xp : module
+            Array module.
+        ins, out : arrays
+            Inputs broadcast against ``out``; all of one floating dtype. An input may share memory with
+            ``out`` if it covers exactly the same elements.
+        scratch : function of number, shape and dtype
+            Memory of its own for temporaries.
+        overlaps : function of two arrays
+            Whether they may share memory.
+        """
+        flat = out.size > TILE and len(self.code) > 1 and out.flags.c_contiguous and all(
+            a.shape == out.shape and a.flags.c_contiguous for a in ins)
+        if not flat:
+            return self._once(xp, list(ins), out, scratch, overlaps)
+        ins, out = [a.reshape(-1) for a in ins], out.reshape(-1)
+        steps: list[Callable] = []
+        for start in range(0, out.size, TILE):
+            part = slice(start, start + TILE)
+            steps += self._once(xp, [a[part] for a in ins], out[part], scratch, overlaps)
+        return steps
+
+    def _once(self, xp: Any, ins: list, out: Any, scratch: Callable, overlaps: Callable) -> list[Callable]:
+        last: dict[int, int] = {}
+        for position, (_, args) in enumerate(self.code):
+            for arg in args:
+                if isinstance(arg, int):
+                    last[arg] = position
+        shared = [i for i, array in enumerate(ins) if overlaps(array, out)]
+        registers: list[Any] = list(ins)
+        owner: dict[int, int] = {}  # register -> its temporary, -1 for the output's memory
+        free: list[int] = []
+        made = 0
+        steps: list[Callable] = []
+        for position, (prim, args) in enumerate(self.code):
+            register = self.arity + position
+            ended = {arg for arg in args if isinstance(arg, int) and arg in owner and last[arg] == position}
+            free += [owner.pop(arg) for arg in ended]
+            final = position == len(self.code) - 1
+            busy = -1 in owner.values() or any(last.get(i, -1) > position for i in shared)
+            if final or not busy:
+                target, dest = -1, out
+            else:
+                free = [number for number in free if number >= 0]
+                if not free:
+                    free.append(made)
+                    made += 1
+                target = free.pop()
+                dest = scratch(target, out.shape, out.dtype)
+            owner[register] = target
+            arrays = [registers[arg] if isinstance(arg, int) else xp.asarray(arg, out.dtype) for arg in args]
+            if prim.name in ("maximum", "minimum"):  # the only ones for which NumPy wants the output named
+                steps.append(functools.partial(prim.resolve(xp), *arrays, out=dest))
+            else:
+                steps.append(functools.partial(prim.resolve(xp), *arrays, dest))
+            registers.append(dest)
+        if not self.code:
+            source = ins[self.result] if isinstance(self.result, int) else xp.asarray(self.result, out.dtype)
+            steps.append(functools.partial(out.__setitem__, Ellipsis, source))
+        return steps
+
+    def lower(self, *ins: Any, broadcasts: bool = False) -> Any:
+        """The same computation as operators on values, which have one shape unless it ``broadcasts``."""
+        registers: list[Any] = list(ins)
+        for prim, args in self.code:
+            values = [registers[a] if isinstance(a, int) else a for a in args]
+            registers.append(_lower(prim, values, broadcasts))
+        if isinstance(self.result, float):
+            return ops._plus_scalar(ops.zeros_like(ins[0]), scalar=self.result)
+        return registers[self.result]
+
+
+def _lower(prim: Primitive, args: list[Any], broadcasts: bool) -> Any:
+    """A primitive as an operator call."""
+    if not isinstance(prim.operator, str):
+        return prim.operator(*args)
+    if len(args) == 1:
+        return getattr(ops, prim.operator)(args[0])
+    name = prim.operator
+    same, broadcast, scalar, reflected = BINARY.get(
+        name, (f"_{name}", f"broadcast_{name}", f"_{name}_scalar", f"_{name}_scalar"))
+    left, right = args
+    if isinstance(right, float):
+        return getattr(ops, scalar)(left, scalar=right)
+    if isinstance(left, float):
+        return getattr(ops, reflected)(right, scalar=left)
+    return getattr(ops, broadcast if broadcasts else same)(left, right)
+
+
+def trace(function: Callable, arity: int) -> Expression:
+    """The expression of a Python function of terms."""
+    inputs = [Term(None, (i,)) for i in range(arity)]
+    return Expression(inputs, function(*inputs))
+
+
+def derive(expression: Expression, wrt: int, output: bool = False) -> Expression:
+    """The expression ``(g, *inputs) -> g * d result / d input[wrt]``; with ``output``, of the result as well.
+
+    Examples
+    --------
+    >>> derive(trace(lambda x: x * x * x, 1), 0)(np, np.ones(1), np.full(1, 2.0))
+    array([12.])
+    >>> derive(trace(tanh, 1), 0, output=True)
+    square(2) subtract(1.0, 3) multiply(0, 4)
+    """
+    g, result = Term(None, (-1,)), Term(None, (-2,))
+    order = _in_order(expression.term)
+    target = expression.inputs[wrt]
+    depends = {id(target)}
+    for term in order:
+        if term.prim and any(id(arg) in depends for arg in term.args):
+            depends.add(id(term))
+    grads: dict[int, Any] = {id(expression.term): g}
+    for term in reversed(order):
+        if term.prim is None or term.prim.derivative is None:
+            continue
+        if id(term) not in depends or id(term) not in grads:
+            continue
+        value = result if output and term is expression.term else term
+        for arg, part in zip(term.args, term.prim.derivative(grads[id(term)], value, *term.args)):
+            if part is not None and id(arg) in depends:
+                grads[id(arg)] = part if id(arg) not in grads else grads[id(arg)] + part
+    inputs = [g, *expression.inputs, result] if output else [g, *expression.inputs]
+    return Expression(inputs, grads.get(id(target), 0.0))

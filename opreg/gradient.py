@@ -1,0 +1,95 @@
+"""The reverse walk: gradients of heads with respect to variables, for a graph and a tape alike.
+
+It knows nothing of arrays or symbols. Values come from ``values(node)``; rules are ordinary code that calls
+operators on them; so a graph's walk grows a graph, and a tape's computes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterable, Mapping, Sequence
+
+from .errors import NotDifferentiableError, note
+
+__all__ = ["walk"]
+
+
+def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Iterable[Any],
+         values: Callable[[Any], tuple[Sequence[Any], Sequence[Any]]],
+         zeros: Callable[[Any], Any], is_train: bool = True) -> dict[tuple[Any, int], Any]:
+    """Gradients of the sum of heads times seeds.
+
+    Parameters
+    ----------
+    order : sequence of nodes
+        Inputs before users. A node has ``op`` (None for a variable), ``attrs``, ``inputs``, ``describe()``.
+    seeds : mapping of entry to value
+        Gradients that arrive at the heads; None for a loss that needs none.
+    wanted : iterable of nodes
+        Variables (or inner nodes) whose gradient is asked for.
+    values : function of a node
+        Its inputs and outputs as values.
+    zeros : function of a value
+        Zeros like it, for outputs that no gradient reaches while others of the node have one.
+    is_train : bool
+        The mode the forward pass ran in.
+
+    Returns
+    -------
+    dict of entry to value
+        Gradients of the entries of wanted nodes that the heads depend on.
+
+    Raises
+    ------
+    NotDifferentiableError
+        Naming operator and node, when the way from a head to a wanted variable leads through an operator
+        without gradient.
+    """
+    targets = set(wanted)
+    live = set(targets)
+    for node in order:
+        if node.op is not None and node not in live:
+            for source, _ in node.inputs:
+                if source in live:
+                    live.add(node)
+                    break
+    grads: dict[tuple[Any, int], Any] = {}
+    reached = set()
+    for entry, seed in seeds.items():
+        reached.add(entry[0])
+        if seed is not None:
+            grads[entry] = seed
+    found: dict[tuple[Any, int], Any] = {}
+    for node in reversed(order):
+        if node not in reached:
+            continue
+        if node in targets:
+            for i in range(node.count):
+                if (node, i) in grads:
+                    found[node, i] = grads[node, i]
+        op = node.op
+        if op is None or node not in live:
+            continue
+        count, visible = node.count, op.visible(node.attrs)
+        got = [grads.pop((node, i), None) for i in range(count)]
+        if not any(g is not None for g in got) and not op.loss(node.attrs):
+            continue
+        ins, outs = values(node)
+        if count == 1:
+            g = got[0]
+        else:
+            g = tuple(zeros(outs[i]) if each is None and i < visible else each for i, each in enumerate(got))
+        needs = [source in live for source, _ in node.inputs]
+        try:
+            results = op.differentiate(g, ins, outs, node.attrs, needs, is_train)
+        except NotDifferentiableError as error:
+            note(error, node.describe())
+            raise
+        except Exception as error:
+            note(error, f"in the gradient of {node.describe()}")
+            raise
+        for entry, need, result in zip(node.inputs, needs, results):
+            if need and result is not None:
+                reached.add(entry[0])
+                before = grads.get(entry)
+                grads[entry] = result if before is None else before + result
+    return found

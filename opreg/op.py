@@ -1,0 +1,543 @@
+"""Op: the one record an operator is, built-in or a user's.
+
+It answers what it takes (arguments, auxiliary states, attributes), what comes out (outputs, shapes, dtypes),
+how it is computed (kernels) and how it is differentiated (a function of values that calls operators).
+
+A rule names only what it reads: the positional parameters are the inputs, the keyword-only ones those attributes
+it wants. ``Rule`` finds that out once, from the signature.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+from .attrs import Schema
+from .dispatch import apply, write
+from .errors import ArgumentError, AttrError, NotDifferentiableError, ShapeError, Where, here, note
+from .spec import ANY, Shape, Spec, as_dtype, common_dtype, show, unify
+
+__all__ = ["Op", "Rule", "Kernel", "Call", "FirstRun", "TypeRule", "Prop", "BoundOperator", "ZERO", "Shapes", "Dtypes"]
+
+Shapes = list[Shape | None]
+Dtypes = list[np.dtype | None]
+Attrs = Mapping[str, Any]
+
+#: The gradient rule of an operator whose outputs do not move with its inputs (comparisons, rounding, indices).
+ZERO: Any = "zero"
+
+
+class Rule:
+    """A function together with the names of the attributes it reads.
+
+    Examples
+    --------
+    >>> Rule(lambda x, *, axis: (x, axis))({"axis": 1, "keepdims": True}, "x")
+    ('x', 1)
+    """
+
+    __slots__ = ("function", "names", "all")
+
+    def __init__(self, function: Callable):
+        parameters = inspect.signature(function).parameters.values()
+        self.function = function
+        self.names = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+        self.all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+
+    def select(self, attrs: Attrs) -> dict[str, Any]:
+        """The attributes this rule reads."""
+        if self.all:
+            return dict(attrs)
+        return {name: attrs[name] for name in self.names if name in attrs}
+
+    def __call__(self, attrs: Attrs, *args: Any) -> Any:
+        return self.function(*args, **self.select(attrs))
+
+
+class Kernel:
+    """One way to compute an operator.
+
+    Two forms. One *returns*: ``f(xp, *arrays, **attrs)``; when it has a parameter ``out`` it writes there instead
+    if an array is given (a tuple of arrays for several outputs). The other is *bound* once and called often:
+    ``f(call)`` gets a ``Call`` that holds the arrays of one step and returns a function without arguments, or a
+    list of them, that does the work.
+
+    ``accepts(call)`` says None, or why this kernel declines. Among those that accept, the one attached last runs.
+    """
+
+    __slots__ = ("name", "rule", "accepts", "bound", "takes_out")
+
+    def __init__(self, function: Callable, name: str = "reference", bound: bool = False,
+                 accepts: Callable[[Any], str | None] | None = None):
+        self.name, self.rule, self.accepts, self.bound = name, Rule(function), accepts, bound
+        self.takes_out = "out" in inspect.signature(function).parameters
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}>"
+
+
+class Call:
+    """One step of a plan, settled: what a bound kernel is given to hold.
+
+    Attributes
+    ----------
+    op, attrs
+        The operator and its typed attributes.
+    ins, outs : list of arrays
+        Inputs (arguments, then auxiliary states) and outputs, of the array module ``xp``; written in place, their
+        addresses never change. An output that nobody reads is None.
+    reqs : list of str
+        For each output ``write``, or ``null`` where it is None; ``add`` only for kernels of users' operators.
+    xp, ctx, is_train, rng
+        Array module, device, mode and random generator.
+    specs : list of Spec
+        Shape and dtype of every output, wanted or not.
+    scratch : function of number, shape and dtype
+        Memory for temporaries, shared with other steps.
+    wrap : function of array, ctx and frozen
+        Makes an NDArray of an array of ``xp``, for kernels that run users' code.
+    memo : dict
+        Lives as long as the executor: what a forward step leaves for its backward step.
+    """
+
+    __slots__ = ("op", "attrs", "ins", "outs", "reqs", "xp", "ctx", "is_train", "rng", "specs", "scratch", "wrap",
+                 "memo")
+
+    def __init__(self, op: Op, attrs: Attrs, ins: list[Any], outs: list[Any], reqs: list[str], xp: Any, ctx: Any,
+                 is_train: bool, rng: Any = None, specs: Sequence[Spec] = (), scratch: Any = None, wrap: Any = None,
+                 memo: dict | None = None):
+        self.op, self.attrs, self.ins, self.outs, self.reqs = op, attrs, ins, outs, reqs
+        self.xp, self.ctx, self.is_train, self.rng, self.specs = xp, ctx, is_train, rng, specs
+        self.scratch, self.wrap, self.memo = scratch, wrap, {} if memo is None else memo
+
+
+class FirstRun:
+    """A step whose first run is watched; it returns the steps that take its place from then on."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: Callable[[], list[Callable[[], Any]]]):
+        self.run = run
+
+    def __call__(self) -> list[Callable[[], Any]]:
+        return self.run()
+
+
+class TypeRule:
+    """Dtypes of inputs and outputs, written as a signature.
+
+    ``"T,I->T"``: letters are variables, equal letters are equal dtypes; a dtype's name stands for itself;
+    ``@dtype`` is the attribute of that name; ``*`` before a token repeats it. Whatever side is known decides the
+    other.
+
+    Examples
+    --------
+    >>> TypeRule("T,I->T")([np.dtype("float16"), None], [None], {})
+    ([dtype('float16'), None], [dtype('float16')])
+    """
+
+    __slots__ = ("text", "_ins", "_outs")
+
+    def __init__(self, text: str):
+        self.text = text
+        left, _, right = text.partition("->")
+        self._ins = [token.strip() for token in left.split(",") if token.strip()]
+        self._outs = [token.strip() for token in right.split(",") if token.strip()]
+
+    @staticmethod
+    def _spread(tokens: list[str], count: int) -> list[str]:
+        result: list[str] = []
+        for position, token in enumerate(tokens):
+            if token[0] == "*":
+                rest = len(tokens) - position - 1
+                result += [token[1:]] * (count - len(result) - rest)
+            else:
+                result.append(token)
+        if len(result) < count:  # more than declared: they are like the last
+            result += result[-1:] * (count - len(result))
+        return result[:count]
+
+    def __call__(self, ins: Dtypes, outs: Dtypes, attrs: Attrs) -> tuple[Dtypes, Dtypes]:
+        """Inputs' and outputs' dtypes with everything filled in that follows from the rest."""
+        if self.text == "*T->*T":  # by far the most common, and on the path of every bind
+            one = common_dtype(ins + outs)
+            return [one] * len(ins), [one] * len(outs)
+        tokens = self._spread(self._ins, len(ins)) + self._spread(self._outs, len(outs))
+        dtypes = list(ins) + list(outs)
+        bound: dict[str, np.dtype | None] = {}
+        for token, dtype in zip(tokens, dtypes):
+            if token not in bound:
+                bound[token] = self._fixed(token, attrs)
+            if token != "?":
+                bound[token] = common_dtype((bound[token], dtype))
+        result = [dtype if token == "?" else bound[token] for token, dtype in zip(tokens, dtypes)]
+        return result[:len(ins)], result[len(ins):]
+
+    @staticmethod
+    def _fixed(token: str, attrs: Attrs) -> np.dtype | None:
+        if token[0] == "@":
+            value = attrs[token[1:]]
+            return None if value is None else as_dtype(value)
+        return as_dtype(token) if len(token) > 1 else None
+
+
+SAME_TYPE = TypeRule("*T->*T")
+
+Names = Sequence[str] | Callable[..., Sequence[str]]
+
+
+def _names(names: Names) -> Callable[[Attrs], tuple[str, ...]]:
+    if callable(names):
+        rule = Rule(names)
+        return lambda attrs: tuple(rule(attrs))
+    fixed = tuple(names)
+    return lambda attrs: fixed
+
+
+class Op:
+    """An operator: a name, what it takes, what comes out, how it is computed and differentiated.
+
+    Parameters
+    ----------
+    name : str
+        The name it is registered, saved and reported by.
+    schema : Schema
+        Its attributes.
+    arguments, outputs, auxiliary : sequence of str, or function of attributes
+        Names, in order. Auxiliary states follow the arguments among a node's inputs.
+    types : str or function
+        A ``TypeRule`` signature, or ``f(ins, outs, **attrs) -> (ins, outs)``.
+    variadic : str or None
+        The attribute that counts the inputs of an operator that takes any number.
+    visible : function of attributes, or None
+        How many of the outputs a user sees; all by default.
+    states : sequence of int
+        For an operator with auxiliary states: the kernel returns, after its outputs and only when training, the
+        new values of these auxiliary states, which are stored at the end of the forward pass.
+    mutates : sequence of int
+        Inputs the kernel writes in place (optimizer updates).
+    random, mode : bool
+        Whether kernels take ``rng`` and ``is_train``.
+    loss : bool or function of attributes
+        Whether its gradient needs no gradient from above.
+    inplace : sequence of int
+        Inputs whose memory output 0 may take over.
+    unread : sequence of int
+        Inputs of which only the shape matters.
+    """
+
+    def __init__(self, name: str, schema: Schema, arguments: Names, *, outputs: Names = ("output",),
+                 auxiliary: Names = (), types: str | Callable = SAME_TYPE.text, variadic: str | None = None,
+                 visible: Callable[..., int] | None = None, states: Sequence[int] = (), mutates: Sequence[int] = (),
+                 random: bool = False, mode: bool = False, loss: bool | Callable[..., bool] = False,
+                 inplace: Sequence[int] = (), unread: Sequence[int] = (), input_names: Sequence[str] | None = None,
+                 doc: str = ""):
+        self.name, self.schema, self.variadic, self.doc = name, schema, variadic, doc
+        self.aliases: tuple[str, ...] = ()
+        self.where: Where | None = here()
+        self._input_names = input_names
+        self._arguments, self._outputs, self._auxiliary = _names(arguments), _names(outputs), _names(auxiliary)
+        self._visible = Rule(visible) if visible else None
+        self._loss = Rule(loss) if callable(loss) else bool(loss)
+        self._types: TypeRule | Rule = TypeRule(types) if isinstance(types, str) else Rule(types)
+        self._shapes: Rule | None = None
+        self._fill: Rule | None = None
+        self._view: Rule | None = None
+        self._gradient: Rule | Any = None
+        self.states, self.mutates = tuple(states), tuple(mutates)
+        self.random, self.mode = random, mode
+        self.inplace, self.unread = frozenset(inplace), frozenset(unread)
+        self.variable_tags: dict[str, dict[str, str]] = {}  # of variables made for inputs left out
+        self.late = False  # whether the inputs' names are known only with the attributes
+        self.kernels: list[Kernel] = []
+        self.expression: Any = None  # of an element-wise operator, see builtin.elementwise
+        self.__name__ = self.__qualname__ = name
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+    # ------------------------------------------------------------------------------ declaring, by decorator
+
+    def infer(self, function: Callable) -> Callable:
+        """Declare the shape rule: ``f(*shapes, **attrs)`` returns a shape, or a list of them, one an output."""
+        self._shapes = Rule(function)
+        return function
+
+    def fill(self, function: Callable) -> Callable:
+        """Declare how inputs follow from the rest: ``f(ins, outs, **attrs)`` returns all input shapes."""
+        self._fill = Rule(function)
+        return function
+
+    def types(self, function: Callable) -> Callable:
+        """Declare the dtype rule as a function ``f(ins, outs, **attrs) -> (ins, outs)``."""
+        self._types = Rule(function)
+        return function
+
+    def view(self, function: Callable) -> Callable:
+        """Declare that the output is a view: ``f(array, **attrs)`` returns it, or None where it cannot be."""
+        self._view = Rule(function)
+        return function
+
+    def kernel(self, name: str = "reference", *, bound: bool = False,
+               accepts: Callable[[Any], str | None] | None = None) -> Callable[[Callable], Callable]:
+        """Attach a kernel; see ``Kernel`` for its forms."""
+
+        def attach(function: Callable) -> Callable:
+            self.kernels.append(Kernel(function, name, bound, accepts))
+            return function
+
+        return attach
+
+    def grad(self, function: Callable) -> Callable:
+        """Declare the gradient: ``f(g, ins, outs, **attrs)`` returns a value or None for each input.
+
+        It is ordinary code over values and calls operators. It may also name ``needs``, the inputs whose gradient
+        somebody wants, and ``is_train``.
+        """
+        self._gradient = function if function is ZERO else Rule(function)
+        return function
+
+    # -------------------------------------------------------------------------------------------- questions
+
+    def complete(self, given: Attrs) -> dict[str, Any]:
+        """Typed attributes from what was given, as values or text."""
+        try:
+            return self.schema.complete(given)
+        except (AttrError, TypeError) as error:
+            note(error, f"operator {self.name}")
+            raise
+
+    def arguments(self, attrs: Attrs) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return self._arguments(attrs)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Every input the operator can have, whatever its attributes, in the order of a call."""
+        if self._input_names is not None:
+            return tuple(self._input_names)
+        return self.arguments({}) + self.auxiliary({})
+
+    def auxiliary(self, attrs: Attrs) -> tuple[str, ...]:
+        """Names of the auxiliary states."""
+        return self._auxiliary(attrs)
+
+    def outputs(self, attrs: Attrs) -> tuple[str, ...]:
+        """Names of all outputs, hidden ones included."""
+        return self._outputs(attrs)
+
+    def visible(self, attrs: Attrs) -> int:
+        """How many outputs a user sees; they come first."""
+        return len(self._outputs(attrs)) if self._visible is None else self._visible(attrs)
+
+    def loss(self, attrs: Attrs) -> bool:
+        """Whether the gradient starts here and needs none from above."""
+        return self._loss(attrs) if isinstance(self._loss, Rule) else self._loss
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether a gradient rule exists."""
+        return self._gradient is not None
+
+    def as_view(self, array: Any, attrs: Attrs, out_shape: Any = None) -> Any:
+        """The output as a view of the first input's array, or None.
+
+        ``out_shape`` is the inferred shape of the output (a list of them for several), which rules may name.
+        """
+        return None if self._view is None else self._view({**attrs, "out_shape": out_shape}, array)
+
+    def infer_shapes(self, ins: Shapes, outs: Shapes, attrs: Attrs) -> tuple[Shapes, Shapes]:
+        """Complete what is known of input (arguments, then auxiliary) and output shapes.
+
+        Raises
+        ------
+        ShapeError, AttrError
+            When what is known does not fit the operator.
+        """
+        if self._shapes is None:  # everything has one shape
+            one: Shape | None = None
+            for shape in (*ins, *outs):
+                one = unify(one, shape)
+            return [one] * len(ins), [one] * len(outs)
+        if self._fill is not None:
+            filled = self._fill(attrs, list(ins), list(outs))
+            ins = [self._agree(name, old, new) for name, old, new in
+                   zip(self.arguments(attrs) + self.auxiliary(attrs), ins, filled)]
+        if any(shape is None for shape in ins):
+            return ins, outs
+        found = self._shapes(attrs, *ins)
+        if not isinstance(found, list):
+            found = [found]
+        return ins, [self._agree(name, old, new) for name, old, new in zip(self.outputs(attrs), outs, found)]
+
+    def _agree(self, name: str, old: Shape | None, new: Shape | None) -> Shape | None:
+        if old is new or new is None:
+            return old
+        try:
+            return unify(old, new)
+        except ShapeError:
+            raise ShapeError(f"{name}: expected shape {show(new)}, got {show(old)}") from None
+
+    def infer_dtypes(self, ins: Dtypes, outs: Dtypes, attrs: Attrs) -> tuple[Dtypes, Dtypes]:
+        """Complete what is known of input and output dtypes.
+
+        Raises
+        ------
+        DTypeError
+            When they contradict each other.
+        """
+        if isinstance(self._types, TypeRule):
+            return self._types(ins, outs, attrs)
+        ins, outs = self._types(attrs, list(ins), list(outs))
+        return list(ins), list(outs)
+
+    def differentiate(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], attrs: Attrs,
+                      needs: Sequence[bool], is_train: bool = True) -> Sequence[Any]:
+        """Gradients of the inputs, None where there is none.
+
+        Raises
+        ------
+        NotDifferentiableError
+            When the operator has no gradient rule.
+        """
+        rule = self._gradient
+        if rule is ZERO:
+            return [None] * len(ins)
+        if rule is None:
+            raise NotDifferentiableError(f"operator {self.name} has no gradient"
+                                         + ("" if self.where is None else f" (registered at {self.where})"))
+        extra = {}
+        if "needs" in rule.names:
+            extra["needs"] = needs
+        if "is_train" in rule.names:
+            extra["is_train"] = is_train
+        result = rule.function(g, ins, outs, **rule.select(attrs), **extra)
+        if not isinstance(result, (tuple, list)):
+            result = (result,)
+        if len(result) != len(ins):
+            if len(result) == len(self.arguments(attrs)):  # auxiliary states have no gradient
+                return list(result) + [None] * (len(ins) - len(result))
+            raise ArgumentError(f"gradient of {self.name}: expected {len(ins)} values, one for each input, "
+                                f"got {len(result)}")
+        return result
+
+    def __call__(self, *values: Any, **keywords: Any) -> Any:
+        """Apply the operator to values: arrays compute now, symbols grow a graph."""
+        return apply(self, values, keywords)
+
+    # ------------------------------------------------------------------- the record, as a CustomOpProp is asked
+
+    def prop(self, **attrs: Any) -> Prop:
+        """This operator with attributes given: answers what a ``CustomOpProp`` answers."""
+        return Prop(self, attrs)
+
+    def list_arguments(self, **attrs: Any) -> list[str]:
+        """Names of the inputs for these attributes."""
+        return self.prop(**attrs).list_arguments()
+
+    def list_outputs(self, **attrs: Any) -> list[str]:
+        """Names of the visible outputs for these attributes."""
+        return self.prop(**attrs).list_outputs()
+
+    def list_auxiliary_states(self, **attrs: Any) -> list[str]:
+        """Names of the auxiliary states for these attributes."""
+        return self.prop(**attrs).list_auxiliary_states()
+
+    def infer_shape(self, in_shape: Sequence[Sequence[int]], **attrs: Any) -> tuple[list, list, list]:
+        """Shapes of arguments, outputs and auxiliary states; ``()`` or ``None`` is an unknown input shape."""
+        return self.prop(**attrs).infer_shape(in_shape)
+
+    def infer_type(self, in_type: Sequence[Any], **attrs: Any) -> tuple[list, list, list]:
+        """Dtypes, as NumPy classes, of arguments, outputs and auxiliary states."""
+        return self.prop(**attrs).infer_type(in_type)
+
+    def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any, **attrs: Any) -> Any:
+        """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""
+        return self.prop(**attrs).create_operator(ctx, in_shapes, in_dtypes)
+
+
+class Prop:
+    """An operator with its attributes settled, asked as a ``CustomOpProp`` is.
+
+    Examples
+    --------
+    >>> from opreg.registry import get
+    >>> get("FullyConnected").prop(num_hidden=3).list_arguments()
+    ['data', 'weight', 'bias']
+    """
+
+    def __init__(self, op: Op, given: Attrs):
+        self.op = op
+        if op.variadic and op.variadic not in given:
+            given = {op.variadic: 1, **given}
+        self.attrs = op.complete(given)
+
+    def list_arguments(self) -> list[str]:
+        """Names of the inputs."""
+        return list(self.op.arguments(self.attrs))
+
+    def list_outputs(self) -> list[str]:
+        """Names of the visible outputs."""
+        return list(self.op.outputs(self.attrs)[:self.op.visible(self.attrs)])
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the auxiliary states."""
+        return list(self.op.auxiliary(self.attrs))
+
+    def _ask(self, known_ins: Sequence[Any], rule: Callable) -> tuple[list, list, list]:
+        arguments, auxiliary = self.list_arguments(), self.list_auxiliary_states()
+        if len(known_ins) not in (len(arguments), len(arguments) + len(auxiliary)):
+            raise ArgumentError(f"operator {self.op.name}: expected {len(arguments)} inputs "
+                                f"({', '.join(arguments)}), got {len(known_ins)}")
+        ins = list(known_ins) + [None] * (len(arguments) + len(auxiliary) - len(known_ins))
+        ins, outs = rule(ins, [None] * len(self.op.outputs(self.attrs)), self.attrs)
+        return ins[:len(arguments)], outs[:self.op.visible(self.attrs)], ins[len(arguments):]
+
+    def infer_shape(self, in_shape: Sequence[Any]) -> tuple[list, list, list]:
+        """Shapes of arguments, outputs and auxiliary states, as lists of lists; unknown ones are ``None``."""
+        ins = [tuple(ANY if dim in (0, None) else int(dim) for dim in shape) if shape else None
+               for shape in in_shape]
+        found = self._ask(ins, self.op.infer_shapes)
+        return tuple([None if shape is None else [None if dim is ANY else dim for dim in shape]  # type: ignore
+                      for shape in group] for group in found)
+
+    def infer_type(self, in_type: Sequence[Any]) -> tuple[list, list, list]:
+        """Dtypes of arguments, outputs and auxiliary states, as NumPy classes; unknown ones are ``None``."""
+        found = self._ask([None if t is None else as_dtype(t) for t in in_type], self.op.infer_dtypes)
+        return tuple([None if t is None else t.type for t in group] for group in found)  # type: ignore
+
+    def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any) -> Any:
+        """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""
+        return BoundOperator(self.op, self.attrs)
+
+
+class BoundOperator:
+    """A built-in operator in the form of a ``CustomOp``: results are written as requested.
+
+    ``Prop.create_operator`` makes one.
+    """
+
+    def __init__(self, op: Op, attrs: Attrs):
+        self.op, self.attrs = op, attrs
+
+    @staticmethod
+    def _listed(result: Any) -> Sequence[Any]:
+        return result if isinstance(result, (list, tuple)) else (result,)
+
+    def forward(self, is_train: bool, req: Sequence[str], in_data: Sequence[Any], out_data: Sequence[Any],
+                aux: Sequence[Any]) -> None:
+        """Compute the outputs and store them in ``out_data`` as ``req`` says."""
+        results = self._listed(apply(self.op, [*in_data, *aux], self.attrs))
+        for dst, request, src in zip(out_data, req, results):
+            write(dst, request, src)
+
+    def backward(self, req: Sequence[str], out_grad: Sequence[Any], in_data: Sequence[Any],
+                 out_data: Sequence[Any], in_grad: Sequence[Any], aux: Sequence[Any]) -> None:
+        """Compute the gradients of the inputs and store them in ``in_grad`` as ``req`` says."""
+        needs = [request != "null" for request in req]
+        g = out_grad[0] if len(self.op.outputs(self.attrs)) == 1 else out_grad
+        found = self.op.differentiate(g, [*in_data, *aux], out_data, self.attrs, needs + [False] * len(aux))
+        for dst, request, src in zip(in_grad, req, found):
+            write(dst, request, 0 if src is None else src)

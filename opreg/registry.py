@@ -1,0 +1,158 @@
+"""The registry: every operator by name, and the decorator that declares one.
+
+The signature of a declared function is the single source: its positional parameters are the inputs, its
+keyword-only ones the attributes with types and defaults, its docstring the documentation. A body is not needed.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import importlib
+import inspect
+from typing import Any, Callable, Iterator, Sequence
+
+from .attrs import Schema
+from .errors import UnknownOperatorError, did_you_mean
+from .op import Op
+
+__all__ = ["declare", "register", "alias", "get", "find", "names", "operators", "ops"]
+
+_OPS: dict[str, Op] = {}
+_loading: list[bool] = []  # not empty once the built-in operators are, or are being, imported
+
+
+def register(op: Op, *aliases: str) -> Op:
+    """Enter an operator under its name and aliases.
+
+    A later registration of the same name takes its place.
+    """
+    op.aliases += aliases
+    for name in (op.name, *aliases):
+        _OPS[name] = op
+    return op
+
+
+def alias(op: Op, *names: str) -> None:
+    """Give a registered operator further names."""
+    register(op, *names)
+
+
+def declare(function: Callable | None = None, /, *, name: str | None = None, aliases: Sequence[str] = (),
+            **options: Any) -> Any:
+    """Declare and register an operator from a function's signature.
+
+    Parameters
+    ----------
+    function : callable
+        Positional parameters are inputs, keyword-only ones attributes. ``*data`` declares any number of inputs,
+        counted by the attribute ``num_args`` unless ``variadic`` names another.
+    name : str
+        Registered name; the function's name by default.
+    aliases : sequence of str
+        Further names.
+    **options
+        See ``Op``. ``auxiliary`` lists positional parameters that are auxiliary states.
+
+    Returns
+    -------
+    Op
+        The record, to which rules are attached.
+
+    Examples
+    --------
+    >>> @declare(name="_example_twice")
+    ... def twice(data, *, times: int = 2):
+    ...     "A number of times the data."
+    >>> twice.list_arguments(), twice.schema.names
+    (['data'], ('times',))
+    """
+    if function is None:
+        return lambda function: declare(function, name=name, aliases=aliases, **options)
+    positional, variadic = [], False
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            variadic = True
+        elif parameter.kind is not parameter.KEYWORD_ONLY:
+            positional.append(parameter.name)
+    auxiliary = options.get("auxiliary", ())
+    arguments: Any = [each for each in positional if callable(auxiliary) or each not in auxiliary]
+    if variadic:
+        count = options.setdefault("variadic", "num_args")
+        fixed = tuple(arguments)
+
+        def arguments(**attrs: Any) -> list[str]:
+            return [*fixed, *(f"arg{i}" for i in range(attrs[count]))]
+
+    options.setdefault("arguments", arguments)
+    options.setdefault("input_names", positional)
+    op = Op(name or function.__name__, Schema.of(function), doc=inspect.getdoc(function) or "", **options)
+    return register(op, *aliases)
+
+
+def _load() -> None:
+    """Import the built-in operators, once; a failed import is tried again."""
+    if not _loading:
+        _loading.append(True)
+        try:
+            importlib.import_module("opreg.builtin")
+        except BaseException:
+            _loading.clear()
+            raise
+
+
+def find(name: str) -> Op | None:
+    """The operator of that name, or None."""
+    if not name.startswith("custom."):  # users' operators are there or not, whatever is built in
+        _load()
+    return _OPS.get(name)
+
+
+def get(name: str, what: str = "operator") -> Op:
+    """The operator of that name; a user's ``softmax`` is ``custom.softmax``, and found as such when no built-in
+    operator has the name.
+
+    Raises
+    ------
+    UnknownOperatorError
+        With the nearest names.
+
+    Examples
+    --------
+    >>> get("Convolution")
+    <operator Convolution>
+    """
+    op = find(name) or _OPS.get(f"custom.{name}")
+    if op is None:
+        raise UnknownOperatorError(f"there is no {what} {name!r}. {did_you_mean(name, names())}")
+    return op
+
+
+def names(prefix: str = "") -> list[str]:
+    """All names, aliases included, sorted."""
+    _load()
+    return sorted(name for name in _OPS if name.startswith(prefix))
+
+
+def operators() -> Iterator[Op]:
+    """Every operator once, in the order of registration."""
+    _load()
+    return iter(dict.fromkeys(_OPS.values()))
+
+
+class _Operators:
+    """The registry as attributes: ``ops.softmax(x, axis=1)``. Gradient rules call operators this way.
+
+    Examples
+    --------
+    >>> ops.Convolution
+    <operator Convolution>
+    """
+
+    def __getattr__(self, name: str) -> Op:
+        return get(name)
+
+
+ops = _Operators()
+
+# An operator is pickled by its name: it means the same record wherever it is registered.
+copyreg.pickle(Op, lambda op: (get, (op.name,)))

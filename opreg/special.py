@@ -1,0 +1,248 @@
+"""Special functions over an array module: erf, its inverse, gamma, its logarithm and that one's derivatives.
+
+NumPy has none of them. Each is written in whole-array arithmetic from a published formula, so the same lines
+run on NumPy and CuPy. In float64 the relative error stays near 1e-15, away from zeros of the function;
+float32 is computed in float32 by ``erf`` and in float64 by the rest, smaller types as float32.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["erf", "erfinv", "gamma", "gammaln", "polygamma"]
+
+
+def _wide(xp: Any, x: Any) -> Any:
+    return x if x.dtype.name in ("float32", "float64") else x.astype(xp.float32)
+
+
+def _store(x: Any, value: Any, out: Any) -> Any:
+    if out is None:
+        return value.astype(x.dtype)
+    out[...] = value
+    return out
+
+
+def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """Highest power first, by Horner's rule; nothing but the sum is allocated."""
+    total = x * coefficients[0] + coefficients[1]
+    for coefficient in coefficients[2:]:
+        total *= x
+        total += coefficient
+    return total
+
+
+# --------------------------------------------------------------------------------------------- error function
+# W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969) 631-637: one in x
+# squared of erf(x) / x, up to 0.5, and one in x of erfc(x) exp(x squared), up to 4.
+
+_ERF_P = (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2,
+          3.20937758913846947e3)
+_ERF_Q = (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3)
+_ERFC_P = (2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594e0, 6.61191906371416295e1,
+           2.98635138197400131e2, 8.81952221241769090e2, 1.71204761263407058e3, 2.05107837782607147e3,
+           1.23033935479799725e3)
+_ERFC_Q = (1.0, 1.57449261107098347e1, 1.17693950891312499e2, 5.37181101862009858e2, 1.62138957456669019e3,
+           3.29079923573345963e3, 4.36261909014324716e3, 3.43936767414372164e3, 1.23033935480374942e3)
+
+
+def _erf_small(x: Any, squared: Any) -> Any:
+    return x * _polynomial(squared, _ERF_P) / _polynomial(squared, _ERF_Q)
+
+
+def _erfc_large(xp: Any, x: Any, squared: Any) -> Any:
+    return xp.exp(-squared) * _polynomial(x, _ERFC_P) / _polynomial(x, _ERFC_Q)
+
+
+def erf(xp: Any, x: Any, out: Any = None) -> Any:
+    """The error function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> erf(np, np.array([0.0, 0.5, -np.inf]))
+    array([ 0.        ,  0.52049988, -1.        ])
+    """
+    wide = _wide(xp, x)
+    size = xp.minimum(xp.abs(wide), 6.0)  # from there on it is one, in float64 too
+    squared = size * size
+    large = 1.0 - _erfc_large(xp, size, squared)
+    value = xp.where(size <= 0.5, _erf_small(size, squared), large)
+    return _store(x, xp.copysign(value, wide), out)
+
+
+def erfinv(xp: Any, x: Any, out: Any = None) -> Any:
+    """The inverse of the error function; infinite at -1 and 1, NaN beyond.
+
+    Starts from S. Winitzki's formula (A handy approximation for the error function and its inverse, 2008),
+    off by 2e-3 at most, and takes two steps of Halley's method, each of which cubes the error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> erfinv(np, np.array([0.0, 0.5, -0.9]))
+    array([ 0.        ,  0.47693628, -1.16308715])
+    """
+    wide = x.astype(xp.float64)
+    size = xp.abs(wide)
+    rest = 1.0 - size
+    half = 0.5 * xp.log(rest * (1.0 + size))
+    middle = 2.0 / (math.pi * 0.147) + half
+    y = xp.where(size < 0.1, size * (0.5 * math.sqrt(math.pi)),
+                 xp.sqrt(xp.sqrt(middle * middle - half * (2.0 / 0.147)) - middle))
+    for _ in range(2):
+        squared = y * y
+        error = xp.where(size < 0.5, _erf_small(y, squared) - size, rest - _erfc_large(xp, y, squared))
+        step = error * xp.exp(squared) * (0.5 * math.sqrt(math.pi))
+        y -= step / (1.0 + y * step)
+    y = xp.where(size == 1.0, math.inf, y)
+    return _store(x, xp.copysign(y, wide), out)
+
+
+# --------------------------------------------------------------------------------------------- gamma function
+
+#: Bernoulli numbers B2, B4, ...
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+_EULER = 0.5772156649015329
+
+
+def _zeta(power: int, x: Any) -> Any:
+    """The sum of (x + k) ** -power over k = 0, 1, ..., by Euler-Maclaurin's formula, x > 0, power > 1.
+
+    NIST Digital Library of Mathematical Functions, 25.11.5.
+    """
+    end = x + 10.0
+    total = end ** (1 - power) / (power - 1) + 0.5 * end ** -power
+    factor = float(power)
+    for j, bernoulli in enumerate(_BERNOULLI, 1):
+        total = total + end ** (1 - power - 2 * j) * (bernoulli * factor / math.factorial(2 * j))
+        factor *= (power + 2 * j - 1) * (power + 2 * j)
+    for k in range(9, -1, -1):
+        total = total + (x + k) ** -power
+    return total
+
+
+@functools.cache
+def _series() -> tuple[float, ...]:
+    """Coefficients of log gamma(2 + z) / z, highest power first; good to 1e-17 for abs(z) <= 0.5.
+
+    Abramowitz and Stegun, 6.1.33.
+    """
+    rest = [(-1) ** k * _zeta(k, 2.0) / k for k in range(27, 1, -1)]
+    return (*rest, 1.0 - _EULER)
+
+
+def _near_two(xp: Any, x: Any) -> tuple[Any, Any, Any]:
+    """``z`` in [-0.5, 0.5], ``top`` and ``bottom``: gamma(x) = gamma(2 + z) top / bottom, for 0 <= x <= 8."""
+    top = xp.ones_like(x)
+    for _ in range(6):
+        high = x > 2.5
+        x = xp.where(high, x - 1.0, x)
+        top = xp.where(high, top * x, top)
+    whole = xp.rint(x)
+    z = x - whole
+    bottom = xp.where(whole < 2.0, 1.0 + z, 1.0)
+    return z, top, xp.where(whole < 1.0, bottom * x, bottom)
+
+
+def _tail(x: Any) -> Any:
+    """What Stirling's formula for log gamma leaves out, for x >= 8. Abramowitz and Stegun, 6.1.40."""
+    inverse = 1.0 / x
+    terms = [b / (2 * j * (2 * j - 1)) for j, b in enumerate(_BERNOULLI, 1)]
+    return _polynomial(inverse * inverse, terms[::-1]) * inverse
+
+
+def _sine(xp: Any, x: Any) -> Any:
+    """sin(pi x) up to its sign, exactly zero at whole numbers."""
+    return xp.sin(math.pi * (x - xp.rint(x)))
+
+
+def _sign_of_sine(xp: Any, x: Any) -> Any:
+    return 1.0 - 2.0 * xp.abs(xp.fmod(xp.rint(x), 2.0))
+
+
+def gamma(xp: Any, x: Any, out: Any = None) -> Any:
+    """The gamma function; NaN at negative whole numbers, infinite at zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gamma(np, np.array([5.0, 0.5, -1.0]))
+    array([24.        ,  1.77245385,         nan])
+    """
+    wide = x.astype(xp.float64)
+    negative = wide < 0.0
+    y = xp.where(negative, 1.0 - wide, wide)
+    z, top, bottom = _near_two(xp, xp.minimum(y, 8.0))
+    near = top * xp.exp(z * _polynomial(z, _series())) / bottom
+    big = xp.clip(y, 8.0, 172.0)  # gamma(172) is past the largest number
+    root = xp.power(big, 0.5 * big - 0.25)  # the whole power would overflow too early
+    far = root * xp.exp(-big) * root * (xp.exp(_tail(big)) * math.sqrt(2.0 * math.pi))
+    value = xp.where(y <= 8.0, near, far)
+    sine = _sine(xp, wide)
+    reflected = math.pi / (xp.where(sine == 0.0, math.nan, sine * _sign_of_sine(xp, wide)) * value)
+    return _store(x, xp.where(negative, reflected, value), out)
+
+
+def gammaln(xp: Any, x: Any, out: Any = None) -> Any:
+    """The logarithm of the gamma function's size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gammaln(np, np.array([1.0, 100.0, -0.5]))
+    array([  0.        , 359.13420537,   1.26551212])
+    """
+    wide = x.astype(xp.float64)
+    negative = wide <= 0.0
+    y = xp.where(negative, 1.0 - wide, wide)
+    z, top, bottom = _near_two(xp, xp.minimum(y, 8.0))
+    near = xp.log(top) - xp.log(bottom) + z * _polynomial(z, _series())
+    big = xp.maximum(y, 8.0)
+    far = (big - 0.5) * (xp.log(big) - 1.0) + (0.5 * math.log(2.0 * math.pi) - 0.5) + _tail(big)
+    value = xp.where(y <= 8.0, near, far)
+    reflected = xp.log(math.pi / xp.abs(_sine(xp, xp.where(negative, wide, 0.5)))) - value
+    reflected = xp.where(wide == -math.inf, math.inf, reflected)
+    return _store(x, xp.where(negative, reflected, value), out)
+
+
+@functools.cache
+def _cotangent(order: int) -> tuple[float, ...]:
+    """The derivative of that order of pi cot(pi x), a polynomial in the cotangent, highest power first."""
+    terms = [0.0, math.pi]
+    for _ in range(order):
+        slope = [i * term for i, term in enumerate(terms)][1:]
+        terms = [-math.pi * (a + b) for a, b in zip([*slope, 0.0, 0.0], [0.0, 0.0, *slope])]
+    return tuple(terms[::-1])
+
+
+def polygamma(xp: Any, order: int, x: Any, out: Any = None) -> Any:
+    """The derivative of gammaln of order ``order + 1``; order 0 is the digamma function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> polygamma(np, 0, np.array([1.0, -0.5]))
+    array([-0.57721566,  0.03648997])
+    """
+    order = int(order)
+    wide = x.astype(xp.float64)
+    negative = wide <= 0.0
+    y = xp.where(negative, 1.0 - wide, wide)
+    if order:
+        value = (-1) ** (order + 1) * math.factorial(order) * _zeta(order + 1, y)
+    else:
+        end = y + 10.0
+        inverse = 1.0 / (end * end)
+        terms = [-b / (2 * j) for j, b in enumerate(_BERNOULLI, 1)]
+        value = xp.log(end) - 0.5 / end + _polynomial(inverse, terms[::-1]) * inverse
+        for k in range(9, -1, -1):
+            value = value - 1.0 / (y + k)
+    # NIST Digital Library of Mathematical Functions, 5.15.6.
+    below = xp.where(negative, wide, 0.25)
+    cotangent = 1.0 / xp.tan(math.pi * (below - xp.rint(below)))
+    reflected = (-1) ** order * value - _polynomial(cotangent, _cotangent(order))
+    return _store(x, xp.where(negative, reflected, value), out)

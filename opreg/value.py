@@ -1,0 +1,103 @@
+"""Value: what arrays and symbols have in common, arithmetic and methods, each one an operator by name."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, Callable
+
+from .registry import get
+
+__all__ = ["Value", "BINARY", "METHODS"]
+
+#: Operators behind Python's: between tensors of one shape, between tensors that broadcast, with a number on the
+#: right, with a number on the left.
+BINARY: dict[str, tuple[str, str, str, str]] = {
+    "add": ("elemwise_add", "broadcast_add", "_plus_scalar", "_plus_scalar"),
+    "sub": ("elemwise_sub", "broadcast_sub", "_minus_scalar", "_rminus_scalar"),
+    "mul": ("elemwise_mul", "broadcast_mul", "_mul_scalar", "_mul_scalar"),
+    "truediv": ("elemwise_div", "broadcast_div", "_div_scalar", "_rdiv_scalar"),
+    "mod": ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"),
+    "pow": ("_power", "broadcast_power", "_power_scalar", "_rpower_scalar"),
+    "eq": ("_equal", "broadcast_equal", "_equal_scalar", "_equal_scalar"),
+    "ne": ("_not_equal", "broadcast_not_equal", "_not_equal_scalar", "_not_equal_scalar"),
+    "gt": ("_greater", "broadcast_greater", "_greater_scalar", "_lesser_scalar"),
+    "ge": ("_greater_equal", "broadcast_greater_equal", "_greater_equal_scalar", "_lesser_equal_scalar"),
+    "lt": ("_lesser", "broadcast_lesser", "_lesser_scalar", "_greater_scalar"),
+    "le": ("_lesser_equal", "broadcast_lesser_equal", "_lesser_equal_scalar", "_greater_equal_scalar"),
+}
+
+#: Methods of arrays and symbols that are the operator of that name applied to them.
+METHODS = (
+    "abs arccos arccosh arcsin arcsinh arctan arctanh argmax argmax_channel argmin argsort broadcast_axes "
+    "broadcast_like broadcast_to cbrt ceil clip cos cosh degrees depth_to_space diag exp expand_dims expm1 fix "
+    "flatten flip floor log log10 log1p log2 log_softmax max mean min nanprod nansum norm one_hot "
+    "ones_like pad pick prod radians rcbrt reciprocal relu repeat reshape_like rint round "
+    "rsqrt shape_array sigmoid sign sin sinh size_array slice slice_axis slice_like softmax softmin sort "
+    "space_to_depth split split_v2 sqrt square squeeze sum swapaxes take tan tanh tile topk transpose trunc "
+    "zeros_like"
+).split()
+
+
+def _operator(name: str, reflected: bool) -> Callable:
+    def method(self: Value, other: Any) -> Any:
+        return self._binary(name, other, reflected)
+
+    method.__name__ = f"__{'r' if reflected else ''}{name}__"
+    return method
+
+
+def _fluent(name: str) -> Callable:
+    def method(self: Value, *args: Any, **keywords: Any) -> Any:
+        return self._surface(name)(self, *args, **keywords)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"The operator ``{name}`` applied to this."
+    return method
+
+
+class Value:
+    """Something operators apply to: an array that holds numbers, or a symbol that stands for some.
+
+    A subclass sets ``_rank`` (the higher decides), ``_broadcasts`` (whether its arithmetic broadcasts), and has
+    ``_apply(op, values, attrs)`` and ``_surface(name)``, the function users call by that name.
+    """
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    _rank = 0
+    _broadcasts = True
+
+    def _apply(self, op: Any, values: Any, attrs: Any) -> Any:
+        raise NotImplementedError
+
+    @classmethod
+    def _surface(cls, name: str) -> Callable:
+        raise NotImplementedError
+
+    def _binary(self, name: str, other: Any, reflected: bool) -> Any:
+        forms = BINARY[name]
+        if isinstance(other, Value):
+            op = get(forms[1] if self._broadcasts else forms[0])
+            return op(other, self) if reflected else op(self, other)
+        if isinstance(other, numbers.Number):
+            return get(forms[3] if reflected else forms[2])(self, scalar=other)
+        return NotImplemented
+
+    def __neg__(self) -> Any:
+        return get("_mul_scalar")(self, scalar=-1.0)
+
+    def __abs__(self) -> Any:
+        return get("abs")(self)
+
+    def __matmul__(self, other: Any) -> Any:
+        if not isinstance(other, Value):
+            return NotImplemented
+        return get("dot")(self, other)
+
+
+for _name in BINARY:
+    setattr(Value, f"__{_name}__", _operator(_name, False))
+    if _name in ("add", "sub", "mul", "truediv", "mod", "pow"):
+        setattr(Value, f"__r{_name}__", _operator(_name, True))
+for _name in METHODS:
+    setattr(Value, _name, _fluent(_name))

@@ -1,0 +1,73 @@
+"""symbol: graphs of operators, built once and run many times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .function import contrib, custom, image, linalg, op, random, sparse, surface
+from .json import fromjson, load, load_json
+from .naming import AttrScope, NameManager, Prefix
+from .symbol import Custom, Group, NotImplementedForSymbol, Symbol, Variable, var
+
+__all__ = [
+    "Symbol", "Variable", "var", "Group", "Custom", "load", "load_json", "fromjson", "AttrScope", "NameManager",
+    "Prefix", "NotImplementedForSymbol", "linalg", "random", "contrib", "image", "op", "custom", "sparse", "zeros",
+    "ones", "full", "arange", "linspace", "eye",
+]
+
+
+def _made(name: str, shape: Any = None, dtype: Any = None, **keywords: Any) -> Symbol:
+    if shape is not None:
+        keywords["shape"] = (shape,) if isinstance(shape, int) else tuple(shape)
+    return surface(name)(dtype="float32" if dtype is None else dtype, **keywords)
+
+
+def zeros(shape: Any, dtype: Any = None, **keywords: Any) -> Symbol:
+    """Zeros of a shape; float32 by default.
+
+    Examples
+    --------
+    >>> zeros((2,)).eval()[0].asnumpy()
+    array([0., 0.], dtype=float32)
+    """
+    return _made("_zeros", shape, dtype, **keywords)
+
+
+def ones(shape: Any, dtype: Any = None, **keywords: Any) -> Symbol:
+    """Ones of a shape; float32 by default."""
+    return _made("_ones", shape, dtype, **keywords)
+
+
+def full(shape: Any, val: float, dtype: Any = None, **keywords: Any) -> Symbol:
+    """One number in a shape; float32 by default."""
+    return _made("_full", shape, dtype, value=val, **keywords)
+
+
+def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
+           name: str | None = None, dtype: Any = None) -> Symbol:
+    """Numbers from ``start`` (0 when only one is given) up to but not ``stop``, each ``repeat`` times."""
+    return _made("_arange", None, dtype, start=start, stop=stop, step=step, repeat=repeat, infer_range=infer_range,
+                 name=name)
+
+
+def linspace(start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None,
+             dtype: Any = None) -> Symbol:
+    """``num`` evenly spaced numbers."""
+    return _made("_linspace", None, dtype, start=start, stop=stop, num=num, endpoint=endpoint, name=name)
+
+
+def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **keywords: Any) -> Symbol:
+    """Ones on the k-th diagonal, zeros elsewhere."""
+    return _made("_eye", None, dtype, N=N, M=M, k=k, **keywords)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return surface(name)
+
+
+def __dir__() -> list[str]:
+    from opreg.registry import names
+
+    return sorted({*__all__, *(name for name in names() if name.isidentifier())})

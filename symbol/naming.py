@@ -1,0 +1,113 @@
+"""Names and attributes that surrounding code gives to the symbols made inside it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from opreg.errors import AttrError
+
+__all__ = ["NameManager", "Prefix", "AttrScope", "HIDDEN", "hide", "current"]
+
+#: Attributes that are stored as ``__key__`` and read under both names.
+HIDDEN = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"})
+
+
+class _Scopes(threading.local):
+    def __init__(self) -> None:
+        self.names: list[NameManager] = [NameManager()]
+        self.attrs: list[dict[str, str]] = [{}]
+
+
+class NameManager:
+    """Gives names to symbols that have none: the operator's name and a number.
+
+    Examples
+    --------
+    >>> manager = NameManager()
+    >>> manager.get(None, "fullyconnected"), manager.get(None, "fullyconnected"), manager.get("fc", "x")
+    ('fullyconnected0', 'fullyconnected1', 'fc')
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def get(self, name: str | None, hint: str) -> str:
+        """The name itself, or a new one made of the hint."""
+        if name:
+            return name
+        number = self._counts.get(hint, 0)
+        self._counts[hint] = number + 1
+        return f"{hint}{number}"
+
+    def __enter__(self) -> NameManager:
+        _scopes.names.append(self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        _scopes.names.pop()
+
+
+class Prefix(NameManager):
+    """Puts a prefix before every name made inside it, explicit ones included.
+
+    Examples
+    --------
+    >>> Prefix("net_").get("fc", "")
+    'net_fc'
+    """
+
+    def __init__(self, prefix: str):
+        super().__init__()
+        self._prefix = prefix
+
+    def get(self, name: str | None, hint: str) -> str:
+        return self._prefix + super().get(name, hint)
+
+
+class AttrScope:
+    """Attributes given to every symbol made inside it; scopes nest.
+
+    Examples
+    --------
+    >>> with AttrScope(ctx_group="dev1"):
+    ...     AttrScope.get({"lr_mult": "2"})
+    {'__ctx_group__': 'dev1', '__lr_mult__': '2'}
+    """
+
+    def __init__(self, **attrs: str):
+        for name, value in attrs.items():
+            if not isinstance(value, str):
+                raise AttrError(f"AttrScope: attribute {name} must be text, got {value!r}")
+        self._attrs = {hide(name): value for name, value in attrs.items()}
+
+    @staticmethod
+    def get(attrs: dict[str, str] | None = None) -> dict[str, str]:
+        """The attributes of the surrounding scopes, and over them some more."""
+        around = _scopes.attrs[-1]
+        if not attrs:
+            return around
+        for name, value in attrs.items():
+            if not isinstance(value, str):
+                raise AttrError(f"attribute {name} must be text, got {value!r}")
+        return {**around, **{hide(name): value for name, value in attrs.items()}}
+
+    def __enter__(self) -> AttrScope:
+        _scopes.attrs.append({**_scopes.attrs[-1], **self._attrs})
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        _scopes.attrs.pop()
+
+
+def hide(name: str) -> str:
+    """The name an attribute is stored by: hidden ones between double underscores."""
+    return f"__{name}__" if name in HIDDEN else name
+
+
+def current() -> NameManager:
+    """The innermost name manager."""
+    return _scopes.names[-1]
+
+
+_scopes = _Scopes()

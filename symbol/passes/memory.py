@@ -1,0 +1,206 @@
+"""memory: decide where every entry lives, so that memory is used again as soon as it is free.
+
+An entry lives in a *storage*. Bound arrays, outputs and gradients have their own; all others share one block of
+bytes a context, the arena, at offsets found here. A view shares its input's storage. An operator that allows it
+takes over the storage of an input that nobody needs any more.
+"""
+
+from __future__ import annotations
+
+import bisect
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from opreg.graph import Entry, Node
+from opreg.spec import Spec, size
+
+__all__ = ["Storage", "Memory", "plan_memory"]
+
+_ALIGN = 64
+
+
+class Storage:
+    """Where entries live: a bound array, or a stretch of a context's arena."""
+
+    __slots__ = ("nbytes", "ctx", "pinned", "last", "offset", "spec")
+
+    def __init__(self, spec: Spec, ctx: Any, pinned: Any = None):
+        self.spec, self.ctx, self.pinned = spec, ctx, pinned
+        self.nbytes = max(size(spec.shape or ()) * spec.dtype.itemsize, 1)  # type: ignore[union-attr]
+        self.last = -1
+        self.offset = -1
+
+
+class Memory:
+    """The answer: a storage and a view of it for every entry, and the arenas' sizes in bytes."""
+
+    def __init__(self) -> None:
+        self.storage: dict[Entry, Storage] = {}
+        self.view_of: dict[Entry, Entry] = {}
+        self.inplace: dict[Entry, Entry] = {}
+        self.arena: dict[Any, int] = {}
+
+
+class _Free:
+    """Free stretches of an arena, found by best fit."""
+
+    def __init__(self) -> None:
+        self.by_offset: list[tuple[int, int]] = []
+        self.end = 0
+
+    def take(self, nbytes: int) -> int:
+        need = -(-nbytes // _ALIGN) * _ALIGN
+        best = -1
+        for i, (_, length) in enumerate(self.by_offset):
+            if length >= need and (best < 0 or length < self.by_offset[best][1]):
+                best = i
+                if length == need:
+                    break
+        if best < 0:
+            if self.by_offset and sum(self.by_offset[-1]) == self.end:  # the last stretch can grow
+                offset, _ = self.by_offset.pop()
+            else:
+                offset = self.end
+            self.end = offset + need
+            return offset
+        offset, length = self.by_offset.pop(best)
+        if length > need:
+            bisect.insort(self.by_offset, (offset + need, length - need))
+        return offset
+
+    def give(self, offset: int, nbytes: int) -> None:
+        length = -(-nbytes // _ALIGN) * _ALIGN
+        at = bisect.bisect(self.by_offset, (offset, 0))
+        if at < len(self.by_offset) and self.by_offset[at][0] == offset + length:
+            length += self.by_offset.pop(at)[1]
+        if at and sum(self.by_offset[at - 1]) == offset:
+            before, extra = self.by_offset.pop(at - 1)
+            offset, length, at = before, length + extra, at - 1
+        self.by_offset.insert(at, (offset, length))
+
+
+def _stand_in(spec: Spec) -> np.ndarray:
+    """An array with a contiguous layout and no memory behind it, to ask rules for views."""
+    strides, step = [], spec.dtype.itemsize  # type: ignore[union-attr]
+    for dim in reversed(spec.shape or ()):
+        strides.append(step)
+        step *= max(dim, 1)
+    return np.lib.stride_tricks.as_strided(np.empty(1, spec.dtype), spec.shape, strides[::-1])
+
+
+def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], contexts: Mapping[Node, Any],
+                bound: Mapping[Entry, Any], targets: Mapping[Entry, Any], kept: Mapping[Entry, int]) -> Memory:
+    """Storages of all entries.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        In the order they run.
+    specs, contexts
+        Shape and dtype of each entry, place of each node.
+    bound : mapping of entry to array
+        Variables and their arrays.
+    targets : mapping of entry to array
+        Entries to be computed straight into these arrays: outputs and gradients.
+    kept : mapping of entry to position
+        Entries that must stay readable up to a position beyond their last use.
+    """
+    memory = Memory()
+    storage, view_of = memory.storage, memory.view_of
+    for entry, array in bound.items():
+        storage[entry] = Storage(specs[entry[0]][entry[1]], contexts[entry[0]], array)
+    last: dict[Entry, int] = dict(kept)
+    for position, node in enumerate(nodes):
+        if node.op is not None:
+            for i, entry in enumerate(node.inputs):
+                if i not in node.op.unread:
+                    last[entry] = max(position, last.get(entry, -1))
+    # Views first: they decide how long their storages live. A view of a view is one of the first storage.
+    stand_ins: dict[Entry, np.ndarray] = {}
+    whole: set[Entry] = set()  # entries that cover all of their storage, in order
+    for node in nodes:
+        op = node.op
+        if op is None or op._view is None or len(node.inputs) < 1:
+            continue
+        source = node.inputs[0]
+        if contexts[source[0]] != contexts[node] or any((node, i) in targets for i in range(node.count)):
+            continue
+        base = stand_ins.get(source)
+        if base is None:
+            base = _stand_in(specs[source[0]][source[1]])
+        found = op.as_view(base, node.attrs)
+        if found is None:
+            continue
+        parts = list(found) if isinstance(found, (tuple, list)) else [found]
+        if len(parts) < node.count or any(part.dtype != spec.dtype or part.shape != spec.shape or
+                                          not np.may_share_memory(part, base) and part.size
+                                          for part, spec in zip(parts, specs[node])):
+            continue
+        for i, part in enumerate(parts[:node.count]):
+            view_of[node, i] = source
+            stand_ins[node, i] = part
+            if part.size == base.size and part.flags.c_contiguous:
+                whole.add((node, i))
+
+    def root(entry: Entry) -> Entry:
+        while entry in view_of:
+            entry = view_of[entry]
+        return entry
+
+    ends: dict[Entry, int] = {}
+    for entry, position in last.items():
+        base_entry = root(entry)
+        ends[base_entry] = max(position, ends.get(base_entry, -1))
+    dying: dict[int, list[Storage]] = {}
+    frees: dict[Any, _Free] = {}
+    for position, node in enumerate(nodes):
+        if node.op is None:
+            continue
+        ctx = contexts[node]
+        free = frees.setdefault(ctx, _Free())
+        for i, spec in enumerate(specs[node]):
+            entry = node, i
+            if entry in view_of:
+                storage[entry] = storage[root(entry)]
+                continue
+            if entry in targets:
+                storage[entry] = Storage(spec, ctx, targets[entry])
+                continue
+            end = ends.get(entry, -1)
+            if end < 0:
+                continue  # nobody reads it: no memory
+            taken = _takeover(node, i, spec, position, storage, view_of, whole, root, ctx) if end >= position else None
+            if taken is not None:
+                reused = storage[taken]
+                storage[entry] = reused
+                memory.inplace[entry] = taken
+            else:
+                reused = storage[entry] = Storage(spec, ctx)
+                reused.offset = free.take(reused.nbytes)
+            reused.last = max(end, position)
+            dying.setdefault(reused.last, []).append(reused)
+        for each in dying.pop(position, ()):
+            if each.last == position:  # else it was taken over and lives on
+                frees[each.ctx].give(each.offset, each.nbytes)
+                each.last = -2
+    memory.arena = {ctx: free.end for ctx, free in frees.items()}
+    return memory
+
+
+def _takeover(node: Node, index: int, spec: Spec, position: int, storage: Mapping[Entry, Storage],
+              view_of: Mapping[Entry, Entry], whole: set[Entry], root: Any, ctx: Any) -> Entry | None:
+    """The input whose storage output 0 may use, if there is one."""
+    op = node.op
+    if index or op is None or not op.inplace:
+        return None
+    need = size(spec.shape or ()) * spec.dtype.itemsize  # type: ignore[union-attr]
+    for i, entry in enumerate(node.inputs):
+        held = storage.get(entry)
+        if (i not in op.inplace or held is None or held.pinned is not None or held.last != position
+                or held.nbytes != max(need, 1) or held.ctx != ctx or entry in view_of and entry not in whole):
+            continue
+        others = [(k, other) for k, other in enumerate(node.inputs) if storage.get(other) is held and k != i]
+        if all(k in op.inplace and other == entry for k, other in others):
+            return entry
+    return None

@@ -1,0 +1,306 @@
+"""Plan: a graph made flat. A list of steps, each a function without arguments that already holds its arrays."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+from ndarray.ndarray import wrap
+from opreg import generators
+from opreg.errors import OpError, note
+from opreg.graph import Entry, Node, locate
+from opreg.op import Call, FirstRun, Kernel
+from opreg.spec import Spec
+
+from .passes.memory import Memory, Storage
+
+__all__ = ["Plan", "Step"]
+
+
+class Step:
+    """What the plan does for one node: its kernel, why others declined, its functions.
+
+    Attributes
+    ----------
+    node : Node or None
+        None for what the executor adds: storing gradients that are summed or copied, auxiliary states.
+    kernel : str
+        The kernel's name, or ``view`` where nothing runs.
+    declined : list of (str, str)
+        Kernels that would have come first, and why they did not.
+    where : str
+        Where its first output lives.
+    run : list of functions
+        Called in order.
+    """
+
+    __slots__ = ("node", "kernel", "declined", "where", "run", "outs")
+
+    def __init__(self, node: Node | None, kernel: str, declined: list[tuple[str, str]], where: str,
+                 run: list[Callable], outs: Sequence[Any] = ()):
+        self.node, self.kernel, self.declined, self.where, self.run = node, kernel, declined, where, run
+        self.outs = outs
+
+
+class Segment:
+    """A stretch of a plan that runs as one: the forward or the backward steps."""
+
+    __slots__ = ("steps", "flat", "owners", "fresh")
+
+    def __init__(self, steps: list[Step]):
+        self.steps = steps
+        self.fresh = True  # not run yet: first runs are watched
+        self.flat: list[Callable] = []
+        self.owners: list[Step] = []
+        self._flatten()
+
+    def _flatten(self) -> None:
+        self.flat, self.owners = [], []
+        for step in self.steps:
+            self.flat += step.run
+            self.owners += [step] * len(step.run)
+
+    def run(self) -> None:
+        """Run all steps in order.
+
+        An exception leaves as itself, with notes that name the operator, the node and its place in the plan.
+        """
+        if self.fresh:
+            self._run_first()
+            return
+        steps = iter(self.flat)
+        try:
+            for step in steps:
+                step()
+        except Exception as error:
+            self._explain(error, len(self.flat) - steps.__length_hint__() - 1)  # type: ignore[attr-defined]
+            raise
+
+    def _run_first(self) -> None:
+        for number, step in enumerate(self.steps):
+            settled: list[Callable] = []
+            for function in step.run:
+                try:
+                    if isinstance(function, FirstRun):
+                        settled += function()
+                    else:
+                        function()
+                        settled.append(function)
+                except Exception as error:
+                    self._note(error, step, number)
+                    raise
+            step.run = settled
+        self._flatten()
+        self.fresh = False
+
+    def _explain(self, error: BaseException, position: int) -> None:
+        owner = self.owners[position]
+        self._note(error, owner, self.steps.index(owner))
+
+    def _note(self, error: BaseException, step: Step, number: int) -> None:
+        if step.node is not None:
+            locate(error, step.node)
+            note(error, f"step {number} of {len(self.steps)}, kernel {step.kernel}")
+
+
+class Plan:
+    """Steps of a graph bound to arrays.
+
+    Attributes
+    ----------
+    forward, backward : Segment
+        What runs.
+    stores : list of functions
+        Run after the forward steps: new auxiliary states take their places.
+    memory : Memory
+        Where entries live.
+    """
+
+    def __init__(self, nodes: Sequence[Node], split: int, specs: Mapping[Node, Sequence[Spec]],
+                 contexts: Mapping[Node, Any], memory: Memory, bound: Mapping[Entry, Any], is_train: bool, memo: dict,
+                 add_targets: Mapping[Entry, Any]):
+        self.memory, self.specs, self.contexts = memory, specs, contexts
+        self.is_train, self.memo = is_train, memo
+        self.stores: list[Callable] = []
+        self.arrays: dict[Entry, Any] = dict(bound)
+        self._add_targets = add_targets
+        self._scratch: dict[tuple[Any, int], Any] = {}
+        self._made: dict[tuple[Storage, Spec], Any] = {}
+        self._arenas = {ctx: ctx.backend.arena(nbytes, ctx.device_id) for ctx, nbytes in memory.arena.items()
+                        if nbytes}
+        steps: list[Step] = []
+        self.split = 0
+        for position, node in enumerate(nodes):
+            if position == split:
+                self.split = len(steps)
+            if node.op is not None:
+                steps.append(self._step(node))
+        if split >= len(nodes):
+            self.split = len(steps)
+        self._steps = steps
+
+    def segments(self, extra_forward: list[Step], extra_backward: list[Step]) -> None:
+        """Close the plan with what the executor adds at the ends of its two halves."""
+        self.forward = Segment(self._steps[:self.split] + extra_forward)
+        self.backward = Segment(self._steps[self.split:] + extra_backward)
+
+    # ----------------------------------------------------------------------------------------------- arrays
+
+    def _array(self, entry: Entry) -> Any:
+        """The array of an entry, made at first use; None when nobody reads it."""
+        found = self.arrays.get(entry)
+        if found is None:
+            storage = self.memory.storage.get(entry)
+            if storage is None:
+                return None
+            source = self.memory.view_of.get(entry)
+            if source is not None:
+                self._views(entry[0], source)
+                return self.arrays[entry]
+            found = self.arrays[entry] = self._materialise(entry, storage)
+        return found
+
+    def _views(self, node: Node, source: Entry) -> None:
+        made = node.op.as_view(self._array(source), node.attrs)  # type: ignore[union-attr]
+        for i, part in enumerate(made if isinstance(made, (tuple, list)) else [made]):
+            self.arrays[node, i] = part
+
+    def _materialise(self, entry: Entry, storage: Storage) -> Any:
+        if storage.pinned is not None:
+            return storage.pinned
+        spec = self.specs[entry[0]][entry[1]]
+        # Entries that take over each other's memory share one array object: of two objects over the same memory
+        # a ufunc first has to find out that they overlap harmlessly, which takes as long as it does.
+        key = storage, spec
+        if key not in self._made:
+            nbytes = storage.nbytes if all(spec.shape or ()) else 0
+            arena = self._arenas[storage.ctx]
+            self._made[key] = arena[storage.offset:storage.offset + nbytes].view(spec.dtype).reshape(spec.shape)
+        return self._made[key]
+
+    def scratch(self, ctx: Any, number: int, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Temporary memory of a step, shared by all steps of the plan."""
+        dtype = np.dtype(dtype)
+        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        held = self._scratch.get((ctx, number))
+        if held is None or held.size < nbytes:
+            held = self._scratch[ctx, number] = ctx.backend.arena(max(nbytes, 1), ctx.device_id)
+        return held[:nbytes].view(dtype).reshape(shape)
+
+    # ------------------------------------------------------------------------------------------------ steps
+
+    def _step(self, node: Node) -> Step:
+        op, attrs, ctx = node.op, node.attrs, self.contexts[node]
+        assert op is not None
+        entries = [(node, i) for i in range(len(self.specs[node]))]
+        outs = [self._array(entry) for entry in entries]
+        if entries and entries[0] in self.memory.view_of:
+            return Step(node, "view", [], self._place(entries[0]), [], outs)
+        reqs = ["null" if out is None else "write" for out in outs]
+        for i, entry in enumerate(entries):
+            if entry in self._add_targets:
+                outs[i], reqs[i] = self._add_targets[entry], "add"
+        ins = [self._array(entry) for entry in node.inputs]
+        for i in op.unread:  # only its shape matters, and its memory may be gone
+            if i < len(ins) and ins[i] is None:
+                source, index = node.inputs[i]
+                ins[i] = ctx.xp.broadcast_to(ctx.xp.zeros((), self.specs[source][index].dtype),
+                                             self.specs[source][index].shape)
+        rng = generators.generator(ctx.backend_name, ctx.device_id) if op.random else None
+        call = Call(op, attrs, ins, outs, reqs, ctx.xp, ctx, self.is_train, rng, self.specs[node],
+                    functools.partial(self.scratch, ctx), wrap, self.memo)
+        kernel, declined = choose(call)
+        try:
+            run = self._bind(node, call, kernel)
+        except Exception as error:
+            locate(error, node)
+            raise
+        return Step(node, kernel.name, declined, self._place(entries[0]) if entries else "", run, outs)
+
+    def _bind(self, node: Node, call: Call, kernel: Kernel) -> list[Callable]:
+        if kernel.bound:
+            run = kernel.rule.function(call)
+            return list(run) if isinstance(run, (list, tuple)) else [run]
+        keywords = kernel.rule.select(call.attrs)
+        if "is_train" in kernel.rule.names:
+            keywords["is_train"] = call.is_train
+        if "rng" in kernel.rule.names:
+            keywords["rng"] = call.rng
+        function = functools.partial(kernel.rule.function, call.xp, *call.ins, **keywords)
+        states = self._states(node) if call.is_train else []
+        if kernel.takes_out and not states and call.reqs and "add" not in call.reqs:
+            outs = [self.scratch(call.ctx, i, spec.shape, spec.dtype) if out is None else out  # type: ignore[arg-type]
+                    for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
+            return [functools.partial(function, out=outs[0] if len(outs) == 1 else tuple(outs))]
+        return [self._copying(function, call.outs, states)]
+
+    def _states(self, node: Node) -> list[Any]:
+        op = node.op
+        assert op is not None
+        first = len(op.arguments(node.attrs))
+        return [self._array(node.inputs[first + state]) for state in op.states]
+
+    def _copying(self, function: Callable, outs: Sequence[Any], states: Sequence[Any]) -> Callable:
+        """A step of a kernel that returns its results: they are copied to where they belong."""
+        if len(outs) == 1 and not states:
+            out = outs[0]
+            if out is None:
+                return function
+
+            def run_one() -> None:
+                out[...] = function()
+
+            return run_one
+        wanted = [(i, out) for i, out in enumerate(outs) if out is not None]
+        pending: list[Any] = []
+        count = len(outs)
+
+        def run() -> None:
+            results = function()
+            if not isinstance(results, (tuple, list)):
+                results = (results,)
+            for i, out in wanted:
+                out[...] = results[i]
+            if states:
+                pending[:] = results[count:]
+
+        def store() -> None:
+            for state, new in zip(states, pending):
+                state[...] = new
+
+        if states:
+            self.stores.append(store)
+        return run
+
+    def _place(self, entry: Entry) -> str:
+        storage = self.memory.storage.get(entry)
+        if storage is None:
+            return "unread"
+        if storage.pinned is not None:
+            place = "bound array"
+        else:
+            place = f"{storage.ctx} arena +{storage.offset}, {storage.nbytes} bytes"
+        if entry in self.memory.view_of:
+            return f"view of {self.memory.view_of[entry][0].name}, {place}"
+        if entry in self.memory.inplace:
+            return f"in place of {self.memory.inplace[entry][0].name}, {place}"
+        return place
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside bound arrays, outputs and gradients: arenas and temporaries."""
+        return sum(self.memory.arena.values()) + sum(int(held.nbytes) for held in self._scratch.values())
+
+
+def choose(call: Call) -> tuple[Kernel, list[tuple[str, str]]]:
+    """The kernel attached last among those that accept, and why the others declined."""
+    declined = []
+    for kernel in reversed(call.op.kernels):
+        reason = None if kernel.accepts is None else kernel.accepts(call)
+        if reason is None:
+            return kernel, declined
+        declined.append((kernel.name, reason))
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in declined)
+    raise OpError(f"operator {call.op.name} has no kernel for this use{': ' if reasons else ''}{reasons}")

@@ -1,0 +1,634 @@
+"""Symbol: a handle on entries of a graph, on which operators grow the graph."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from opreg.attrs import to_text
+from opreg.calls import ordered, split
+from opreg.custom import custom as user_operator
+from opreg.errors import ArgumentError, AttrError, OpError, did_you_mean, here, note
+from opreg.graph import Entry, Graph, Node, rewrite
+from opreg.op import Op
+from opreg.registry import ops
+from opreg.spec import ANY, as_dtype, dtype_flag, known, show
+from opreg.value import Value
+
+from . import infer as inference
+from .naming import HIDDEN, AttrScope, current, hide
+
+__all__ = ["Symbol", "RuleSymbol", "Variable", "var", "Group", "create", "Custom", "output_name", "NotImplementedForSymbol"]
+
+
+class NotImplementedForSymbol(OpError, NotImplementedError, TypeError):
+    """Something that needs numbers was asked of a symbol."""
+
+
+# How names of symbols made by Python's operators begin.
+_HINTS = {
+    "elemwise_add": "_plus", "elemwise_sub": "_minus", "elemwise_mul": "_mul", "elemwise_div": "_div",
+    "_plus_scalar": "_plusscalar", "_minus_scalar": "_minusscalar", "_rminus_scalar": "_rminusscalar",
+    "_mul_scalar": "_mulscalar", "_div_scalar": "_divscalar", "_rdiv_scalar": "_rdivscalar",
+    "_mod_scalar": "_modscalar", "_rmod_scalar": "_rmodscalar", "_power_scalar": "_powerscalar",
+    "_rpower_scalar": "_rpowerscalar",
+}
+
+
+class Symbol(Value):
+    """One or several entries of a graph.
+
+    Arithmetic between symbols is element-wise and does not broadcast; ``broadcast_add`` and its like do. Symbols are
+    made with ``Variable`` and operators, never by this class.
+
+    Examples
+    --------
+    >>> x = Variable("x")
+    >>> (x * 2).list_arguments()
+    ['x']
+    """
+
+    __slots__ = ("_entries",)
+    _rank = 1
+    _broadcasts = False
+    __hash__ = None  # type: ignore[assignment]  # == makes a symbol
+    __array_priority__ = 1000.0
+    __array_ufunc__ = None  # numpy_array + symbol is refused, not taken apart
+
+    def __init__(self, entries: Sequence[Entry]):
+        self._entries = tuple(entries)
+
+    # --------------------------------------------------------------------------------------------- operators
+
+    def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Symbol:
+        return _node(op, values, op.complete(given), given, None, None, _HINTS.get(op.name, op.name))
+
+    @classmethod
+    def _surface(cls, name: str) -> Callable:
+        from .function import surface
+
+        return surface(name)
+
+    def reshape(self, *shape: Any, **keywords: Any) -> Symbol:
+        """The operator ``reshape`` applied to this; the shape also as separate numbers."""
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+            shape = tuple(shape[0])
+        return self._surface("reshape")(self, shape=tuple(keywords.pop("shape", shape)), **keywords)
+
+    def astype(self, dtype: Any) -> Symbol:
+        """The operator ``cast`` applied to this."""
+        return self._surface("cast")(self, dtype=dtype)
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedForSymbol(f"{self!r} stands for numbers that do not exist yet: bind it, or call eval")
+
+    __bool__ = __iadd__ = __isub__ = __imul__ = __itruediv__ = __imod__ = __float__ = __int__ = _refuse
+    asnumpy = asscalar = wait_to_read = backward = copy = as_in_context = detach = __array__ = _refuse
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return (type(self)((entry,)) for entry in self._entries)
+
+    def __getitem__(self, key: int | str | slice) -> Symbol:
+        if isinstance(key, str):
+            names = self.list_outputs()
+            found = [i for i, name in enumerate(names) if name == key]
+            if len(found) != 1:
+                what = "there is no" if not found else "more than one"
+                raise ArgumentError(f"{self!r}: {what} output {key!r}. {did_you_mean(key, names)}")
+            return type(self)((self._entries[found[0]],))
+        if isinstance(key, slice):
+            return type(self)(self._entries[key])
+        if not isinstance(key, (int, np.integer)):
+            raise TypeError(f"{self!r}: outputs are picked by number, name or slice, got {type(key).__name__}")
+        if not -len(self._entries) <= key < len(self._entries):
+            raise IndexError(f"{self!r} has {len(self._entries)} outputs, not one of number {key}")
+        return type(self)((self._entries[key],))
+
+    def __repr__(self) -> str:
+        if self.name is not None:
+            return f"<Symbol {self.name}>"
+        return f"<Symbol group [{', '.join(node.name for node, _ in self._entries)}]>"
+
+    def __copy__(self) -> Symbol:
+        return Symbol(self._entries)
+
+    def __deepcopy__(self, memo: Any) -> Symbol:
+        return Symbol(self._entries)  # nodes never change, so there is nothing to copy
+
+    def __reduce__(self) -> Any:
+        from .json import loads
+
+        return loads, (self.tojson(),)
+
+    def __call__(self, *args: Symbol, **keywords: Any) -> Symbol:
+        """Put other symbols in the place of variables, by position or by name.
+
+        Examples
+        --------
+        >>> inner, outer = Variable("x") * 2, Variable("y") + 1
+        >>> outer(y=inner).list_arguments()
+        ['x']
+        """
+        name = keywords.pop("name", None)
+        for value in (*args, *keywords.values()):
+            if not isinstance(value, Symbol):
+                raise TypeError(f"compose: expected symbols, got {type(value).__name__}")
+        if args and keywords:
+            raise TypeError("compose: symbols go by position or by name, not both")
+        arguments = self.list_arguments()
+        if len(args) > len(arguments):
+            raise ArgumentError(f"compose: {self!r} has {len(arguments)} arguments, got {len(args)} symbols")
+        places = dict(zip(arguments, args)) or dict(keywords)
+        for key in places:
+            if key not in arguments:
+                raise ArgumentError(f"compose: {self!r} has no argument {key!r}. {did_you_mean(key, arguments)}")
+        head = self._entries[0][0] if name and len({node for node, _ in self._entries}) == 1 else None
+
+        def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
+            if node.op is None:
+                return [places[node.name]._one(node.name)] if node.name in places else None
+            if node is head:
+                renamed = Node(node.op, name, node.attrs, inputs, node.given, node.tags, node.where)
+                return [(renamed, i) for i in range(node.count)]
+            return None
+
+        return Symbol(rewrite(self._graph(), change).heads)
+
+    def _one(self, what: str) -> Entry:
+        if len(self._entries) != 1:
+            raise ArgumentError(f"{what}: expected a symbol with one output, {self!r} has {len(self._entries)}; pick "
+                                "one, as in symbol[0]")
+        return self._entries[0]
+
+    def _graph(self) -> Graph:
+        return Graph(self._entries)
+
+    # --------------------------------------------------------------------------------------------- questions
+
+    @property
+    def name(self) -> str | None:
+        """Name of the node, None for a group of several."""
+        nodes = {node for node, _ in self._entries}
+        return nodes.pop().name if len(nodes) == 1 else None
+
+    def list_arguments(self) -> list[str]:
+        """Names of the variables that are arguments, in order of first use."""
+        return [node.name for node in self._graph().variables()[0]]
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the variables that are auxiliary states."""
+        return [node.name for node in self._graph().variables()[1]]
+
+    def list_inputs(self) -> list[str]:
+        """Names of all variables."""
+        return [node.name for node in self._graph().nodes if node.op is None]
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs: ``fc_output``."""
+        return [output_name(entry) for entry in self._entries]
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of outputs."""
+        return len(self._entries)
+
+    def get_internals(self) -> Symbol:
+        """All entries of the graph, in order.
+
+        Examples
+        --------
+        >>> (Variable("x") * 2 + 1).get_internals().list_outputs()[0]
+        'x'
+        """
+        return Symbol([(node, i) for node in self._graph().nodes
+                       for i in range(1 if node.op is None else node.op.visible(node.attrs))])
+
+    def get_children(self) -> Symbol | None:
+        """The inputs of the outputs' nodes; None for variables."""
+        entries = [entry for node in dict.fromkeys(node for node, _ in self._entries) for entry in node.inputs]
+        return Symbol(entries) if entries else None
+
+    def attr(self, key: str) -> str | None:
+        """An attribute of the node as text, or None."""
+        if len({node for node, _ in self._entries}) != 1:
+            return None
+        return _texts(self._entries[0][0]).get(hide(key))
+
+    def list_attr(self, recursive: bool = False) -> dict[str, str]:
+        """All attributes of the node as text."""
+        if recursive:
+            raise OpError("list_attr(recursive=True) is gone; attr_dict() lists the attributes of all nodes")
+        return _doubled(_texts(self._entries[0][0]))
+
+    def attr_dict(self) -> dict[str, dict[str, str]]:
+        """Attributes of all nodes that have any, as text, by node name."""
+        found = {node.name: _doubled(_texts(node)) for node in self._graph().nodes}
+        return {name: attrs for name, attrs in found.items() if attrs}
+
+    def _set_attr(self, **attrs: str) -> None:
+        for name, value in attrs.items():
+            if not isinstance(value, str):
+                raise AttrError(f"attribute {name} must be text, got {value!r}")
+        node = self._entries[0][0]
+        node.tags = {**node.tags, **{hide(name): value for name, value in attrs.items()}}
+
+    # --------------------------------------------------------------------------------------------- inference
+
+    def _by_name(self, what: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Graph, dict[Node, Any]]:
+        graph = self._graph()
+        arguments, auxiliary = graph.variables()
+        if args and keywords:
+            raise ArgumentError(f"{what}: values go by position or by name, not both")
+        if len(args) > len(arguments):
+            raise ArgumentError(f"{what}: {self!r} has {len(arguments)} arguments, got {len(args)} values")
+        by_name = {node.name: node for node in arguments + auxiliary}
+        given = {node: value for node, value in zip(arguments, args) if value is not None}
+        for name, value in keywords.items():
+            if name not in by_name:
+                raise ArgumentError(f"{what}: {self!r} has no argument {name!r}. {did_you_mean(name, by_name)}")
+            if value is not None:
+                given[by_name[name]] = value
+        return graph, given
+
+    def _shapes(self, what: str, args: Any, keywords: Any) -> tuple[list, list, list]:
+        for name, shape in [*enumerate(args), *keywords.items()]:
+            if shape is not None and (not isinstance(shape, (tuple, list))
+                                      or not all(isinstance(dim, (int, np.integer)) for dim in shape)):
+                raise TypeError(f"{what}: the shape of {name} must be a tuple of ints, got {shape!r}")
+        graph, given = self._by_name(what, args, keywords)
+        shapes = {node: tuple(ANY if dim in (0, -1) else int(dim) for dim in shape) or None
+                  for node, shape in given.items()}
+        found = inference.infer_shapes(graph, shapes)
+        arguments, auxiliary = graph.variables()
+        return ([found[node][0] for node in arguments], [found[node][i] for node, i in self._entries],
+                [found[node][0] for node in auxiliary])
+
+    def infer_shape(self, *args: Any, **keywords: Any) -> tuple[list | None, list | None, list | None]:
+        """Shapes of arguments, outputs and auxiliary states from those of some arguments.
+
+        A 0 is an unknown dimension, ``()`` an unknown shape. When not everything follows the answer is three times
+        None, with a warning that lists what is unknown.
+
+        Raises
+        ------
+        ShapeError
+            When shapes contradict each other, naming the node.
+        """
+        groups = self._shapes("infer_shape", args, keywords)
+        names = (self.list_arguments(), self.list_outputs(), self.list_auxiliary_states())
+        unknown = [f"{name}: {show(shape)}" for group, shapes in zip(names, groups)
+                   for name, shape in zip(group, shapes) if not known(shape)]
+        if unknown:
+            more = f", and {len(unknown) - 10} more" if len(unknown) > 10 else ""
+            warnings.warn(f"cannot decide the shapes of {', '.join(unknown[:10])}{more}", UserWarning, stacklevel=2)
+            return None, None, None
+        return groups
+
+    def infer_shape_partial(self, *args: Any, **keywords: Any) -> tuple[list, list, list]:
+        """Like ``infer_shape``, with 0 for unknown dimensions and ``()`` for unknown shapes."""
+        return tuple([() if shape is None else tuple(0 if dim is ANY else dim for dim in shape)  # type: ignore
+                      for shape in group] for group in self._shapes("infer_shape_partial", args, keywords))
+
+    def infer_type(self, *args: Any, **keywords: Any) -> tuple[list, list, list]:
+        """Dtypes of arguments, outputs and auxiliary states, as NumPy classes; float32 where nothing decides."""
+        found = self._dtypes("infer_type", args, keywords)
+        return tuple([np.float32 if dtype is None else dtype.type for dtype in group]  # type: ignore
+                     for group in found)
+
+    def infer_type_partial(self, *args: Any, **keywords: Any) -> tuple[list, list, list]:
+        """Like ``infer_type``, with None where nothing decides."""
+        found = self._dtypes("infer_type_partial", args, keywords)
+        return tuple([None if dtype is None else dtype.type for dtype in group] for group in found)  # type: ignore
+
+    def _dtypes(self, what: str, args: Any, keywords: Any) -> tuple[list, list, list]:
+        graph, given = self._by_name(what, args, keywords)
+        dtypes = {node: as_dtype(dtype) for node, dtype in given.items()}
+        found = inference.infer_dtypes(graph, dtypes)
+        arguments, auxiliary = graph.variables()
+        if what == "infer_type":  # what nothing decides is float32, and decides more
+            undecided = {node: np.dtype(np.float32) for node in arguments + auxiliary if found[node] == [None]}
+            if undecided:
+                found = inference.infer_dtypes(graph, {**{n: found[n][0] for n in arguments + auxiliary},
+                                                       **undecided})
+        return ([found[node][0] for node in arguments], [found[node][i] for node, i in self._entries],
+                [found[node][0] for node in auxiliary])
+
+    # ------------------------------------------------------------------------------------------------- files
+
+    def tojson(self) -> str:
+        """The graph in MXNet's JSON layout."""
+        from .json import dumps
+
+        return dumps(self)
+
+    def save(self, fname: Any) -> None:
+        """Write ``tojson`` to a file, whole or not at all."""
+        from .json import save
+
+        save(self, fname)
+
+    def debug_str(self) -> str:
+        """Every node with its inputs, a line each."""
+        from .show import debug_str
+
+        return debug_str(self._graph())
+
+    # --------------------------------------------------------------------------------------------- execution
+
+    def gradient(self, wrt: Sequence[str]) -> Symbol:
+        """Gradients of the sum of all outputs with respect to arguments, as a symbol.
+
+        Examples
+        --------
+        >>> x = Variable("x")
+        >>> (x * x).gradient(["x"]).list_arguments()
+        ['x']
+        """
+        from .passes.gradient import gradients
+
+        wrt = [wrt] if isinstance(wrt, str) else list(wrt)
+        graph = self._graph()
+        arguments = {node.name: node for node in graph.variables()[0]}
+        for name in wrt:
+            if name not in arguments:
+                raise ArgumentError(f"gradient: {self!r} has no argument {name!r}. {did_you_mean(name, arguments)}")
+        seeds = {entry: ops.ones_like(RuleSymbol((entry,))) for entry in self._entries}
+        found, _ = gradients(graph, seeds, [arguments[name] for name in wrt])
+        entries = []
+        for name in wrt:
+            entry = found.get(arguments[name])
+            if entry is None:
+                entry = ops.zeros_like(RuleSymbol(((arguments[name], 0),)))._entries[0]
+            entries.append(entry)
+        return Symbol(entries)
+
+    def grad(self, wrt: Sequence[str]) -> Symbol:
+        """The same as ``gradient``."""
+        return self.gradient(wrt)
+
+    def bind(self, ctx: Any, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None,
+             group2ctx: Any = None, shared_exec: Any = None) -> Any:
+        """An executor over given arrays.
+
+        Parameters
+        ----------
+        ctx : Context
+            Where to compute.
+        args : list or dict of NDArray
+            Arrays of all arguments.
+        args_grad : list or dict of NDArray, optional
+            Where gradients go.
+        grad_req : str, list or dict
+            ``write``, ``add`` or ``null``, for all arguments or for each.
+        aux_states : list or dict of NDArray, optional
+            Arrays of the auxiliary states.
+        group2ctx : dict of str to Context, optional
+            Where the nodes of each ``ctx_group`` compute.
+
+        Examples
+        --------
+        >>> from ndarray import array, cpu
+        >>> executor = (Variable("x") * 2).bind(cpu(), {"x": array([1, 2])})
+        >>> executor.forward()[0].asnumpy()
+        array([2., 4.], dtype=float32)
+        """
+        from .executor import bind
+
+        return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx)
+
+    def simple_bind(self, ctx: Any, grad_req: Any = "write", type_dict: Any = None, stype_dict: Any = None,
+                    group2ctx: Any = None, shared_arg_names: Any = None, shared_exec: Any = None,
+                    shared_buffer: Any = None, **kwargs: Any) -> Any:
+        """An executor over new arrays of zeros, whose shapes follow from those given by keyword.
+
+        Examples
+        --------
+        >>> from ndarray import cpu
+        >>> (Variable("x") * 2).simple_bind(cpu(), x=(2, 3)).arg_dict["x"].shape
+        (2, 3)
+        """
+        from .executor import simple_bind
+
+        return simple_bind(self, ctx, grad_req, type_dict, group2ctx, shared_exec, shared_buffer, kwargs)
+
+    def eval(self, ctx: Any = None, **kwargs: Any) -> list[Any]:
+        """Bind to arrays given by keyword and compute; a list of NDArrays.
+
+        Examples
+        --------
+        >>> from ndarray import array
+        >>> (Variable("x") * 2).eval(x=array([1, 2]))[0].asnumpy()
+        array([2., 4.], dtype=float32)
+        """
+        from ndarray import current_context
+
+        return self.bind(ctx or current_context(), kwargs, grad_req="null").forward()
+
+
+class RuleSymbol(Symbol):
+    """What gradient rules are given: a symbol whose arithmetic broadcasts, and whose nodes are noted as made."""
+
+    __slots__ = ()
+    _broadcasts = True
+    made: list[Node] = []
+    source: Node | None = None
+
+    def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
+        attrs = op.complete(given)
+        inputs = []
+        for value in values:
+            if not isinstance(value, Symbol):
+                raise ArgumentError(f"gradient rule calls operator {op.name} on {type(value).__name__}")
+            inputs.append(value._entries[0])
+        source = RuleSymbol.source
+        name, tags, where = ("gradient", {}, None) if source is None else (
+            f"{source.name}_backward", source.tags, source.where)
+        node = Node(op, name, attrs, inputs, given, tags, where)
+        RuleSymbol.made.append(node)
+        visible = op.visible(attrs)
+        if visible == 1:
+            return RuleSymbol(((node, 0),))
+        return [RuleSymbol(((node, i),)) for i in range(visible)]
+
+    @classmethod
+    def _surface(cls, name: str) -> Callable:
+        op = getattr(ops, name)
+
+        def call(*args: Any, **keywords: Any) -> Any:
+            inputs, attrs = split(op, args, keywords, lambda value: isinstance(value, Symbol))
+            values = inputs if isinstance(inputs, list) else ordered(op, inputs, op.complete(attrs))
+            return op(*values, **attrs)
+
+        return call
+
+    def reshape(self, *shape: Any, **keywords: Any) -> Any:
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+            shape = tuple(shape[0])
+        return ops.Reshape(self, shape=tuple(keywords.pop("shape", shape)), **keywords)
+
+    def astype(self, dtype: Any) -> Any:
+        return ops.Cast(self, dtype=dtype)
+
+
+# ------------------------------------------------------------------------------------------------ making
+
+
+def output_name(entry: Entry) -> str:
+    """The name of an entry: the variable's, or the node's and the output's."""
+    node, index = entry
+    return node.name if node.op is None else f"{node.name}_{node.op.outputs(node.attrs)[index]}"
+
+
+def _texts(node: Node) -> dict[str, str]:
+    given = {} if node.op is None else {name: to_text(value) for name, value in node.given.items()}
+    return {**given, **node.tags}
+
+
+def _doubled(texts: dict[str, str]) -> dict[str, str]:
+    """Attributes with hidden ones under both of their names."""
+    plain = {name[2:-2]: text for name, text in texts.items() if name.startswith("__") and name[2:-2] in HIDDEN}
+    return {**texts, **plain}
+
+
+def _node(op: Op, values: Sequence[Any], attrs: Any, given: Mapping[str, Any], name: str | None,
+          tags: dict[str, str] | None, hint: str) -> Symbol:
+    """A symbol of a new node; inputs that are None become variables named after it."""
+    name = current().get(name, hint.lower())
+    tags = AttrScope.get(tags)
+    where = here()
+    names = op.arguments(attrs) + op.auxiliary(attrs)
+    if len(values) != len(names):
+        raise ArgumentError(f"operator {op.name}, node {name!r}: expected {len(names)} inputs ({', '.join(names)}), "
+                            f"got {len(values)}")
+    inputs: list[Entry] = []
+    for key, value in zip(names, values):
+        if isinstance(value, Symbol):
+            inputs.append(value._one(f"operator {op.name}, node {name!r}, input {key}"))
+        elif value is None:
+            texts = {**{k: to_text(v) for k, v in given.items()}, **tags, **op.variable_tags.get(key, {})}
+            inputs.append((Node(None, f"{name}_{key}", tags=texts, where=where), 0))
+        else:
+            raise ArgumentError(f"operator {op.name}, node {name!r}: input {key} must be a symbol, got "
+                                f"{type(value).__name__}")
+    node = Node(op, name, attrs, inputs, given, tags, where)
+    return Symbol([(node, i) for i in range(op.visible(attrs))])
+
+
+def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
+           extra: Mapping[str, str] | None = None) -> Symbol:
+    """Call an operator on symbols as users write it; inputs left out become variables.
+
+    Parameters
+    ----------
+    op : Op
+        The operator.
+    args, keywords
+        Inputs, attributes, ``name`` and ``attr``.
+    hint : str
+        What its name begins with when none is given.
+    extra : mapping, optional
+        Attributes that files hold in addition (``op_type``).
+    """
+    name, tags = keywords.pop("name", None), keywords.pop("attr", None)
+    keywords.pop("out", None)
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"operator {op.name}: name must be text, got {name!r}")
+    loose = {key: keywords.pop(key) for key in list(keywords)
+             if key.startswith("__") and key.endswith("__") or key in HIDDEN and key not in op.schema}
+    tags = {**(tags or {}), **{key: to_text(value) for key, value in loose.items()}}
+    for key in list(tags):
+        if not (key in HIDDEN or key.startswith("__")) and not op.schema.open:
+            raise AttrError(f"operator {op.name}: attr={{{key!r}: …}} is neither one of its attributes nor written "
+                            f"as __{key}__. {did_you_mean(key, op.schema.names)}")
+    try:
+        inputs, given = split(op, args, keywords, lambda value: isinstance(value, Symbol))
+        given = {key: value for key, value in given.items() if value is not None or key in op.schema}
+        attrs = op.complete({**given, **AttrScope.get(tags)} if op.late and op.schema.open else given)
+        names = op.arguments(attrs) + op.auxiliary(attrs)
+        if isinstance(inputs, dict):
+            for key, value in inputs.items():
+                if key not in names and value is not None:
+                    raise ArgumentError(f"operator {op.name}: no room for the input {key!r}: with these attributes "
+                                        f"they are {', '.join(names)}")
+            values: Sequence[Any] = [inputs.get(key) for key in names]
+        else:
+            values = list(inputs) + [None] * (len(names) - len(inputs))
+        return _node(op, values, attrs, {**given, **(extra or {})}, name, tags, hint)
+    except OpError as error:
+        note(error, f"making a symbol of operator {op.name}" + (f", named {name!r}" if name else ""))
+        raise
+
+
+def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> Symbol:
+    """Apply a user's operator, registered as ``op_type``; see ``opreg.operator``."""
+    return create(user_operator(op_type), args, keywords, "custom", {"op_type": str(op_type)})
+
+
+def Variable(name: str, attr: Mapping[str, str] | None = None, shape: Any = None, lr_mult: float | None = None,
+             wd_mult: float | None = None, dtype: Any = None, init: Any = None, stype: Any = None,
+             profiler_scope: Any = None, **kwargs: Any) -> Symbol:
+    """A symbol that stands for an array given later.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    attr : dict of str, optional
+        Further attributes.
+    shape : tuple of int, optional
+        Its shape; 0 is an unknown dimension.
+    lr_mult, wd_mult : float, optional
+        What optimizers multiply its learning rate and weight decay by.
+    dtype : dtype, optional
+        Its dtype.
+    init : Initializer or str, optional
+        How it is initialised.
+
+    Examples
+    --------
+    >>> Variable("x", shape=(0, 3)).attr("__shape__")
+    '(0, 3)'
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"Variable: expected a name, got {name!r}")
+    tags = dict(AttrScope.get(dict(attr) if attr else None))
+    if shape is not None:
+        tags["__shape__"] = to_text(tuple(shape))
+    if lr_mult is not None:
+        tags["__lr_mult__"] = to_text(lr_mult)
+    if wd_mult is not None:
+        tags["__wd_mult__"] = to_text(wd_mult)
+    if dtype is not None:
+        tags["__dtype__"] = str(dtype_flag(dtype))
+    if init is not None:
+        tags["__init__"] = init if isinstance(init, str) else init.dumps()
+    if stype is not None:
+        tags["__storage_type__"] = to_text(stype)
+    for key, value in kwargs.items():
+        if not (key.startswith("__") and key.endswith("__")):
+            raise ArgumentError(f"Variable({name!r}): there is no keyword {key!r}; attributes of your own are written "
+                                f"__{key}__")
+        tags[key] = to_text(value)
+    return Symbol([(Node(None, current().get(name, ""), tags=tags, where=here()), 0)])
+
+
+var = Variable
+
+
+def Group(symbols: Sequence[Symbol]) -> Symbol:
+    """The outputs of several symbols as one.
+
+    Examples
+    --------
+    >>> Group([Variable("a"), Variable("b")]).list_outputs()
+    ['a', 'b']
+    """
+    symbols = list(symbols)
+    if not symbols or not all(isinstance(symbol, Symbol) for symbol in symbols):
+        raise TypeError("Group: expected a list of at least one symbol")
+    return Symbol([entry for symbol in symbols for entry in symbol._entries])
