@@ -6,8 +6,24 @@ from typing import Any
 
 from . import autograd, random
 from .context import Context, cpu, current_context, gpu
-from .creation import (arange, array, concatenate, empty, eye, from_dlpack, from_numpy, full, linspace, moveaxis,
-                       onehot_encode, ones, to_dlpack_for_read, to_dlpack_for_write, waitall, zeros)
+from .creation import (
+    arange,
+    array,
+    concatenate,
+    empty,
+    eye,
+    from_dlpack,
+    from_numpy,
+    full,
+    linspace,
+    moveaxis,
+    onehot_encode,
+    ones,
+    to_dlpack_for_read,
+    to_dlpack_for_write,
+    waitall,
+    zeros,
+)
 from .function import Custom, contrib, custom, image, linalg, op, sparse, surface
 from .io import load, load_frombuffer, save
 from .ndarray import NDArray

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import operator
+import re
 import threading
 from typing import Any
 
-from opreg.backend import Backend, backend
+from opreg.backend import _REGISTERED, Backend, backend
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
 
 __all__ = ["Context", "cpu", "gpu", "cpu_pinned", "current_context", "num_gpus", "gpu_memory_info"]
 
 
+_MADE: dict[tuple[str, int], Context] = {}
+_TEXT = re.compile(r"(\w+)\((\d+)\)")
+
+
 class Context:
-    """A device: its type and number.
+    """A device: its type and number. There is one object for each, so ``is`` compares them.
 
     As a context manager it is where new arrays go.
 
     Parameters
     ----------
     device_type : {"cpu", "gpu", "cpu_pinned", "cpu_shared"} or Context
-        Type of the device; pinned and shared memory are the host's.
+        Type of the device; pinned and shared memory are the host's. ``"gpu(1)"`` names device and number in one.
     device_id : int
         Its number, from 0.
 
@@ -30,25 +36,33 @@ class Context:
     cpu(1)
     """
 
-    __slots__ = ("device_type", "device_id", "backend_name", "_previous", "_backend")
+    __slots__ = ("device_type", "device_id", "backend_name", "_backend")
 
     devtype2str = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
     devstr2type = {name: number for number, name in devtype2str.items()}
 
-    def __init__(self, device_type: str | Context, device_id: int = 0):
-        if isinstance(device_type, Context):
-            device_type, device_id = device_type.device_type, device_type.device_id
-        from opreg.backend import _REGISTERED
+    device_type: str
+    device_id: int
+    backend_name: str
+    _backend: Backend | None
 
-        if device_type not in self.devstr2type and device_type not in _REGISTERED:
+    def __new__(cls, device_type: str | Context, device_id: int = 0) -> Context:
+        if isinstance(device_type, Context):
+            return device_type
+        found = _TEXT.fullmatch(device_type) if isinstance(device_type, str) else None
+        if found:
+            device_type, device_id = found[1], int(found[2])
+        if device_type not in cls.devstr2type and device_type not in _REGISTERED:
             raise DeviceError(f"there is no device type {device_type!r}. "
-                              f"{did_you_mean(device_type, self.devstr2type)}")
-        if isinstance(device_id, bool) or not isinstance(device_id, int) or device_id < 0:
+                              f"{did_you_mean(device_type, cls.devstr2type)}")
+        number = operator.index(device_id) if hasattr(device_id, "__index__") else -1
+        if number < 0:
             raise ArgumentError(f"device_id: expected an int from 0, got {device_id!r}")
-        self.device_type, self.device_id = device_type, device_id
+        self = super().__new__(cls)
+        self.device_type, self.device_id = device_type, number
         self.backend_name = "cpu" if device_type.startswith("cpu") else device_type
-        self._previous: list[Context | None] = []
-        self._backend: Backend | None = None
+        self._backend = None
+        return _MADE.setdefault((device_type, number), self)
 
     @property
     def device_typeid(self) -> int:
@@ -64,13 +78,13 @@ class Context:
         DeviceError
             When package, driver or device is missing.
         """
-        if self._backend is None:
-            found = backend(self.backend_name)
+        found = backend(self.backend_name)
+        if found is not self._backend:
             count = getattr(found, "count", None)
             if count is not None and self.device_id >= count():
                 raise DeviceError(f"{self}: this machine has {count()} such devices, numbered from 0")
             self._backend = found
-        return self._backend
+        return found
 
     @property
     def xp(self) -> Any:
@@ -83,13 +97,6 @@ class Context:
         if pool is not None:
             pool().free_all_blocks()
 
-    def __eq__(self, other: object) -> bool:
-        return (isinstance(other, Context) and self.device_type == other.device_type
-                and self.device_id == other.device_id)
-
-    def __hash__(self) -> int:
-        return hash((self.device_type, self.device_id))
-
     def __repr__(self) -> str:
         return f"{self.device_type}({self.device_id})"
 
@@ -97,22 +104,22 @@ class Context:
         return Context, (self.device_type, self.device_id)
 
     def __enter__(self) -> Context:
-        self._previous.append(_current.context)
-        _current.context = self
+        _CURRENT.stack.append(self)
         return self
 
     def __exit__(self, *_: Any) -> None:
-        _current.context = self._previous.pop()
-
-
-_CPU = Context("cpu", 0)
+        _CURRENT.stack.pop()
 
 
 class _Current(threading.local):
-    context: Context | None = None
+    """The contexts a thread has entered; a thread starts with none, whatever others are in."""
+
+    def __init__(self) -> None:
+        self.stack: list[Context] = []
 
 
-_current = _Current()
+_CURRENT = _Current()
+_CPU = Context("cpu", 0)
 
 
 def cpu(device_id: int = 0) -> Context:
@@ -161,4 +168,5 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 
 def current_context() -> Context:
     """Where new arrays go: the innermost ``with`` context, or ``cpu(0)``."""
-    return _current.context or _CPU
+    stack = _CURRENT.stack
+    return stack[-1] if stack else _CPU

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+import operator
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +13,21 @@ from opreg.registry import ops
 from opreg.spec import as_dtype
 
 from .context import Context, current_context
+from .function import surface
 from .ndarray import NDArray, array
 
 __all__ = ["array", "zeros", "ones", "full", "empty", "arange", "linspace", "eye", "concatenate", "moveaxis",
            "onehot_encode", "waitall", "from_numpy", "from_dlpack", "to_dlpack_for_read", "to_dlpack_for_write"]
 
 
-def _place(shape: Any, ctx: Context | None, dtype: Any) -> tuple[tuple[int, ...], Context, np.dtype]:
-    shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(dim) for dim in shape)
+def _place(shape: Any, ctx: Context | None, dtype: Any, stype: Any = None
+           ) -> tuple[tuple[int, ...], Context, np.dtype]:
+    if stype not in (None, "default"):
+        raise ArgumentError(f"storage type {stype!r}: expected 'default', arrays here are dense")
+    try:
+        shape = tuple([operator.index(dim) for dim in (shape if isinstance(shape, (tuple, list)) else (shape,))])
+    except TypeError:
+        raise ArgumentError(f"shape: expected an int or a tuple of ints, got {shape!r}") from None
     if any(dim < 0 for dim in shape):
         raise ArgumentError(f"shape {shape}: dimensions cannot be negative")
     return shape, current_context() if ctx is None else Context(ctx), as_dtype("float32" if dtype is None else dtype)
@@ -40,7 +49,7 @@ def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: Any 
     >>> zeros((2, 3)).shape
     (2, 3)
     """
-    shape, ctx, dtype = _place(shape, ctx, dtype)
+    shape, ctx, dtype = _place(shape, ctx, dtype, stype)
     return _made(ctx.backend.zeros(shape, dtype, ctx.device_id), ctx, out)
 
 
@@ -58,14 +67,14 @@ def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = None, 
     array([7., 7.], dtype=float32)
     """
     shape, ctx, dtype = _place(shape, ctx, dtype)
-    data = ctx.backend.empty(shape, dtype, ctx.device_id)
-    data[...] = val
-    return _made(data, ctx, out)
+    result = NDArray(ctx.backend.empty(shape, dtype, ctx.device_id), ctx)
+    result[...] = val
+    return _made(result._data, ctx, out)
 
 
 def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: Any = None) -> NDArray:
     """An array of unspecified content; float32 by default."""
-    shape, ctx, dtype = _place(shape, ctx, dtype)
+    shape, ctx, dtype = _place(shape, ctx, dtype, stype)
     return NDArray(ctx.backend.empty(shape, dtype, ctx.device_id), ctx)
 
 
@@ -80,19 +89,18 @@ def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: i
     """
     if stop is None:
         start, stop = 0, start
-    host = np.repeat(np.arange(start, stop, step, dtype=np.float64), repeat)
-    return array(host, ctx, dtype)
+    return surface("_arange")(start=start, stop=stop, step=step, repeat=repeat, dtype=dtype or "float32", ctx=ctx)
 
 
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None,
              dtype: Any = None) -> NDArray:
     """``num`` evenly spaced numbers; float32 by default."""
-    return array(np.linspace(start, stop, num, endpoint), ctx, dtype)
+    return surface("_linspace")(start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype or "float32", ctx=ctx)
 
 
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **_: Any) -> NDArray:
     """Ones on the k-th diagonal, zeros elsewhere; float32 by default."""
-    return array(np.eye(N, M or None, k), ctx, dtype)
+    return surface("_eye")(N=N, M=M, k=k, dtype=dtype or "float32", ctx=ctx)
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
@@ -127,16 +135,70 @@ def waitall() -> None:
 
 
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
-    """An array over a NumPy array's memory, or a copy of it."""
+    """An array over a NumPy array's memory, or a copy of it.
+
+    Raises
+    ------
+    ArgumentError
+        Without copying, for an array whose numbers do not lie one after the other, or that is read-only.
+    """
+    if not isinstance(ndarray, np.ndarray):
+        raise ArgumentError(f"from_numpy: expected a NumPy array, got {type(ndarray).__name__}")
+    if not zero_copy:
+        return array(ndarray, Context("cpu"), ndarray.dtype)
     as_dtype(ndarray.dtype)
-    return NDArray(ndarray if zero_copy else ndarray.copy(), Context("cpu"))
+    if not (ndarray.flags.c_contiguous and ndarray.flags.writeable):
+        raise ArgumentError("from_numpy: to share memory, the array must be C-contiguous and writeable; zero_copy=False "
+                            "copies it")
+    return NDArray(ndarray, Context("cpu"))
+
+
+class _Capsule:
+    """A bare DLPack capsule, of host memory, as the protocol of today wants it: behind a method."""
+
+    def __init__(self, capsule: Any):
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+class _Writable:
+    """Presents an array's memory as writeable: a bare capsule cannot say that it is, and NumPy then assumes not."""
+
+    def __init__(self, array: np.ndarray):
+        self._array = array
+        interface = array.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
 
 
 def from_dlpack(source: Any) -> NDArray:
-    """An array over the memory of anything that speaks DLPack, on its device."""
-    kind = source.__dlpack_device__()[0] if hasattr(source, "__dlpack_device__") else 1
-    ctx = Context("gpu" if int(kind) == 2 else "cpu")
-    return NDArray(ctx.xp.from_dlpack(source), ctx)
+    """An array over the memory of anything that speaks DLPack, on its device.
+
+    Parameters
+    ----------
+    source : object with ``__dlpack__``, or capsule
+        What to share; a capsule is taken for host memory.
+
+    Examples
+    --------
+    >>> host = np.zeros(2, np.float32)
+    >>> from_dlpack(host)[:] = 5
+    >>> host
+    array([5., 5.], dtype=float32)
+    """
+    if type(source).__name__ == "PyCapsule":
+        return NDArray(np.asarray(_Writable(np.from_dlpack(_Capsule(source)))), Context("cpu"))
+    if not hasattr(source, "__dlpack_device__"):
+        raise ArgumentError(f"from_dlpack: expected something that speaks DLPack, got {type(source).__name__}")
+    kind, number = source.__dlpack_device__()
+    ctx = Context("gpu", number) if int(kind) == 2 else Context("cpu")
+    data = ctx.xp.from_dlpack(source)
+    as_dtype(data.dtype)
+    return NDArray(data if data.flags.c_contiguous else ctx.xp.ascontiguousarray(data), ctx)
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:

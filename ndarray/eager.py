@@ -7,13 +7,14 @@ Shapes and dtypes are checked when the runner is made, on the first call of its 
 from __future__ import annotations
 
 import functools
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opreg import generators
 from opreg.errors import ArgumentError, OpError, ShapeError, note
-from opreg.mode import MODE
+from opreg.mode import MODE, quiet
 from opreg.op import Call, Kernel, Op
 from opreg.spec import Spec, known, show
 
@@ -21,7 +22,6 @@ __all__ = ["run", "Runner"]
 
 _RUNNERS: dict[Any, Runner] = {}
 _LIMIT = 4096
-_quiet = {"all": "ignore"}  # infinities and NaN are results here, not warnings
 
 
 class Runner:
@@ -35,6 +35,7 @@ class Runner:
                  "_first")
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool):
+        _check_count(op, attrs, arrays)
         self.op, self.attrs = op, attrs
         ins = [array.shape for array in arrays]
         outputs = op.outputs(attrs)
@@ -55,10 +56,10 @@ class Runner:
         self._fits = True
 
     def __call__(self, arrays: Sequence[Any], out: Any = None) -> list[Any]:
-        if out is None:
-            results = self._function(*arrays)
-        else:
-            results = self._function(*arrays, out=out)
+        if out is not None and self._may_write(out, arrays):
+            self._function(*arrays, out=out)
+            return [out]
+        results = self._function(*arrays)
         results = list(results) if isinstance(results, (tuple, list)) else [results]
         if self._first:
             self._check(arrays, results)
@@ -66,16 +67,23 @@ class Runner:
             return results
         return self._mend(results)
 
+    def _may_write(self, out: Any, arrays: Sequence[Any]) -> bool:
+        """Whether the kernel itself may store its result in ``out``, where no input is that it still reads."""
+        shares = self._function.args[0].may_share_memory
+        return (self.kernel.takes_out and self.count == 1 and not self.op.states
+                and self.shapes[0] == out.shape and self.dtypes[0] == out.dtype
+                and not any(shares(array, out) for array in arrays))
+
     def _mend(self, results: list[Any]) -> list[Any]:
-        """Results with the inferred dtypes, and copies of those that are views of an input."""
+        """Results with the inferred dtypes, in C order, and copies of those that are views of an input."""
         copies = self._copies or []
         for i, dtype in enumerate(self.dtypes):
             result = results[i]
             if not hasattr(result, "shape"):
                 result = self._function.args[0].asarray(result, dtype)
-            if result.dtype != dtype or copies[i]:
-                result = result.astype(dtype)
-            if result.ndim == 0 or result.shape != self.shapes[i] and known(self.shapes[i]):
+            if result.dtype != dtype or copies[i] or not result.flags.c_contiguous:
+                result = result.astype(dtype, order="C")
+            if result.ndim == 0 or (result.shape != self.shapes[i] and known(self.shapes[i])):
                 result = result.reshape(self.shapes[i])
             results[i] = result
         return results
@@ -98,9 +106,16 @@ class Runner:
                 raise OpError(f"operator {self.op.name}, kernel {self.kernel.name}, output {i}: "
                               f"expected shape {show(shape)}, got {show(array.shape)}")
             self._copies.append(plain and any(xp.may_share_memory(array, each) for each in arrays))
-            if not plain or array.dtype != dtype or self._copies[-1]:
+            if not plain or array.dtype != dtype or self._copies[-1] or not array.flags.c_contiguous:
                 self._fits = False
         self._first = False
+
+
+def _check_count(op: Op, attrs: Any, arrays: Sequence[Any]) -> None:
+    names = op.arguments(attrs) + op.auxiliary(attrs)
+    if len(arrays) != len(names):
+        raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), "
+                            f"got {len(arrays)}")
 
 
 def _choose(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool) -> Kernel:
@@ -111,24 +126,13 @@ def _choose(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool)
     raise OpError(f"operator {op.name} has no kernel for arrays on {ctx}")
 
 
-def runner(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any) -> Runner:
-    """The settled form of a call, from the cache or made."""
-    key = (op, id(attrs), MODE.training if op.mode or op.states else None, ctx,
-           *[(array.shape, array.dtype) for array in arrays])
-    found = _RUNNERS.get(key)
-    if found is None or found.attrs is not attrs:  # an address may be used again
-        if len(_RUNNERS) >= _LIMIT:
-            _RUNNERS.clear()
-        found = _RUNNERS[key] = Runner(op, attrs, arrays, ctx, MODE.training)
-    return found
-
-
 class BoundRunner(Runner):
     """A call of an operator whose kernel is bound to its arrays: an operator of users. Settled for one call."""
 
     __slots__ = ("_call", "_wrap")
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
+        _check_count(op, attrs, arrays)
         outputs = op.outputs(attrs)
         self.op, self.attrs, self.count, self.visible = op, attrs, len(outputs), op.visible(attrs)
         ins, outs = op.infer_shapes([a.shape for a in arrays], [None] * self.count, attrs)
@@ -158,7 +162,8 @@ class BoundRunner(Runner):
         return self._call.outs
 
 
-def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wrap: Any = None) -> tuple[Runner, list[Any]]:
+def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wrap: Any = None
+        ) -> tuple[Runner, list[Any]]:
     """Apply an operator with complete attributes to raw arrays of one context.
 
     Returns
@@ -168,18 +173,20 @@ def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wr
     results : list of arrays
         All outputs, then new auxiliary states if there are any.
     """
-    names = op.arguments(attrs) + op.auxiliary(attrs)
-    if len(arrays) != len(names):
-        raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), "
-                            f"got {len(arrays)}")
     try:
         if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
-            settled = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)
+            settled: Runner = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)
             return settled, settled(arrays)
-        settled = runner(op, attrs, arrays, ctx)
-        with np.errstate(**_quiet):
-            return settled, settled(arrays, out)
+        key = (op, id(attrs), MODE.training if op.mode or op.states else None, ctx,
+               *[(array.shape, array.dtype) for array in arrays])
+        found = _RUNNERS.get(key)
+        if found is None or found.attrs is not attrs:  # an address may be used again
+            if len(_RUNNERS) >= _LIMIT:
+                _RUNNERS.clear()
+            found = _RUNNERS[key] = Runner(op, attrs, arrays, ctx, MODE.training)
+        return found, quiet(found, arrays, out)
     except Exception as error:
+        names = op.arguments(attrs) + op.auxiliary(attrs)
         shapes = ", ".join(f"{name} {show(a.shape)} {a.dtype}" for name, a in zip(names, arrays))
         note(error, f"operator {op.name} applied to {shapes or 'nothing'}")
         raise

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from opreg.calls import ordered, split
-from opreg.errors import ArgumentError, ShapeError, UnknownOperatorError, did_you_mean
 from opreg.custom import custom as user_operator
+from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, UnknownOperatorError, did_you_mean
 from opreg.op import Op
 from opreg.registry import find, names
 from opreg.spec import show
-from opreg.surface import Namespace, dressed
+from opreg.surface import WRITTEN, Namespace, dressed
 
 from .context import Context, current_context
-from .ndarray import NDArray, _compute, raw
+from .ndarray import NDArray, _compute
 
 __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "custom", "sparse"]
 
@@ -25,25 +26,77 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, (NDArray, np.ndarray))
 
 
-def invoke(op: Op, args: Any, keywords: dict[str, Any]) -> Any:
+class _Slot(int):
+    """Stands for the array of that number while a call is taken apart."""
+
+
+_FORMS: dict[Any, tuple[Any, list[int]]] = {}
+_LIMIT = 4096
+
+
+def _constant(value: Any) -> Any:
+    """What equals the same of another value only if the two mean the same."""
+    kind = value.__class__
+    if kind is tuple or kind is list:
+        return kind, *[_constant(each) for each in value]
+    if isinstance(value, NDArray):
+        raise TypeError
+    return kind, str(value) if kind is float and not value else value  # 0.0 == -0.0
+
+
+def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """Complete attributes and inputs in order of a call. Calls of one form are taken apart once."""
+    if op.late:  # each call has attributes, and a Prop, of its own
+        return _taken_apart(op, args, keywords, _is_array)
+    form: list[Any] = [op, *keywords]
+    arrays: list[NDArray] = []
+    try:
+        for value in (*args, *keywords.values()):
+            if isinstance(value, NDArray):
+                arrays.append(value)
+                form.append(None)
+            else:
+                form.append(_constant(value))
+        key = tuple(form)
+        attrs, order = _FORMS[key]
+    except KeyError:
+        slots = map(_Slot, range(len(arrays)))
+        args = [next(slots) if isinstance(value, NDArray) else value for value in args]
+        keywords = {name: next(slots) if isinstance(value, NDArray) else value for name, value in keywords.items()}
+        attrs, order = _taken_apart(op, args, keywords, lambda value: isinstance(value, _Slot))
+        if len(_FORMS) >= _LIMIT:
+            _FORMS.clear()
+        _FORMS[key] = attrs, order
+    except TypeError:  # something is not known by its value: a NumPy array, a list of arrays
+        return _taken_apart(op, args, keywords, _is_array)
+    return attrs, [arrays[i] for i in order]
+
+
+def _taken_apart(op: Op, args: Sequence[Any], keywords: dict[str, Any], is_array: Callable[[Any], bool]
+                 ) -> tuple[Any, list[Any]]:
+    inputs, given = split(op, args, keywords, is_array)
+    attrs = op.complete({key: value for key, value in given.items() if value is not None or key in op.schema})
+    return attrs, ordered(op, inputs, attrs)
+
+
+def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """Call an operator as users write it.
 
     ``out=`` stores results in existing arrays, ``ctx=`` says where an operator without inputs computes.
     """
-    out, ctx = keywords.pop("out", None), keywords.pop("ctx", None)
-    keywords.pop("name", None)
-    inputs, given = split(op, args, keywords, _is_array)
-    attrs = op.complete({key: value for key, value in given.items() if value is not None or key in op.schema})
-    values = inputs if isinstance(inputs, list) else ordered(op, inputs, attrs)
+    out = ctx = None
+    if keywords:
+        out, ctx = keywords.pop("out", None), keywords.pop("ctx", None)
+        keywords.pop("name", None)
+    attrs, values = _settled(op, args, keywords)
     if ctx is None:
         ctx = next((value._ctx for value in values if isinstance(value, NDArray)), None) or current_context()
-    elif not isinstance(ctx, Context):
-        name, _, number = str(ctx).partition("(")
-        ctx = Context(name, int(number.rstrip(")") or 0))
-    if out is None:
-        settled, outs = _compute(op, attrs, values, ctx)
-        return outs[0] if settled.visible == 1 else outs[:settled.visible]
-    return _into(op, attrs, values, ctx, out)
+    else:
+        ctx = Context(ctx)
+    if out is not None:
+        return _into(op, attrs, values, ctx, out)
+    settled, outs = _compute(op, attrs, values, ctx)
+    return outs[0] if settled.visible == 1 else outs[:settled.visible]
 
 
 def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> Any:
@@ -55,19 +108,13 @@ def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> Any:
 
 
 def _into(op: Op, attrs: Any, values: list[Any], ctx: Context, out: Any) -> Any:
+    """Call an operator and store its results in existing arrays."""
     targets = list(out) if isinstance(out, (list, tuple)) else [out]
-    direct = None
-    if len(targets) == 1 and len(op.kernels) == 1 and op.kernels[0].takes_out and op.visible(attrs) == 1:
-        # The kernel may write there itself, unless that would overwrite an input it still reads.
-        shared = [i for i, value in enumerate(values) if isinstance(value, NDArray)
-                  and ctx.xp.may_share_memory(value._data, targets[0]._data)]
-        if all(i in op.inplace for i in shared) and len(op.outputs(attrs)) == 1:
-            arrays = [raw(value, ctx) for value in values]
-            _, shapes = op.infer_shapes([a.shape for a in arrays], [None], attrs)
-            _, dtypes = op.infer_dtypes([a.dtype for a in arrays], [None], attrs)
-            if shapes[0] == targets[0].shape and dtypes[0] == targets[0]._data.dtype:
-                direct = targets[0]._data
-    settled, outs = _compute(op, attrs, values, ctx, direct)
+    for target in targets:
+        if not isinstance(target, NDArray):
+            raise ArgumentError(f"operator {op.name}: out= must be an NDArray, got {type(target).__name__}")
+        target.check_writable()
+    settled, outs = _compute(op, attrs, values, ctx, targets[0]._data if len(targets) == 1 else None)
     visible = outs[:settled.visible]
     if len(targets) != len(visible):
         raise ArgumentError(f"operator {op.name}: out= has {len(targets)} arrays, expected {len(visible)}")
@@ -75,9 +122,13 @@ def _into(op: Op, attrs: Any, values: list[Any], ctx: Context, out: Any) -> Any:
         if target.shape != result.shape:
             raise ShapeError(f"operator {op.name}: out= has shape {show(target.shape)}, the result "
                              f"{show(result.shape)}")
+        if values and target._data.dtype != result._data.dtype:
+            raise DTypeError(f"operator {op.name}: out= has dtype {target._data.dtype}, the result "
+                             f"{result._data.dtype}")
+    for target, result in zip(targets, visible):
         if result._data is not target._data:
             target._store(Ellipsis, result)
-        target._entry = result._entry if result._entry is not None else target._entry
+        target._entry = result._entry or target._entry
     return out
 
 
@@ -97,10 +148,19 @@ def surface(name: str) -> Callable:
     UnknownOperatorError
         With the nearest names.
     """
+    if name in WRITTEN:
+        return WRITTEN[name]
     op = find(name) or find(f"_{name}")
     if op is None or op.name.startswith("custom."):
         raise UnknownOperatorError(f"nd has no operator {name!r}. {did_you_mean(name, names())}")
     return _function(op, name)
+
+
+def _dense_only(name: str) -> Callable:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise OpError(f"nd.sparse.{name}: arrays here are dense, there are none of other storage types")
+
+    return refuse
 
 
 linalg = Namespace("nd.linalg", ("_linalg_", "linalg_"), _function)
@@ -108,4 +168,6 @@ contrib = Namespace("nd.contrib", ("_contrib_",), _function)
 image = Namespace("nd.image", ("_image_",), _function)
 custom = Namespace("nd.custom", ("custom.",), _function)
 sparse = Namespace("nd.sparse", ("", "_"), _function)
+for _name in ("array", "csr_matrix", "empty", "row_sparse_array", "zeros"):
+    setattr(sparse, _name, _dense_only(_name))
 op = Namespace("nd.op", ("", "_"), _function)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from opreg.backend import backend
-from opreg.errors import ArgumentError, DeviceError
+from opreg.errors import ArgumentError, DeviceError, DTypeError, note
+from opreg.spec import as_dtype
 
 from . import params_file
 from .context import Context, cpu
@@ -42,13 +44,18 @@ def save(fname: str | os.PathLike, data: NDArray | Sequence[NDArray] | Mapping[s
 
 
 def _arrays(records: Sequence[Any], names: Sequence[str]) -> Any:
-    arrays = [_placed(record) for record in records]
+    arrays = [_placed(record, names[i] if names else str(i)) for i, record in enumerate(records)]
     return dict(zip(names, arrays)) if names else arrays
 
 
-def _placed(record: Any) -> Any:
+def _placed(record: Any, name: str) -> Any:
     if record.array is None:
         return None
+    try:
+        as_dtype(record.array.dtype)
+    except DTypeError as error:
+        note(error, f"loading the array {name!r}")
+        raise
     kind, number = record.device
     if kind == "gpu":
         try:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from opreg import custom
-from opreg.errors import ArgumentError, DeviceError, OpError, ShapeError, note
-from opreg.mode import MODE
+from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, note
+from opreg.mode import MODE, quiet
 from opreg.op import Op
 from opreg.registry import get, ops
 from opreg.spec import as_dtype, show
@@ -21,6 +22,7 @@ from .eager import run
 
 __all__ = ["NDArray", "FrozenNDArray", "array", "wrap", "raw"]
 
+_FLOAT32 = np.dtype(np.float32)
 _SCALARS: dict[tuple[Any, Any], np.ndarray] = {}
 
 
@@ -28,42 +30,45 @@ def _scalar(value: Any, dtype: np.dtype) -> np.ndarray:
     """A number as a 0-d array, which a ufunc takes twice as fast as a Python number."""
     if len(_SCALARS) > 1024:
         _SCALARS.clear()
-    with np.errstate(all="ignore"):
-        made = _SCALARS[value, dtype] = np.array(value).astype(dtype)
+    made = _SCALARS[value or str(value), dtype] = quiet(np.array(value).astype, dtype)
     return made
 
 
-def _fast(name: str, ufunc: Any, reflected: bool) -> Callable:
-    """Python's operator for floating arrays on the host, when nothing is recorded; the general way otherwise."""
+def _fast(name: str, ufunc: Any, reflected: bool = False, exact: bool = False, logical: bool = False) -> Callable:
+    """Python's operator for floating arrays on the host, when nothing is recorded; the general way otherwise.
+
+    ``exact`` ufuncs do for integers what the operator does; ``logical`` ones give truth values.
+    """
     array_class = np.ndarray
+    kinds = "fiu" if exact else "f"
 
     def method(self: NDArray, other: Any) -> Any:
         data = self._data
-        if data.__class__ is array_class and not MODE.recording:
-            kind = other.__class__
-            dtype = data.dtype
-            if kind is NDArray or kind is FrozenNDArray:
-                right = other._data
-                if right.__class__ is not array_class or right.dtype is not dtype or self._ctx is not other._ctx:
-                    return self._binary(name, other, reflected)
-            elif (kind is int or kind is float) and dtype.kind == "f":
-                try:
-                    right = _SCALARS[other, dtype]
-                except KeyError:
-                    right = _scalar(other, dtype)
-            else:
+        dtype = data.dtype
+        kind = other.__class__
+        if data.__class__ is not array_class or MODE.recording:
+            return self._binary(name, other, reflected)
+        if kind is NDArray or kind is FrozenNDArray:
+            right = other._data
+            if (right.__class__ is not array_class or right.dtype is not dtype or self._ctx is not other._ctx
+                    or dtype.kind not in kinds):
                 return self._binary(name, other, reflected)
+        elif (kind is int or kind is float) and dtype.kind == "f":
             try:
-                found = ufunc(right, data) if reflected else ufunc(data, right)
-            except ValueError:
-                return self._binary(name, other, reflected)  # says what does not broadcast
-            if found.__class__ is array_class and found.dtype is dtype:
-                result = _new(NDArray)
-                result._data = found
-                result._ctx = self._ctx
-                result._entry = None
-                return result
-        return self._binary(name, other, reflected)
+                right = _SCALARS[other or str(other), dtype]  # 0.0 == -0.0
+            except KeyError:
+                right = _scalar(other, dtype)
+        else:
+            return self._binary(name, other, reflected)
+        try:
+            found = MODE.run(ufunc, right, data) if reflected else MODE.run(ufunc, data, right)
+        except (ValueError, RuntimeError):
+            return self._binary(name, other, reflected)  # says what does not broadcast
+        result = _new(NDArray)
+        result._data = found.astype(dtype) if logical else found if found.shape else np.asarray(found)
+        result._ctx = self._ctx
+        result._entry = None
+        return result
 
     method.__name__ = f"__{'r' if reflected else ''}{name}__"
     return method
@@ -119,24 +124,33 @@ class NDArray(Value):
         return function.surface(name)
 
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
-        if isinstance(other, np.ndarray) or (isinstance(other, np.generic) and other.ndim):
+        if isinstance(other, np.ndarray):
+            if not np.can_cast(other.dtype, self._data.dtype, "same_kind"):
+                raise DTypeError(f"a NumPy array of dtype {other.dtype} does not fit an array of dtype "
+                                 f"{self._data.dtype}: convert one with astype")
             other = array(other, ctx=self._ctx, dtype=self._data.dtype)
         return super()._binary(name, other, reflected)
 
-    for _name, _ufunc in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply)):
-        locals()[f"__{_name}__"] = _fast(_name, _ufunc, False)
-        locals()[f"__r{_name}__"] = _fast(_name, _ufunc, True)
-    del _name, _ufunc
+    def __neg__(self) -> NDArray:
+        return self * -1
+
+    __add__, __radd__ = _fast("add", np.add, exact=True), _fast("add", np.add, True, exact=True)
+    __sub__, __rsub__ = _fast("sub", np.subtract, exact=True), _fast("sub", np.subtract, True, exact=True)
+    __mul__, __rmul__ = _fast("mul", np.multiply, exact=True), _fast("mul", np.multiply, True, exact=True)
+    __truediv__, __rtruediv__ = _fast("truediv", np.divide), _fast("truediv", np.divide, True)
+    __eq__ = _fast("eq", np.equal, logical=True)  # type: ignore[assignment]
+    __ne__ = _fast("ne", np.not_equal, logical=True)  # type: ignore[assignment]
+    __gt__, __ge__ = _fast("gt", np.greater, logical=True), _fast("ge", np.greater_equal, logical=True)
+    __lt__, __le__ = _fast("lt", np.less, logical=True), _fast("le", np.less_equal, logical=True)
 
     def _inplace(self, name: str, other: Any) -> NDArray:
-        if MODE.recording and self._entry is not None:
-            raise OpError("in-place change of an array that is recorded: its old value may be needed for the "
-                          "gradient; write x = x + y, or pause recording")
+        self.check_writable()
         result = getattr(operator, name)(self, other)
         if result.shape != self.shape:
             raise ShapeError(f"in-place {name}: the result has shape {show(result.shape)}, the array "
                              f"{show(self.shape)}")
-        self._store(Ellipsis, result._data)
+        self._store(Ellipsis, result)
+        self._entry = result._entry or self._entry
         return self
 
     def __iadd__(self, other: Any) -> NDArray:
@@ -214,6 +228,23 @@ class NDArray(Value):
     ctx = context
 
     @property
+    def writable(self) -> bool:
+        """Whether its numbers may be changed; not those of an operator's inputs."""
+        return True
+
+    def check_writable(self) -> None:
+        """Refuse a change of numbers that the gradient may still need, or that are shown only.
+
+        Raises
+        ------
+        OpError
+            While recording, of an array that is recorded; of an operator's input always.
+        """
+        if self._entry is not None and MODE.recording:
+            raise OpError("an array that is recorded cannot be changed in place: its numbers may be needed for the "
+                          "gradient. Write x = x + y, or change it inside autograd.pause()")
+
+    @property
     def stype(self) -> str:
         """Storage type, always ``default``: dense."""
         return "default"
@@ -254,8 +285,9 @@ class NDArray(Value):
         return self.asnumpy().tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        host = self._data if isinstance(self._data, np.ndarray) else self.asnumpy()
-        return np.array(host, dtype=dtype) if copy is not False else np.asarray(host, dtype=dtype)
+        if copy is False and not isinstance(self._data, np.ndarray):
+            raise ValueError(f"an array on {self._ctx} becomes a NumPy array only by copying")
+        return np.array(self._data, dtype, copy=False) if copy is False else np.asarray(self.asnumpy(), dtype)
 
     def __dlpack__(self, **keywords: Any) -> Any:
         return self._data.__dlpack__(**keywords)
@@ -289,7 +321,7 @@ class NDArray(Value):
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.shape)) or "scalar"
-        return f"\n{self.asnumpy()}\n<{type(self).__name__.replace('Frozen', '')} {shape} @{self._ctx}>"
+        return f"\n{self.asnumpy()}\n<NDArray {shape} @{self._ctx}>"
 
     # ---------------------------------------------------------------------------------------- copies, places
 
@@ -300,7 +332,10 @@ class NDArray(Value):
     def copyto(self, other: NDArray | Context) -> NDArray:
         """Copy into another array of the same shape, or to a context as a new array."""
         if isinstance(other, Context):
-            return NDArray(other.backend.asarray(self._data, device=other.device_id), other)
+            result = NDArray(other.backend.asarray(self._data, device=other.device_id), other)
+            if MODE.recording:
+                tape.record(_TRANSFER, {"source": self._ctx}, [self], [self._data], [result])
+            return result
         if not isinstance(other, NDArray):
             raise ArgumentError(f"copyto: expected an NDArray or a Context, got {type(other).__name__}")
         if other.shape != self.shape:
@@ -310,7 +345,7 @@ class NDArray(Value):
 
     def as_in_context(self, context: Context) -> NDArray:
         """This array when it lives there already, else a copy there."""
-        return self if context == self._ctx else self.copyto(context)
+        return self if context is self._ctx else self.copyto(context)
 
     as_in_ctx = as_in_context
 
@@ -351,64 +386,83 @@ class NDArray(Value):
         """
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             shape = tuple(shape[0])
-        wanted = keywords.pop("shape", shape)
+        wanted = tuple(keywords.pop("shape", shape))
         if MODE.recording and self._entry is not None:
-            return ops.Reshape(self, shape=tuple(wanted), **keywords)
-        attrs = get("Reshape").complete({"shape": tuple(wanted), **keywords})
-        _, (found,) = get("Reshape").infer_shapes([self.shape], [None], attrs)
+            return ops.Reshape(self, shape=wanted, **keywords)
+        reshape = get("Reshape")
+        attrs = reshape.complete({"shape": wanted, **keywords})
+        _, (found,) = reshape.infer_shapes([self.shape], [None], attrs)
         return self._view(self._data.reshape(found))
 
-    def reshape_view(self, shape: tuple[int, ...]) -> NDArray:
-        """A view with exactly this shape."""
-        return self._view(self._data.reshape(shape))
+    def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
+        """The operator ``expand_dims`` applied to this; a view when ``inplace``."""
+        return self._viewed(ops.expand_dims(self, axis=axis), inplace)
+
+    def flatten(self, inplace: bool = False) -> NDArray:
+        """The operator ``flatten`` applied to this; a view when ``inplace``."""
+        return self._viewed(ops.Flatten(self), inplace)
+
+    def squeeze(self, axis: int | tuple[int, ...] | None = None, inplace: bool = False) -> NDArray:
+        """The operator ``squeeze`` applied to this; a view when ``inplace``."""
+        return self._viewed(ops.squeeze(self, axis=axis), inplace)
+
+    def _viewed(self, found: NDArray, inplace: bool) -> NDArray:
+        return self.reshape(found.shape) if inplace else found
 
     def _view(self, data: Any) -> NDArray:
         result = _new(type(self))
         result._data, result._ctx, result._entry = data, self._ctx, None
         return result
 
-    def at(self, index: int) -> NDArray:
-        """The view ``self[index]``."""
-        return self[index]
-
-    def slice(self, *args: Any, **keywords: Any) -> NDArray:
-        """The operator ``slice`` applied to this."""
-        return self._surface("slice")(self, *args, **keywords)
-
     def __getitem__(self, key: Any) -> NDArray:
         key, basic = _key(key, self.shape)
         if MODE.recording and self._entry is not None:
             result = ops._subscript(self, key=key)
             return result if result.shape else result.reshape((1,))
-        found = self._data[key]
-        if not getattr(found, "shape", ()):  # one element is an array of one element
-            ones = tuple(key) if isinstance(key, tuple) else (key,)
-            found = self._data[tuple(slice(i, i + 1 or None) if isinstance(i, int) else i for i in ones)] \
-                .reshape(1) if basic and Ellipsis not in ones else self._data[key].reshape(1)
-        if basic and found.flags.c_contiguous and self._data.flags.c_contiguous:
+        found = self._part(key) if basic else self._data[key]
+        if not found.shape:  # one element is an array of one element
+            found = found.reshape(1)
+        if basic and found.flags.c_contiguous:
             return self._view(found)
         result = _new(NDArray)
         result._data, result._ctx, result._entry = found.copy() if basic else found, self._ctx, None
         return result
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if MODE.recording and self._entry is not None:
-            raise OpError("assignment to an array that is recorded: its old value may be needed for the gradient")
-        if key is not Ellipsis:
-            key, _ = _key(key, self.shape)
-        self._store(key, value)
+    def _part(self, key: Any) -> Any:
+        """The raw view that a basic subscript names; NumPy gives a number, and no view, for a single element."""
+        found = self._data[key]
+        return found if hasattr(found, "flags") and not isinstance(found, np.generic) else self._data[
+            (*key, Ellipsis) if isinstance(key, tuple) else (key, Ellipsis)]
 
-    def _store(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.check_writable()
+        key, basic = _key(key, self.shape)
+        if MODE.recording and isinstance(value, NDArray) and value._entry is not None and (
+                key is Ellipsis or isinstance(key, slice) and key == slice(None)):
+            if value._data.dtype != self._data.dtype:
+                value = ops.Cast(value, dtype=self._data.dtype)
+            value = ops._copy(value) if value.shape == self.shape else ops.broadcast_to(value, shape=self.shape)
+            self._entry = value._entry
+        self._store(key, value, basic)
+
+    def _store(self, key: Any, value: Any, basic: bool = True) -> None:
+        """Write numbers in place, whatever is recorded."""
         data = self._data
         if isinstance(value, NDArray):
             source = value._data
             if type(source) is not type(data) or value._ctx.device_id != self._ctx.device_id:
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
-            data[key] = source
-        elif isinstance(value, (int, float, complex, np.generic)) or isinstance(data, np.ndarray):
-            data[key] = value
+        elif isinstance(value, (int, float)):
+            source = value
         else:
-            data[key] = self._ctx.backend.asarray(value, data.dtype, self._ctx.device_id)
+            source = _numbers(value, data.dtype)
+            if not isinstance(data, np.ndarray):
+                source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
+        target, key = (self._part(key), Ellipsis) if basic else (data, key)
+        try:
+            quiet(target.__setitem__, key, source)
+        except OverflowError:  # whole numbers wrap around, as in arithmetic
+            quiet(target.__setitem__, key, np.asarray(value).astype(data.dtype))
 
     # --------------------------------------------------------------------------------------------- gradients
 
@@ -460,32 +514,52 @@ class FrozenNDArray(NDArray):
     """An array that an operator is shown and may not change: its inputs."""
 
     __slots__ = ()
+    writable = False  # type: ignore[assignment]
 
-    def _store(self, key: Any, value: Any) -> None:
+    def check_writable(self) -> None:
         raise OpError("this array is an input of the operator and is read-only: copy it first, x = x.copy()")
 
 
+class _Transfer(tape.Taped):
+    """A copy to another context: its gradient is copied back."""
+
+    name = "copyto"
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+        return [g.copyto(attrs["source"])]
+
+
+_TRANSFER = _Transfer()
+
+
 def _key(key: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
-    """A subscript in NumPy's terms, and whether it is a basic one; boolean and float arrays count as integers."""
-    if key.__class__ is int or key.__class__ is slice:
-        if key.__class__ is int and not (shape and -shape[0] <= key < shape[0]):
-            raise IndexError(f"index {key} is out of range for axis 0 of an array of shape {show(shape)}")
+    """A subscript in NumPy's terms, and whether it is a basic one; truth values and real numbers in arrays count as
+    integers."""
+    if key.__class__ is slice or key is Ellipsis:
         return key, True
-    if not isinstance(key, tuple):
-        key = (key,)
+    if key.__class__ is int and shape and -shape[0] <= key < shape[0]:
+        return key, True
     parts, basic = [], True
-    for part in key:
+    for part in key if isinstance(key, tuple) else (key,):
         if isinstance(part, NDArray):
             part = part._data
-        if isinstance(part, (list, np.ndarray)) or hasattr(part, "dtype") and getattr(part, "ndim", 0):
-            part = np.asarray(part) if isinstance(part, list) else part
-            if part.dtype.kind not in "iu":
-                part = part.astype(np.int64)
+        elif isinstance(part, (list, range)):
+            part = np.asarray(part, None if len(part) else np.int64)
+        if getattr(part, "ndim", 0):
+            part = part if part.dtype.kind in "iu" else quiet(part.astype, np.int64)
             basic = False
-        elif isinstance(part, np.generic):
+        elif isinstance(part, (bool, np.generic)) or hasattr(part, "dtype"):
             part = int(part)
         parts.append(part)
-    return (parts[0] if len(parts) == 1 else tuple(parts)), basic
+    return (parts[0] if len(parts) == 1 and not isinstance(key, tuple) else tuple(parts)), basic
+
+
+def _numbers(source: Any, dtype: np.dtype) -> np.ndarray:
+    """Anything NumPy takes for numbers, as an array of a dtype; whole numbers that do not fit wrap around."""
+    try:
+        return quiet(np.array, source, dtype, order="C")
+    except OverflowError:
+        return np.array(source).astype(dtype)
 
 
 def _restore(host: np.ndarray, ctx: Context) -> NDArray:
@@ -508,10 +582,10 @@ def wrap(data: Any, ctx: Context, frozen: bool = False) -> NDArray:
 def raw(value: Any, ctx: Context, like: Any = None) -> Any:
     """The raw array of an NDArray on a context; a NumPy array or number becomes one."""
     if isinstance(value, NDArray):
-        if value._ctx is not ctx and value._ctx != ctx:
+        if value._ctx is not ctx and not value._ctx.backend_name == ctx.backend_name == "cpu":
             raise DeviceError(f"arrays live on {value._ctx} and {ctx}: move one with as_in_context")
         return value._data
-    if isinstance(value, (np.ndarray, np.generic, int, float, list, tuple)) and not isinstance(value, bool):
+    if isinstance(value, (np.ndarray, np.generic)):
         return array(value, ctx=ctx, dtype=like)._data
     raise ArgumentError(f"expected an NDArray, got {type(value).__name__}")
 
@@ -562,18 +636,17 @@ def array(source: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray
     >>> array(np.arange(3)).dtype
     <class 'numpy.float32'>
     """
-    ctx = current_context() if ctx is None else Context(ctx) if not isinstance(ctx, Context) else ctx
+    ctx = current_context() if ctx is None else Context(ctx)
     if isinstance(source, NDArray):
         dtype = source._data.dtype if dtype is None else as_dtype(dtype)
-        return NDArray(ctx.backend.asarray(source._data, dtype, ctx.device_id), ctx)
-    if isinstance(source, (list, tuple)) and any(isinstance(each, NDArray) for each in source):
-        source = [each.asnumpy() if isinstance(each, NDArray) else each for each in source]
-    dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
+        return NDArray(quiet(ctx.backend.asarray, source._data, dtype, ctx.device_id), ctx)
+    dtype = _FLOAT32 if dtype is None else as_dtype(dtype)
     try:
-        return NDArray(ctx.backend.asarray(source, dtype, ctx.device_id), ctx)
+        found = _numbers(source, dtype)
     except (ValueError, TypeError) as error:
         note(error, "nd.array: expected numbers in a regular nesting, or an array")
         raise
+    return NDArray(found if ctx.backend_name == "cpu" else ctx.backend.asarray(found, None, ctx.device_id), ctx)
 
 
 custom.host_array = lambda data: wrap(data, cpu())

@@ -28,19 +28,16 @@ import io
 import math
 import os
 import re
-import secrets
-import stat
 import struct
-import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
-from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean, here
+from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean
+from opreg.files import warn, whole
 
 __all__ = ["Record", "load", "read", "save", "write"]
 
@@ -241,23 +238,17 @@ class _Reader:
     def warn(self) -> None:
         """Say once what is odd about the file but no reason to refuse it."""
         if self.sparse:
-            _warn(f"{self.name}: {_records(self.sparse)} sparse and read as dense arrays")
+            warn(f"{self.name}: {_records(self.sparse)} sparse and read as dense arrays")
         if self.lost:
             pairs = ", ".join(map(str, sorted(set(self.lost.values()))))
-            _warn(f"{self.name}: {_records(list(self.lost))} on an unknown device {pairs}, read as cpu(0)")
+            warn(f"{self.name}: {_records(list(self.lost))} on an unknown device {pairs}, read as cpu(0)")
         if self.at < self.size:
-            _warn(f"{self.name}: {self.size - self.at} bytes after the end at byte {self.at} are ignored")
+            warn(f"{self.name}: {self.size - self.at} bytes after the end at byte {self.at} are ignored")
 
 
 def _records(which: list[int]) -> str:
     some = ", ".join(map(str, which[:8])) + (", …" if len(which) > 8 else "")
     return f"{len(which)} record{'s are' if len(which) > 1 else ' is'} ({some})"
-
-
-def _warn(text: str) -> None:
-    """Warn about the line of user code that asked for the file, whatever calls lie between."""
-    filename, line = here() or (__file__, 1)
-    warnings.warn_explicit(text, UserWarning, filename, line)
 
 
 def _read_file(reader: _Reader) -> tuple[list[Record], list[str]]:
@@ -544,7 +535,7 @@ def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()
         def put(file: BinaryIO) -> None:
             file.writelines(pieces)
 
-    with _whole(os.fsdecode(path)) as file:
+    with whole(path) as file:
         put(file)
 
 
@@ -592,41 +583,6 @@ def _little(array: np.ndarray) -> memoryview:
         array = array.view(np.uint16)
     array = array if stored == "u1" else array.astype(stored, copy=False)
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-@contextmanager
-def _whole(path: str) -> Iterator[BinaryIO]:
-    """A file to write that appears under its name when the block ends well, and never otherwise."""
-    target = os.path.realpath(path)  # a link stays a link, and its target is replaced
-    mode = None
-    with suppress(FileNotFoundError):
-        mode = os.stat(target).st_mode
-    if mode is not None and not stat.S_ISREG(mode):  # a pipe, a device: nothing that could be replaced
-        with open(target, "wb") as file:
-            yield file
-        return
-    if mode is not None:
-        with open(target, "r+b"):
-            pass  # what must not be written must not be replaced either
-    folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".{secrets.token_hex(8)}.part")
-    try:
-        file = open(temporary, "xb")  # noqa: SIM115 (the next block closes it)
-    except OSError as error:
-        error.filename = folder
-        raise
-    try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(temporary, stat.S_IMODE(mode))
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 # ------------------------------------------------------------------------------------------------- .npz

@@ -1,0 +1,75 @@
+"""Random numbers as arrays: ``nd.random``, and with ``seed`` also ``mx.random``.
+
+A parameter may be a number or an array; with arrays ``shape`` numbers are drawn for each place. Without
+``ctx`` the numbers come from the generator of the current context.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opreg import generators
+from opreg.errors import ArgumentError
+from opreg.sampling import Sampling
+
+from .context import Context
+
+__all__ = ["seed", "uniform", "normal", "randn", "gamma", "exponential", "poisson", "negative_binomial",
+           "generalized_negative_binomial", "randint", "multinomial", "shuffle"]
+
+
+def _surface(name: str) -> Any:
+    from .function import surface
+
+    return surface(name)
+
+
+_SAMPLING = Sampling(_surface)
+
+uniform = _SAMPLING.uniform
+normal = _SAMPLING.normal
+randn = _SAMPLING.randn
+gamma = _SAMPLING.gamma
+exponential = _SAMPLING.exponential
+poisson = _SAMPLING.poisson
+negative_binomial = _SAMPLING.negative_binomial
+generalized_negative_binomial = _SAMPLING.generalized_negative_binomial
+randint = _SAMPLING.randint
+multinomial = _SAMPLING.multinomial
+shuffle = _SAMPLING.shuffle
+
+
+def seed(seed_state: int, ctx: Context | str = "all") -> None:
+    """Start random numbers over.
+
+    Parameters
+    ----------
+    seed_state : int
+        The seed.
+    ctx : Context or "all"
+        The device meant. With "all" devices of different numbers draw different sequences; with a context the
+        sequence depends on the seed alone.
+
+    Raises
+    ------
+    ArgumentError
+        When the seed is not an integer.
+
+    Examples
+    --------
+    >>> seed(1)
+    >>> first = uniform(shape=3).asnumpy()
+    >>> seed(1)
+    >>> bool((uniform(shape=3).asnumpy() == first).all())
+    True
+    """
+    if ctx == "all":
+        generators.seed(seed_state)
+    elif isinstance(ctx, Context):
+        generators.seed(seed_state, ctx.backend_name, ctx.device_id)
+    else:
+        raise ArgumentError(f'seed: ctx must be a context or "all", got {ctx!r}')
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_SAMPLING, name)

@@ -6,7 +6,8 @@ result that nobody keeps frees what led to it.
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from opreg.dispatch import REQUESTS, write
 from opreg.errors import ArgumentError, OpError, ShapeError, Where, did_you_mean, here
@@ -37,6 +38,24 @@ class TapeNode:
         """As an error note names it."""
         kind = "array" if self.op is None else f"operator {self.op.name}"
         return f"{kind}, recorded at {self.where}" if self.where else kind
+
+
+class Taped:
+    """What the tape may hold instead of an operator: something of one output that knows its gradient.
+
+    ``differentiate`` is as of ``Op``.
+    """
+
+    name: str
+    count = 1
+
+    def visible(self, attrs: Any) -> int:
+        """Number of outputs."""
+        return self.count
+
+    def loss(self, attrs: Any) -> bool:
+        """Whether its gradient needs none from above."""
+        return False
 
 
 _CONSTANT = (TapeNode(None, None, (), None, None, 1, None, None), 0)

@@ -10,7 +10,8 @@ import inspect
 import re
 import types
 import typing
-from typing import Any, Callable, Literal, Mapping, Union
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Union
 
 import numpy as np
 

@@ -71,7 +71,7 @@ class NumpyBackend(Backend):
     def asarray(self, source: Any, dtype: np.dtype | None = None, device: int = 0) -> np.ndarray:
         if hasattr(source, "get") and hasattr(source, "device"):
             source = source.get()
-        return np.array(source, dtype)
+        return np.array(source, dtype, order="C")
 
     def generator(self, seed: Any, device: int = 0) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(seed))
@@ -128,7 +128,7 @@ class CupyBackend(Backend):
 
     def asarray(self, source: Any, dtype: np.dtype | None = None, device: int = 0) -> Any:
         with self.xp.cuda.Device(device):
-            return self.xp.array(source, dtype)
+            return self.xp.array(source, dtype, order="C")
 
     def generator(self, seed: Any, device: int = 0) -> Any:
         with self.xp.cuda.Device(device):

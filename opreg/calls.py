@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from .errors import ArgumentError, did_you_mean
 from .op import Op
@@ -35,59 +36,63 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
     ArgumentError
         When an input is given twice, or too much is given.
     """
-    attrs: dict[str, Any] = {}
     if op.variadic or op.late:
-        values = list(args)
-        if len(values) == 1 and isinstance(values[0], (list, tuple)):
-            values = list(values[0])
-        named = {}
-        for name, value in keywords.items():
-            if name in op.schema:
-                attrs[name] = value
-            elif is_value(value):
-                named[name] = value
-            else:
-                attrs[name] = value
-        if named and values:
-            raise ArgumentError(f"operator {op.name}: inputs go by position or by keyword, not both")
-        if op.variadic:
-            values = values or list(named.values())
-            attrs.setdefault(op.variadic, len(values))
-        return named or values, attrs
-    names = op.input_names
+        return _split_many(op, args, keywords, is_value)
+    names, fields = op.input_names, op.schema.names
     inputs: dict[str, Any] = {}
     rest = list(args)
     for name in names:
-        if not rest:
+        if not rest or not (rest[0] is None or is_value(rest[0])):
             break
-        if not is_value(rest[0]) and rest[0] is not None:
-            if inputs or name in keywords:
-                break
-            raise ArgumentError(f"operator {op.name}: input {name} must be an array or symbol, "
-                                f"got {type(rest[0]).__name__}")
         inputs[name] = rest.pop(0)
-    fields = op.schema.names
+    following = names[len(inputs):len(inputs) + 1]
+    if rest and following and following[0] not in keywords and (not inputs or len(rest) > len(fields)):
+        raise _no_value(op, following[0], rest[0])
     if len(rest) > len(fields):
         raise ArgumentError(f"operator {op.name}: expected at most {len(names)} inputs"
                             f" ({', '.join(names)}) and {len(fields)} attributes, got {len(args)} arguments")
-    for name, value in zip(fields, rest):
-        attrs[name] = value
+    attrs = dict(zip(fields, rest))
     for name, value in keywords.items():
-        if name in names:
-            if name in inputs:
-                raise ArgumentError(f"operator {op.name}: input {name} is given twice")
-            inputs[name] = value
-        elif name in attrs:
-            raise ArgumentError(f"operator {op.name}: attribute {name} is given twice")
-        elif name not in op.schema and is_value(value):
-            raise ArgumentError(f"operator {op.name}: there is no input {name!r}. {did_you_mean(name, names)}")
-        else:
+        if name in inputs or name in attrs:
+            what = "input" if name in inputs else "attribute"
+            raise ArgumentError(f"operator {op.name}: {what} {name} is given twice")
+        if name not in names and (name in op.schema or not is_value(value)):
             attrs[name] = value
+        elif name not in names:
+            raise ArgumentError(f"operator {op.name}: there is no input {name!r}. {did_you_mean(name, names)}")
+        elif value is None or is_value(value):
+            inputs[name] = value
+        else:
+            raise _no_value(op, name, value)
     return inputs, attrs
 
 
-def ordered(op: Op, inputs: dict[str, Any], attrs: Mapping[str, Any]) -> list[Any]:
-    """The named inputs in the operator's order.
+def _no_value(op: Op, name: str, value: Any) -> ArgumentError:
+    return ArgumentError(f"operator {op.name}: input {name} must be an array or symbol, got {type(value).__name__}")
+
+
+def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[Any], bool]
+                ) -> tuple[dict[str, Any] | list[Any], dict[str, Any]]:
+    """Of operators that take any number of inputs, or whose inputs are known only with the attributes."""
+    values = list(args)
+    if len(values) == 1 and isinstance(values[0], (list, tuple)):
+        values = list(values[0])
+    for i, value in enumerate(values):
+        if not is_value(value):
+            raise _no_value(op, str(i), value)
+    attrs = {name: value for name, value in keywords.items() if name in op.schema or not is_value(value)}
+    named = {name: value for name, value in keywords.items() if name not in attrs}
+    if named and values:
+        raise ArgumentError(f"operator {op.name}: inputs go by position or by keyword, not both")
+    if op.variadic:
+        values = values or list(named.values())
+        attrs.setdefault(op.variadic, len(values))
+        return values, attrs
+    return named or values, attrs
+
+
+def ordered(op: Op, inputs: dict[str, Any] | list[Any], attrs: Mapping[str, Any]) -> list[Any]:
+    """The inputs in the operator's order.
 
     Raises
     ------
@@ -95,10 +100,15 @@ def ordered(op: Op, inputs: dict[str, Any], attrs: Mapping[str, Any]) -> list[An
         Naming the inputs that are missing, or that these attributes leave no room for.
     """
     names = op.arguments(attrs) + op.auxiliary(attrs)
+    if isinstance(inputs, list):
+        if len(inputs) != len(names):
+            raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({', '.join(names) or 'none'}), "
+                                f"got {len(inputs)}")
+        return inputs
     missing = [name for name in names if inputs.get(name) is None]
     surplus = [name for name, value in inputs.items() if value is not None and name not in names]
-    if missing or surplus:
-        what = f"missing {', '.join(missing)}" if missing else f"no room for {', '.join(surplus)}"
+    if surplus or missing:
+        what = f"missing {', '.join(missing)}" if missing and not surplus else f"no room for {', '.join(surplus)}"
         raise ArgumentError(f"operator {op.name}: expected inputs {', '.join(names) or 'none'}; {what}")
     return [inputs[name] for name in names]
 

@@ -10,14 +10,24 @@ import functools
 import inspect
 import typing
 import warnings
-from typing import Any, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from .attrs import Field, Schema, to_text
 from .dispatch import write
-from .errors import (ArgumentError, DTypeError, NotDifferentiableError, OpError, ShapeError, UnknownOperatorError,
-                     Where, did_you_mean, note)
+from .errors import (
+    ArgumentError,
+    DTypeError,
+    NotDifferentiableError,
+    OpError,
+    ShapeError,
+    UnknownOperatorError,
+    Where,
+    did_you_mean,
+    note,
+)
 from .op import Call, FirstRun, Op, Rule
 from .registry import find, get, names
 from .registry import register as enter

@@ -5,7 +5,8 @@ Arrays compute now; symbols grow a graph. Nothing else in the project asks which
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .errors import ArgumentError
 

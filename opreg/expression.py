@@ -21,7 +21,7 @@ from .value import BINARY
 
 __all__ = ["Term", "Expression", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive"]
 
-# A tile of float32 numbers and its temporaries stay in a core's second-level cache.
+# So many float32 numbers and their temporaries stay in a core's second-level cache.
 TILE = 1 << 15
 
 
@@ -337,9 +337,11 @@ class Expression:
                     for prim, args in self.code)
         wide = xp.float64 if not exact else xp.int64 if arrays[0].dtype.kind == "b" else arrays[0].dtype
         registers = [array.astype(wide) for array in arrays]
+        number = int if exact else float
         for function, args, logical in self._functions(xp):
             # A constant that does not fit the dtype wraps around, as the rest of its arithmetic does.
-            value = function(*[registers[a] if isinstance(a, int) else xp.asarray(a).astype(wide) for a in args])
+            value = function(*[registers[a] if isinstance(a, int) else xp.asarray(number(a)).astype(wide)
+                               for a in args])
             registers.append(value.astype(wide) if logical else value)
         return self._answer(xp, registers)
 
@@ -370,15 +372,20 @@ class Expression:
         overlaps : function of two arrays
             Whether they may share memory.
         """
-        flat = out.size > TILE and len(self.code) > 1 and out.flags.c_contiguous and all(
-            a.shape == out.shape and a.flags.c_contiguous for a in ins)
-        if not flat:
+        if out.size <= TILE or len(self.code) < 2:
             return self._once(xp, list(ins), out, scratch, overlaps)
-        ins, out = [a.reshape(-1) for a in ins], out.reshape(-1)
+        return self._tiled(xp, [xp.broadcast_to(a, out.shape) for a in ins], out, scratch, overlaps)
+
+    def _tiled(self, xp: Any, ins: list, out: Any, scratch: Callable, overlaps: Callable) -> list[Callable]:
+        if out.size <= TILE:
+            return self._once(xp, ins, out, scratch, overlaps)
+        if all(array.flags.c_contiguous for array in (out, *ins)):
+            ins, out = [a.reshape(-1) for a in ins], out.reshape(-1)
+        rows = TILE // (out.size // out.shape[0])
         steps: list[Callable] = []
-        for start in range(0, out.size, TILE):
-            part = slice(start, start + TILE)
-            steps += self._once(xp, [a[part] for a in ins], out[part], scratch, overlaps)
+        for start in range(0, out.shape[0], max(rows, 1)):
+            part: Any = slice(start, start + rows) if rows else start
+            steps += self._tiled(xp, [a[part] for a in ins], out[part], scratch, overlaps)
         return steps
 
     def _once(self, xp: Any, ins: list, out: Any, scratch: Callable, overlaps: Callable) -> list[Callable]:
@@ -396,13 +403,12 @@ class Expression:
         for position, (prim, args) in enumerate(self.code):
             register = self.arity + position
             ended = {arg for arg in args if isinstance(arg, int) and arg in owner and last[arg] == position}
-            free += [owner.pop(arg) for arg in ended]
+            free += [number for number in map(owner.pop, ended) if number >= 0]
             final = position == len(self.code) - 1
             busy = -1 in owner.values() or any(last.get(i, -1) > position for i in shared)
             if final or not busy:
                 target, dest = -1, out
             else:
-                free = [number for number in free if number >= 0]
                 if not free:
                     free.append(made)
                     made += 1

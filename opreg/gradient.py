@@ -6,7 +6,8 @@ operators on them; so a graph's walk grows a graph, and a tape's computes.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from .errors import NotDifferentiableError, note
 

@@ -6,7 +6,8 @@ without operator. Nodes never change after they are made: a pass builds new ones
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from .errors import OpError, Where, note
 from .op import Op
@@ -157,8 +158,8 @@ def verify(graph: Graph) -> None:
     """
     seen: set[Node] = set()
     for node in graph.nodes:
-        for source, index in node.inputs:
-            if source not in seen:
+        for i, (source, index) in enumerate(node.inputs):
+            if source not in seen and i not in node.op.unread:  # type: ignore[union-attr]
                 raise OpError(f"{node.describe()}: its input {source.name!r} comes later or not at all")
             if not 0 <= index < source.count:
                 raise OpError(f"{node.describe()}: {source.name!r} has no output {index}")

@@ -10,7 +10,8 @@ it wants. ``Rule`` finds that out once, from the signature.
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -341,12 +342,16 @@ class Op:
         """Whether a gradient rule exists."""
         return self._gradient is not None
 
-    def as_view(self, array: Any, attrs: Attrs, out_shape: Any = None) -> Any:
+    def as_view(self, array: Any, attrs: Attrs, out_shapes: Shapes | None = None, xp: Any = np) -> Any:
         """The output as a view of the first input's array, or None.
 
-        ``out_shape`` is the inferred shape of the output (a list of them for several), which rules may name.
+        A rule may name ``out_shape``, the inferred shape of the output (a list of them for several), and ``xp``,
+        the module of the array.
         """
-        return None if self._view is None else self._view({**attrs, "out_shape": out_shape}, array)
+        if self._view is None:
+            return None
+        out_shape = out_shapes[0] if out_shapes is not None and len(out_shapes) == 1 else out_shapes
+        return self._view({**attrs, "out_shape": out_shape, "xp": xp}, array)
 
     def infer_shapes(self, ins: Shapes, outs: Shapes, attrs: Attrs) -> tuple[Shapes, Shapes]:
         """Complete what is known of input (arguments, then auxiliary) and output shapes.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import copyreg
 import importlib
 import inspect
-from typing import Any, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from .attrs import Schema
 from .errors import UnknownOperatorError, did_you_mean

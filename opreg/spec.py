@@ -8,7 +8,8 @@ known shapes runs on partly known ones unchanged and refuses only what is certai
 from __future__ import annotations
 
 import math
-from typing import Any, Iterable, NamedTuple, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 

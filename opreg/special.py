@@ -36,8 +36,8 @@ def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
 
 
 # --------------------------------------------------------------------------------------------- error function
-# W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969) 631-637: one in x
-# squared of erf(x) / x, up to 0.5, and one in x of erfc(x) exp(x squared), up to 4.
+# W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969) 631-637: one of
+# erf(x) / x in x squared, up to 0.5, and one of erfc(x) exp(x squared) in x, up to 4.
 
 _ERF_P = (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2,
           3.20937758913846947e3)

@@ -2,14 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from .calls import signature
-from .errors import UnknownOperatorError, did_you_mean
+from .errors import ShapeError, UnknownOperatorError, did_you_mean
 from .op import Op
-from .registry import find, names
+from .registry import find, names, ops
+from .value import ARITHMETIC, Value, arithmetic
 
-__all__ = ["Namespace", "dressed"]
+__all__ = ["Namespace", "dressed", "WRITTEN", "split_v2", "histogram"]
+
+
+def split_v2(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False) -> Any:
+    """Parts of an array or symbol along an axis.
+
+    Parameters
+    ----------
+    ary : NDArray or Symbol
+        What to split.
+    indices_or_sections : int or sequence of int
+        A number of equal parts, or the places before which to cut.
+    axis : int
+        The axis.
+    squeeze_axis : bool
+        Whether parts of length one lose the axis.
+    """
+    if not isinstance(indices_or_sections, int):
+        return ops._split_v2(ary, indices=(0, *indices_or_sections), axis=axis, squeeze_axis=squeeze_axis)
+    shape = getattr(ary, "shape", None)
+    if shape is not None and shape[axis] % indices_or_sections:
+        raise ShapeError(f"split_v2: axis {axis} of {shape} does not fall into {indices_or_sections} equal parts")
+    return ops._split_v2(ary, indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=indices_or_sections)
+
+
+def histogram(a: Any, bins: Any = 10, range: tuple[float, float] | None = None) -> Any:
+    """How many numbers fall between the edges of bins, and the edges.
+
+    Parameters
+    ----------
+    a : NDArray or Symbol
+        The numbers.
+    bins : int, NDArray or Symbol
+        How many bins of one width, or the edges of all.
+    range : (float, float), optional
+        Where the first bin begins and the last one ends, when ``bins`` is a number; by default, for an array, its
+        least and greatest number.
+    """
+    if isinstance(bins, Value):
+        return ops._histogram(a, bins)
+    if range is None:
+        range = (float(a.min()), float(a.max()))
+    return ops._histogram(a, bin_cnt=bins, range=range)
+
+
+#: Functions of arrays and symbols alike that are no operators themselves, but choose one by what they are given.
+WRITTEN: dict[str, Callable] = {
+    "split_v2": split_v2, "histogram": histogram, **{name: arithmetic(name) for name in ARITHMETIC}}
 
 
 def dressed(function: Callable, op: Op, name: str, module: str) -> Callable:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import numbers
-from typing import Any, Callable
+import operator
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+
+from .errors import ArgumentError
 from .registry import get
 
-__all__ = ["Value", "BINARY", "METHODS"]
+__all__ = ["Value", "BINARY", "METHODS", "ARITHMETIC", "arithmetic", "forms"]
 
 #: Operators behind Python's: between tensors of one shape, between tensors that broadcast, with a number on the
 #: right, with a number on the left.
@@ -26,16 +32,37 @@ BINARY: dict[str, tuple[str, str, str, str]] = {
     "le": ("_lesser_equal", "broadcast_lesser_equal", "_lesser_equal_scalar", "_greater_equal_scalar"),
 }
 
+#: Functions of two operands, arrays, symbols or numbers: what they are in ``BINARY``, and how numbers are computed.
+ARITHMETIC: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "add": ("add", operator.add), "subtract": ("sub", operator.sub), "multiply": ("mul", operator.mul),
+    "divide": ("truediv", operator.truediv), "true_divide": ("truediv", operator.truediv),
+    "modulo": ("mod", operator.mod), "power": ("pow", operator.pow), "pow": ("pow", operator.pow),
+    "maximum": ("maximum", max), "minimum": ("minimum", min), "hypot": ("hypot", math.hypot),
+    "equal": ("eq", operator.eq), "not_equal": ("ne", operator.ne),
+    "greater": ("gt", operator.gt), "greater_equal": ("ge", operator.ge),
+    "lesser": ("lt", operator.lt), "lesser_equal": ("le", operator.le),
+    "logical_and": ("logical_and", lambda x, y: bool(x and y)),
+    "logical_or": ("logical_or", lambda x, y: bool(x or y)),
+    "logical_xor": ("logical_xor", lambda x, y: bool(x) is not bool(y)),
+}
+
 #: Methods of arrays and symbols that are the operator of that name applied to them.
 METHODS = (
-    "abs arccos arccosh arcsin arcsinh arctan arctanh argmax argmax_channel argmin argsort broadcast_axes "
-    "broadcast_like broadcast_to cbrt ceil clip cos cosh degrees depth_to_space diag exp expand_dims expm1 fix "
-    "flatten flip floor log log10 log1p log2 log_softmax max mean min nanprod nansum norm one_hot "
-    "ones_like pad pick prod radians rcbrt reciprocal relu repeat reshape_like rint round "
-    "rsqrt shape_array sigmoid sign sin sinh size_array slice slice_axis slice_like softmax softmin sort "
-    "space_to_depth split split_v2 sqrt square squeeze sum swapaxes take tan tanh tile topk transpose trunc "
-    "zeros_like"
-).split()
+    "abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel", "argmin",
+    "argsort", "broadcast_axes", "broadcast_like", "broadcast_to", "cbrt", "ceil", "clip", "cos", "cosh",
+    "degrees", "depth_to_space", "diag", "exp", "expand_dims", "expm1", "fix", "flatten", "flip", "floor",
+    "log", "log10", "log1p", "log2", "log_softmax", "max", "mean", "min", "nanprod", "nansum", "norm",
+    "one_hot", "ones_like", "pad", "pick", "prod", "radians", "rcbrt", "reciprocal", "relu", "repeat",
+    "reshape_like", "rint", "round", "rsqrt", "shape_array", "sigmoid", "sign", "sin", "sinh", "size_array",
+    "slice", "slice_axis", "slice_like", "softmax", "softmin", "sort", "space_to_depth", "split", "split_v2",
+    "sqrt", "square", "squeeze", "sum", "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose", "trunc",
+    "zeros_like",
+)
+
+
+def forms(name: str) -> tuple[str, str, str, str]:
+    """The four operators behind a key of ``BINARY``, or behind a symmetric function such as ``maximum``."""
+    return BINARY.get(name) or (f"_{name}", f"broadcast_{name}", f"_{name}_scalar", f"_{name}_scalar")
 
 
 def _operator(name: str, reflected: bool) -> Callable:
@@ -75,12 +102,16 @@ class Value:
         raise NotImplementedError
 
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
-        forms = BINARY[name]
+        same, broadcast, scalar, scalar_left = forms(name)
         if isinstance(other, Value):
-            op = get(forms[1] if self._broadcasts else forms[0])
+            op = get(broadcast if self._broadcasts else same)
             return op(other, self) if reflected else op(self, other)
-        if isinstance(other, numbers.Number):
-            return get(forms[3] if reflected else forms[2])(self, scalar=other)
+        if isinstance(other, (numbers.Real, np.bool_)):
+            number = int(other) if isinstance(other, (bool, np.bool_)) else other
+            return get(scalar_left if reflected else scalar)(self, scalar=number)
+        if name in ("eq", "ne"):  # Python would take them for different without a word
+            raise TypeError(f"== and != compare numbers here, not {type(self).__name__} and {type(other).__name__}; "
+                            "`is` tells whether something is None")
         return NotImplemented
 
     def __neg__(self) -> Any:
@@ -93,6 +124,30 @@ class Value:
         if not isinstance(other, Value):
             return NotImplemented
         return get("dot")(self, other)
+
+
+def arithmetic(title: str) -> Callable:
+    """The function of two operands of that name, each an array, a symbol or a number."""
+    name, of_numbers = ARITHMETIC[title]
+
+    def function(lhs: Any, rhs: Any) -> Any:
+        if isinstance(lhs, Value):
+            found = lhs._binary(name, rhs, False)
+        elif isinstance(rhs, Value):
+            found = rhs._binary(name, lhs, True)
+        elif isinstance(lhs, numbers.Real) and isinstance(rhs, numbers.Real):
+            result = of_numbers(lhs, rhs)
+            return int(result) if isinstance(result, bool) else result
+        else:
+            found = NotImplemented
+        if found is NotImplemented:
+            raise ArgumentError(f"{title}: expected arrays, symbols or numbers, got {type(lhs).__name__} and "
+                                f"{type(rhs).__name__}")
+        return found
+
+    function.__name__ = function.__qualname__ = title
+    function.__doc__ = f"The operator ``{forms(name)[1]}``; either operand may be a number."
+    return function
 
 
 for _name in BINARY:

@@ -16,10 +16,10 @@ __all__ = [
 ]
 
 
-def _made(name: str, shape: Any = None, dtype: Any = None, **keywords: Any) -> Symbol:
+def _made(operator: str, shape: Any = None, dtype: Any = None, **keywords: Any) -> Symbol:
     if shape is not None:
         keywords["shape"] = (shape,) if isinstance(shape, int) else tuple(shape)
-    return surface(name)(dtype="float32" if dtype is None else dtype, **keywords)
+    return surface(operator)(dtype="float32" if dtype is None else dtype, **keywords)
 
 
 def zeros(shape: Any, dtype: Any = None, **keywords: Any) -> Symbol:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from ndarray.context import Context, current_context
-from ndarray.ndarray import NDArray, array, raw
-from opreg.dispatch import REQUESTS, write
-from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, did_you_mean, note
+from ndarray.ndarray import NDArray, array
+from opreg.errors import ArgumentError, DeviceError, DTypeError, InferenceError, OpError, ShapeError, did_you_mean, note
 from opreg.graph import Graph, Node
 from opreg.mode import MODE
-from opreg.spec import Spec, as_dtype, known, show
+from opreg.spec import known, show
 
 from . import infer as inference
-from .compile import Bound, compile_plan, loss_heads
-from .passes.place import check_groups
-from .plan import Plan, Segment
+from .compile import compile_plan
+from .plan import Plan, Segment, Step
+from .program import Bound
 from .symbol import Symbol, output_name
 
 __all__ = ["Executor", "bind", "simple_bind"]
@@ -142,32 +142,25 @@ class Executor:
         MODE.recording, MODE.training = False, is_train
         try:
             with self._bound.ctx, np.errstate(all="ignore"):
-                if self._monitor is None:
-                    segment.run()
-                else:
-                    self._run_watched(segment)
+                segment.run(None if self._monitor is None else functools.partial(self._report, plan))
         finally:
             MODE.recording, MODE.training = before
 
-    def _run_watched(self, segment: Segment) -> None:
-        callback, everything = self._monitor or (lambda *_: None, False)
-        if segment.fresh:
-            segment.run()  # settles the steps; the watched run below repeats it with the same inputs
-        for step in segment.steps:
-            for function in step.run:
-                function()
-            node = step.node
-            if node is None or node.op is None:
-                continue
-            if everything:
-                names = node.op.arguments(node.attrs) + node.op.auxiliary(node.attrs)
-                for name, (source, i) in zip(names, node.inputs):
-                    data = self._plans[MODE.training].arrays.get((source, i))
-                    if data is not None:
-                        callback(f"{node.name}_{name}", NDArray(data, self._bound.ctx).copy())
-            for i, data in enumerate(step.outs[:node.op.visible(node.attrs)]):
-                if data is not None:
-                    callback(output_name((node, i)), NDArray(data, self._bound.ctx).copy())
+    def _report(self, plan: Plan, step: Step) -> None:
+        """Tell the monitor what a step has computed."""
+        node = step.node
+        if node is None or node.op is None or self._monitor is None:
+            return
+        callback, everything = self._monitor
+        ctx = plan.contexts[node]
+        if everything:
+            names = node.op.arguments(node.attrs) + node.op.auxiliary(node.attrs)
+            for name, entry in zip(names, node.inputs):
+                if plan.arrays.get(entry) is not None:
+                    callback(f"{node.name}_{name}", NDArray(plan.arrays[entry], ctx).copy())
+        for i, data in enumerate(step.outs[:node.op.visible(node.attrs)]):
+            if data is not None:
+                callback(output_name((node, i)), NDArray(data, ctx).copy())
 
     def _feed(self, values: Mapping[str, Any]) -> None:
         arguments = self.arg_dict
@@ -433,8 +426,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
     arguments, auxiliary = graph.variables()
     names = [node.name for node in arguments]
     try:
-        found, _, aux_shapes = symbol._shapes("simple_bind", (), {
-            name: shape for name, shape in shapes.items()})
+        found, _, aux_shapes = symbol._shapes("simple_bind", (), shapes)
         dtypes, _, aux_dtypes = symbol._dtypes("infer_type", (), dict(type_dict or {}))
     except OpError as error:
         note(error, "simple_bind with " + ", ".join(f"{name}={shape}" for name, shape in shapes.items()))
@@ -464,8 +456,6 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
 
 
 def _undecided(unknown: list[str], shapes: Mapping[str, Any]) -> OpError:
-    from opreg.errors import InferenceError
-
     given = ", ".join(f"{name}={shape}" for name, shape in shapes.items()) or "nothing"
     return InferenceError(f"simple_bind: the shapes of {', '.join(unknown)} do not follow from {given}")
 
@@ -474,8 +464,6 @@ def _make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray
           aux: list[NDArray], group2ctx: Mapping[str, Context]) -> Executor:
     graph = Graph(symbol._entries)
     arguments, auxiliary = graph.variables()
-    if group2ctx:
-        check_groups(graph.nodes, group2ctx)
     variables, values = arguments + auxiliary, args + aux
     specs = inference.infer(graph, {node: value.shape for node, value in zip(variables, values)},
                             {node: value._data.dtype for node, value in zip(variables, values)})
@@ -487,11 +475,12 @@ def _make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray
     for node, grad, req in zip(arguments, grads, reqs):
         if grad is not None and req != "null":
             wanted[node] = grad._data, req
-    bound = Bound(graph, ctx, group2ctx, {node: value._data for node, value in zip(variables, values)},
-                  {node: value.context for node, value in zip(variables, values)}, wanted, [], [], specs)
-    for (node, i), loss, place in zip(graph.heads, loss_heads(graph), _places(bound)):
-        spec = specs[node][i]
-        bound.outputs.append(place.backend.zeros(spec.shape, spec.dtype, place.device_id))
+    bound = Bound(graph, specs, ctx, group2ctx, {node: value._data for node, value in zip(variables, values)},
+                  {node: value.context for node, value in zip(variables, values)}, wanted)
+    for (node, i), place in zip(graph.heads, _places(bound)):
+        shape, dtype = cast(tuple, specs[node][i])
+        loss = node.op is not None and node.op.loss(node.attrs)
+        bound.outputs.append(place.backend.zeros(shape, dtype, place.device_id))
         bound.head_grads.append(None if loss or not wanted else
-                                ctx.backend.zeros(spec.shape, spec.dtype, ctx.device_id))
+                                ctx.backend.zeros(shape, dtype, ctx.device_id))
     return Executor(symbol, bound, arguments, auxiliary, args, grads, reqs, aux)

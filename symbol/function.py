@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from opreg.errors import UnknownOperatorError, did_you_mean
 from opreg.op import Op
 from opreg.registry import find, names
-from opreg.surface import Namespace, dressed
+from opreg.sampling import Sampling
+from opreg.surface import WRITTEN, Namespace, dressed
 
 from .symbol import Symbol, create
 
@@ -35,6 +37,8 @@ def surface(name: str) -> Callable:
     UnknownOperatorError
         With the nearest names.
     """
+    if name in WRITTEN:
+        return WRITTEN[name]
     op = find(name) or find(f"_{name}")
     if op is None or op.name.startswith("custom."):
         raise UnknownOperatorError(f"sym has no operator {name!r}. {did_you_mean(name, names())}")
@@ -42,7 +46,7 @@ def surface(name: str) -> Callable:
 
 
 linalg = Namespace("sym.linalg", ("_linalg_", "linalg_"), _function)
-random = Namespace("sym.random", ("_random_", "_sample_", "_"), _function)
+random = Sampling(surface)
 contrib = Namespace("sym.contrib", ("_contrib_",), _function)
 image = Namespace("sym.image", ("_image_",), _function)
 custom = Namespace("sym.custom", ("custom.",), _function)

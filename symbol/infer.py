@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ def _newer_shape(old: Shape | None, new: Shape | None) -> bool:
     """Whether a shape says more than before."""
     if new is None or old is new:
         return False
-    return old is None or not known(old) and sum(d is ANY for d in new) < sum(d is ANY for d in old)
+    return old is None or (not known(old) and sum(d is ANY for d in new) < sum(d is ANY for d in old))
 
 
 def _newer_dtype(old: Any, new: Any) -> bool:
@@ -127,7 +128,7 @@ def infer(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Nod
     dtype_of: Found = {node: [spec.dtype for spec in specs] for node, specs in (before or {}).items()}
     infer_shapes(graph, shapes, shape_of)
     infer_dtypes(graph, dtypes, dtype_of)
-    undecided = {node: np.dtype(np.float32) for node in graph.nodes if node.op is None and dtype_of[node] == [None]}
+    undecided = {node: np.dtype(np.float32) for node in graph.nodes if node.op is None and dtype_of[node][0] is None}
     if undecided:
         dtype_of = {node: dtypes_ for node, dtypes_ in dtype_of.items()
                     if node.op is None and node not in undecided}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from opreg.op import Call, FirstRun, Kernel
 from opreg.spec import Spec
 
 from .passes.memory import Memory, Storage
+from .program import Program
 
 __all__ = ["Plan", "Step"]
 
@@ -62,13 +64,13 @@ class Segment:
             self.flat += step.run
             self.owners += [step] * len(step.run)
 
-    def run(self) -> None:
-        """Run all steps in order.
+    def run(self, after: Callable[[Step], None] | None = None) -> None:
+        """Run all steps in order; ``after`` is called behind each.
 
         An exception leaves as itself, with notes that name the operator, the node and its place in the plan.
         """
-        if self.fresh:
-            self._run_first()
+        if self.fresh or after is not None:
+            self._run_slowly(after)
             return
         steps = iter(self.flat)
         try:
@@ -78,22 +80,26 @@ class Segment:
             self._explain(error, len(self.flat) - steps.__length_hint__() - 1)  # type: ignore[attr-defined]
             raise
 
-    def _run_first(self) -> None:
+    def _run_slowly(self, after: Callable[[Step], None] | None) -> None:
+        """Run step by step; the first time this settles the steps that watch their first run."""
         for number, step in enumerate(self.steps):
             settled: list[Callable] = []
-            for function in step.run:
-                try:
+            try:
+                for function in step.run:
                     if isinstance(function, FirstRun):
                         settled += function()
                     else:
                         function()
                         settled.append(function)
-                except Exception as error:
-                    self._note(error, step, number)
-                    raise
+            except Exception as error:
+                self._note(error, step, number)
+                raise
             step.run = settled
-        self._flatten()
-        self.fresh = False
+            if after is not None:
+                after(step)
+        if self.fresh:
+            self._flatten()
+            self.fresh = False
 
     def _explain(self, error: BaseException, position: int) -> None:
         owner = self.owners[position]
@@ -118,37 +124,28 @@ class Plan:
         Where entries live.
     """
 
-    def __init__(self, nodes: Sequence[Node], split: int, specs: Mapping[Node, Sequence[Spec]],
-                 contexts: Mapping[Node, Any], memory: Memory, bound: Mapping[Entry, Any], is_train: bool, memo: dict,
-                 add_targets: Mapping[Entry, Any]):
-        self.memory, self.specs, self.contexts = memory, specs, contexts
-        self.is_train, self.memo = is_train, memo
+    def __init__(self, program: Program, split: int, memory: Memory, variables: Mapping[Entry, Any],
+                 adds: Mapping[Entry, Any]):
+        self.memory, self.specs, self.contexts = memory, program.specs, program.contexts
+        self.is_train, self.memo = program.is_train, program.bound.memo
         self.stores: list[Callable] = []
-        self.arrays: dict[Entry, Any] = dict(bound)
-        self._add_targets = add_targets
+        self.arrays: dict[Entry, Any] = dict(variables)
+        self._adds = adds
         self._scratch: dict[tuple[Any, int], Any] = {}
         self._made: dict[tuple[Storage, Spec], Any] = {}
         self._arenas = {ctx: ctx.backend.arena(nbytes, ctx.device_id) for ctx, nbytes in memory.arena.items()
                         if nbytes}
-        steps: list[Step] = []
-        self.split = 0
-        for position, node in enumerate(nodes):
-            if position == split:
-                self.split = len(steps)
-            if node.op is not None:
-                steps.append(self._step(node))
-        if split >= len(nodes):
-            self.split = len(steps)
-        self._steps = steps
+        self._halves = tuple([self._step(node) for node in nodes if node.op is not None]
+                             for nodes in (program.nodes[:split], program.nodes[split:]))
 
-    def segments(self, extra_forward: list[Step], extra_backward: list[Step]) -> None:
-        """Close the plan with what the executor adds at the ends of its two halves."""
-        self.forward = Segment(self._steps[:self.split] + extra_forward)
-        self.backward = Segment(self._steps[self.split:] + extra_backward)
+    def close(self, after_forward: list[Step], after_backward: list[Step]) -> None:
+        """Add the steps that bring results to where callers read them, at the ends of the two halves."""
+        self.forward = Segment(self._halves[0] + after_forward)
+        self.backward = Segment(self._halves[1] + after_backward)
 
     # ----------------------------------------------------------------------------------------------- arrays
 
-    def _array(self, entry: Entry) -> Any:
+    def array(self, entry: Entry) -> Any:
         """The array of an entry, made at first use; None when nobody reads it."""
         found = self.arrays.get(entry)
         if found is None:
@@ -163,7 +160,9 @@ class Plan:
         return found
 
     def _views(self, node: Node, source: Entry) -> None:
-        made = node.op.as_view(self._array(source), node.attrs)  # type: ignore[union-attr]
+        shapes = [spec.shape for spec in self.specs[node]]
+        xp = self.contexts[node].xp
+        made = node.op.as_view(self.array(source), node.attrs, shapes, xp)  # type: ignore[union-attr]
         for i, part in enumerate(made if isinstance(made, (tuple, list)) else [made]):
             self.arrays[node, i] = part
 
@@ -195,14 +194,14 @@ class Plan:
         op, attrs, ctx = node.op, node.attrs, self.contexts[node]
         assert op is not None
         entries = [(node, i) for i in range(len(self.specs[node]))]
-        outs = [self._array(entry) for entry in entries]
+        outs = [self.array(entry) for entry in entries]
         if entries and entries[0] in self.memory.view_of:
             return Step(node, "view", [], self._place(entries[0]), [], outs)
         reqs = ["null" if out is None else "write" for out in outs]
         for i, entry in enumerate(entries):
-            if entry in self._add_targets:
-                outs[i], reqs[i] = self._add_targets[entry], "add"
-        ins = [self._array(entry) for entry in node.inputs]
+            if entry in self._adds:
+                outs[i], reqs[i] = self._adds[entry], "add"
+        ins = [self.array(entry) for entry in node.inputs]
         for i in op.unread:  # only its shape matters, and its memory may be gone
             if i < len(ins) and ins[i] is None:
                 source, index = node.inputs[i]
@@ -240,7 +239,7 @@ class Plan:
         op = node.op
         assert op is not None
         first = len(op.arguments(node.attrs))
-        return [self._array(node.inputs[first + state]) for state in op.states]
+        return [self.array(node.inputs[first + state]) for state in op.states]
 
     def _copying(self, function: Callable, outs: Sequence[Any], states: Sequence[Any]) -> Callable:
         """A step of a kernel that returns its results: they are copied to where they belong."""
@@ -296,7 +295,7 @@ class Plan:
 
 def choose(call: Call) -> tuple[Kernel, list[tuple[str, str]]]:
     """The kernel attached last among those that accept, and why the others declined."""
-    declined = []
+    declined: list[tuple[str, str]] = []
     for kernel in reversed(call.op.kernels):
         reason = None if kernel.accepts is None else kernel.accepts(call)
         if reason is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from opreg.value import Value
 from . import infer as inference
 from .naming import HIDDEN, AttrScope, current, hide
 
-__all__ = ["Symbol", "RuleSymbol", "Variable", "var", "Group", "create", "Custom", "output_name", "NotImplementedForSymbol"]
+__all__ = ["Symbol", "RuleSymbol", "Variable", "var", "Group", "create", "Custom", "output_name",
+           "NotImplementedForSymbol"]
 
 
 class NotImplementedForSymbol(OpError, NotImplementedError, TypeError):
@@ -311,7 +313,7 @@ class Symbol(Value):
         found = inference.infer_dtypes(graph, dtypes)
         arguments, auxiliary = graph.variables()
         if what == "infer_type":  # what nothing decides is float32, and decides more
-            undecided = {node: np.dtype(np.float32) for node in arguments + auxiliary if found[node] == [None]}
+            undecided = {node: np.dtype(np.float32) for node in arguments + auxiliary if found[node][0] is None}
             if undecided:
                 found = inference.infer_dtypes(graph, {**{n: found[n][0] for n in arguments + auxiliary},
                                                        **undecided})
@@ -539,7 +541,7 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
     if name is not None and not isinstance(name, str):
         raise TypeError(f"operator {op.name}: name must be text, got {name!r}")
     loose = {key: keywords.pop(key) for key in list(keywords)
-             if key.startswith("__") and key.endswith("__") or key in HIDDEN and key not in op.schema}
+             if (key.startswith("__") and key.endswith("__")) or (key in HIDDEN and key not in op.schema)}
     tags = {**(tags or {}), **{key: to_text(value) for key, value in loose.items()}}
     for key in list(tags):
         if not (key in HIDDEN or key.startswith("__")) and not op.schema.open:

@@ -108,12 +108,14 @@ def test_tiles_give_what_one_piece_gives(function, which):
 
 
 @STEADY
-@given(functions())
-def test_inputs_that_broadcast(function):
+@given(functions(), st.sampled_from([1, 4, 12, 1000]))
+def test_inputs_that_broadcast(function, tile):
     expression = trace(lambda x, y, z: function(x, y, z) + x, 3)
-    x, y, z = numbers(4, 5)
-    y, z = y[:1], z[:, :1]
-    found = run(expression, [x, y, z], np.full((4, 5), np.nan))
+    x, y, z = numbers(3, 4, 5)
+    y, z = y[0, :1], z[:, :, :1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(e, "TILE", tile)
+        found = run(expression, [x, y, z], np.full((3, 4, 5), np.nan))
     assert np.allclose(found, expression(np, x, y, z), rtol=1e-12)
 
 
@@ -125,13 +127,14 @@ def test_steps_keep_the_dtype(dtype):
     assert np.allclose(found, expression(np, *ins), rtol=1e-2 if dtype == "float16" else 1e-6)
 
 
-def test_strided_arrays_are_taken_whole():
+def test_strided_arrays_are_cut_into_tiles_too():
     expression = trace(lambda x: e.tanh(x) * x, 1)
     x = numbers(6, 8, count=1)[0]
     out = np.empty((8, 6)).T
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(e, "TILE", 4)
         assert np.allclose(run(expression, [x], out), np.tanh(x) * x)
+        assert len(expression.steps(np, [x], out, lambda *_: out, np.may_share_memory)) == 2 * 6 * 2
 
 
 def test_one_instruction_is_one_step():

@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import AttrError
 from ..op import ZERO
 from ..registry import declare, ops
+from .joining import single
 from .shape import stored
 
 __all__: list[str] = []
@@ -173,7 +174,7 @@ def amp_multicast_types(ins, outs, *, cast_narrow):
 @amp_multicast.kernel()
 def amp_multicast_xp(xp, *data, cast_narrow):
     common = _common([each.dtype for each in data], cast_narrow)
-    return tuple([each.astype(common if _floating(each.dtype) else each.dtype) for each in data])
+    return single([each.astype(common if _floating(each.dtype) else each.dtype) for each in data])
 
 
 @amp_multicast.grad

@@ -18,14 +18,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import Any, Callable, Iterator, Literal
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
 
 from ..errors import AttrError, ShapeError
-from ..op import Op
-from ..registry import declare, ops, register
+from ..registry import declare, ops
 from ..spec import ANY, Shape, show
 from .dense import adjoint, bilinear, product, wide, with_bias
-from .sliding import Window, channels_first, channels_last, extent, spatial, span, window
+from .sliding import Window, channels_first, channels_last, extent, span, spatial, window
 
 __all__ = ["correlate", "spread", "match"]
 
@@ -85,12 +85,18 @@ class _Plan:
         self.first, self.rest = win.kernel[0], win.kernel[1:]
         self.taps, self.run = math.prod(self.rest), math.prod(self.places[1:])
         self.halo = win.reach[0] - 1
-        # Where each tap of the trailing axes reads, as slices of places and of the input.
-        self.spans = [tuple(zip(*[span(n, t * d - p, s, q) for n, t, d, p, s, q in
-                                  zip(self.size[1:], tap, win.dilate[1:], win.pad[1:], win.stride[1:],
-                                      self.places[1:])])) or ((), ())
-                      for tap in itertools.product(*map(range, self.rest))]
         self.padded = any(win.pad)
+        # With more taps than places, matrices of single images are small next to the weights: take several as one.
+        self.folded = self.ins * self.first * self.taps > 4 * math.prod(self.places)
+        self.spans = list(enumerate(map(self._trailing, itertools.product(*map(range, self.rest)))))
+        self.spans.sort(key=lambda tap: tap[1][1] != tuple([slice(0, n, 1) for n in self.size[1:]]))
+
+    def _trailing(self, tap: Shape) -> tuple[tuple, tuple]:
+        """Where a tap of the trailing axes reads, as slices of places and of the input."""
+        win = self.win
+        spans = [span(n, t * d - p, s, q) for n, t, d, p, s, q in
+                 zip(self.size[1:], tap, win.dilate[1:], win.pad[1:], win.stride[1:], self.places[1:])]
+        return tuple([place for place, _ in spans]), tuple([read for _, read in spans])
 
     def split(self, array: Any) -> Any:
         """An array of images with its channels split into groups."""
@@ -122,9 +128,9 @@ class _Plan:
         return by_rows < steps * 2 * self.ins * self.taps * rows
 
     def row_blocks(self, xp: Any, dtype: Any) -> Iterator[tuple[slice, slice, slice, Any, Any]]:
-        """Blocks with their two buffers: taps (G, trailing taps, C, N, rows, …), and images (G, taps, O, N, rows, …)."""
+        """Blocks with two buffers: (G, trailing taps, C, N, rows, …) for the data, (G, first taps, O, N, rows, …)."""
         cost = max(self.ins * self.taps, self.outs * self.first) * self.run * dtype.itemsize
-        shape, narrow, tall = None, None, None
+        shape = narrow = tall = None
         for n, g, r in _blocks(xp, self.images, self.groups, self.places[0], self.halo, cost):
             size = (_length(g), _length(n), _length(r) + self.halo)
             if size != shape:
@@ -134,48 +140,80 @@ class _Plan:
                 tall = xp.zeros((groups, self.first, self.outs, *tail), dtype)
             yield n, g, r, narrow, tall
 
-    def column_blocks(self, xp: Any, dtype: Any) -> Iterator[tuple[slice, slice, slice, Any]]:
-        """Blocks with their buffer (N, G, C, *kernel, rows, …)."""
+    def column_blocks(self, xp: Any, dtype: Any) -> Iterator[tuple[slice, slice, slice, Any, Any]]:
+        """Blocks with their buffer, seen as (N, G, C, first taps, trailing taps, rows, …) and as ``matrices``."""
         cost = self.ins * self.first * self.taps * self.run * dtype.itemsize
-        shape, columns = None, None
+        shape = columns = matrices = None
         for n, g, r in _blocks(xp, self.images, self.groups, self.places[0], 0, cost):
             size = (_length(n), _length(g), _length(r))
             if size != shape:
-                shape = size
-                columns = xp.zeros((*size[:2], self.ins, self.first, self.taps, size[2], *self.places[1:]), dtype)
-            yield n, g, r, columns
+                shape, (images, groups, rows) = size, size
+                taps, tail = (self.ins, self.first, self.taps), (rows, *self.places[1:])
+                if self.folded:
+                    columns = xp.zeros((groups, *taps, images, *tail), dtype)
+                    matrices = columns.reshape(groups, math.prod(taps), images * math.prod(tail))
+                    columns = columns.transpose(4, 0, 1, 2, 3, *range(5, columns.ndim))
+                else:
+                    columns = xp.zeros((images, groups, *taps, *tail), dtype)
+                    matrices = columns.reshape(images, groups, math.prod(taps), math.prod(tail))
+            yield n, g, r, columns, matrices
+
+    def matrices(self, part: Any) -> Any:
+        """A part of the output, (N, G, O, rows, …), as matrices of O rows: (N, G, O, places) or (G, O, N places)."""
+        images, groups, outs, *tail = part.shape
+        if self.folded:
+            return _turned(part).reshape(groups, outs, images * math.prod(tail))
+        return part.reshape(images, groups, outs, math.prod(tail))
+
+    def images_of(self, matrices: Any, part: Any) -> Any:
+        """The reverse of ``matrices``: an array of the shape of ``part``."""
+        if not self.folded:
+            return matrices.reshape(part.shape)
+        images, groups, outs, *tail = part.shape
+        return matrices.reshape(groups, outs, images, *tail).transpose(2, 0, 1, *range(3, part.ndim))
+
+    def summed(self, products: Any) -> Any:
+        """Products of matrices, summed over the images."""
+        return products if self.folded else products.sum(0)
 
     def shifted(self, tall: Any, r: slice) -> list[Any]:
         """The parts of partial images that belong to the output rows ``r``, one a tap of the first axis."""
         step = self.win.dilate[0]
         return [tall[:, i, :, :, i * step:i * step + _length(r)] for i in range(self.first)]
 
-    def row_reads(self, r: slice) -> tuple[slice, slice]:
-        """Rows of the buffer that output rows ``r`` need, and rows of the input they hold."""
-        return span(self.size[0], r.start - self.win.pad[0], 1, _length(r) + self.halo)
+    def row_reads(self, r: slice) -> Iterator[tuple[tuple, tuple]]:
+        """For each trailing tap, its part of the row buffer and of the input that output rows ``r`` read."""
+        to, source = span(self.size[0], r.start - self.win.pad[0], 1, _length(r) + self.halo)
+        for t, (place, read) in self.spans:
+            yield (All, t, All, All, to, *place), (..., source, *read)
 
     def column_reads(self, r: slice) -> Iterator[tuple[tuple, tuple]]:
         """For each tap, its part of the column buffer and of the input that output rows ``r`` read."""
         for i in range(self.first):
             start = r.start * self.win.stride[0] + i * self.win.dilate[0] - self.win.pad[0]
             to, source = span(self.size[0], start, self.win.stride[0], _length(r))
-            for t, (place, read) in enumerate(self.spans):
+            for t, (place, read) in self.spans:
                 yield (All, All, All, i, t, to, *place), (..., source, *read)
 
-    def fill_rows(self, narrow: Any, x: Any, r: slice) -> None:
-        """Copy the input, (G, C, N, *size), under the trailing taps."""
-        to, source = self.row_reads(r)
-        narrow[:, :, :, :, :to.start] = 0
-        narrow[:, :, :, :, to.stop:] = 0
-        for t, (place, read) in enumerate(self.spans):
-            narrow[(All, t, All, All, to, *place)] = x[(..., source, *read)]
+    def fill(self, buffer: Any, x: Any, r: slice, reads: Iterator[tuple[tuple, tuple]]) -> None:
+        """Copy the input to where taps read it."""
+        if self.padded and _length(r) < self.places[0]:
+            buffer[...] = 0  # the block before had other borders
+        for to, source in reads:
+            buffer[to] = x[source]
 
-    def fill_columns(self, columns: Any, x: Any, r: slice) -> None:
-        """Copy the input, (N, G, C, *size), under every tap."""
-        if _length(r) < self.places[0] and self.padded:
-            columns[...] = 0  # another block of rows has other borders
-        for to, source in self.column_reads(r):
-            columns[to] = x[source]
+
+def _deposit(x: Any, buffer: Any, reads: Iterator[tuple[tuple, tuple]], fresh: bool) -> None:
+    """Add numbers of the taps to where they were read; ``fresh`` says that nothing is there yet."""
+    for to, source in reads:
+        part = x[source]
+        if fresh and part.shape == x.shape:
+            part[...] = buffer[to]
+        else:
+            if fresh:
+                x[...] = 0
+            part += buffer[to]
+        fresh = False
 
 
 _plan = functools.lru_cache(1024)(_Plan)
@@ -186,10 +224,21 @@ def _turned(array: Any) -> Any:
     return array.transpose(1, 2, 0, *range(3, array.ndim))
 
 
+def _matrices(buffer: Any) -> Any:
+    """A buffer of the way by rows, (G, taps, channels, …), as matrices of taps × channels rows."""
+    groups, taps, channels, *tail = buffer.shape
+    return buffer.reshape(groups, taps * channels, math.prod(tail))
+
+
 def _stacked(w: Any, plan: _Plan) -> Any:
     """Weights for the way by rows: (G, first taps × O, trailing taps × C)."""
     w = w.reshape(plan.groups, plan.outs, plan.ins, plan.first, plan.taps).transpose(0, 3, 1, 4, 2)
     return w.reshape(plan.groups, plan.first * plan.outs, plan.taps * plan.ins)
+
+
+def _flat(w: Any, plan: _Plan) -> Any:
+    """Weights for the way by columns: (G, O, C × taps)."""
+    return w.reshape(plan.groups, plan.outs, plan.ins * plan.first * plan.taps)
 
 
 # --------------------------------------------------------------------------------- the three functions
@@ -240,9 +289,8 @@ def _store(y: Any, shape: Shape, compute: Callable[[Any], Any]) -> None:
 def _correlate_by_rows(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, bias: Any) -> None:
     weights, x, y = _stacked(w, plan), plan.split(x), plan.split(y)
     for n, g, r, narrow, tall in plan.row_blocks(xp, x.dtype):
-        plan.fill_rows(narrow, _turned(x[n, g]), r)
-        length = math.prod(tall.shape[3:])
-        xp.matmul(weights[g], narrow.reshape(len(narrow), -1, length), out=tall.reshape(len(tall), -1, length))
+        plan.fill(narrow, _turned(x[n, g]), r, plan.row_reads(r))
+        xp.matmul(weights[g], _matrices(narrow), out=_matrices(tall))
         out = _turned(y[n, g, :, r])
         first, *others = plan.shifted(tall, r)
         if others:
@@ -256,17 +304,15 @@ def _correlate_by_rows(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, bias: Any) 
 
 
 def _correlate_by_columns(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, bias: Any) -> None:
-    weights, x, y = w.reshape(plan.groups, plan.outs, -1), plan.split(x), plan.split(y)
-    for n, g, r, columns in plan.column_blocks(xp, x.dtype):
-        plan.fill_columns(columns, x[n, g], r)
+    weights, x, y = _flat(w, plan), plan.split(x), plan.split(y)
+    direct = y.flags.c_contiguous and not plan.folded  # so that blocks of whole rows are matrices in place
+    for n, g, r, columns, matrices in plan.column_blocks(xp, x.dtype):
+        plan.fill(columns, x[n, g], r, plan.column_reads(r))
         out = y[n, g, :, r]
-        images, group, outs = out.shape[:3]
-        length = math.prod(out.shape[3:])
-        matrices = columns.reshape(images, group, -1, length)
-        if y.flags.c_contiguous:  # so is a block of whole rows, but for its first axes
-            xp.matmul(weights[g], matrices, out=out.reshape(images, group, outs, length))
+        if direct:
+            xp.matmul(weights[g], matrices, out=plan.matrices(out))
         else:
-            out[...] = xp.matmul(weights[g], matrices).reshape(out.shape)
+            out[...] = plan.images_of(xp.matmul(weights[g], matrices), out)
         if bias is not None:
             out += bias[g]
 
@@ -289,7 +335,6 @@ def spread(xp: Any, y: Any, w: Any, x: Any, win: Window, groups: int = 1) -> Non
         _store(x, (n, groups, plan.ins, places),
                lambda out: product(xp, weights, y.reshape(n, groups, plan.outs, places), out))
     else:
-        x[...] = 0
         (_spread_by_rows if plan.by_rows() else _spread_by_columns)(xp, y, w, x, plan)
 
 
@@ -299,25 +344,15 @@ def _spread_by_rows(xp: Any, y: Any, w: Any, x: Any, plan: _Plan) -> None:
         source = _turned(y[n, g, :, r])
         for part in plan.shifted(tall, r):  # the rows between them stay zero
             part[...] = source
-        length = math.prod(tall.shape[3:])
-        xp.matmul(weights[g], tall.reshape(len(tall), -1, length), out=narrow.reshape(len(narrow), -1, length))
-        target = _turned(x[n, g])
-        to, read = plan.row_reads(r)
-        for t, (place, reads) in enumerate(plan.spans):
-            target[(..., read, *reads)] += narrow[(All, t, All, All, to, *place)]
+        xp.matmul(weights[g], _matrices(tall), out=_matrices(narrow))
+        _deposit(_turned(x[n, g]), narrow, plan.row_reads(r), r.start == 0)
 
 
 def _spread_by_columns(xp: Any, y: Any, w: Any, x: Any, plan: _Plan) -> None:
-    weights, x, y = w.reshape(plan.groups, plan.outs, -1).swapaxes(1, 2), plan.split(x), plan.split(y)
-    for n, g, r, columns in plan.column_blocks(xp, x.dtype):
-        source = y[n, g, :, r]
-        images, group, outs = source.shape[:3]
-        length = math.prod(source.shape[3:])
-        xp.matmul(weights[g], source.reshape(images, group, outs, length),
-                  out=columns.reshape(images, group, -1, length))
-        target = x[n, g]
-        for to, read in plan.column_reads(r):
-            target[read] += columns[to]
+    weights, x, y = _flat(w, plan).swapaxes(1, 2), plan.split(x), plan.split(y)
+    for n, g, r, columns, matrices in plan.column_blocks(xp, x.dtype):
+        xp.matmul(weights[g], plan.matrices(y[n, g, :, r]), out=matrices)
+        _deposit(x[n, g], columns, plan.column_reads(r), r.start == 0)
 
 
 def match(xp: Any, y: Any, x: Any, w: Any, win: Window, groups: int = 1) -> None:
@@ -339,11 +374,11 @@ def match(xp: Any, y: Any, x: Any, w: Any, win: Window, groups: int = 1) -> None
 
 
 def _match_pointwise(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
-    x, y = [plan.split(array) for array in (x, y)]
-    x, y = [array.reshape(*array.shape[:3], math.prod(plan.places)) for array in (x, y)]
+    x, y = plan.split(x), plan.split(y)
     total = xp.zeros((plan.groups, plan.outs, plan.ins), x.dtype)
-    for n, g, _ in _blocks(xp, plan.images, plan.groups, 1, 0, plan.outs * plan.ins * x.dtype.itemsize):
-        total[g] += xp.matmul(y[n, g], x[n, g].swapaxes(2, 3)).sum(0)
+    cost = max(plan.outs * plan.ins, (plan.ins + plan.outs) * math.prod(plan.places)) * x.dtype.itemsize
+    for n, g, _ in _blocks(xp, plan.images, plan.groups, 1, 0, cost):
+        total[g] += plan.summed(xp.matmul(plan.matrices(y[n, g]), plan.matrices(x[n, g]).swapaxes(-1, -2)))
     w[...] = total.reshape(w.shape)
 
 
@@ -351,13 +386,11 @@ def _match_by_rows(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
     x, y = plan.split(x), plan.split(y)
     total = xp.zeros((plan.groups, plan.first * plan.outs, plan.taps * plan.ins), x.dtype)
     for n, g, r, narrow, tall in plan.row_blocks(xp, x.dtype):
-        plan.fill_rows(narrow, _turned(x[n, g]), r)
+        plan.fill(narrow, _turned(x[n, g]), r, plan.row_reads(r))
         source = _turned(y[n, g, :, r])
         for part in plan.shifted(tall, r):
             part[...] = source
-        length = math.prod(tall.shape[3:])
-        total[g] += xp.matmul(tall.reshape(len(tall), -1, length),
-                              narrow.reshape(len(narrow), -1, length).swapaxes(1, 2))
+        total[g] += xp.matmul(_matrices(tall), _matrices(narrow).swapaxes(1, 2))
     total = total.reshape(plan.groups, plan.first, plan.outs, plan.taps, plan.ins)
     w[...] = total.transpose(0, 2, 4, 1, 3).reshape(w.shape)
 
@@ -365,13 +398,9 @@ def _match_by_rows(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
 def _match_by_columns(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
     x, y = plan.split(x), plan.split(y)
     total = xp.zeros((plan.groups, plan.outs, plan.ins * plan.first * plan.taps), x.dtype)
-    for n, g, r, columns in plan.column_blocks(xp, x.dtype):
-        plan.fill_columns(columns, x[n, g], r)
-        source = y[n, g, :, r]
-        images, group, outs = source.shape[:3]
-        length = math.prod(source.shape[3:])
-        total[g] += xp.matmul(source.reshape(images, group, outs, length),
-                              columns.reshape(images, group, -1, length).swapaxes(2, 3)).sum(0)
+    for n, g, r, columns, matrices in plan.column_blocks(xp, x.dtype):
+        plan.fill(columns, x[n, g], r, plan.column_reads(r))
+        total[g] += plan.summed(xp.matmul(plan.matrices(y[n, g, :, r]), matrices.swapaxes(-1, -2)))
     w[...] = total.reshape(w.shape)
 
 

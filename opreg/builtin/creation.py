@@ -14,6 +14,7 @@ from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare
 from ..spec import ANY, Shape, as_dtype, check_axis
+from .joining import MANY
 from .shape import stored
 
 __all__: list[str] = []
@@ -211,7 +212,7 @@ def eye_xp(xp, *, N, M, k, dtype):
 eye.grad(ZERO)
 
 
-@declare(variadic="num_arrays", mutates=range(4096), outputs=())
+@declare(variadic="num_arrays", mutates=range(MANY), outputs=())
 def reset_arrays(*data, num_arrays: int):
     """Set all inputs to zero, in place; there is no output."""
 

@@ -1,8 +1,9 @@
 """Densities of random numbers: a distribution a row, its log density an expression.
 
-``_random_pdf_<name>(sample, *parameters)`` gives the density at each sample, or with ``is_log`` its logarithm. The
-parameters have the shape of the first axes of ``sample``: one distribution for each place there, and as many samples
-of it as the other axes hold. Gradients are derived from the expression; those of counts are zero.
+``_random_pdf_<name>(sample, *parameters)`` gives the density at each sample, or with ``is_log`` its
+logarithm. The parameters have the shape of the first axes of ``sample``: one distribution for each place
+there, and as many samples of it as the other axes hold. Gradients are derived from the expression; counts
+have none.
 """
 
 from __future__ import annotations
@@ -60,12 +61,12 @@ def _generalized_negative_binomial(x: Any, mu: Any, alpha: Any) -> Any:
 
 
 class Density(NamedTuple):
-    """A row: parameters, log density, whether samples are counts, and what the operator's documentation says."""
+    """A row: parameters, log density, whether the density does not move with samples, documentation."""
 
     name: str
     parameters: tuple[str, ...]
     log: Callable
-    counts: bool
+    flat: bool
     doc: str
 
 
@@ -134,7 +135,7 @@ def _density(row: Density) -> None:
 
     @op.grad
     def gradient(g, ins, outs, *, is_log, needs):
-        return [None if not needed or (row.counts and i == 0) else
+        return [None if not needed or (row.flat and i == 0) else
                 getattr(ops, f"_backward_pdf_{row.name}")(g, *ins, is_log=is_log, wrt=i)
                 for i, needed in enumerate(needs)]
 

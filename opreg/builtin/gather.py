@@ -10,7 +10,7 @@ from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, show, unify
-from .indexing import add_at
+from .indexing import add_at, check_some
 from .shape import stored
 
 __all__: list[str] = []
@@ -32,14 +32,16 @@ def _replaced(xp: Any, data: Any, places: Any, values: Any, out: Any) -> Any:
 # ------------------------------------------------------------------------------- gather_nd and scatter_nd
 
 
-def _picked(data: Shape, indices: Shape) -> Shape:
-    """The shape of what ``indices`` name in ``data``."""
+def _picked(data: Shape, indices: Shape) -> Shape | None:
+    """The shape of what ``indices`` name in ``data``; None while nobody knows how many axes they index."""
     if len(indices) < 2:
         raise ShapeError(f"indices: expected two axes or more, got shape {show(indices)}")
     if indices[0] is ANY:
-        raise ShapeError("indices: the length of the first axis, how many axes they index, must be known")
+        return None
     if indices[0] > len(data):
         raise ShapeError(f"indices: {indices[0]} rows index as many axes, {show(data)} has {len(data)}")
+    for axis in range(indices[0]):
+        check_some(data, axis, indices[1:])
     return (*indices[1:], *data[indices[0]:])
 
 
@@ -148,6 +150,7 @@ def index_copy(old_tensor, index_vector, new_tensor):
 
 @index_copy.infer
 def index_copy_infer(old_tensor, index_vector, new_tensor):
+    check_some(old_tensor, 0, index_vector)
     unify(new_tensor, (*index_vector, *old_tensor[1:]))
     return old_tensor
 
@@ -200,7 +203,11 @@ def boolean_mask_put_infer(g, index, data):
 @boolean_mask_put.kernel()
 def boolean_mask_put_xp(xp, g, index, data, *, axis):
     result = xp.zeros(data.shape, dtype=g.dtype)
-    result[(slice(None),) * (axis % result.ndim) + (index != 0,)] = g
+    try:
+        result[(slice(None),) * (axis % result.ndim) + (index != 0,)] = g
+    except ValueError:
+        raise ShapeError(f"g has shape {show(g.shape)}, the index names another number of parts of "
+                         f"{show(data.shape)}") from None
     return result
 
 
@@ -220,6 +227,7 @@ def fill_element_0index_infer(lhs, mhs, rhs):
         raise ShapeError(f"lhs: expected rows and columns, got shape {show(lhs)}")
     unify(mhs, lhs[:1])
     unify(rhs, lhs[:1])
+    check_some(lhs, 1, rhs)
     return lhs
 
 

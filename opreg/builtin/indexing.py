@@ -7,16 +7,17 @@ takes the nearest, ``wrap`` counts on from the other end, ``raise`` refuses.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import AttrError, ShapeError
-from ..op import ZERO
+from ..op import ZERO, Call
 from ..registry import declare, ops
-from ..spec import Shape, check_axis, common_dtype, show, unify
+from ..spec import ANY, Shape, check_axis, common_dtype, show, unify
 
-__all__ = ["whole", "add_at"]
+__all__ = ["whole", "check_some", "add_at"]
 
 _FLOAT32 = np.dtype("float32")
 
@@ -32,6 +33,18 @@ def whole(xp: Any, indices: Any, length: int, mode: str = "clip") -> Any:
     if mode == "raise":
         return xp.where(indices < 0, length, indices)
     return xp.clip(indices, 0, length - 1)
+
+
+def check_some(data: Shape, axis: int, indices: Shape) -> None:
+    """Refuse to look up numbers along an axis that has none.
+
+    Raises
+    ------
+    ShapeError
+        When the axis is empty and there are indices.
+    """
+    if data[axis] is not ANY and data[axis] == 0 and math.prod(indices) > 0:
+        raise ShapeError(f"axis {axis} of {show(data)} is empty: there is nothing to look up")
 
 
 def add_at(xp: Any, shape: Shape, places: Any, values: Any) -> Any:
@@ -61,12 +74,39 @@ def take(a, indices, *, axis: int = 0, mode: Mode = "clip"):
 @take.infer
 def take_infer(a, indices, *, axis):
     axis = check_axis(axis, len(a))
+    check_some(a, axis, indices)
     return (*a[:axis], *indices, *a[axis + 1:])
 
 
 @take.kernel()
 def take_xp(xp, a, indices, *, axis, mode):
     return xp.take(a, whole(xp, indices, a.shape[axis], mode), axis=axis)
+
+
+def _numpy_only(call: Call) -> str | None:
+    if call.xp is not np:
+        return "only NumPy takes the mode along with the indices"
+    return "mode 'raise' looks at all indices first" if call.attrs.get("mode") == "raise" else None
+
+
+def _take_steps(call: Call, data: Any, indices: Any, axis: int, mode: Any) -> Callable[[], Any]:
+    """A step that reads ``data`` at ``indices`` straight into the output."""
+    (out,) = call.outs
+    if indices.dtype == np.int64:
+        return lambda: np.take(data, indices, axis=axis, out=out, mode=mode)
+    places = call.scratch(0, indices.shape, np.int64)
+
+    def run() -> None:
+        places[...] = indices
+        np.take(data, places, axis=axis, out=out, mode=mode)
+
+    return run
+
+
+@take.kernel("numpy", bound=True, accepts=_numpy_only)
+def take_numpy(call):
+    a, indices = call.ins
+    return _take_steps(call, a, indices, call.attrs["axis"], call.attrs["mode"])
 
 
 @take.grad
@@ -110,6 +150,7 @@ def embedding_fill(ins, outs, *, input_dim, output_dim):
 
 @embedding.infer
 def embedding_infer(data, weight, *, output_dim):
+    check_some(weight, 0, data)
     return (*data, output_dim)
 
 
@@ -122,6 +163,12 @@ def embedding_types(ins, outs, *, dtype):
 @embedding.kernel()
 def embedding_xp(xp, data, weight):
     return xp.take(weight, whole(xp, data, weight.shape[0]), axis=0)
+
+
+@embedding.kernel("numpy", bound=True, accepts=_numpy_only)
+def embedding_numpy(call):
+    data, weight = call.ins
+    return _take_steps(call, weight, data, 0, "clip")
 
 
 @embedding.grad
@@ -157,6 +204,7 @@ def pick_fill(ins, outs, *, axis, keepdims):
 def pick_infer(data, index, *, axis, keepdims):
     if index != _reduced(data, axis, False) and index != _reduced(data, axis, True):
         raise ShapeError(f"index: expected shape {show(_reduced(data, axis, keepdims))}, got {show(index)}")
+    check_some(data, axis, index)
     return _reduced(data, axis, keepdims)
 
 
@@ -186,8 +234,8 @@ def pick_put_infer(g, index, data, *, axis, keepdims):
 @pick_put.kernel()
 def pick_put_xp(xp, g, index, data, *, axis, mode):
     shape, axis = data.shape, check_axis(axis, len(data.shape))
-    inner = math.prod(shape[axis + 1:])
-    places = _places(xp, whole(xp, index, shape[axis], mode).reshape(-1, 1, inner), shape, axis)
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
+    places = _places(xp, whole(xp, index, shape[axis], mode).reshape(outer, 1, inner), shape, axis)
     result = xp.zeros(math.prod(shape), dtype=g.dtype)
     result[places.reshape(-1)] = g.reshape(-1)
     return result.reshape(shape)
@@ -213,6 +261,7 @@ def batch_take_fill(ins, outs):
 def batch_take_infer(a, indices):
     if len(a) != 2 or indices != a[:1]:
         raise ShapeError(f"expected shapes (rows, columns) and (rows), got {show(a)} and {show(indices)}")
+    check_some(a, 1, indices)
     return indices
 
 

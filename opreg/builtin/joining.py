@@ -11,10 +11,15 @@ from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, show, unify
 from .shape import stored
 
-__all__: list[str] = []
+__all__ = ["MANY", "single"]
 
-# An operator with any number of inputs names the unread ones by position: more than anybody has.
-_MANY = 4096
+#: An operator with any number of inputs names the unread ones by position: more than anybody has.
+MANY = 4096
+
+
+def single(results: Sequence[Any]) -> Any:
+    """Results of a kernel with any number of outputs: one stands for itself, several go in a tuple."""
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _axis_slice(axis: int, start: int | None, stop: int | None) -> tuple[slice, ...]:
@@ -44,11 +49,12 @@ def _join_fill(ins: list, outs: list, dim: int) -> list:
         return ins
     axis = check_axis(dim, len(shapes[0]), "dim")
     common: Any = None
-    for shape in shapes:
-        if len(shape) == len(shapes[0]):  # another rank is for the shape rule to refuse
+    try:
+        for shape in shapes:
             common = unify(common, (*shape[:axis], ANY, *shape[axis + 1:]))
-    ins = [common if shape is None else unify(shape, common) if len(shape) == len(common) else shape
-           for shape in ins]
+    except ShapeError:
+        return ins  # the shape rule says what does not fit
+    ins = [unify(shape, common) for shape in ins]
     unsure = [i for i, shape in enumerate(ins) if shape[axis] is ANY]
     if len(unsure) == 1 and outs[0] is not None and outs[0][axis] is not ANY:
         one = unsure[0]
@@ -91,7 +97,7 @@ def _outputs(count: int) -> list[str]:
     return ["output"] if count == 1 else [f"output{i}" for i in range(count)]
 
 
-@declare(name="_backward_Concat", types="T,*U->*T", unread=range(1, _MANY),
+@declare(name="_backward_Concat", types="T,*U->*T", unread=range(1, MANY),
          outputs=lambda *, num_args: _outputs(num_args - 1))
 def concat_split(*data, num_args: int = 2, dim: int = 1):
     """The first input cut along ``dim`` into the shapes of the others."""
@@ -113,8 +119,7 @@ def _pieces(g: Any, shapes: Sequence[Shape], dim: int) -> tuple:
 def concat_split_view(array, *, num_args, dim, out_shape):
     if out_shape is None:
         return None
-    pieces = _pieces(array, out_shape if num_args > 2 else [out_shape], dim)
-    return pieces if num_args > 2 else pieces[0]
+    return single(_pieces(array, out_shape if num_args > 2 else [out_shape], dim))
 
 
 @concat_split.kernel()
@@ -123,9 +128,9 @@ def concat_split_xp(xp, g, *data, dim, out=None):
     return _all_stored(xp, pieces, out)
 
 
-def _all_stored(xp: Any, views: Sequence[Any], out: Any) -> tuple:
-    outs = (None,) * len(views) if out is None else out if isinstance(out, (tuple, list)) else (out,)
-    return tuple([stored(xp, view, each) for view, each in zip(views, outs)])
+def _all_stored(xp: Any, views: Sequence[Any], out: Any) -> Any:
+    outs = out if isinstance(out, (tuple, list)) else (out,) * len(views)
+    return single([stored(xp, view, each) for view, each in zip(views, outs)])
 
 
 @concat_split.grad
@@ -190,11 +195,6 @@ def _cuts(array: Any, axis: int, edges: Sequence[int], squeeze_axis: bool) -> tu
     return tuple([array[_axis_slice(axis, *edge)] for edge in pairwise(edges)])
 
 
-def _single(parts: tuple) -> Any:
-    """One output stands for itself, several go in a tuple."""
-    return parts[0] if len(parts) == 1 else parts
-
-
 def _regather(g: Any, count: int, axis: int, squeeze_axis: bool) -> Any:
     """The gradient of a split: its parts joined again."""
     gs = [g] if count == 1 else list(g)
@@ -231,7 +231,7 @@ def split_infer(data, *, num_outputs, axis, squeeze_axis):
 
 @split.view
 def split_view(array, *, num_outputs, axis, squeeze_axis):
-    return _single(_cuts(array, *_even(array.shape, num_outputs, axis), squeeze_axis))
+    return single(_cuts(array, *_even(array.shape, num_outputs, axis), squeeze_axis))
 
 
 @split.kernel()
@@ -279,7 +279,7 @@ def split_v2_infer(data, *, indices, axis, squeeze_axis, sections):
 
 @split_v2.view
 def split_v2_view(array, *, indices, axis, squeeze_axis, sections):
-    return _single(_cuts(array, *_edges(array.shape, indices, axis, sections), squeeze_axis))
+    return single(_cuts(array, *_edges(array.shape, indices, axis, sections), squeeze_axis))
 
 
 @split_v2.kernel()
@@ -313,9 +313,10 @@ def khatri_rao_infer(*args):
 
 @khatri_rao.kernel()
 def khatri_rao_xp(xp, *args):
-    result = args[0]
+    result = args[0].copy()
     for each in args[1:]:
-        result = (result[:, None, :] * each[None, :, :]).reshape(-1, each.shape[1])
+        rows, columns = result.shape[0] * each.shape[0], each.shape[1]
+        result = (result[:, None, :] * each[None, :, :]).reshape(rows, columns)
     return result
 
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Literal, NamedTuple, Sequence
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -76,7 +77,7 @@ class Layout(NamedTuple):
     view: Shape
     keep: Shape
     scale: Shape
-    count: int
+    size: int
     total: str
     dot: str
 
@@ -109,12 +110,21 @@ def _statistics_shape(data: Shape, over: Over, axis: int, num_groups: int) -> Sh
     return (*data[:axis], 1, *data[axis + 1:])
 
 
+def _check_statistics(data: Shape, others: Sequence[Shape], over: Over, axis: int, num_groups: int) -> Shape:
+    """The shape of statistics, which others must have."""
+    expected = _statistics_shape(data, over, axis, num_groups)
+    for shape in others:
+        if shape != expected:
+            raise ShapeError(f"expected statistics of shape {show(expected)} for data {show(data)}, got {show(shape)}")
+    return expected
+
+
 def _moments(xp: Any, x: Any, layout: Layout, out: Any = None) -> tuple[Any, Any, Any]:
     """Mean, variance and what is left of ``x`` without the mean; all in the view."""
-    mean = xp.einsum(layout.total, x).reshape(layout.keep) / layout.count
+    mean = xp.einsum(layout.total, x).reshape(layout.keep) / layout.size
     centred = xp.subtract(x, mean, out=out)
     # From the centred numbers: the difference of the mean square and the squared mean would cancel.
-    variance = xp.einsum(layout.dot, centred, centred).reshape(layout.keep) / layout.count
+    variance = xp.einsum(layout.dot, centred, centred).reshape(layout.keep) / layout.size
     return mean, variance, centred
 
 
@@ -132,7 +142,8 @@ def normalize_scale(data, scale, *, over: Over = "batch", axis: int = 1, num_gro
 
 
 @normalize_scale.infer
-def normalize_scale_infer(data, scale):
+def normalize_scale_infer(data, scale, *, over, axis, num_groups):
+    _check_statistics(data, [scale], over, axis, num_groups)
     return data
 
 
@@ -157,7 +168,7 @@ def normalize_total(data, like, *, over: Over = "batch", axis: int = 1, num_grou
 
 @normalize_total.infer
 def normalize_total_infer(data, like, *, over, axis, num_groups):
-    return _statistics_shape(data, over, axis, num_groups)
+    return _check_statistics(data, [like], over, axis, num_groups)
 
 
 @normalize_total.kernel()
@@ -177,7 +188,8 @@ def normalize_expand(values, like, *, over: Over = "batch", axis: int = 1, num_g
 
 
 @normalize_expand.infer
-def normalize_expand_infer(values, like):
+def normalize_expand_infer(values, like, *, over, axis, num_groups):
+    _check_statistics(like, [values], over, axis, num_groups)
     return like
 
 
@@ -199,7 +211,7 @@ def normalize_moments(data, like, *, eps: float = 1e-3, over: Over = "batch", ax
 
 @normalize_moments.infer
 def normalize_moments_infer(data, like, *, over, axis, num_groups):
-    return [_statistics_shape(data, over, axis, num_groups)] * 2
+    return [_check_statistics(data, [like], over, axis, num_groups)] * 2
 
 
 @normalize_moments.kernel()
@@ -240,8 +252,8 @@ def backward_sums(g, data, mean, inverse, *, over: Over = "batch", axis: int = 1
 
 
 @backward_sums.infer
-def backward_sums_infer(g, data, mean, inverse):
-    return [mean, mean]
+def backward_sums_infer(g, data, mean, inverse, *, over, axis, num_groups):
+    return [_check_statistics(data, [mean, inverse], over, axis, num_groups)] * 2
 
 
 @backward_sums.kernel()
@@ -271,7 +283,10 @@ def backward_normalize(g, data, gamma, mean, inverse, product, total, *, scaled:
 
 
 @backward_normalize.infer
-def backward_normalize_infer(g, *rest):
+def backward_normalize_infer(g, data, *rest, scaled, over, axis, num_groups):
+    statistics = _check_statistics(data, rest[scaled:], over, axis, num_groups)
+    if scaled and rest[0] != statistics[-1:]:
+        raise ShapeError(f"gamma: expected shape {show(statistics[-1:])}, got {show(rest[0])}")
     return g
 
 
@@ -288,10 +303,10 @@ def backward_normalize_xp(xp, g, data, *rest, over, axis, num_groups, out=None):
     x = wide(data).reshape(layout.view)
     target = place(out, x)
     factor = inverse * gamma[0] if gamma else inverse
-    slope = inverse * product / layout.count
+    slope = inverse * product / layout.size
     y = xp.multiply(x, (-slope).reshape(layout.keep), out=target)
     y += wide(g).reshape(layout.view)
-    y += (slope * mean - total / layout.count).reshape(layout.keep)
+    y += (slope * mean - total / layout.size).reshape(layout.keep)
     y *= factor.reshape(layout.keep)
     return settle(out, target, y, data.shape)
 
@@ -410,6 +425,7 @@ def batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3,
 batch_norm.fill(_batch_fill)
 batch_norm.infer(_batch_infer)
 batch_norm.types(_batch_types)
+batch_norm.variable_tags = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
 
 
 @batch_norm.kernel()
@@ -457,6 +473,7 @@ for _op in (batch_norm_v1, sync_batch_norm):
     _op.fill(lambda ins, outs: _batch_fill(ins, outs, axis=1))
     _op.infer(_batch_infer)
     _op.types(_batch_types)
+    _op.variable_tags = batch_norm.variable_tags
 
     @_op.kernel()
     def batch_variance_xp(xp, data, gamma, beta, moving_mean, moving_var, *, eps, momentum, fix_gamma,
@@ -675,7 +692,7 @@ def group_norm_fill(ins, outs, *, num_groups):
     if ins[0] is None:
         return ins
     _deep(ins[0])
-    if num_groups < 1 or ins[0][1] is not ANY and ins[0][1] % num_groups:
+    if num_groups < 1 or (ins[0][1] is not ANY and ins[0][1] % num_groups):
         raise AttrError(f"num_groups={num_groups} does not divide the {ins[0][1]} channels")
     return [ins[0], (num_groups,), (num_groups,)]
 

@@ -14,6 +14,7 @@ from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, show, unify
+from .indexing import check_some
 
 __all__: list[str] = []
 
@@ -162,6 +163,7 @@ def take_along_axis_infer(data, indices, *, axis):
     flat = _flat(data, axis)
     axis = 0 if axis is None else check_axis(axis, len(data))
     unify(indices, (*flat[:axis], ANY, *flat[axis + 1:]))
+    check_some(flat, axis, indices)
     return indices
 
 
@@ -226,10 +228,11 @@ def histogram_infer(data, bins=None, *, bin_cnt, range):
 
 @histogram.kernel()
 def histogram_xp(xp, data, bins=None, *, bin_cnt, range):
-    if bin_cnt is None:
-        return xp.histogram(data, bins)[0], bins.copy()
-    edges = xp.linspace(range[0], range[1], bin_cnt + 1)
-    return xp.histogram(data, edges)[0], edges
+    edges = bins.copy() if bin_cnt is None else xp.linspace(range[0], range[1], bin_cnt + 1)
+    numbers, count = data.reshape(-1).astype(edges.dtype), edges.shape[0] - 1
+    places = xp.minimum(xp.searchsorted(edges, numbers, side="right") - 1, count - 1)
+    inside = (numbers >= edges[0]) & (numbers <= edges[-1])
+    return xp.bincount(xp.where(inside, places, count), minlength=count + 1)[:count], edges
 
 
 histogram.grad(ZERO)

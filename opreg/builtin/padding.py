@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
-from ..spec import Shape
+from ..spec import Shape, show
 from .shape import stored
 
 __all__: list[str] = []
@@ -69,7 +69,10 @@ def pad_fold(g, *, mode: Mode, pad_width: tuple[int, ...]):
 
 @pad_fold.infer
 def pad_fold_infer(g, *, pad_width):
-    return tuple([dim - sum(width) for dim, width in zip(g, _widths(pad_width, len(g)))])
+    shape = tuple([dim - sum(width) for dim, width in zip(g, _widths(pad_width, len(g)))])
+    if any(dim < 0 for dim in shape):
+        raise ShapeError(f"pad_width={pad_width} takes more from {show(g)} than is there")
+    return shape
 
 
 @pad_fold.view
@@ -98,8 +101,9 @@ def _folded(xp: Any, g: Any, axis: int, before: int, after: int, mode: str) -> A
         core[0] += xp.sum(head, axis=0)
         core[-1] += xp.sum(tail, axis=0)
     else:
+        last = core.shape[0] - 1
         core[1:before + 1] += head[::-1]
-        core[len(core) - 1 - after:len(core) - 1] += tail[::-1]
+        core[last - after:last] += tail[::-1]
     return xp.moveaxis(core, 0, axis)
 
 

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import Shape, show, unify
-from .shape import delivered, reshaped, room, stored
+from .joining import MANY, single
+from .shape import delivered, room, stored
 
 __all__: list[str] = []
 
@@ -23,6 +24,17 @@ def _image(data: Shape, block_size: int) -> None:
         raise ShapeError(f"expected rank 4 (batch, channels, height, width), got shape {show(data)}")
     if block_size < 1:
         raise AttrError(f"block_size={block_size}: expected a number from one up")
+
+
+def _parts(array: Any, block: int) -> list[Any]:
+    """The channels as they go to the places of a block, one place after the other."""
+    each = array.shape[1] // block**2
+    return [array[:, i * each:(i + 1) * each] for i in range(block**2)]
+
+
+def _every(place: int, block: int) -> tuple:
+    """All numbers at one place of their block."""
+    return (..., slice(place // block, None, block), slice(place % block, None, block))
 
 
 @declare
@@ -40,10 +52,10 @@ def depth_to_space_infer(data, *, block_size):
 
 @depth_to_space.kernel()
 def depth_to_space_xp(xp, data, *, block_size, out=None):
-    n, c, h, w = data.shape
-    c = c // block_size**2
-    blocks = data.reshape(n, block_size, block_size, c, h, w).transpose(0, 3, 4, 1, 5, 2)
-    return reshaped(xp, blocks, (n, c, h * block_size, w * block_size), out)
+    result = room(xp, depth_to_space_infer(data.shape, block_size=block_size), data.dtype, out)
+    for i, part in enumerate(_parts(data, block_size)):
+        result[_every(i, block_size)] = part
+    return delivered(result, out)
 
 
 @depth_to_space.grad
@@ -66,10 +78,10 @@ def space_to_depth_infer(data, *, block_size):
 
 @space_to_depth.kernel()
 def space_to_depth_xp(xp, data, *, block_size, out=None):
-    n, c, h, w = data.shape
-    h, w = h // block_size, w // block_size
-    blocks = data.reshape(n, c, h, block_size, w, block_size).transpose(0, 3, 5, 1, 2, 4)
-    return reshaped(xp, blocks, (n, c * block_size**2, h, w), out)
+    result = room(xp, space_to_depth_infer(data.shape, block_size=block_size), data.dtype, out)
+    for i, part in enumerate(_parts(result, block_size)):
+        part[...] = data[_every(i, block_size)]
+    return delivered(result, out)
 
 
 @space_to_depth.grad
@@ -120,7 +132,8 @@ def _to_columns(xp: Any, data: Any, windows: tuple, out: Any) -> Any:
 
 def _from_columns(xp: Any, columns: Any, space: Dims, windows: tuple) -> Any:
     kernel, stride, dilate, pad, counts = windows
-    columns = columns.reshape((columns.shape[0], -1, *kernel, *counts))
+    channels = columns.shape[1] // math.prod(kernel)
+    columns = columns.reshape((columns.shape[0], channels, *kernel, *counts))
     image = xp.zeros((*columns.shape[:2], *[dim + 2 * p for dim, p in zip(space, pad)]), dtype=columns.dtype)
     for place, cut in _taps(kernel, stride, dilate, counts):
         image[cut] += columns[(slice(None), slice(None), *place)]
@@ -217,7 +230,8 @@ def _enlarged(images: Sequence[Shape], scale: int) -> list[tuple[int, int]]:
         raise AttrError(f"scale={scale}: expected a number from one up")
     height, width = images[0][2] * scale, images[0][3] * scale
     for shape in images:
-        if len(shape) != 4 or height % shape[2] != 0 or width % shape[3] != 0:
+        if (len(shape) != 4 or any(dim < 1 for dim in shape[2:])
+                or height % shape[2] != 0 or width % shape[3] != 0):
             raise ShapeError(f"an image of shape {show(shape)} cannot be enlarged to {height} x {width}")
     return [(height // shape[2], width // shape[3]) for shape in images]
 
@@ -274,15 +288,15 @@ def _nearest(xp: Any, images: Sequence[Any], scale: int, multi_input_mode: str, 
     shapes = [image.shape for image in images]
     shape = upsampling_infer(*shapes, scale=scale, sample_type="nearest", multi_input_mode=multi_input_mode)
     result, first = room(xp, shape, images[0].dtype, out), 0
-    for i, (image, (up, across)) in enumerate(zip(images, _enlarged(shapes, scale))):
-        n, c, h, w = image.shape
-        blocks = result[:, first:first + c].reshape(n, c, h, up, w, across)
+    for number, (image, (up, across)) in enumerate(zip(images, _enlarged(shapes, scale))):
+        part = result[:, first:first + image.shape[1]]
+        for i, j in itertools.product(range(up), range(across)):
+            if number and multi_input_mode == "sum":
+                part[:, :, i::up, j::across] += image
+            else:
+                part[:, :, i::up, j::across] = image
         if multi_input_mode == "concat":
-            first += c
-        if i and not first:
-            blocks += image[:, :, :, None, :, None]
-        else:
-            blocks[...] = image[:, :, :, None, :, None]
+            first += image.shape[1]
     return delivered(result, out)
 
 
@@ -296,7 +310,7 @@ def upsampling_grad(g, ins, outs, *, scale, sample_type, multi_input_mode):
     return (parts,) if len(ins) == 1 else tuple(parts)
 
 
-@declare(name="_backward_UpSampling", types="T,*U->*T", unread=range(1, 4096),
+@declare(name="_backward_UpSampling", types="T,*U->*T", unread=range(1, MANY),
          outputs=lambda *, num_args: [f"output{i}" for i in range(num_args - 1)])
 def upsampling_sum(*data, num_args: int = 2, scale: int,
                    multi_input_mode: Literal["concat", "sum"] = "concat"):
@@ -316,7 +330,7 @@ def upsampling_sum_xp(xp, g, *data, scale, multi_input_mode):
         part = g[:, first:first + c] if multi_input_mode == "concat" else g
         results.append(xp.sum(part.reshape(n, c, h, up, w, across), axis=(3, 5)))
         first += c
-    return tuple(results)
+    return single(results)
 
 
 @upsampling_sum.grad
@@ -334,6 +348,8 @@ def upsampling_data(g, weight, *, scale: int):
 
 @upsampling_data.infer
 def upsampling_data_infer(g, weight, *, scale):
+    kernel, _ = _spread(scale)
+    unify(weight, (g[1], 1, kernel, kernel))
     return (*g[:2], g[2] // scale, g[3] // scale)
 
 
@@ -368,6 +384,7 @@ def upsampling_weight(g, data, *, scale: int):
 @upsampling_weight.infer
 def upsampling_weight_infer(g, data, *, scale):
     kernel, _ = _spread(scale)
+    unify(g, (*data[:2], data[2] * scale, data[3] * scale))
     return (data[1], 1, kernel, kernel)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import Shape, show, unify
+from .indexing import check_some
 from .shape import stored
 
 __all__: list[str] = []
@@ -31,8 +32,8 @@ def _check(data: Shape, length: Shape | None, axis: int) -> None:
 
 def _fill(ins: list, axis: int) -> list:
     """The shape of the lengths from that of the data."""
-    if len(ins) == 2 and ins[0] is not None and len(ins[0]) > 1 and axis in (0, 1):
-        return [ins[0], unify(ins[1], (ins[0][1 - axis],))]
+    if len(ins) == 2 and ins[1] is None and ins[0] is not None and len(ins[0]) > 1 and axis in (0, 1):
+        return [ins[0], (ins[0][1 - axis],)]
     return ins
 
 
@@ -114,6 +115,7 @@ def sequence_last_fill(ins, outs, *, axis):
 @sequence_last.infer
 def sequence_last_infer(data, sequence_length=None, *, axis):
     _check(data, sequence_length, axis)
+    check_some(data, axis, data[1 - axis:2 - axis])
     return (data[1 - axis], *data[2:])
 
 
@@ -140,7 +142,8 @@ def sequence_last_put(g, data, sequence_length, *, use_sequence_length: bool = F
 
 
 @sequence_last_put.infer
-def sequence_last_put_infer(g, data, sequence_length=None):
+def sequence_last_put_infer(g, data, sequence_length=None, *, axis):
+    unify(g, sequence_last_infer(data, sequence_length, axis=axis))
     return data
 
 

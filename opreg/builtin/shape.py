@@ -155,12 +155,12 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
 
 def _halves(dim: int, left: int, right: int, codes: Sequence[int]) -> list[int]:
     """The two dimensions that -4 splits one into."""
-    if left == -1 and right > 0:
-        left = dim // right
-    elif right == -1 and left > 0:
-        right = dim // left
-    if left <= 0 or right <= 0:
+    if max(left, right) < 1 or min(left, right) < -1 or 0 in (left, right):
         raise AttrError(f"shape={tuple(codes)}: -4 must be followed by two numbers, one of which may be -1")
+    if left == -1:
+        left = dim // right
+    elif right == -1:
+        right = dim // left
     if left * right != dim:
         raise ShapeError(f"shape={tuple(codes)}: {left} x {right} is not the dimension {dim}")
     return [left, right]

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
-from ..spec import ANY, Shape, check_axis, show
+from ..spec import ANY, Shape, check_axis, show, unify
 from .shape import stored
 
 __all__: list[str] = []
@@ -85,7 +85,8 @@ def slice_put(g, data, *, begin: Bounds, end: Bounds, step: Bounds = ()):
 
 
 @slice_put.infer
-def slice_put_infer(g, data):
+def slice_put_infer(g, data, *, begin, end, step):
+    unify(g, slice_infer(data, begin=begin, end=end, step=step))
     return data
 
 
@@ -155,7 +156,8 @@ def slice_axis_put(g, data, *, axis: int, begin: int, end: int | None):
 
 
 @slice_axis_put.infer
-def slice_axis_put_infer(g, data):
+def slice_axis_put_infer(g, data, *, axis, begin, end):
+    unify(g, slice_axis_infer(data, axis=axis, begin=begin, end=end))
     return data
 
 
@@ -295,7 +297,8 @@ def crop_put(g, data, *, offset: tuple[int, ...] = (0, 0), center_crop: bool = F
 
 
 @crop_put.infer
-def crop_put_infer(g, data):
+def crop_put_infer(g, data, *, offset, center_crop):
+    unify(g, crop_infer(data, g, offset=offset, h_w=(), center_crop=center_crop))
     return data
 
 

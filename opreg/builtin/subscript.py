@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..registry import declare, ops
+from ..spec import known
 
 __all__: list[str] = []
 
@@ -16,9 +19,7 @@ def subscript(data, *, key: Any):
 
 @subscript.infer
 def subscript_infer(data, *, key):
-    import numpy as np
-
-    return np.broadcast_to(np.empty((), np.bool_), data)[key].shape
+    return np.broadcast_to(np.empty((), np.bool_), data)[key].shape if known(data) else None
 
 
 @subscript.kernel()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from opreg.gradient import walk
 from opreg.graph import Entry, Graph, Node
 from opreg.registry import ops
+from opreg.spec import Spec
 
-from ..symbol import RuleSymbol
+from .. import infer as inference
+from ..program import Bound, Program, reachable
+from ..symbol import RuleSymbol, output_name
 
-__all__ = ["gradients"]
+__all__ = ["gradients", "gradient"]
 
 
 def gradients(graph: Graph, seeds: Mapping[Entry, Any], wanted: Sequence[Node]
@@ -45,3 +49,38 @@ def gradients(graph: Graph, seeds: Mapping[Entry, Any], wanted: Sequence[Node]
         return {node: value._entries[0] for (node, _), value in found.items()}, RuleSymbol.made
     finally:
         RuleSymbol.made, RuleSymbol.source = before, None
+
+
+def gradient(program: Program) -> Program:
+    """Add the nodes that compute the gradients asked for, behind the forward ones, with their specs."""
+    bound = program.bound
+    if not (program.is_train and bound.grads):
+        return program
+    seeds, arrivals = _seeds(bound)
+    found, made = gradients(bound.graph, seeds, list(bound.grads))
+    for node, array in arrivals.items():
+        program.arrays[node], program.contexts[node] = array, bound.ctx
+        program.specs[node] = [Spec(array.shape, array.dtype)]
+    program.wanted = [node for node in bound.grads if node in found]
+    heads = [found[node] for node in program.wanted]
+    forward = set(program.nodes)
+    everything = program.nodes + list(arrivals) + made
+    program.nodes = program.nodes + [node for node in reachable(everything, heads) if node not in forward]
+    program.heads = program.heads + heads
+    program.specs = inference.infer(program.graph, {}, {}, program.specs)
+    return program
+
+
+def _seeds(bound: Bound) -> tuple[dict[Entry, Any], dict[Node, Any]]:
+    """Gradients that arrive at the heads, as variables with their arrays; None for losses."""
+    seeds: dict[Entry, Any] = {}
+    arrivals: dict[Node, Any] = {}
+    for entry, array in zip(bound.graph.heads, bound.head_grads):
+        if array is None:
+            seeds.setdefault(entry, None)
+            continue
+        node = Node(None, f"{output_name(entry)}_grad")
+        arrivals[node] = array
+        value = RuleSymbol(((node, 0),))
+        seeds[entry] = value if seeds.get(entry) is None else seeds[entry] + value
+    return seeds, arrivals

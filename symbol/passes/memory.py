@@ -8,7 +8,8 @@ takes over the storage of an input that nobody needs any more.
 from __future__ import annotations
 
 import bisect
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -129,12 +130,12 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
         base = stand_ins.get(source)
         if base is None:
             base = _stand_in(specs[source[0]][source[1]])
-        found = op.as_view(base, node.attrs)
+        found = op.as_view(base, node.attrs, [spec.shape for spec in specs[node]])
         if found is None:
             continue
         parts = list(found) if isinstance(found, (tuple, list)) else [found]
         if len(parts) < node.count or any(part.dtype != spec.dtype or part.shape != spec.shape or
-                                          not np.may_share_memory(part, base) and part.size
+                                          (not np.may_share_memory(part, base) and part.size)
                                           for part, spec in zip(parts, specs[node])):
             continue
         for i, part in enumerate(parts[:node.count]):
@@ -198,7 +199,7 @@ def _takeover(node: Node, index: int, spec: Spec, position: int, storage: Mappin
     for i, entry in enumerate(node.inputs):
         held = storage.get(entry)
         if (i not in op.inplace or held is None or held.pinned is not None or held.last != position
-                or held.nbytes != max(need, 1) or held.ctx != ctx or entry in view_of and entry not in whole):
+                or held.nbytes != max(need, 1) or held.ctx != ctx or (entry in view_of and entry not in whole)):
             continue
         others = [(k, other) for k, other in enumerate(node.inputs) if storage.get(other) is held and k != i]
         if all(k in op.inplace and other == entry for k, other in others):

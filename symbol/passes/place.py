@@ -2,79 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any
 
-from opreg.errors import ArgumentError, did_you_mean
 from opreg.graph import Entry, Node
 from opreg.registry import get
-from opreg.spec import Spec
+
+from ..program import Program, replaced
 
 __all__ = ["place"]
 
 
-def place(nodes: list[Node], heads: Sequence[Entry], specs: dict[Node, list[Spec]], ctx: Any,
-          group2ctx: Mapping[str, Any], variables: Mapping[Node, Any]
-          ) -> tuple[list[Node], list[Entry], dict[Node, Any]]:
-    """Nodes and heads with copies between contexts, and the context of every node.
-
-    Parameters
-    ----------
-    nodes, heads, specs
-        The graph in order; specs are extended for the copies.
-    ctx : Context
-        Where nodes compute that belong to no group.
-    group2ctx : mapping of group to Context
-        Where the nodes of a ``ctx_group`` compute.
-    variables : mapping of variable to Context
-        Where the bound arrays live.
-    """
-    contexts: dict[Node, Any] = dict(variables)
-    if not group2ctx:
-        contexts.update((node, ctx) for node in nodes if node not in contexts)
-        if all(context == ctx for context in contexts.values()):
-            return nodes, list(heads), contexts
-    copy = get("_CrossDeviceCopy")
+def place(program: Program) -> Program:
+    """Give every node a context: that of its ``ctx_group``, else the one that was bound to."""
+    bound, contexts = program.bound, program.contexts
+    if not bound.group2ctx and all(context == bound.ctx for context in contexts.values()):
+        contexts.update((node, bound.ctx) for node in program.nodes)
+        return program
     became: dict[Entry, Entry] = {}
     copies: dict[tuple[Entry, Any], Entry] = {}
     placed: list[Node] = []
-    for node in nodes:
-        if node.op is None:
+
+    def moved(entry: Entry, here: Any) -> Entry:
+        if contexts.get(entry[0], here) == here:  # an input of which only the shape matters has no place
+            return entry
+        if (entry, here) not in copies:
+            source, index = entry
+            node = Node(get("_CrossDeviceCopy"), f"{source.name}_to_{here}", {}, [entry], where=source.where)
+            contexts[node], program.specs[node] = here, [program.specs[source][index]]
             placed.append(node)
-            contexts.setdefault(node, ctx)
+            copies[entry, here] = node, 0
+        return copies[entry, here]
+
+    for node in program.nodes:
+        here = bound.group2ctx.get(node.tags.get("__ctx_group__", ""), bound.ctx)
+        if node.op is None:
+            contexts.setdefault(node, here)
+            placed.append(node)
             continue
-        group = node.tags.get("__ctx_group__")
-        here = group2ctx.get(group, ctx) if group else ctx
-        inputs = []
-        for entry in node.inputs:
-            entry = became.get(entry, entry)
-            if contexts[entry[0]] != here:
-                key = entry, here
-                if key not in copies:
-                    moved = Node(copy, f"{entry[0].name}_to_{here}", {}, [entry], where=entry[0].where)
-                    contexts[moved] = here
-                    specs[moved] = [specs[entry[0]][entry[1]]]
-                    placed.append(moved)
-                    copies[key] = moved, 0
-                entry = copies[key]
-            inputs.append(entry)
-        new = node.with_inputs(inputs)
-        if new is not node:
-            specs[new] = specs[node]
-            became.update({(node, i): (new, i) for i in range(len(specs[node]))})
+        new = replaced(node, [moved(became.get(entry, entry), here) for entry in node.inputs], program.specs, became)
         contexts[new] = here
         placed.append(new)
-    return placed, [became.get(entry, entry) for entry in heads], contexts
-
-
-def check_groups(nodes: list[Node], group2ctx: Mapping[str, Any]) -> None:
-    """Refuse groups that no node belongs to: they are misspelt.
-
-    Raises
-    ------
-    ArgumentError
-        With the nearest group.
-    """
-    groups = {node.tags["__ctx_group__"] for node in nodes if "__ctx_group__" in node.tags}
-    for group in group2ctx:
-        if group not in groups:
-            raise ArgumentError(f"group2ctx: no node belongs to the group {group!r}. {did_you_mean(group, groups)}")
+    program.nodes = placed
+    program.heads = [became.get(entry, entry) for entry in program.heads]
+    return program

@@ -1,41 +1,40 @@
-"""simplify: drop what the known shapes and the mode make an identity."""
+"""simplify: drop what the known shapes make an identity."""
 
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Mapping, Sequence
 
-from opreg.graph import Entry, Graph, Node
+from opreg.graph import Entry, Node
 from opreg.spec import Spec
+
+from ..program import Program, reachable, replaced
 
 __all__ = ["simplify"]
 
+_SAME_IF_SHAPED = frozenset({"_reduce_like", "broadcast_like", "broadcast_to", "reshape_like"})
+_SAME = frozenset({"_copy", "BlockGrad", "make_loss"})
 
-def _identity(node: Node, inputs: Sequence[Entry], specs: dict[Node, list[Spec]], is_train: bool) -> bool:
-    """Whether output 0 is input 0, number for number."""
-    name = node.op.name if node.op else ""
-    if name in ("_reduce_like", "broadcast_like", "broadcast_to", "reshape_like"):
-        source, index = node.inputs[0]
+
+def _identity(node: Node, inputs: Sequence[Entry], specs: Mapping[Node, Sequence[Spec]]) -> bool:
+    """Whether the output is the first input, number for number."""
+    if node.op is None:
+        return False
+    source, index = inputs[0] if inputs else (node, 0)
+    if node.op.name in _SAME_IF_SHAPED:
         return specs[source][index] == specs[node][0]
-    return name in ("_copy", "BlockGrad") or name == "_mul_scalar" and node.attrs["scalar"] == 1.0
+    return node.op.name in _SAME or (node.op.name == "_mul_scalar" and node.attrs["scalar"] == 1.0)
 
 
-def simplify(nodes: list[Node], heads: Sequence[Entry], specs: dict[Node, list[Spec]], is_train: bool
-             ) -> tuple[list[Node], list[Entry]]:
-    """Nodes and heads with identities taken out; the order stays."""
+def simplify(program: Program) -> Program:
+    """Take out identities, and what nobody needs then; the order stays."""
     became: dict[Entry, Entry] = {}
     kept: list[Node] = []
-    for node in nodes:
-        if node.op is None:
-            kept.append(node)
-            continue
+    for node in program.nodes:
         inputs = [became.get(entry, entry) for entry in node.inputs]
-        if _identity(node, inputs, specs, is_train):
+        if _identity(node, inputs, program.specs):
             became[node, 0] = inputs[0]
-            continue
-        new = node.with_inputs(inputs)
-        if new is not node:
-            specs[new] = specs[node]
-            for i in range(len(specs[node])):
-                became[node, i] = (new, i)
-        kept.append(new)
-    return kept, [became.get(entry, entry) for entry in heads]
+        else:
+            kept.append(replaced(node, inputs, program.specs, became))
+    program.heads = [became.get(entry, entry) for entry in program.heads]
+    program.nodes = reachable(kept, program.heads)
+    return program

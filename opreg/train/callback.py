@@ -1,0 +1,123 @@
+"""Callbacks: what a training loop calls after each batch or epoch."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .model import save_checkpoint
+
+__all__ = ["Speedometer", "ProgressBar", "LogValidationMetricsCallback", "do_checkpoint", "module_checkpoint",
+           "log_train_metric"]
+
+
+def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
+    """A callback for the end of an epoch: saves a checkpoint, named by the number of epochs done, every ``period``."""
+    period = max(1, int(period))
+
+    def callback(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
+        if (iter_no + 1) % period == 0:
+            save_checkpoint(prefix, iter_no + 1, sym, arg, aux)
+
+    return callback
+
+
+def module_checkpoint(mod: Any, prefix: str, period: int = 1, save_optimizer_states: bool = False
+                      ) -> Callable[..., None]:
+    """The same for a module, which can save its optimizer's states too."""
+    period = max(1, int(period))
+
+    def callback(iter_no: int, sym: Any = None, arg: Any = None, aux: Any = None) -> None:
+        if (iter_no + 1) % period == 0:
+            mod.save_checkpoint(prefix, iter_no + 1, save_optimizer_states)
+
+    return callback
+
+
+def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[Any], None]:
+    """A callback for the end of a batch: logs the metric every ``period`` batches."""
+
+    def callback(param: Any) -> None:
+        if param.nbatch % period == 0 and param.eval_metric is not None:
+            for name, value in param.eval_metric.get_name_value():
+                logging.info("Iter[%d] Batch[%d] Train-%s=%f", param.epoch, param.nbatch, name, value)
+            if auto_reset:
+                param.eval_metric.reset_local()
+
+    return callback
+
+
+class Speedometer:
+    """A callback for the end of a batch: logs speed and metrics.
+
+    Parameters
+    ----------
+    batch_size : int
+        Samples a batch.
+    frequent : int
+        Batches between two lines.
+    auto_reset : bool
+        Whether the metric begins anew after each line.
+    """
+
+    def __init__(self, batch_size: int, frequent: int = 50, auto_reset: bool = True):
+        self.batch_size, self.frequent, self.auto_reset = batch_size, frequent, auto_reset
+        self.init, self.tic, self.last_count = False, 0.0, 0
+
+    def __call__(self, param: Any) -> None:
+        """Take note of a batch."""
+        count = param.nbatch
+        if self.last_count > count:  # another epoch
+            self.init = False
+        self.last_count = count
+        if not self.init:
+            self.init, self.tic = True, time.perf_counter()
+            return
+        if count % self.frequent:
+            return
+        elapsed = time.perf_counter() - self.tic
+        speed = self.frequent * self.batch_size / elapsed if elapsed else math.inf
+        if param.eval_metric is None:
+            logging.info("Iter[%d] Batch [%d]\tSpeed: %.2f samples/sec", param.epoch, count, speed)
+        else:
+            pairs = param.eval_metric.get_name_value()
+            first = count - self.frequent if self.auto_reset else 0
+            if self.auto_reset:
+                param.eval_metric.reset_local()
+            logging.info("Epoch[%d] Batch [%d-%d]\tSpeed: %.2f samples/sec" + "\t%s=%f" * len(pairs), param.epoch,
+                         first, count, speed, *(each for pair in pairs for each in pair))
+        self.tic = time.perf_counter()
+
+
+class ProgressBar:
+    """A callback for the end of a batch: logs a bar that grows.
+
+    Parameters
+    ----------
+    total : int
+        Batches in all.
+    length : int
+        Characters of the full bar.
+    """
+
+    def __init__(self, total: int, length: int = 80):
+        self.total, self.bar_len = total, length
+
+    def __call__(self, param: Any) -> None:
+        """Take note of a batch."""
+        part = param.nbatch / self.total
+        filled = round(self.bar_len * part)
+        logging.info("[%s] %s%%\r", "=" * filled + "-" * (self.bar_len - filled), math.ceil(100.0 * part))
+
+
+class LogValidationMetricsCallback:
+    """A callback for the end of a validation: logs its metrics."""
+
+    def __call__(self, param: Any) -> None:
+        """Log."""
+        if param.eval_metric:
+            for name, value in param.eval_metric.get_name_value():
+                logging.info("Epoch[%d] Validation-%s=%f", param.epoch, name, value)

@@ -1,0 +1,484 @@
+"""How weights begin: initializers by name, by pattern, or from a file.
+
+An initializer is called with a name and an array, and fills the array. What the name ends in decides: a bias
+begins with zeros, a gamma with ones, and a weight as the class says. The attribute ``__init__`` of a
+variable, which ``sym.var(init=...)`` sets, takes precedence.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ndarray import random
+from ndarray.ndarray import NDArray, array
+
+from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
+
+__all__ = ["InitDesc", "Initializer", "register", "create", "Zero", "One", "Constant", "Uniform", "Normal",
+           "Orthogonal", "Xavier", "MSRAPrelu", "Bilinear", "LSTMBias", "FusedRNN", "Load", "Mixed"]
+
+_REGISTERED: dict[str, type] = {}
+
+
+class InitDesc(str):
+    """The name of an array to be filled, with what is known about it.
+
+    Parameters
+    ----------
+    name : str
+        The array's name.
+    attrs : dict
+        Attributes of the variable; ``__init__`` names an initializer.
+    global_init : Initializer
+        The one the others stand in for.
+    """
+
+    attrs: Mapping[str, str]
+    global_init: Initializer | None
+
+    def __new__(cls, name: str, attrs: Mapping[str, str] | None = None, global_init: Initializer | None = None
+                ) -> InitDesc:
+        self = super().__new__(cls, name)
+        self.attrs, self.global_init = attrs or {}, global_init
+        return self
+
+
+def register(cls: type, *names: str) -> type:
+    """Make an initializer known by its class's name in lower case; a decorator.
+
+    Examples
+    --------
+    >>> @register
+    ... class Half(Initializer):
+    ...     def _init_weight(self, name, arr):
+    ...         arr[:] = 0.5
+    >>> create("half").dumps()
+    '["half", {}]'
+    """
+    for name in (cls.__name__.lower(), *names):
+        if _REGISTERED.get(name, cls) is not cls:
+            logging.warning("initializer %s of %s takes the place of the one of %s", name, cls.__module__,
+                            _REGISTERED[name].__module__)
+        _REGISTERED[name] = cls
+    return cls
+
+
+def create(initializer: Any, **kwargs: Any) -> Any:
+    """An initializer from one, from its name, or from what ``dumps`` wrote.
+
+    Raises
+    ------
+    AttrError
+        For a name nobody registered.
+
+    Examples
+    --------
+    >>> create("xavier", magnitude=2).dumps()
+    '["xavier", {"rnd_type": "uniform", "factor_type": "avg", "magnitude": 2}]'
+    >>> create('["constant", {"value": 3}]').value
+    3
+    """
+    if not isinstance(initializer, str):
+        if callable(initializer):
+            return initializer
+        raise AttrError(f"initializer: expected one or its name, got {initializer!r}")
+    if initializer.lstrip().startswith("["):
+        initializer, kwargs = json.loads(initializer)
+    found = _REGISTERED.get(initializer.lower())
+    if found is None:
+        raise AttrError(f"there is no initializer {initializer!r}. {did_you_mean(initializer.lower(), _REGISTERED)}")
+    return found(**kwargs)
+
+
+class Initializer:
+    """Fills arrays by name. A subclass says in ``_init_weight(name, arr)`` how weights begin.
+
+    Keyword arguments are what ``dumps`` writes.
+    """
+
+    def __init__(self, **kwargs: Any):
+        self._kwargs = kwargs
+        self._verbose = False
+        self._print_func: Callable[[NDArray], Any] = _size
+
+    def set_verbosity(self, verbose: bool = False, print_func: Callable[[NDArray], Any] | None = None
+                      ) -> Initializer:
+        """Log each array that is filled, and what ``print_func`` says of it; by default its norm."""
+        self._verbose = verbose
+        self._print_func = print_func or _size
+        return self
+
+    def dumps(self) -> str:
+        """Name and settings as JSON, from which ``create`` makes it again."""
+        return json.dumps([type(self).__name__.lower(), self._kwargs])
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.dumps() == other.dumps()
+
+    __hash__ = object.__hash__
+
+    def __call__(self, desc: str, arr: NDArray) -> None:
+        """Fill an array.
+
+        Raises
+        ------
+        ArgumentError
+            When the name says nothing about what the array is.
+        """
+        if not isinstance(desc, str):
+            raise ArgumentError(f"initializer: expected the name of the array, got {type(desc).__name__}")
+        named = getattr(desc, "attrs", {}).get("__init__")
+        if named:
+            create(named)._init_weight(desc, arr)
+            self._report(desc, named, arr)
+            return
+        for prefix, suffix, method in () if isinstance(desc, InitDesc) else self._prefixes:
+            if desc.startswith(prefix) and desc.endswith(suffix):
+                getattr(self, method)(desc, arr)
+                return
+        for suffix, method in self._suffixes:
+            if desc.endswith(suffix):
+                getattr(self, method)(desc, arr)
+                self._report(desc, suffix, arr)
+                return
+        self._init_default(desc, arr)
+
+    #: What the end of a name says; the first that fits counts.
+    _suffixes: Sequence[tuple[str, str]] = (
+        ("weight", "_init_weight"), ("bias", "_init_bias"), ("gamma", "_init_gamma"), ("beta", "_init_beta"),
+        ("moving_mean", "_init_zero"), ("running_mean", "_init_zero"), ("moving_avg", "_init_zero"),
+        ("moving_inv_var", "_init_zero"), ("moving_var", "_init_one"), ("running_var", "_init_one"),
+        ("min", "_init_zero"), ("max", "_init_one"), ("weight_quantize", "_init_quantized_weight"),
+        ("bias_quantize", "_init_quantized_bias"),
+    )
+
+    #: What beginning and end of a plain name say, a habit of early programs.
+    _prefixes: Sequence[tuple[str, str, str]] = (
+        ("upsampling", "", "_init_bilinear"), ("stn_loc", "weight", "_init_zero"),
+        ("stn_loc", "bias", "_init_loc_bias"),
+    )
+
+    def _report(self, desc: str, how: str, arr: NDArray) -> None:
+        if self._verbose:
+            logging.info("Initialized %s as %s: %s", desc, how, self._print_func(arr))
+
+    def _init_zero(self, name: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_one(self, name: str, arr: NDArray) -> None:
+        arr[:] = 1.0
+
+    def _init_bias(self, name: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_gamma(self, name: str, arr: NDArray) -> None:
+        arr[:] = 1.0
+
+    def _init_beta(self, name: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_bilinear(self, name: str, arr: NDArray) -> None:
+        Bilinear()._init_weight(name, arr)
+
+    def _init_loc_bias(self, name: str, arr: NDArray) -> None:
+        if arr.shape != (6,):
+            raise ShapeError(f"{name}: expected the six numbers of an affine map, got shape {arr.shape}")
+        arr[:] = array([1, 0, 0, 0, 1, 0], ctx=arr.context, dtype=arr.dtype)
+
+    def _init_quantized_weight(self, name: str, arr: NDArray) -> None:
+        arr[:] = random.randint(-127, 127, shape=arr.shape, ctx=arr.context)
+
+    def _init_quantized_bias(self, name: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not say how weights begin: define _init_weight")
+
+    def _init_default(self, name: str, arr: NDArray) -> None:
+        ends = ", ".join(suffix for suffix, _ in self._suffixes[:9])
+        raise ArgumentError(f"the name {str(name)!r} does not say what the array is. Names end in {ends}; for others "
+                            "give the variable its initializer, sym.var(name, init=...)")
+
+
+def _size(arr: NDArray) -> str:
+    host = arr.asnumpy()
+    return str(np.linalg.norm(host) / math.sqrt(max(host.size, 1)))
+
+
+# ------------------------------------------------------------------------------------------ simple ones
+
+
+class Zero(Initializer):
+    """Zeros."""
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+
+class One(Initializer):
+    """Ones."""
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        arr[:] = 1.0
+
+
+class Constant(Initializer):
+    """One number, or an array's numbers."""
+
+    def __init__(self, value: Any):
+        super().__init__(value=value.asnumpy().tolist() if isinstance(value, NDArray) else value)
+        self.value = value
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        arr[:] = np.asarray(self.value, dtype=arr.dtype) if isinstance(self.value, (list, tuple)) else self.value
+
+
+class Uniform(Initializer):
+    """Uniform numbers between ``-scale`` and ``scale``."""
+
+    def __init__(self, scale: float = 0.07):
+        super().__init__(scale=scale)
+        self.scale = scale
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        random.uniform(-self.scale, self.scale, ctx=arr.context, dtype=arr.dtype, out=arr)
+
+
+class Normal(Initializer):
+    """Normal numbers with mean zero and standard deviation ``sigma``."""
+
+    def __init__(self, sigma: float = 0.01):
+        super().__init__(sigma=sigma)
+        self.sigma = sigma
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        random.normal(0, self.sigma, ctx=arr.context, dtype=arr.dtype, out=arr)
+
+
+class Orthogonal(Initializer):
+    """``scale`` times an orthogonal matrix, of the first dimension against all others.
+
+    A. Saxe, J. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep linear
+    neural networks, 2013.
+
+    Parameters
+    ----------
+    scale : float
+        Length of each row or column.
+    rand_type : {"uniform", "normal"}
+        The numbers that are made orthogonal.
+    """
+
+    def __init__(self, scale: float = 1.414, rand_type: str = "uniform"):
+        super().__init__(scale=scale, rand_type=rand_type)
+        if rand_type not in ("uniform", "normal"):
+            raise AttrError(f"there is no rand_type {rand_type!r}. {did_you_mean(rand_type, ('uniform', 'normal'))}")
+        self.scale, self.rand_type = scale, rand_type
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        shape = (arr.shape[0], math.prod(arr.shape[1:]))
+        draw = random.uniform(-1, 1, shape=shape) if self.rand_type == "uniform" else random.normal(shape=shape)
+        left, _, right = np.linalg.svd(draw.asnumpy().astype(np.float64), full_matrices=False)
+        result = left if left.shape == shape else right
+        arr[:] = array(self.scale * result.reshape(arr.shape), ctx=arr.context, dtype=arr.dtype)
+
+
+class Xavier(Initializer):
+    """Random numbers whose size suits the numbers of inputs and outputs of a layer.
+
+    X. Glorot, Y. Bengio, Understanding the difficulty of training deep feedforward neural networks, 2010. The
+    scale is ``sqrt(magnitude / n)``.
+
+    Parameters
+    ----------
+    rnd_type : {"uniform", "gaussian"}
+        Uniform numbers between plus and minus the scale, or normal ones with it as standard deviation.
+    factor_type : {"avg", "in", "out"}
+        What ``n`` is: the number of inputs of a unit, of outputs, or their mean.
+    magnitude : float
+        See above.
+    """
+
+    def __init__(self, rnd_type: str = "uniform", factor_type: str = "avg", magnitude: float = 3):
+        super().__init__(rnd_type=rnd_type, factor_type=factor_type, magnitude=magnitude)
+        for what, word, valid in (("rnd_type", rnd_type, ("uniform", "gaussian")),
+                                  ("factor_type", factor_type, ("avg", "in", "out"))):
+            if word not in valid:
+                raise AttrError(f"there is no {what} {word!r}. {did_you_mean(word, valid)}")
+        self.rnd_type, self.factor_type, self.magnitude = rnd_type, factor_type, float(magnitude)
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        if arr.ndim < 2:
+            raise ShapeError(f"{name}: {type(self).__name__} needs an array of outputs and inputs, "
+                             f"got shape {arr.shape}")
+        window = math.prod(arr.shape[2:])
+        inputs, outputs = arr.shape[1] * window, arr.shape[0] * window
+        count = {"avg": (inputs + outputs) / 2.0, "in": inputs, "out": outputs}[self.factor_type]
+        scale = math.sqrt(self.magnitude / count)
+        if self.rnd_type == "uniform":
+            random.uniform(-scale, scale, ctx=arr.context, dtype=arr.dtype, out=arr)
+        else:
+            random.normal(0, scale, ctx=arr.context, dtype=arr.dtype, out=arr)
+
+
+class MSRAPrelu(Xavier):
+    """Normal numbers whose size suits layers followed by a rectifier that is ``slope`` times its input below
+    zero.
+
+    K. He, X. Zhang, S. Ren, J. Sun, Delving deep into rectifiers, 2015.
+    """
+
+    def __init__(self, factor_type: str = "avg", slope: float = 0.25):
+        super().__init__("gaussian", factor_type, 2.0 / (1 + slope**2))
+        self._kwargs = {"factor_type": factor_type, "slope": slope}
+
+
+class Bilinear(Initializer):
+    """The window of a bilinear enlargement, for Deconvolution and UpSampling; the same in every channel."""
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        if arr.ndim != 4:
+            raise ShapeError(f"{name}: Bilinear needs an array of rank 4, got shape {arr.shape}")
+        half = math.ceil(arr.shape[3] / 2.0)
+        middle = (2 * half - 1 - half % 2) / (2.0 * half)
+        row, column = (1 - np.abs(np.arange(arr.shape[axis]) / half - middle) for axis in (2, 3))
+        arr[:] = array(np.broadcast_to(np.outer(row, column), arr.shape), ctx=arr.context, dtype=arr.dtype)
+
+
+class LSTMBias(Initializer):
+    """Zeros, but ``forget_bias`` for the forget gate, the second quarter of the array."""
+
+    def __init__(self, forget_bias: float = 1.0):
+        super().__init__(forget_bias=forget_bias)
+        self.forget_bias = forget_bias
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        quarter = arr.shape[0] // 4
+        arr[:] = 0.0
+        arr[quarter:2 * quarter] = self.forget_bias
+
+
+# ------------------------------------------------------------------------------------- made of others
+
+
+class FusedRNN(Initializer):
+    """The one array of parameters of the operator ``RNN``, part by part.
+
+    Parameters
+    ----------
+    init : Initializer, str or None
+        For the weights; None leaves them to the global initializer.
+    num_hidden, num_layers, mode, bidirectional
+        As the operator has them.
+    forget_bias : float
+        Bias of the forget gate of an LSTM; half of it goes to either of the two biases that are added up.
+    """
+
+    def __init__(self, init: Any, num_hidden: int, num_layers: int, mode: str, bidirectional: bool = False,
+                 forget_bias: float = 1.0):
+        inner = None if init is None else create(init)
+        super().__init__(init=None if inner is None else inner.dumps(), num_hidden=num_hidden,
+                         num_layers=num_layers, mode=mode, bidirectional=bidirectional, forget_bias=forget_bias)
+        self._init, self._num_hidden, self._num_layers = inner, num_hidden, num_layers
+        self._mode, self._bidirectional, self._forget_bias = mode, bidirectional, forget_bias
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        from .rnn import FusedRNNCell
+
+        cell = FusedRNNCell(self._num_hidden, self._num_layers, self._mode, self._bidirectional,
+                            forget_bias=self._forget_bias, prefix="")
+        parts = cell.unpack_weights({"parameters": arr})
+        for part, values in parts.items():
+            if self._mode == "lstm" and part.endswith("_f_bias"):
+                values[:] = self._forget_bias
+            elif part.endswith("bias"):
+                values[:] = 0.0
+            else:
+                inner = self._init or getattr(name, "global_init", None)
+                if inner is None:
+                    raise ArgumentError(f"{name}: FusedRNN was made without an initializer for weights, and there "
+                                        "is no global one")
+                inner._init_weight(InitDesc(part), values)
+        arr[:] = cell.pack_weights(parts)["parameters"]
+
+
+class Load(Initializer):
+    """Arrays from a file or dictionary; ``default_init`` for those it does not have.
+
+    Parameters
+    ----------
+    param : str or dict of str to NDArray
+        File name or arrays; prefixes ``arg:`` and ``aux:`` are taken off.
+    default_init : Initializer
+        For the other names.
+    verbose : bool
+        Whether to log where each array comes from.
+    """
+
+    def __init__(self, param: str | Mapping[str, NDArray], default_init: Initializer | None = None,
+                 verbose: bool = False):
+        super().__init__()
+        if isinstance(param, str):
+            from ndarray.io import load
+
+            loaded = load(param)
+            if not isinstance(loaded, dict):
+                raise ArgumentError(f"{param}: expected arrays with names")
+            param = loaded
+        self.param = {name.removeprefix("arg:").removeprefix("aux:"): value for name, value in param.items()}
+        self.default_init, self.verbose = default_init, verbose
+
+    def __call__(self, desc: str, arr: NDArray) -> None:
+        """Fill an array with the one of its name."""
+        found = self.param.get(str(desc))
+        if found is None:
+            if self.default_init is None:
+                raise ArgumentError(f"{str(desc)!r} is not among the loaded arrays, and there is no default_init. "
+                                    f"{did_you_mean(desc, self.param)}")
+            self.default_init(desc, arr)
+        elif found.shape != arr.shape:
+            raise ShapeError(f"{desc}: expected shape {arr.shape}, the loaded array has {found.shape}")
+        else:
+            arr[:] = found
+        if self.verbose:
+            logging.info("Initialized %s %s", desc, "by default" if found is None else "by loading")
+
+
+class Mixed(Initializer):
+    """Initializers by pattern: the first regular expression found in a name decides.
+
+    Examples
+    --------
+    >>> import ndarray as nd
+    >>> init = Mixed([".*bias", ".*"], [Zero(), One()])
+    >>> arr = nd.zeros((2,))
+    >>> init("fc_weight", arr); arr.asnumpy().tolist()
+    [1.0, 1.0]
+    """
+
+    def __init__(self, patterns: Sequence[str], initializers: Sequence[Any]):
+        super().__init__()
+        if len(patterns) != len(initializers):
+            raise ArgumentError(f"Mixed: {len(patterns)} patterns, but {len(initializers)} initializers")
+        self.map = [(re.compile(pattern), create(each)) for pattern, each in zip(patterns, initializers)]
+
+    def __call__(self, desc: str, arr: NDArray) -> None:
+        """Fill an array by the first pattern that fits."""
+        for pattern, initializer in self.map:
+            if pattern.match(desc):
+                initializer(desc, arr)
+                return
+        raise ArgumentError(f"{str(desc)!r} fits no pattern. Add '.*' with an initializer for all others")
+
+
+register(Zero, "zeros")
+register(One, "ones")
+for _cls in (Constant, Uniform, Normal, Orthogonal, Xavier, MSRAPrelu, Bilinear, LSTMBias, FusedRNN, Load, Mixed):
+    register(_cls)

@@ -1,0 +1,409 @@
+"""Batches: what a batch is, and iterators over arrays, files and other iterators."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import OrderedDict, namedtuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ndarray import random
+from ndarray.ndarray import NDArray, array
+
+from ..errors import ArgumentError, ShapeError, did_you_mean
+from ..spec import as_dtype
+
+__all__ = ["DataDesc", "DataBatch", "DataIter", "NDArrayIter", "CSVIter", "ResizeIter", "PrefetchingIter"]
+
+
+class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
+    """Name and shape of an input, with its dtype and layout; to a program it is the pair.
+
+    Examples
+    --------
+    >>> name, shape = DataDesc("data", (32, 3, 224, 224))
+    >>> name, shape
+    ('data', (32, 3, 224, 224))
+    """
+
+    dtype: Any
+    layout: str | None
+
+    def __new__(cls, name: str, shape: Sequence[int], dtype: Any = np.float32, layout: str | None = "NCHW") -> DataDesc:
+        self = super().__new__(cls, name, tuple(shape))
+        self.dtype, self.layout = as_dtype(dtype).type, layout
+        return self
+
+    def __repr__(self) -> str:
+        return f"DataDesc[{self.name},{self.shape},{np.dtype(self.dtype).name},{self.layout}]"
+
+    def __reduce__(self) -> Any:
+        return DataDesc, (self.name, self.shape, self.dtype, self.layout)
+
+    @staticmethod
+    def get_batch_axis(layout: str | None) -> int:
+        """The axis of the samples: where the layout has its N, or the first."""
+        return 0 if layout is None else layout.find("N")
+
+    @staticmethod
+    def get_list(shapes: Any, types: Any = None) -> list[DataDesc]:
+        """Descriptions from pairs of name and shape, and of name and dtype."""
+        dtypes = dict(types or ())
+        return [DataDesc(name, shape, dtypes.get(name, np.float32)) for name, shape in shapes]
+
+
+class DataBatch:
+    """Inputs and labels that go through a network together.
+
+    Attributes
+    ----------
+    data, label : list of NDArray
+        In the order of the iterator's ``provide_data`` and ``provide_label``.
+    pad : int
+        How many samples at the end are there only to fill the batch.
+    index : array or None
+        Numbers of the samples.
+    bucket_key, provide_data, provide_label
+        For batches that differ in shape.
+    """
+
+    def __init__(self, data: Sequence[NDArray], label: Sequence[NDArray] | None = None, pad: int | None = None,
+                 index: Any = None, bucket_key: Any = None, provide_data: Any = None, provide_label: Any = None):
+        for what, arrays in (("data", data), ("label", label)):
+            if arrays is not None and not isinstance(arrays, (list, tuple)):
+                raise ArgumentError(f"DataBatch: {what} must be a list of arrays, got {type(arrays).__name__}")
+        self.data, self.label, self.pad, self.index = data, label, pad, index
+        self.bucket_key, self.provide_data, self.provide_label = bucket_key, provide_data, provide_label
+
+    def __str__(self) -> str:
+        data = [each.shape for each in self.data]
+        labels = None if self.label is None else [each.shape for each in self.label]
+        return f"{type(self).__name__}: data shapes: {data} label shapes: {labels}"
+
+
+class DataIter:
+    """Batches one after the other, and again after ``reset``.
+
+    A subclass defines ``iter_next`` and the ``get`` methods, or ``next``; and ``provide_data`` and ``provide_label``,
+    descriptions of what comes.
+    """
+
+    def __init__(self, batch_size: int = 0):
+        self.batch_size = batch_size
+
+    provide_data: Any
+    provide_label: Any
+
+    def __iter__(self) -> Iterator[DataBatch]:
+        return self
+
+    def reset(self) -> None:
+        """Begin anew."""
+
+    def next(self) -> DataBatch:
+        """The next batch.
+
+        Raises
+        ------
+        StopIteration
+            After the last.
+        """
+        if not self.iter_next():
+            raise StopIteration
+        return DataBatch(self.getdata(), self.getlabel(), self.getpad(), self.getindex())
+
+    def __next__(self) -> DataBatch:
+        return self.next()
+
+    def iter_next(self) -> bool:
+        """Go on to the next batch; whether there is one."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what comes: define next, or iter_next and getdata")
+
+    def getdata(self) -> Any:
+        """Inputs of this batch."""
+        raise NotImplementedError(f"{type(self).__name__} does not define getdata")
+
+    def getlabel(self) -> Any:
+        """Labels of this batch."""
+        return None
+
+    def getindex(self) -> Any:
+        """Numbers of the samples in this batch."""
+        return None
+
+    def getpad(self) -> int | None:
+        """How many samples at the end are there only to fill this batch."""
+        return 0
+
+
+def _named(data: Any, default: str, empty: bool) -> list[tuple[str, np.ndarray]]:
+    """Arrays with names, on the host."""
+    if data is None:
+        data = []
+    if not isinstance(data, (list, tuple, Mapping)):
+        data = [data]
+    if not len(data) and not empty:
+        raise ArgumentError("NDArrayIter: there is no data")
+    if not isinstance(data, Mapping):
+        names = [default] if len(data) == 1 else [f"_{i}_{default}" for i in range(len(data))]
+        data = OrderedDict(zip(names, data))
+    found = []
+    for name, value in data.items():
+        host = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+        if host.ndim == 0 or host.dtype.kind not in "biuf":
+            raise ArgumentError(f"NDArrayIter: {name}: expected an array of numbers, got {type(value).__name__}")
+        # As nd.array does: NumPy's become float32, arrays keep their dtype.
+        found.append((name, host if isinstance(value, NDArray) else host.astype(np.float32, copy=False)))
+    return found
+
+
+class NDArrayIter(DataIter):
+    """Batches of arrays' rows.
+
+    Parameters
+    ----------
+    data, label : array, list of arrays, or dict of them by name
+        NumPy arrays or NDArrays; all with the same number of rows. NumPy's come as float32.
+    batch_size : int
+        Rows a batch.
+    shuffle : bool
+        Whether the rows come in another order each time.
+    last_batch_handle : {"pad", "discard", "roll_over"}
+        When the rows do not fill the last batch: fill it up with the first rows, leave it out, or begin the next
+        round with its rows.
+    data_name, label_name : str
+        Names of arrays without one.
+
+    Examples
+    --------
+    >>> batches = NDArrayIter(np.arange(5), batch_size=2)
+    >>> [(batch.data[0].asnumpy().tolist(), batch.pad) for batch in batches]
+    [([0.0, 1.0], 0), ([2.0, 3.0], 0), ([4.0, 0.0], 1)]
+    """
+
+    def __init__(self, data: Any, label: Any = None, batch_size: int = 1, shuffle: bool = False,
+                 last_batch_handle: str = "pad", data_name: str = "data", label_name: str = "softmax_label",
+                 layout: str = "NCHW"):
+        super().__init__(batch_size)
+        valid = ("pad", "discard", "roll_over")
+        if last_batch_handle not in valid:
+            raise ArgumentError(f"there is no last_batch_handle {last_batch_handle!r}. "
+                                f"{did_you_mean(last_batch_handle, valid)}")
+        if batch_size < 1:
+            raise ArgumentError(f"batch_size={batch_size}: expected at least one")
+        self.data, self.label = _named(data, data_name, False), _named(label, label_name, True)
+        self.num_data = len(self.data[0][1])
+        for name, value in self.data + self.label:
+            if len(value) != self.num_data:
+                raise ShapeError(f"NDArrayIter: {name} has {len(value)} rows, {self.data[0][0]} has {self.num_data}")
+        self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
+        self.num_source = len(self.data)
+        self.idx = np.arange(self.num_data)
+        self._left = np.arange(0)  # rows that roll over
+        self._rows: list[np.ndarray] = []
+        self.cursor = -1
+        self.hard_reset()
+
+    @property
+    def provide_data(self) -> list[DataDesc]:  # type: ignore[override]
+        """Names, shapes and dtypes of the inputs of a batch."""
+        return self._describe(self.data)
+
+    @property
+    def provide_label(self) -> list[DataDesc]:  # type: ignore[override]
+        """Names, shapes and dtypes of the labels of a batch."""
+        return self._describe(self.label)
+
+    def _describe(self, arrays: list[tuple[str, np.ndarray]]) -> list[DataDesc]:
+        return [DataDesc(name, (self.batch_size, *value.shape[1:]), value.dtype, self.layout) for name, value in arrays]
+
+    def hard_reset(self) -> None:
+        """Begin anew and forget rows that would roll over."""
+        self._left = self._left[:0]
+        self._plan()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self._plan()
+
+    def _plan(self) -> None:
+        """Which rows each batch of this round has."""
+        if self.shuffle:
+            order = random.shuffle(array(self.idx, dtype="int32")).asnumpy()
+            self.idx = order.astype(self.idx.dtype)
+        rows, size = np.concatenate([self._left, self.idx]), self.batch_size
+        whole = len(rows) // size * size
+        self._rows = list(rows[:whole].reshape(-1, size))
+        rest, self._pad = rows[whole:], 0
+        if self.last_batch_handle == "roll_over":
+            self._left = rest
+        elif self.last_batch_handle == "pad" and len(rest):
+            self._pad = size - len(rest)
+            self._rows.append(np.concatenate([rest, np.resize(self.idx, self._pad)]))
+        self.cursor = -1
+
+    def iter_next(self) -> bool:
+        self.cursor += 1
+        return self.cursor < len(self._rows)
+
+    def _take(self, arrays: list[tuple[str, np.ndarray]]) -> list[NDArray]:
+        rows = self._rows[self.cursor]
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and not self.shuffle:
+            rows = slice(int(rows[0]), int(rows[-1]) + 1)  # type: ignore[assignment]
+        return [array(value[rows], dtype=value.dtype) for _, value in arrays]
+
+    def getdata(self) -> list[NDArray]:
+        return self._take(self.data)
+
+    def getlabel(self) -> list[NDArray]:
+        return self._take(self.label)
+
+    def getpad(self) -> int:
+        return self._pad if self.cursor == len(self._rows) - 1 else 0
+
+
+class CSVIter(NDArrayIter):
+    """Batches of rows of numbers in text files, separated by commas.
+
+    Parameters
+    ----------
+    data_csv, label_csv : str
+        File names; without labels they are zeros.
+    data_shape, label_shape : tuple of int
+        Shape of a row.
+    round_batch : bool
+        Whether the last batch is filled up with the first rows, or left out.
+    """
+
+    def __init__(self, data_csv: str, data_shape: Sequence[int], label_csv: str | None = None,
+                 label_shape: Sequence[int] = (1,), batch_size: int = 1, round_batch: bool = True,
+                 data_name: str = "data", label_name: str = "label", dtype: Any = "float32"):
+        data = self._read(data_csv, data_shape, dtype)
+        if label_csv is None:
+            label = np.zeros((len(data), *label_shape), np.float32)
+        else:
+            label = self._read(label_csv, label_shape, "float32")
+        if tuple(label_shape) == (1,):
+            label = label.reshape(-1)
+        super().__init__(array(data, dtype=data.dtype), label, batch_size, False, "pad" if round_batch else "discard",
+                         data_name, label_name)
+
+    @staticmethod
+    def _read(name: str, shape: Sequence[int], dtype: Any) -> np.ndarray:
+        rows = np.loadtxt(name, delimiter=",", dtype=as_dtype(dtype), ndmin=2)
+        if rows.shape[1] != np.prod(shape):
+            raise ShapeError(f"{name}: a row has {rows.shape[1]} numbers, expected those of shape {tuple(shape)}")
+        return rows.reshape(-1, *shape)
+
+
+class ResizeIter(DataIter):
+    """Another iterator's batches, a given number a round: over again if it ends early.
+
+    Parameters
+    ----------
+    data_iter : DataIter
+        Where the batches come from.
+    size : int
+        How many a round has.
+    reset_internal : bool
+        Whether a round begins with the other's first batch.
+    """
+
+    def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True):
+        super().__init__(data_iter.batch_size)
+        self.data_iter, self.size, self.reset_internal, self.cur = data_iter, size, reset_internal, 0
+        self.provide_data, self.provide_label = data_iter.provide_data, data_iter.provide_label
+        self.current_batch: DataBatch | None = None
+
+    def reset(self) -> None:
+        self.cur = 0
+        if self.reset_internal:
+            self.data_iter.reset()
+
+    def next(self) -> DataBatch:
+        if self.cur == self.size:
+            raise StopIteration
+        try:
+            batch = self.data_iter.next()
+        except StopIteration:
+            self.data_iter.reset()
+            batch = self.data_iter.next()
+        self.cur += 1
+        self.current_batch = batch
+        return batch
+
+
+class PrefetchingIter(DataIter):
+    """Another iterator's batches, each made on a thread of its own while the one before is used.
+
+    Parameters
+    ----------
+    iters : DataIter or list of them
+        Where the batches come from; several give one batch with the inputs and labels of all.
+    rename_data, rename_label : list of dict of str to str
+        Other names for inputs and labels, a dict an iterator.
+    """
+
+    def __init__(self, iters: Any, rename_data: Sequence[Mapping[str, str]] | None = None,
+                 rename_label: Sequence[Mapping[str, str]] | None = None):
+        self.iters = list(iters) if isinstance(iters, (list, tuple)) else [iters]
+        self._rename = {"provide_data": rename_data, "provide_label": rename_label}
+        super().__init__(self.provide_data[0].shape[0])
+        self._begin()
+
+    def _descriptions(self, what: str) -> list[DataDesc]:
+        names = self._rename[what] or [{} for _ in self.iters]
+        return [DataDesc(renamed.get(each[0], each[0]), each[1], getattr(each, "dtype", np.float32))
+                for source, renamed in zip(self.iters, names) for each in getattr(source, what)]
+
+    @property
+    def provide_data(self) -> list[DataDesc]:  # type: ignore[override]
+        """Names, shapes and dtypes of the inputs of a batch."""
+        return self._descriptions("provide_data")
+
+    @property
+    def provide_label(self) -> list[DataDesc]:  # type: ignore[override]
+        """Names, shapes and dtypes of the labels of a batch."""
+        return self._descriptions("provide_label")
+
+    def _begin(self) -> None:
+        self._ready: queue.Queue[Any] = queue.Queue(maxsize=1)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, args=(self._ready, self._stop), daemon=True)
+        self._thread.start()
+
+    def _work(self, ready: queue.Queue[Any], stop: threading.Event) -> None:
+        found: Any = None
+        while not stop.is_set() and not isinstance(found, BaseException):
+            try:
+                found = [source.next() for source in self.iters]
+            except BaseException as error:  # the consumer gets it, StopIteration too
+                found = error
+            while not stop.is_set():
+                try:
+                    ready.put(found, timeout=0.1)
+                    break
+                except queue.Full:
+                    continue
+
+    def _end(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def reset(self) -> None:
+        self._end()
+        for source in self.iters:
+            source.reset()
+        self._begin()
+
+    def next(self) -> DataBatch:
+        found = self._ready.get()
+        if isinstance(found, BaseException):
+            self._ready.put(found)  # asked again, it ends again
+            raise found
+        labels = [label for batch in found for label in batch.label or ()]
+        return DataBatch([each for batch in found for each in batch.data], labels, found[0].pad, found[0].index,
+                         provide_data=self.provide_data, provide_label=self.provide_label)

@@ -1,0 +1,647 @@
+"""Measures of how well predictions fit labels, added up over batches.
+
+A metric is updated with lists of labels and predictions, arrays in the same order, and asked with ``get`` for its name
+and value since the last ``reset``. It adds up twice: ``reset_local`` begins anew what ``get`` tells, ``get_global``
+goes on. Sums are kept on the host in double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy
+
+from ndarray.ndarray import NDArray
+
+from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
+
+__all__ = ["EvalMetric", "CompositeEvalMetric", "CustomMetric", "Accuracy", "TopKAccuracy", "F1", "MCC", "PCC", "MAE",
+           "MSE", "RMSE", "CrossEntropy", "NegativeLogLikelihood", "Perplexity", "PearsonCorrelation", "Loss", "Torch",
+           "Caffe", "register", "alias", "create", "np", "check_label_shapes"]
+
+_REGISTERED: dict[str, type[EvalMetric]] = {}
+
+
+def register(klass: type, *names: str) -> type:
+    """Make a metric known by its class's name in lower case, and by further names; a decorator."""
+    for name in (klass.__name__, *names):
+        _REGISTERED[name.lower()] = klass
+    return klass
+
+
+def alias(*names: str) -> Callable[[type], type]:
+    """The decorator that gives a metric further names."""
+    return lambda klass: register(klass, *names)
+
+
+def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
+    """A metric from one, from its name, from a function of label and prediction, or from a list of those.
+
+    Raises
+    ------
+    AttrError
+        For a name nobody registered.
+
+    Examples
+    --------
+    >>> create("acc").name, create(["mse", "mae"]).get()[0]
+    ('accuracy', ['mse', 'mae'])
+    """
+    if isinstance(metric, EvalMetric):
+        return metric
+    if isinstance(metric, (list, tuple)):
+        return CompositeEvalMetric([create(each, *args, **kwargs) for each in metric])
+    if isinstance(metric, str):
+        found = _REGISTERED.get(metric.lower())
+        if found is None:
+            raise AttrError(f"there is no metric {metric!r}. {did_you_mean(metric.lower(), _REGISTERED)}")
+        return found(*args, **kwargs)
+    if callable(metric):
+        return CustomMetric(metric, *args, **kwargs)
+    raise ArgumentError(f"metric: expected one, its name, a function or a list of those, got {metric!r}")
+
+
+def _host(array: Any) -> numpy.ndarray:
+    return array.asnumpy() if isinstance(array, NDArray) else numpy.asarray(array)
+
+
+def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool = False) -> tuple[Any, Any]:
+    """Labels and predictions as they are, or with ``wrap`` in lists, of one length or with ``shape`` one shape.
+
+    Raises
+    ------
+    ShapeError
+        When they differ.
+    """
+    if wrap:
+        labels = labels if isinstance(labels, (list, tuple)) else [labels]
+        preds = preds if isinstance(preds, (list, tuple)) else [preds]
+    found = (labels.shape, preds.shape) if shape else (len(labels), len(preds))
+    if found[0] != found[1]:
+        what = "shape" if shape else "number"
+        raise ShapeError(f"labels and predictions differ in {what}: {found[0]} and {found[1]}")
+    return labels, preds
+
+
+class EvalMetric:
+    """A value that is added up over batches. A subclass calls ``_add(sum, count)`` in ``update``.
+
+    Parameters
+    ----------
+    name : str
+        As ``get`` tells it.
+    output_names, label_names : list of str or None
+        Which predictions and labels ``update_dict`` takes, in order; all by default.
+    """
+
+    def __init__(self, name: str, output_names: Sequence[str] | None = None, label_names: Sequence[str] | None = None,
+                 **kwargs: Any):
+        self.name = str(name)
+        self.output_names, self.label_names = output_names, label_names
+        self._kwargs = kwargs
+        self.reset()
+
+    def __str__(self) -> str:
+        return f"EvalMetric: {dict(self.get_name_value())}"
+
+    def get_config(self) -> dict[str, Any]:
+        """What it takes to make it again."""
+        return {**self._kwargs, "metric": type(self).__name__, "name": self.name, "output_names": self.output_names,
+                "label_names": self.label_names}
+
+    def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
+        """Update with arrays by name."""
+        preds = [pred[name] for name in self.output_names] if self.output_names else list(pred.values())
+        labels = [label[name] for name in self.label_names] if self.label_names else list(label.values())
+        self.update(labels, preds)
+
+    def update(self, labels: Any, preds: Any) -> None:
+        """Add a batch."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it measures: define update")
+
+    def _add(self, value: float, count: int = 1) -> None:
+        self.sum_metric += value
+        self.global_sum_metric += value
+        self.num_inst += count
+        self.global_num_inst += count
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self.global_sum_metric, self.global_num_inst = 0.0, 0
+        self.reset_local()
+
+    def reset_local(self) -> None:
+        """Begin anew what ``get`` tells."""
+        self.sum_metric, self.num_inst = 0.0, 0
+
+    def _value(self, total: float, count: int) -> float:
+        """The metric by sum and count."""
+        return total / count
+
+    def get(self) -> tuple[Any, Any]:
+        """Name and value since the last reset; NaN before the first update."""
+        return self.name, self._value(self.sum_metric, self.num_inst) if self.num_inst else float("nan")
+
+    def get_global(self) -> tuple[Any, Any]:
+        """Name and value since the last ``reset``, whatever ``reset_local`` did."""
+        count = self.global_num_inst
+        return self.name, self._value(self.global_sum_metric, count) if count else float("nan")
+
+    def get_name_value(self) -> list[tuple[str, float]]:
+        """Pairs of name and value."""
+        return _pairs(self.get())
+
+    def get_global_name_value(self) -> list[tuple[str, float]]:
+        """Pairs of name and value as ``get_global`` tells them."""
+        return _pairs(self.get_global())
+
+
+def _pairs(found: tuple[Any, Any]) -> list[tuple[str, float]]:
+    names, values = found
+    if isinstance(names, list):
+        return list(zip(names, values))
+    return [(names, values)]
+
+
+@alias("composite")
+class CompositeEvalMetric(EvalMetric):
+    """Several metrics as one; names and values are lists."""
+
+    def __init__(self, metrics: Sequence[Any] | None = None, name: str = "composite",
+                 output_names: Sequence[str] | None = None, label_names: Sequence[str] | None = None):
+        self.metrics = [create(metric) for metric in metrics or ()]
+        super().__init__(name, output_names, label_names)
+
+    def add(self, metric: Any) -> None:
+        """Add a metric."""
+        self.metrics.append(create(metric))
+
+    def get_metric(self, index: int) -> EvalMetric:
+        """The metric at a place.
+
+        Raises
+        ------
+        ArgumentError
+            When there is none.
+        """
+        if not -len(self.metrics) <= index < len(self.metrics):
+            raise ArgumentError(f"there is no metric {index}: there are {len(self.metrics)}")
+        return self.metrics[index]
+
+    def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
+        if self.label_names is not None:
+            label = OrderedDict((name, value) for name, value in label.items() if name in self.label_names)
+        if self.output_names is not None:
+            pred = OrderedDict((name, value) for name, value in pred.items() if name in self.output_names)
+        for metric in self.metrics:
+            metric.update_dict(label, pred)
+
+    def update(self, labels: Any, preds: Any) -> None:
+        for metric in self.metrics:
+            metric.update(labels, preds)
+
+    def reset(self) -> None:
+        for metric in self.metrics:
+            metric.reset()
+
+    def reset_local(self) -> None:
+        for metric in self.metrics:
+            metric.reset_local()
+
+    @staticmethod
+    def _listed(found: Any) -> tuple[list[str], list[float]]:
+        pairs = [pair for each in found for pair in _pairs(each)]
+        return [name for name, _ in pairs], [value for _, value in pairs]
+
+    def get(self) -> tuple[Any, Any]:
+        return self._listed(metric.get() for metric in self.metrics)
+
+    def get_global(self) -> tuple[Any, Any]:
+        return self._listed(metric.get_global() for metric in self.metrics)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "metrics": [metric.get_config() for metric in self.metrics]}
+
+
+# --------------------------------------------------------------------------------------------- classification
+
+
+@alias("acc")
+class Accuracy(EvalMetric):
+    """The share of right classes.
+
+    Parameters
+    ----------
+    axis : int
+        Where a prediction's scores are; predictions of the labels' rank are classes themselves.
+
+    Examples
+    --------
+    >>> metric = Accuracy()
+    >>> metric.update([numpy.array([0, 1, 1])], [numpy.array([[0.7, 0.3], [0.4, 0.6], [0.8, 0.2]])])
+    >>> print(round(metric.get()[1], 3))
+    0.667
+    """
+
+    def __init__(self, axis: int = 1, name: str = "accuracy", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None):
+        super().__init__(name, output_names, label_names, axis=axis)
+        self.axis = axis
+
+    def update(self, labels: Any, preds: Any) -> None:
+        for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
+            wanted, found = _host(label), _host(pred)
+            if found.shape != wanted.shape:
+                found = found.argmax(axis=self.axis)
+            wanted, found = wanted.astype("int64").ravel(), found.astype("int64").ravel()
+            check_label_shapes(wanted, found)
+            self._add(float((wanted == found).sum()), wanted.size)
+
+
+@alias("top_k_accuracy", "top_k_acc")
+class TopKAccuracy(EvalMetric):
+    """The share of labels among the ``top_k`` highest scores, more than one."""
+
+    def __init__(self, top_k: int = 1, name: str = "top_k_accuracy", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None):
+        if top_k < 2:
+            raise ArgumentError(f"top_k={top_k}: expected at least two; for one there is Accuracy")
+        super().__init__(f"{name}_{top_k}", output_names, label_names, top_k=top_k)
+        self.top_k = top_k
+
+    def update(self, labels: Any, preds: Any) -> None:
+        for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
+            wanted, scores = _host(label).astype("int64").ravel(), _host(pred)
+            if scores.ndim > 2:
+                raise ShapeError(f"predictions: expected scores by row and class, got shape {scores.shape}")
+            check_label_shapes(wanted, scores)
+            if scores.ndim == 1:
+                self._add(float((scores.astype("int64") == wanted).sum()), wanted.size)
+                continue
+            count = min(self.top_k, scores.shape[1])
+            # As MXNet sorts, so that among equal scores the same win.
+            best = numpy.argsort(scores.astype("float32"), axis=1)[:, scores.shape[1] - count:]
+            self._add(float((best == wanted[:, None]).sum()), wanted.size)
+
+
+class _Binary(EvalMetric):
+    """A score made of the four counts of right and wrong answers to a yes-or-no question.
+
+    ``average`` is "macro" for the mean of the batches' scores, "micro" for the score of all answers together.
+    """
+
+    def __init__(self, name: str, output_names: Sequence[str] | None, label_names: Sequence[str] | None,
+                 average: str):
+        if average not in ("macro", "micro"):
+            raise AttrError(f"there is no average {average!r}. {did_you_mean(average, ('macro', 'micro'))}")
+        self.average = average
+        self._counts = self._global_counts = numpy.zeros(4)
+        super().__init__(name, output_names, label_names, average=average)
+
+    def score(self, true_yes: float, false_yes: float, false_no: float, true_no: float) -> float:
+        """The score by the four counts."""
+        raise NotImplementedError
+
+    def update(self, labels: Any, preds: Any) -> None:
+        for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
+            wanted, scores = _host(label).astype("int64").ravel(), _host(pred)
+            found = scores.argmax(axis=1) if scores.ndim > 1 else scores.astype("int64")
+            check_label_shapes(wanted, found)
+            if len(numpy.unique(wanted)) > 2:
+                raise ArgumentError(f"{type(self).__name__} is for two classes; the labels have "
+                                    f"{len(numpy.unique(wanted))}")
+            counts = numpy.array([((found == 1) & (wanted == 1)).sum(), ((found == 1) & (wanted == 0)).sum(),
+                                  ((found == 0) & (wanted == 1)).sum(), ((found == 0) & (wanted == 0)).sum()], float)
+            self._counts, self._global_counts = self._counts + counts, self._global_counts + counts
+        if self.average == "macro":
+            self._add(self.score(*self._counts))
+            self._counts = self._global_counts = numpy.zeros(4)
+        else:
+            self.num_inst, self.global_num_inst = int(self._counts.sum()), int(self._global_counts.sum())
+            self.sum_metric = self.score(*self._counts) * self.num_inst
+            self.global_sum_metric = self.score(*self._global_counts) * self.global_num_inst
+
+    def reset(self) -> None:
+        self._global_counts = numpy.zeros(4)
+        super().reset()
+
+    def reset_local(self) -> None:
+        self._counts = numpy.zeros(4)
+        super().reset_local()
+
+
+@register
+class F1(_Binary):
+    """The harmonic mean of precision and recall of two classes, the second being the one looked for."""
+
+    def __init__(self, name: str = "f1", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None, average: str = "macro"):
+        super().__init__(name, output_names, label_names, average)
+
+    def score(self, true_yes: float, false_yes: float, false_no: float, true_no: float) -> float:
+        below = 2 * true_yes + false_yes + false_no
+        return 2 * true_yes / below if below else 0.0
+
+
+@register
+class MCC(_Binary):
+    """Matthews' correlation coefficient of two classes, from -1 to 1."""
+
+    def __init__(self, name: str = "mcc", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None, average: str = "macro"):
+        super().__init__(name, output_names, label_names, average)
+
+    def score(self, true_yes: float, false_yes: float, false_no: float, true_no: float) -> float:
+        below = 1.0
+        for term in (true_yes + false_yes, true_yes + false_no, true_no + false_yes, true_no + false_no):
+            below *= term or 1.0
+        return (true_yes * true_no - false_yes * false_no) / math.sqrt(below)
+
+
+@register
+class PCC(EvalMetric):
+    """The correlation of right and predicted classes, any number of them: Matthews' coefficient for more than two."""
+
+    def __init__(self, name: str = "pcc", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None, has_global_stats: bool = True):
+        self._confusion = self._global_confusion = numpy.zeros((2, 2))
+        super().__init__(name, output_names, label_names)
+
+    @staticmethod
+    def _grown(confusion: numpy.ndarray, count: int) -> numpy.ndarray:
+        missing = max(count - len(confusion), 0)
+        return numpy.pad(confusion, ((0, missing), (0, missing)))
+
+    @staticmethod
+    def _correlation(confusion: numpy.ndarray) -> float:
+        """J. Gorodkin, Comparing two K-category assignments by a K-category correlation coefficient, 2004."""
+        found, wanted, total = confusion.sum(axis=1), confusion.sum(axis=0), confusion.sum()
+        covariance = confusion.trace() * total - found @ wanted
+        spread = (total**2 - found @ found) * (total**2 - wanted @ wanted)
+        return float(covariance / math.sqrt(spread)) if spread > 0 else float("nan")
+
+    def update(self, labels: Any, preds: Any) -> None:
+        for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
+            wanted, scores = _host(label).astype("int64").ravel(), _host(pred)
+            found = (scores.argmax(axis=1) if scores.ndim > _host(label).ndim else scores.astype("int64")).ravel()
+            check_label_shapes(wanted, found)
+            count = int(max(wanted.max(initial=0), found.max(initial=0))) + 1
+            self._confusion = self._grown(self._confusion, count)
+            self._global_confusion = self._grown(self._global_confusion, count)
+            numpy.add.at(self._confusion, (found, wanted), 1)
+            numpy.add.at(self._global_confusion, (found, wanted), 1)
+        self.num_inst = self.global_num_inst = 1
+        self.sum_metric = self._correlation(self._confusion)
+        self.global_sum_metric = self._correlation(self._global_confusion)
+
+    def reset(self) -> None:
+        self._global_confusion = numpy.zeros((2, 2))
+        super().reset()
+
+    def reset_local(self) -> None:
+        self._confusion = numpy.zeros((2, 2))
+        super().reset_local()
+
+
+# ------------------------------------------------------------------------------------------------ likelihoods
+
+
+@alias("ce", "cross-entropy")
+class CrossEntropy(EvalMetric):
+    """The mean of minus the logarithm of the probability given to the right class.
+
+    Parameters
+    ----------
+    eps : float
+        Added to the probabilities.
+    """
+
+    def __init__(self, eps: float = 1e-12, name: str = "cross-entropy", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None):
+        super().__init__(name, output_names, label_names, eps=eps)
+        self.eps = eps
+
+    def update(self, labels: Any, preds: Any) -> None:
+        for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
+            wanted, chances = _host(label).astype("int64").ravel(), _host(pred)
+            check_label_shapes(wanted, chances)
+            given = chances[numpy.arange(wanted.size), wanted]
+            with numpy.errstate(divide="ignore"):
+                self._add(float(-numpy.log(given.astype(float) + self.eps).sum()), wanted.size)
+
+
+@alias("nll_loss", "nll-loss")
+class NegativeLogLikelihood(CrossEntropy):
+    """The same under another name."""
+
+    def __init__(self, eps: float = 1e-12, name: str = "nll-loss", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None):
+        super().__init__(eps, name, output_names, label_names)
+
+
+@register
+class Perplexity(EvalMetric):
+    """The exponential of the mean of minus the logarithm of the probability given to the right class.
+
+    Parameters
+    ----------
+    ignore_label : int or None
+        Labels of this value do not count.
+    axis : int
+        Where a prediction's probabilities are.
+    """
+
+    def __init__(self, ignore_label: int | None, axis: int = -1, name: str = "perplexity",
+                 output_names: Sequence[str] | None = None, label_names: Sequence[str] | None = None):
+        super().__init__(name, output_names, label_names, ignore_label=ignore_label, axis=axis)
+        self.ignore_label, self.axis = ignore_label, axis
+
+    def update(self, labels: Any, preds: Any) -> None:
+        total, count = 0.0, 0
+        for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
+            wanted, chances = _host(label).astype("int64").ravel(), numpy.moveaxis(_host(pred), self.axis, -1)
+            classes = chances.shape[-1]
+            if wanted.size != chances.size // classes:
+                raise ShapeError(f"labels and predictions differ in number: {wanted.size} and "
+                                 f"{chances.size // classes}")
+            kept = numpy.ones(wanted.size, bool) if self.ignore_label is None else wanted != self.ignore_label
+            # A label that is ignored may be no class at all.
+            given = chances.reshape(-1, classes)[numpy.arange(wanted.size)[kept], wanted[kept]]
+            total -= float(numpy.log(numpy.maximum(given.astype(float), 1e-10)).sum())
+            count += int(kept.sum())
+        self._add(total, count)
+
+    def _value(self, total: float, count: int) -> float:
+        return math.exp(total / count)
+
+
+# ------------------------------------------------------------------------------------------------- regression
+
+
+class _Error(EvalMetric):
+    """The mean over batches of a batch's mean error."""
+
+    def measure(self, difference: numpy.ndarray) -> float:
+        """The error of a batch by its differences."""
+        raise NotImplementedError
+
+    def update(self, labels: Any, preds: Any) -> None:
+        for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
+            wanted, found = (each.reshape(-1, 1) if each.ndim == 1 else each for each in (_host(label), _host(pred)))
+            self._add(self.measure(wanted.astype(float) - found))
+
+
+@register
+class MAE(_Error):
+    """The mean absolute difference."""
+
+    def __init__(self, name: str = "mae", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None):
+        super().__init__(name, output_names, label_names)
+
+    def measure(self, difference: numpy.ndarray) -> float:
+        return float(numpy.abs(difference).mean())
+
+
+@register
+class MSE(_Error):
+    """The mean squared difference."""
+
+    def __init__(self, name: str = "mse", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None):
+        super().__init__(name, output_names, label_names)
+
+    def measure(self, difference: numpy.ndarray) -> float:
+        return float((difference**2).mean())
+
+
+@register
+class RMSE(_Error):
+    """The root of the mean squared difference of a batch."""
+
+    def __init__(self, name: str = "rmse", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None):
+        super().__init__(name, output_names, label_names)
+
+    def measure(self, difference: numpy.ndarray) -> float:
+        return math.sqrt((difference**2).mean())
+
+
+@alias("pearsonr")
+class PearsonCorrelation(EvalMetric):
+    """The correlation of labels and predictions.
+
+    Parameters
+    ----------
+    average : {"macro", "micro"}
+        The mean of the batches' correlations, or that of all pairs together.
+    """
+
+    def __init__(self, name: str = "pearsonr", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None, average: str = "macro"):
+        if average not in ("macro", "micro"):
+            raise AttrError(f"there is no average {average!r}. {did_you_mean(average, ('macro', 'micro'))}")
+        self.average = average
+        super().__init__(name, output_names, label_names, average=average)
+
+    def reset_local(self) -> None:
+        super().reset_local()
+        self._seen: list[numpy.ndarray] = []
+
+    def update(self, labels: Any, preds: Any) -> None:
+        for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
+            pair = numpy.stack([_host(label).ravel().astype(float), _host(pred).ravel().astype(float)])
+            if self.average == "macro":
+                self._add(float(numpy.corrcoef(pair)[0, 1]))
+            else:
+                self._seen.append(pair)
+                self._add(0.0)
+
+    def get(self) -> tuple[Any, Any]:
+        if self.average == "micro" and self._seen:
+            return self.name, float(numpy.corrcoef(numpy.concatenate(self._seen, axis=1))[0, 1])
+        return super().get()
+
+
+# ----------------------------------------------------------------------------------------------------- others
+
+
+@register
+class Loss(EvalMetric):
+    """The mean of the outputs themselves; labels are not read."""
+
+    def __init__(self, name: str = "loss", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None):
+        super().__init__(name, output_names, label_names)
+
+    def update(self, labels: Any, preds: Any) -> None:
+        for pred in preds if isinstance(preds, (list, tuple)) else [preds]:
+            found = _host(pred)
+            self._add(float(found.sum(dtype=float)), found.size)
+
+
+@register
+class Torch(Loss):
+    """``Loss`` under another name."""
+
+    def __init__(self, name: str = "torch", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None):
+        super().__init__(name, output_names, label_names)
+
+
+@register
+class Caffe(Torch):
+    """``Loss`` under another name."""
+
+    def __init__(self, name: str = "caffe", output_names: Sequence[str] | None = None,
+                 label_names: Sequence[str] | None = None):
+        super().__init__(name, output_names, label_names)
+
+
+@register
+class CustomMetric(EvalMetric):
+    """What a function of label and prediction, NumPy arrays, says: a number, or a sum and a count.
+
+    Parameters
+    ----------
+    feval : function
+        See above.
+    name : str
+        The function's name by default.
+    allow_extra_outputs : bool
+        Whether there may be more predictions than labels; those have no label and do not count.
+    """
+
+    def __init__(self, feval: Callable[..., Any], name: str | None = None, allow_extra_outputs: bool = False,
+                 output_names: Sequence[str] | None = None, label_names: Sequence[str] | None = None):
+        if name is None:
+            name = feval.__name__
+            name = f"custom({name})" if "<" in name else name
+        super().__init__(name, output_names, label_names, feval=feval, allow_extra_outputs=allow_extra_outputs)
+        self._feval, self._allow_extra_outputs = feval, allow_extra_outputs
+
+    def update(self, labels: Any, preds: Any) -> None:
+        labels = labels if isinstance(labels, (list, tuple)) else [labels]
+        preds = preds if isinstance(preds, (list, tuple)) else [preds]
+        if not self._allow_extra_outputs:
+            check_label_shapes(labels, preds)
+        for label, pred in zip(labels, preds):
+            found = self._feval(_host(label), _host(pred))
+            self._add(*(found if isinstance(found, tuple) else (found, 1)))
+
+
+def np(numpy_feval: Callable[..., Any], name: str | None = None, allow_extra_outputs: bool = False) -> CustomMetric:
+    """The metric of a function of label and prediction.
+
+    Examples
+    --------
+    >>> metric = np(lambda label, pred: abs(label - pred).max(), name="worst")
+    >>> metric.update([numpy.array([1, 2])], [numpy.array([1.5, 4])])
+    >>> name, value = metric.get()
+    >>> name, float(value)
+    ('worst', 2.0)
+    """
+    return CustomMetric(numpy_feval, name, allow_extra_outputs)

@@ -1,0 +1,79 @@
+"""Checkpoints: a symbol and its weights in two files, ``prefix-symbol.json`` and ``prefix-0001.params``."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Mapping
+from typing import Any
+
+from ndarray.io import load, save
+from ndarray.ndarray import NDArray
+
+from ..errors import FileFormatError
+
+__all__ = ["BatchEndParam", "save_checkpoint", "load_params", "load_checkpoint"]
+
+#: What a callback at the end of a batch is given.
+BatchEndParam = namedtuple("BatchEndParam", ["epoch", "nbatch", "eval_metric", "locals"])
+
+
+def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: Mapping[str, NDArray],
+                    aux_params: Mapping[str, NDArray], remove_amp_cast: bool = True) -> None:
+    """Write a symbol, if there is one, and weights.
+
+    Parameters
+    ----------
+    prefix : str
+        Where, and how the names begin.
+    epoch : int
+        Number of the checkpoint, four digits of the file's name.
+    symbol : Symbol or None
+        The network.
+    arg_params, aux_params : dict of str to NDArray
+        Its weights and auxiliary states.
+    remove_amp_cast : bool
+        Has no effect: there are no such casts here.
+    """
+    if symbol is not None:
+        symbol.save(f"{prefix}-symbol.json")
+    save(f"{prefix}-{epoch:04d}.params", prefixed(arg_params, aux_params))
+
+
+def prefixed(arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    """Weights and auxiliary states in one dict, as a file holds them."""
+    return {**{f"arg:{name}": value for name, value in arg_params.items()},
+            **{f"aux:{name}": value for name, value in aux_params.items()}}
+
+
+def split(fname: str, loaded: Any) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+    """Weights and auxiliary states from what a file holds.
+
+    Raises
+    ------
+    FileFormatError
+        When arrays have no names, or names that say neither.
+    """
+    found: dict[str, dict[str, NDArray]] = {"arg": {}, "aux": {}}
+    if not isinstance(loaded, dict):
+        if not loaded:
+            return found["arg"], found["aux"]
+        raise FileFormatError(f"{fname}: the arrays have no names, so they are no checkpoint")
+    for key, value in loaded.items():
+        kind, _, name = key.partition(":")
+        if kind not in found or not name:
+            raise FileFormatError(f"{fname}: expected names that begin with arg: or aux:, got {key!r}")
+        found[kind][name] = value
+    return found["arg"], found["aux"]
+
+
+def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+    """Weights and auxiliary states of a checkpoint."""
+    name = f"{prefix}-{epoch:04d}.params"
+    return split(name, load(name))
+
+
+def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, NDArray], dict[str, NDArray]]:
+    """Symbol, weights and auxiliary states of a checkpoint."""
+    from symbol import load as load_symbol  # type: ignore[attr-defined]
+
+    return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)

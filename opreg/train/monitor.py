@@ -1,0 +1,105 @@
+"""Monitor: looks at the numbers inside a network every so many batches."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ndarray.ndarray import NDArray
+from opreg.registry import ops
+
+__all__ = ["Monitor"]
+
+
+def _mean_size(x: NDArray) -> NDArray:
+    return ops.norm(x) / math.sqrt(max(x.size, 1))
+
+
+class Monitor:
+    """Collects a number from each array of a network whose name fits a pattern.
+
+    Parameters
+    ----------
+    interval : int
+        Batches from one look to the next.
+    stat_func : function of NDArray
+        The number, or a list of them; by default the norm over the root of the count.
+    pattern : str
+        Regular expression of names.
+    sort : bool
+        Whether results come by name.
+    monitor_all : bool
+        Whether nodes' inputs are looked at too.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> executor = (mx.sym.var("x") * 2).bind(mx.cpu(), {"x": mx.nd.ones((2,))})
+    >>> monitor = Monitor(1, stat_func=lambda x: x.sum(), pattern=".*output")
+    >>> monitor.install(executor)
+    >>> monitor.tic()
+    >>> outputs = executor.forward()
+    >>> [(name, value.strip()) for step, name, value in monitor.toc()]
+    [('_mulscalar0_output', '4.0')]
+    """
+
+    def __init__(self, interval: int, stat_func: Callable[[NDArray], Any] | None = None, pattern: str = ".*",
+                 sort: bool = False, monitor_all: bool = False):
+        self.interval, self.stat_func, self.sort, self.monitor_all = interval, stat_func or _mean_size, sort, monitor_all
+        self.re_prog = re.compile(pattern)
+        self.queue: list[tuple[int, str, Any]] = []
+        self.exes: list[Any] = []
+        self.step, self.activated = 0, False
+
+    def install(self, exe: Any) -> None:
+        """Look into an executor too."""
+        self.exes.append(exe)
+        if self.activated:
+            exe.set_monitor_callback(self._note, self.monitor_all)
+
+    def _note(self, name: str, array: NDArray) -> None:
+        if self.re_prog.match(name):
+            self.queue.append((self.step, name, self.stat_func(array)))
+
+    def tic(self) -> None:
+        """Before a batch: begin to look if it is time."""
+        if self.step % self.interval == 0:
+            self.queue, self.activated = [], True
+            for exe in self.exes:
+                exe.set_monitor_callback(self._note, self.monitor_all)
+        self.step += 1
+
+    def toc(self) -> list[tuple[int, str, str]]:
+        """After a batch: batch number, name and numbers as text of all that was seen."""
+        if not self.activated:
+            return []
+        self.activated = False
+        for exe in self.exes:
+            exe.set_monitor_callback(None)
+            symbol = exe._symbol
+            for names, arrays in ((symbol.list_arguments(), exe.arg_arrays),
+                                  (symbol.list_auxiliary_states(), exe.aux_arrays)):
+                for name, array in zip(names, arrays):
+                    self._note(name, array)
+        found = sorted(self.queue, key=lambda each: each[1]) if self.sort else self.queue
+        self.queue = []
+        return [(step, name, _text(values)) for step, name, values in found]
+
+    def toc_print(self) -> None:
+        """The same, logged."""
+        for step, name, text in self.toc():
+            logging.info("Batch: %7d %30s %s", step, name, text)
+
+
+def _text(values: Any) -> str:
+    listed = values if isinstance(values, (list, tuple)) else [values]
+    return "".join(f"{_number(value)}\t" for value in listed)
+
+
+def _number(value: Any) -> str:
+    if not isinstance(value, NDArray):
+        return str(value)
+    return str(value.asscalar()) if value.size == 1 else str(value.asnumpy())

@@ -1,0 +1,547 @@
+"""Graphs as text: the ``-symbol.json`` layout of Apache MXNet, from 0.8 to 1.9.1, and its 1.9.1 spelling.
+
+A file holds nodes in an order in which inputs come first, the numbers of the variables (``arg_nodes``), how many
+outputs the nodes before each have (``node_row_ptr``), the outputs (``heads``) and the version that wrote it. Older
+versions differ in details, which ``_Loader`` brings up to date one by one. Reading and writing take no recursion but
+for graphs within graphs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from opreg.attrs import to_text
+from opreg.errors import FileFormatError, Where, did_you_mean, note
+from opreg.files import warn, whole
+from opreg.graph import Entry, Graph, Node
+from opreg.op import Op
+from opreg.placeholder import PlaceholderRecord, is_tag, lookup, settle
+
+from .naming import HIDDEN, hide
+from .symbol import Symbol
+
+__all__ = ["dumps", "loads", "load_json", "fromjson", "save", "load", "VERSION"]
+
+#: The version whose layout is written: 1.9.1.
+VERSION = 10901
+
+_GRAPH_KEYS = ("nodes", "arg_nodes", "node_row_ptr", "heads", "attrs")
+_NODE_KEYS = ("op", "name", "attrs", "attr", "param", "inputs", "control_deps", "subgraphs", "backward_source_id")
+_NEEDED = ("nodes", "arg_nodes", "heads")
+_MOST_OUTPUTS = 1 << 16  # of one node; more is a damaged file that asks for memory
+_DEEPEST = 32  # graphs within graphs
+
+
+# ---------------------------------------------------------------------------------------------- writing
+
+_CHANNELS_FIRST = (None, "None", "NCW", "NCHW", "NCDHW")
+
+
+def _pooling_outputs(attrs: Mapping[str, Any]) -> int:
+    """Maximum pooling on a CPU has a second output for oneDNN, except where oneDNN is not used."""
+    first = attrs.get("layout") in _CHANNELS_FIRST
+    return 1 + (attrs["pool_type"] == "max" and first and len(attrs.get("kernel") or ()) > 0)
+
+
+# How many outputs MXNet counts where it counts some that nobody sees. ``node_row_ptr`` is made of them.
+_OUTPUTS: dict[str, int | Callable[[Mapping[str, Any]], int]] = {
+    "BatchNorm": 3, "BatchNorm_v1": 3, "_contrib_SyncBatchNorm": 3, "_contrib_BatchNormWithReLU": 4,
+    "LayerNorm": 3, "GroupNorm": 3, "InstanceNorm": 3, "L2Normalization": 2, "LRN": 2, "Dropout": 2,
+    "CTCLoss": 2, "BilinearSampler": 2, "GridGenerator": 2, "SpatialTransformer": 3, "Correlation": 3,
+    "ROIPooling": 2, "_contrib_DeformablePSROIPooling": 2, "_contrib_Proposal": 2, "_contrib_MultiProposal": 2,
+    "_contrib_box_nms": 2, "_linalg_det": 3, "_linalg_slogdet": 4, "sort": 2,
+    "topk": lambda attrs: 1 + (attrs["ret_typ"] in ("value", "both")),
+    "LeakyReLU": lambda attrs: 1 + (attrs["act_type"] == "rrelu"),
+    "Pooling": _pooling_outputs,
+}
+
+
+def _count(node: Node) -> int:
+    if node.op is None:
+        return 1
+    if isinstance(node.op, PlaceholderRecord):
+        return node.count
+    count = _OUTPUTS.get(node.op.name)
+    if count is None:
+        return node.op.visible(node.attrs)
+    return count(node.attrs) if callable(count) else count
+
+
+def stored_name(node: Node) -> str:
+    """The operator of a node as files name it: ``null`` for variables, ``Custom`` for users' operators."""
+    if node.op is None:
+        return "null"
+    if isinstance(node.op, PlaceholderRecord):
+        return node.op.stored
+    return "Custom" if hasattr(node.op, "op_type") else node.op.name
+
+
+def stored_attrs(node: Node) -> dict[str, str]:
+    """The attributes of a node as text, sorted by name."""
+    texts = {} if node.op is None else {name: to_text(value) for name, value in node.given.items()}
+    texts.update(node.tags)
+    op_type = getattr(node.op, "op_type", None)
+    if op_type is not None:
+        texts.setdefault("op_type", op_type)
+    return {name: texts[name] for name in sorted(texts)}
+
+
+def versions(graph: Graph) -> dict[Node, list[int]]:
+    """For each node with inputs the version of every input: how often the variable was an auxiliary state so far.
+
+    Examples
+    --------
+    >>> x = Node(None, "x")
+    >>> versions(Graph([(x, 0)]))
+    {}
+    """
+    found: dict[Node, list[int]] = {}
+    changes: dict[Node, int] = {}
+    for node in graph.nodes:
+        if isinstance(node.op, PlaceholderRecord):
+            found[node] = list(node.op.versions)
+        elif node.op is not None and node.inputs:
+            kept = len(node.op.arguments(node.attrs))
+            row = found[node] = []
+            for position, (source, _) in enumerate(node.inputs):
+                if source.op is None and (position >= kept or position in node.op.mutates):
+                    changes[source] = changes.get(source, 0) + 1
+                row.append(changes.get(source, 0))
+    return found
+
+
+def _as_dict(graph: Graph) -> dict[str, Any]:
+    number = {node: i for i, node in enumerate(graph.nodes)}
+    version = versions(graph)
+    nodes, rows = [], [0]
+    for node in graph.nodes:
+        each: dict[str, Any] = {"op": stored_name(node), "name": node.name}
+        attrs = stored_attrs(node)
+        if attrs:
+            each["attrs"] = attrs
+        each["inputs"] = [[number[source], i, v] for (source, i), v in zip(node.inputs, version.get(node, ()))]
+        if isinstance(node.op, PlaceholderRecord) and node.op.subgraphs:
+            each["subgraphs"] = [_as_dict(inner) for inner in node.op.subgraphs]
+        nodes.append(each)
+        rows.append(rows[-1] + _count(node))
+    return {"nodes": nodes, "arg_nodes": [i for i, node in enumerate(graph.nodes) if node.op is None],
+            "node_row_ptr": rows, "heads": [[number[node], i, 0] for node, i in graph.heads]}
+
+
+_ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+def _text(value: Any, margin: str = "") -> str:
+    """JSON as MXNet lays it out: short lists and single attributes on one line, a space before a line's end."""
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"'
+    if isinstance(value, int):
+        return str(value)
+    inner = margin + "  "
+    if isinstance(value, dict):
+        first, last, tall = "{", "}", len(value) > 1
+        parts = [f'"{key.translate(_ESCAPES)}": {_text(each, inner)}' for key, each in value.items()]
+    else:
+        first, last, tall = "[", "]", len(value) > 10 or (bool(value) and isinstance(value[0], dict))
+        parts = [_text(each, inner) for each in value]
+    if not tall:
+        return first + ", ".join(parts) + last
+    between = f", \n{inner}"
+    return f"{first}\n{inner}{between.join(parts)}\n{margin}{last}"
+
+
+def dumps(symbol: Symbol) -> str:
+    """A symbol as text, letter by letter as MXNet 1.9.1 writes it.
+
+    Examples
+    --------
+    >>> from symbol import Variable
+    >>> print(dumps(Variable("x")))
+    {
+      "nodes": [
+        {
+          "op": "null",
+          "name": "x",
+          "inputs": []
+        }
+      ],
+      "arg_nodes": [0],
+      "node_row_ptr": [0, 1],
+      "heads": [[0, 0, 0]],
+      "attrs": {"mxnet_version": ["int", 10901]}
+    }
+    """
+    return _text({**_as_dict(symbol._graph()), "attrs": {"mxnet_version": ["int", VERSION]}})
+
+
+def save(symbol: Symbol, fname: str | os.PathLike) -> None:
+    """Write a symbol to a file, whole or not at all.
+
+    Parameters
+    ----------
+    symbol : Symbol
+        What to write.
+    fname : str or path
+        By custom it ends in ``-symbol.json``.
+    """
+    content = dumps(symbol).encode()
+    with whole(fname) as file:
+        file.write(content)
+
+
+# ---------------------------------------------------------------------------------------------- reading
+
+
+class _Stored(NamedTuple):
+    """A node as the file has it, its types checked."""
+
+    place: str
+    op: str
+    name: str
+    texts: dict[str, str]
+    inputs: list[tuple[int, int, int]]  # node, output, version
+    subgraphs: list[Any]
+
+
+class _Loader:
+    """Reads one file. Each method checks what it looks at; ``name`` is what errors call the file."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.version = VERSION
+
+    def fail(self, place: str, what: str) -> NoReturn:
+        raise FileFormatError(f"{self.name}: {place}: {what}" if place else f"{self.name}: {what}")
+
+    # ---------------------------------------------------------------------------------------- types
+
+    def parse(self, text: str) -> Any:
+        """The text as dicts and lists."""
+
+        def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            found = dict(pairs)
+            if len(found) != len(pairs):
+                names = [name for name, _ in pairs]
+                twice = next(name for name in names if names.count(name) > 1)
+                self.fail("", f"the key {twice!r} stands twice in one object")
+            return found
+
+        if not text.strip():
+            self.fail("", "expected a graph in JSON, the text is empty")
+        try:
+            return json.loads(text, object_pairs_hook=unique, strict=False)
+        except json.JSONDecodeError as error:
+            self.fail(f"line {error.lineno}, column {error.colno}", f"no JSON: {error.msg}")
+        except RecursionError:
+            self.fail("", "brackets are nested too deeply")
+        except FileFormatError:
+            raise
+        except ValueError:  # Python refuses to read thousands of digits
+            self.fail("", "an absurdly long number")
+
+    def keys(self, place: str, found: Any, valid: Sequence[str], needed: Sequence[str]) -> None:
+        if not isinstance(found, dict):
+            self.fail(place, f"expected an object in braces, got {_short(found)}")
+        for key in found:
+            if key not in valid:
+                self.fail(place, f"unknown key {key!r}. {did_you_mean(key, valid)}")
+        for key in needed:
+            if key not in found:
+                self.fail(place, f"{key!r} is missing")
+
+    def items(self, place: str, what: str, found: Any) -> list[Any]:
+        if not isinstance(found, list):
+            self.fail(place, f"{what}: expected a list, got {_short(found)}")
+        return found
+
+    def number(self, place: str, what: str, found: Any, end: int | None = None) -> int:
+        if type(found) is not int or found < 0 or (end is not None and found >= end):
+            limit = "" if end is None else f" below {end}"
+            self.fail(place, f"{what}: expected a whole number{limit}, got {_short(found)}")
+        return found
+
+    def string(self, place: str, what: str, found: Any) -> str:
+        if not isinstance(found, str):
+            self.fail(place, f"{what}: expected text, got {_short(found)}")
+        if not found.isascii() and any("\ud800" <= letter <= "\udfff" for letter in found):
+            self.fail(place, f"{what}: half of a character, {found!r}")
+        return found
+
+    def entry(self, place: str, what: str, found: Any, end: int, total: int) -> tuple[int, int, int]:
+        """``[node, output]`` or ``[node, output, version]``, of a node before number ``end``."""
+        parts = self.items(place, what, found)
+        if len(parts) not in (2, 3):
+            self.fail(place, f"{what}: expected [node, output, version], got {_short(found)}")
+        for part in parts:
+            self.number(place, what, part)
+        if parts[0] >= total:
+            self.fail(place, f"{what} is an output of node {parts[0]}, but there are {total} nodes")
+        if parts[0] >= end:
+            self.fail(place, f"{what} is an output of node {parts[0]}, which comes later")
+        return parts[0], parts[1], parts[2] if len(parts) == 3 else 0
+
+    # ---------------------------------------------------------------------------------------- graphs
+
+    def graph(self, top: Any, depth: int = 0, place: str = "") -> Graph:
+        """The graph of a JSON object."""
+        if False:
+            self.fail(place, f"graphs within graphs, {depth} deep")
+        self.keys(place, top, _GRAPH_KEYS, _NEEDED)
+        if depth == 0:
+            self.version = self.find_version(top)
+        inside = f"{place}, " if place else ""
+        total = len(self.items(place, "nodes", top["nodes"]))
+        stored = [self.stored(i, total, each, inside) for i, each in enumerate(top["nodes"])]
+        heads = [self.entry(place, f"head {i}", each, total, total)
+                 for i, each in enumerate(self.items(place, "heads", top["heads"]))]
+        if not heads:
+            self.fail(place, "'heads' is empty: the graph has no outputs")
+        for each in self.items(place, "arg_nodes", top["arg_nodes"]):
+            self.number(place, "arg_nodes", each, total)
+        counts = self.counts(place, top, stored, heads)
+        nodes: list[Node] = []
+        for i, each in enumerate(stored):
+            inputs = [self.picked(each.place, f"input {j}", nodes, *entry[:2]) for j, entry in enumerate(each.inputs)]
+            nodes.append(self.node(each, i, inputs, counts[i], depth))
+        return Graph([self.picked(place, f"head {i}", nodes, *entry[:2]) for i, entry in enumerate(heads)])
+
+    def find_version(self, top: dict[str, Any]) -> int:
+        """The version that wrote the file; 0.8 did not say."""
+        attrs = top.get("attrs", {})
+        if not isinstance(attrs, dict):
+            self.fail("attrs", f"expected an object in braces, got {_short(attrs)}")
+        if "mxnet_version" not in attrs:
+            return 800
+        found = self.items("attrs", "mxnet_version", attrs["mxnet_version"])
+        if len(found) != 2 or found[0] != "int":
+            self.fail("attrs", f'mxnet_version: expected ["int", number], got {_short(found)}')
+        version = self.number("attrs", "mxnet_version", found[1])
+        if version > VERSION:
+            warn(f"{self.name} was written by version {_dotted(version)}, newer than {_dotted(VERSION)}, whose layout is "
+                 "known here: what it means may have changed")
+        return version
+
+    def stored(self, i: int, total: int, each: Any, inside: str) -> _Stored:
+        """Node ``i`` with all of its types checked."""
+        place = f"{inside}node {i}"
+        if isinstance(each, dict) and isinstance(each.get("name"), str):
+            place = f"{place} {each['name']!r}"
+        self.keys(place, each, _NODE_KEYS, ("op", "name", "inputs"))
+        if "attrs" in each and "attr" in each:
+            self.fail(place, "expected either 'attrs' or 'attr', got both")
+        texts: dict[str, str] = {}
+        for key in ("param", "attr", "attrs"):
+            found = each.get(key, {})
+            if not isinstance(found, dict):
+                self.fail(place, f"{key}: expected an object in braces, got {_short(found)}")
+            for name, text in found.items():
+                texts[self.string(place, "attribute", name)] = self.string(place, f"attribute {name}", text)
+        for number in self.items(place, "control_deps", each.get("control_deps", [])):
+            self.number(place, "control_deps", number, total)
+        if each.get("control_deps"):
+            warn(f"{self.name}: {place}: control dependencies are not kept: steps run in the order of the graph")
+        if type(each.get("backward_source_id", -1)) is not int:
+            self.fail(place, f"backward_source_id: expected a number, got {_short(each['backward_source_id'])}")
+        inputs = [self.entry(place, f"input {j}", entry, i, total)
+                  for j, entry in enumerate(self.items(place, "inputs", each["inputs"]))]
+        return _Stored(place, self.string(place, "op", each["op"]), self.string(place, "name", each["name"]), texts,
+                       inputs, self.items(place, "subgraphs", each.get("subgraphs", [])))
+
+    def counts(self, place: str, top: dict[str, Any], stored: list[_Stored], heads: list[tuple[int, int, int]]
+               ) -> list[int]:
+        """How many outputs each node seems to have, for those whose operator cannot be asked."""
+        asked = [1] * len(stored)
+        for number, index, _ in (*heads, *(entry for each in stored for entry in each.inputs)):
+            asked[number] = max(asked[number], index + 1)
+        rows = [self.number(place, "node_row_ptr", each)
+                for each in self.items(place, "node_row_ptr", top.get("node_row_ptr", []))]
+        if len(rows) != len(stored) + 1:  # left out, or older than the nodes: MXNet does not read it either
+            return asked
+        return [max(most, after - before) for most, before, after in zip(asked, rows, rows[1:])]
+
+    def picked(self, place: str, what: str, nodes: list[Node], number: int, index: int) -> Entry:
+        node = nodes[number]
+        if index >= node.count:
+            self.fail(place, f"{what} is output {index} of node {node.name!r}, which has {node.count}")
+        return node, index
+
+    # ---------------------------------------------------------------------------------------- nodes
+
+    def node(self, stored: _Stored, i: int, inputs: list[Entry], count: int, depth: int) -> Node:
+        """A node of the graph, brought up to date."""
+        texts = dict(stored.texts)
+        if self.version < VERSION:
+            texts = {hide(name): text for name, text in texts.items()}
+        where = Where((self.name, f"node {i}"))
+        if stored.op == "null":
+            if inputs:
+                self.fail(stored.place, f"a variable has no inputs, got {len(inputs)}")
+            return Node(None, stored.name, tags=texts, where=where)
+        self.before_905(stored, texts)
+        op_type = None
+        if stored.op == "Custom":
+            if "op_type" not in texts:
+                self.fail(stored.place, "Custom needs the attribute 'op_type', the name of the operator")
+            op_type = texts["op_type"]
+        op = lookup(stored.op, op_type)
+        if op is None or stored.subgraphs:
+            return self.placeholder(stored, op_type, texts, inputs, count, depth, where)
+        moved = self.inherited(op, texts)
+        try:
+            attrs, given, tags = settle(op, texts)
+        except Exception as error:
+            note(error, f"{self.name}: {stored.place}")
+            raise
+        self.sane(stored, op, attrs, inputs)
+        names = op.arguments(attrs) + op.auxiliary(attrs)
+        if self.version < 900:  # auxiliary states were no nodes yet
+            inputs += [(Node(None, f"{stored.name}_{name}", tags=texts, where=where), 0)
+                       for name in names[len(inputs):]]
+        if len(inputs) != len(names):
+            self.fail(stored.place, f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), got "
+                                    f"{len(inputs)}")
+        self.hand_down(stored, op, dict(zip(names, inputs)), moved)
+        return Node(op, stored.name, attrs, inputs, given, tags, where)
+
+    def sane(self, stored: _Stored, op: Op, attrs: Mapping[str, Any], inputs: list[Entry]) -> None:
+        """Refuse numbers that would make lists of names larger than memory."""
+        if op.variadic and self.most(attrs, op.variadic) > len(inputs):
+            self.fail(stored.place, f"operator {op.name}: {op.variadic} is {attrs[op.variadic]}, the node has "
+                                    f"{len(inputs)} inputs")
+        for name in ("num_outputs", "sections"):
+            if self.most(attrs, name) > _MOST_OUTPUTS:
+                self.fail(stored.place, f"operator {op.name}: {name} is {attrs[name]}, more than anybody means")
+
+    @staticmethod
+    def most(attrs: Mapping[str, Any], name: str) -> int:
+        value = attrs.get(name)
+        return value if isinstance(value, int) else 0
+
+    def placeholder(self, stored: _Stored, op_type: str | None, texts: dict[str, str], inputs: list[Entry],
+                    count: int, depth: int, where: Where) -> Node:
+        """A node whose operator is not known (yet). Its last inputs of a version are taken for auxiliary states."""
+        if count > _MOST_OUTPUTS:
+            self.fail(stored.place, f"{count} outputs, more than anybody means")
+        version = [each[2] for each in stored.inputs]
+        states = 0
+        while states < len(inputs) and version[-1 - states] and inputs[-1 - states][0].op is None:
+            states += 1
+        subgraphs = [self.graph(inner, depth + 1, f"{stored.place}, subgraph {k}")
+                     for k, inner in enumerate(stored.subgraphs)]
+        op = PlaceholderRecord(stored.op, op_type, stored.name, self.name, len(inputs) - states, states, count, version,
+                               subgraphs)
+        given = {name: text for name, text in texts.items() if not is_tag(name)}
+        tags = {name: text for name, text in texts.items() if is_tag(name)}
+        return Node(op, stored.name, op.complete(given), inputs, given, tags, where)
+
+    # ---------------------------------------------------------------------------------------- older versions
+
+    def inherited(self, op: Op, texts: dict[str, str]) -> dict[str, str]:
+        """Take out ``weight_lr_mult`` and its like: before 1.9.1 operators could hold attributes of their inputs."""
+        if self.version >= VERSION or op.schema.open:
+            return {}
+        found = [name for name in texts if name not in op.schema and not name.startswith("__")
+                 and any(name.endswith(f"_{ending}") for ending in HIDDEN)]
+        return {name: texts.pop(name) for name in found}
+
+    def before_905(self, stored: _Stored, texts: dict[str, str]) -> None:
+        """Until 0.9.5 an axis of −1 meant all of them."""
+        if self.version < 905 and stored.op in ("argmax", "argmin") and texts.get("axis") == "-1":
+            del texts["axis"]
+
+    def hand_down(self, stored: _Stored, op: Op, inputs: dict[str, Entry], moved: dict[str, str]) -> None:
+        """Give variables the attributes that their operator held for them, or that 0.9.4 put on them."""
+        tags: dict[str, dict[str, str]] = {}
+        if self.version < 904:
+            tags = {name: dict(each) for name, each in op.variable_tags.items()}
+        for key, text in moved.items():
+            ending = next(ending for ending in HIDDEN if key.endswith(f"_{ending}"))
+            name = key[:-len(ending) - 1]
+            if name not in inputs or inputs[name][0].op is not None:
+                self.fail(stored.place, f"operator {op.name}: unknown attribute {key!r}. "
+                                        + did_you_mean(key, op.schema.names))
+            inputs[name][0].tags = {**inputs[name][0].tags, hide(ending): text}
+        for name, each in tags.items():
+            if name in inputs and inputs[name][0].op is None:
+                inputs[name][0].tags = {**each, **inputs[name][0].tags}
+
+
+def _short(value: Any) -> str:
+    """A value of a file, cut to what an error can show."""
+    try:
+        text = repr(value)
+    except RecursionError:
+        return f"a {type(value).__name__} of brackets in brackets"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _dotted(version: int) -> str:
+    return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
+
+
+def loads(text: str, name: str = "<text>") -> Symbol:
+    """Read a symbol from text of any of MXNet's layouts.
+
+    Parameters
+    ----------
+    text : str
+        What ``dumps``, or MXNet, wrote.
+    name : str
+        What errors call it.
+
+    Returns
+    -------
+    Symbol
+        Nodes of operators that are not registered are placeholders: they are listed, drawn and saved as any other,
+        and only running them is an error. An operator registered before that takes the placeholder's place.
+
+    Raises
+    ------
+    FileFormatError
+        The text is no JSON, or no graph: the message has the file and the node.
+    AttrError
+        An operator does not take the attributes of its node; a note has the file and the node.
+
+    Warns
+    -----
+    UserWarning
+        The file is of a newer version, or holds control dependencies, which are not kept.
+
+    Examples
+    --------
+    >>> from symbol import Variable
+    >>> loads(dumps(Variable("x") * 2)).list_arguments()
+    ['x']
+    >>> loads('{"nodes": [], "heads": []}')
+    Traceback (most recent call last):
+    opreg.errors.FileFormatError: <text>: 'arg_nodes' is missing
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"loads: expected text, got {type(text).__name__}")
+    loader = _Loader(name)
+    return Symbol(loader.graph(loader.parse(text)).heads)
+
+
+load_json = loads
+fromjson = loads
+
+
+def load(fname: str | os.PathLike) -> Symbol:
+    """Read a symbol from a file; see ``loads``.
+
+    Raises
+    ------
+    FileFormatError
+        The file is no UTF-8, no JSON, or no graph.
+    """
+    name = os.fsdecode(fname)
+    with open(name, "rb") as file:
+        content = file.read()
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{name}: byte {error.start}: expected UTF-8, got 0x{content[error.start]:02x}") from None
+    return loads(text, name)

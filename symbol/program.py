@@ -1,0 +1,109 @@
+"""Program: a bound graph on its way to a plan, what the passes take and return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from opreg.graph import Entry, Graph, Node
+from opreg.spec import Spec
+
+__all__ = ["Bound", "Program", "reachable", "replaced"]
+
+
+@dataclass
+class Bound:
+    """What a graph is bound to: raw arrays of its variables and outputs, and what is asked of their gradients.
+
+    Attributes
+    ----------
+    graph : Graph
+        The forward graph.
+    specs : dict by node
+        Shapes and dtypes of its entries.
+    ctx, group2ctx
+        Where nodes compute.
+    arrays, contexts : dict by variable
+        Arguments and auxiliary states, and where they live.
+    grads : dict by variable
+        Gradient arrays with their request, ``(array, "write" | "add")``.
+    outputs : list of arrays
+        Where the heads go.
+    head_grads : list of (array or None)
+        Where the gradients of the heads arrive; None for losses.
+    memo : dict
+        What users' operators keep between forward and backward.
+    """
+
+    graph: Graph
+    specs: dict[Node, list[Spec]]
+    ctx: Any
+    group2ctx: Mapping[str, Any]
+    arrays: dict[Node, Any]
+    contexts: dict[Node, Any]
+    grads: dict[Node, tuple[Any, str]]
+    outputs: list[Any] = field(default_factory=list)
+    head_grads: list[Any] = field(default_factory=list)
+    memo: dict = field(default_factory=dict)
+
+
+@dataclass
+class Program:
+    """Nodes in the order they will run, and what is known of them.
+
+    Attributes
+    ----------
+    bound : Bound
+        What it was made of; never changed.
+    is_train : bool
+        The mode it is planned for.
+    nodes : list of Node
+        Inputs before users, forward before backward.
+    heads : list of Entry
+        Outputs, then the gradients of ``wanted``.
+    wanted : list of variables
+        Those of ``bound.grads`` that the outputs depend on.
+    specs, arrays, contexts
+        As in ``bound``, extended by the passes; in the end every node has specs and a context.
+    """
+
+    bound: Bound
+    is_train: bool
+    nodes: list[Node]
+    heads: list[Entry]
+    wanted: list[Node]
+    specs: dict[Node, list[Spec]]
+    arrays: dict[Node, Any]
+    contexts: dict[Node, Any]
+
+    @classmethod
+    def of(cls, bound: Bound, is_train: bool) -> Program:
+        """The forward graph alone."""
+        return cls(bound, is_train, list(bound.graph.nodes), list(bound.graph.heads), [], dict(bound.specs),
+                   dict(bound.arrays), dict(bound.contexts))
+
+    @property
+    def graph(self) -> Graph:
+        """The nodes as a graph."""
+        return Graph(self.heads, self.nodes)
+
+
+def reachable(nodes: Sequence[Node], heads: Sequence[Entry]) -> list[Node]:
+    """The nodes that heads need, in the given order; what is wanted for its shape alone is not needed."""
+    needed = {node for node, _ in heads}
+    for node in reversed(nodes):
+        if node in needed and node.op is not None:
+            unread = node.op.unread
+            needed.update([source for i, (source, _) in enumerate(node.inputs) if i not in unread])
+    return [node for node in nodes if node in needed]
+
+
+def replaced(node: Node, inputs: Sequence[Entry], specs: dict[Node, list[Spec]], became: dict[Entry, Entry]) -> Node:
+    """The node over other inputs, its specs known and its entries entered in ``became`` if it is a new one."""
+    new = node.with_inputs(inputs)
+    if new is not node:
+        specs[new] = specs[node]
+        for i in range(len(specs[node])):
+            became[node, i] = new, i
+    return new

@@ -1,0 +1,198 @@
+"""Rows of the normalisations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import Row, normal, uniform
+
+__all__ = ["ROWS"]
+
+
+def _along(vector: np.ndarray, rank: int, axis: int) -> np.ndarray:
+    return vector.reshape([-1 if i == axis % rank else 1 for i in range(rank)])
+
+
+def _normalised(x: np.ndarray, axes: tuple[int, ...], eps: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+    return (x - mean) / np.sqrt(var + eps), mean, np.sqrt(var + eps)
+
+
+def _batch(axis: int = 1, eps: float = 1e-3, fix_gamma: bool = True, moving: bool = True, shown: str = "") -> Any:
+    def expected(x, gamma, beta, moving_mean, moving_var):
+        others = tuple(i for i in range(x.ndim) if i != axis % x.ndim)
+        mean, var = (x.mean(others), x.var(others)) if moving else (moving_mean, moving_var)
+        scale = (1.0 if fix_gamma else gamma) / np.sqrt(var + eps)
+        y = (x - _along(mean, x.ndim, axis)) * _along(scale, x.ndim, axis) + _along(beta, x.ndim, axis)
+        return y if not shown else (y, mean, var if shown == "variance" else 1.0 / np.sqrt(var + eps))
+
+    return expected
+
+
+def _batch_inputs(*shape: int, axis: int = 1) -> list[np.ndarray]:
+    c = shape[axis]
+    return [normal(*shape), uniform(0.5, 1.5, c), normal(c, seed=1), normal(c, seed=2), uniform(0.5, 1.5, c, seed=3)]
+
+
+def _layer(axis: int = -1, eps: float = 1e-5, shown: bool = False) -> Any:
+    def expected(x, gamma, beta):
+        y, mean, std = _normalised(x, (axis,), eps)
+        y = y * _along(gamma, x.ndim, axis) + _along(beta, x.ndim, axis)
+        return (y, mean, std) if shown else y
+
+    return expected
+
+
+def _group(groups: int, eps: float, shown: bool = False) -> Any:
+    def expected(x, gamma, beta):
+        parts = x.reshape(len(x), groups or x.shape[1], -1)
+        y, mean, std = _normalised(parts, (2,), eps)
+        y = (y * gamma[:, None] + beta[:, None]).reshape(x.shape)
+        return (y, mean[..., 0], std[..., 0]) if shown else y
+
+    return expected
+
+
+def _length(*axes: int, eps: float = 1e-10) -> Any:
+    return lambda x: x / np.sqrt((x * x).sum(axes, keepdims=True) + eps)
+
+
+def _window(x: np.ndarray, nsize: int) -> np.ndarray:
+    reach, total = (nsize - 1) // 2, np.zeros_like(x)
+    for i in range(x.shape[1]):
+        total[:, i] = x[:, max(i - reach, 0):i + reach + 1].sum(1)
+    return total
+
+
+_TRAIN = dict(grad=(0, 1, 2), second=True)
+_FREE = dict(fix_gamma=False)
+
+ROWS: list[Row] = [
+    Row("BatchNorm", _batch_inputs(3, 2, 2, 3), _FREE, _batch(**_FREE), **_TRAIN),
+    Row("BatchNorm", _batch_inputs(3, 2, 2, 3, axis=3), {"axis": -1, "eps": 0.1, **_FREE},
+        _batch(-1, 0.1, **_FREE), **_TRAIN),
+    Row("BatchNorm", _batch_inputs(5, 3), _FREE, _batch(**_FREE), name="two-axes", **_TRAIN),
+    Row("BatchNorm", _batch_inputs(3, 2, 4), {}, _batch(), grad=(0, 2), second=True),
+    Row("BatchNorm", _batch_inputs(3, 2, 4), {"use_global_stats": True, **_FREE}, _batch(moving=False, **_FREE),
+        **_TRAIN),
+    Row("BatchNorm", _batch_inputs(3, 2, 4), _FREE, _batch(moving=False, **_FREE), train=False, name="inference",
+        **_TRAIN),
+    Row("BatchNorm", _batch_inputs(3, 2, 4), {"output_mean_var": True, "momentum": 0.5, **_FREE},
+        _batch(shown="inverse", **_FREE)),
+    Row("BatchNorm_v1", _batch_inputs(3, 2, 4), _FREE, _batch(**_FREE), **_TRAIN),
+    Row("BatchNorm_v1", _batch_inputs(3, 2, 4), {"output_mean_var": True}, _batch(shown="variance")),
+    Row("BatchNorm_v1", _batch_inputs(3, 2, 4), _FREE, _batch(moving=False, **_FREE), train=False, name="inference",
+        **_TRAIN),
+    Row("_contrib_SyncBatchNorm", _batch_inputs(3, 2, 4), {"key": "a", **_FREE}, _batch(**_FREE), **_TRAIN),
+    Row("_contrib_SyncBatchNorm", _batch_inputs(3, 2, 4), {"key": "a", "output_mean_var": True},
+        _batch(shown="variance")),
+    Row("LayerNorm", [normal(3, 4), normal(4), normal(4, seed=1)], {}, _layer(),
+        dtypes=("float64", "float32", "float16"), **_TRAIN),
+    Row("LayerNorm", [normal(2, 4, 3), normal(4), normal(4, seed=1)], {"axis": 1, "eps": 0.1}, _layer(1, 0.1),
+        **_TRAIN),
+    Row("LayerNorm", [normal(4, 3), normal(4), normal(4, seed=1)], {"axis": 0}, _layer(0), **_TRAIN),
+    Row("LayerNorm", [normal(2, 2, 4), normal(4), normal(4, seed=1)], {"output_mean_var": True}, _layer(shown=True)),
+    Row("InstanceNorm", [normal(2, 3, 4), normal(3), normal(3, seed=1)], {}, _group(0, 1e-3), **_TRAIN),
+    Row("InstanceNorm", [normal(2, 3, 2, 2), normal(3), normal(3, seed=1)], {"eps": 0.1}, _group(0, 0.1), **_TRAIN),
+    Row("GroupNorm", [normal(2, 4, 3), normal(2), normal(2, seed=1)], {"num_groups": 2}, _group(2, 1e-5), **_TRAIN),
+    Row("GroupNorm", [normal(2, 4, 2, 2), normal(1), normal(1, seed=1)], {}, _group(1, 1e-5), **_TRAIN),
+    Row("GroupNorm", [normal(2, 4, 3), normal(4), normal(4, seed=1)], {"num_groups": 4, "output_mean_var": True},
+        _group(4, 1e-5, True)),
+    Row("L2Normalization", [normal(2, 3, 2)], {}, _length(1, 2), grad=(0,), second=True),
+    Row("L2Normalization", [normal(2, 3, 2)], {"mode": "channel", "eps": 0.1}, _length(1, eps=0.1), grad=(0,),
+        second=True),
+    Row("L2Normalization", [normal(2, 3, 2, 2)], {"mode": "spatial"}, _length(2, 3), grad=(0,), second=True),
+    Row("LRN", [normal(2, 5, 2)], {"nsize": 3, "alpha": 0.3, "beta": 0.6, "knorm": 1.5},
+        lambda x: x * (1.5 + 0.1 * _window(x * x, 3)) ** -0.6, grad=(0,), second=True),
+    Row("LRN", [normal(2, 2, 2)], {"nsize": 6, "alpha": 0.6}, lambda x: x * (2.0 + 0.1 * _window(x * x, 5)) ** -0.75,
+        grad=(0,), second=True),
+    Row("_LRN_window", [normal(2, 5, 2)], {"nsize": 5}, lambda x: _window(x, 5), grad=(0,), second=True),
+]
+
+# The parts of the gradients: sets of numbers, and statistics that need not be those of the data.
+_WORDS: list[tuple[dict[str, Any], tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = [
+    ({"over": "batch", "axis": 2}, (2, 3, 2), (2,), (0, 1)),
+    ({"over": "batch", "axis": 1}, (2, 3, 2), (3,), (0, 2)),
+    ({"over": "axis", "axis": 1}, (2, 3, 2), (2, 1, 2), (1,)),
+    ({"over": "axis", "axis": -1}, (2, 3), (2, 1), (1,)),
+    ({"over": "group", "num_groups": 2}, (2, 4, 3), (2, 2), ()),
+    ({"over": "group"}, (2, 3, 2), (2, 3), ()),
+]
+
+
+def _sums(words: dict[str, Any], axes: tuple[int, ...], like: np.ndarray, x: np.ndarray) -> np.ndarray:
+    if words["over"] == "group":
+        return x.reshape(*like.shape, -1).sum(2)
+    return x.sum(axes).reshape(like.shape)
+
+
+def _spread(words: dict[str, Any], values: np.ndarray, x: np.ndarray) -> np.ndarray:
+    if words["over"] == "group":
+        return np.repeat(values.reshape(-1), x.size // values.size).reshape(x.shape)
+    if words["over"] == "batch":
+        values = _along(values, x.ndim, words["axis"])
+    return np.broadcast_to(values, x.shape)
+
+
+def _parts(words: dict[str, Any], shape: tuple[int, ...], small: tuple[int, ...], axes: tuple[int, ...]) -> list[Row]:
+    x, g = normal(*shape), normal(*shape, seed=1)
+    mean, product, total = (normal(*small, seed=seed) for seed in (2, 3, 4))
+    inverse, gamma = uniform(0.5, 1.5, *small), uniform(0.5, 1.5, small[-1], seed=1)
+    count = x.size // mean.size
+
+    def sums(g, x, mean, inverse):
+        product = g * (x - _spread(words, mean, x)) * _spread(words, inverse, x)
+        return _sums(words, axes, mean, product), _sums(words, axes, mean, g)
+
+    def moments(x, like):
+        mean = _sums(words, axes, like, x) / count
+        var = _sums(words, axes, like, (x - _spread(words, mean, x)) ** 2) / count
+        return mean, 1.0 / np.sqrt(var + 0.1)
+
+    def backward(g, x, mean, inverse, product, total, factor=1.0):
+        normal_x = (x - _spread(words, mean, x)) * _spread(words, inverse, x)
+        return _spread(words, inverse * factor, x) * (
+            g - _spread(words, total, x) / count - normal_x * _spread(words, product, x) / count)
+
+    every: dict[str, Any] = {"second": True}
+    rows = [
+        Row("_normalize_scale", [x, mean], words, lambda x, v: x * _spread(words, v, x), (0, 1), **every),
+        Row("_normalize_total", [x, mean], words, lambda x, v: _sums(words, axes, v, x), (0,), **every),
+        Row("_normalize_expand", [mean, x], words, lambda v, x: _spread(words, v, x), (0,), **every),
+        Row("_normalize_moments", [x, mean], {"eps": 0.1, **words}, moments, (0,), **every),
+        Row("_backward_normalize_sums", [g, x, mean, inverse], words, sums, (0, 1, 2, 3), **every),
+        Row("_backward_normalize", [g, x, mean, inverse, product, total], {"scaled": False, **words}, backward,
+            (0, 1, 2, 3, 4, 5), **every),
+    ]
+    if words["over"] != "axis":
+        rows.append(Row("_backward_normalize", [g, x, gamma, mean, inverse, product, total], words,
+                        lambda g, x, gamma, *rest: backward(g, x, *rest, factor=gamma), tuple(range(7)), **every))
+    return rows
+
+
+for _words, _shape, _small, _axes in _WORDS:
+    ROWS += _parts(_words, _shape, _small, _axes)
+
+
+def _layer_parameters(axis: int) -> Any:
+    def expected(g, x, mean, inverse):
+        others = tuple(i for i in range(x.ndim) if i != axis % x.ndim)
+        return (g * (x - mean) * inverse).sum(others), g.sum(others)
+
+    return expected
+
+
+ROWS += [
+    Row("_backward_LayerNorm", [normal(3, 4), normal(3, 4, seed=1), normal(3, 1), uniform(0.5, 1.5, 3, 1)], {},
+        _layer_parameters(-1), (0, 1, 2, 3), True),
+    Row("_backward_LayerNorm", [normal(2, 3, 2), normal(2, 3, 2, seed=1), normal(2, 1, 2), uniform(0.5, 1.5, 2, 1, 2)],
+        {"axis": 1}, _layer_parameters(1), (0, 1, 2, 3), True),
+] + [
+    Row("_backward_L2Normalization", [normal(2, 3, 2), normal(2, 3, 2, seed=1), uniform(0.5, 1.5, *shape)],
+        {"mode": mode}, grad=(0, 1, 2), second=True,
+        expected=lambda g, y, norm, axes=axes: (g - y * (g * y).sum(axes, keepdims=True)) / norm)
+    for mode, shape, axes in [("instance", (2, 1, 1), (1, 2)), ("channel", (2, 1, 2), (1,)),
+                              ("spatial", (2, 3, 1), (2,))]
+]

@@ -1,0 +1,89 @@
+"""Rows of the reductions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import Row, integers, normal, uniform
+
+__all__ = ["ROWS"]
+
+
+def _full(result: np.ndarray, dtype) -> np.ndarray:
+    """What opreg makes of a result of rank zero, in the dtype of the data."""
+    return np.asarray(result).reshape(np.shape(result) or (1,)).astype(dtype)
+
+
+def _by(function, **keywords):
+    return lambda x: _full(function(x, **keywords), x.dtype)
+
+
+def _gap(x: np.ndarray) -> np.ndarray:
+    """The same numbers with NaN among them."""
+    x = x.copy()
+    x.flat[::4] = np.nan
+    return x
+
+
+_CUBE = uniform(0.4, 2, 2, 3, 4)
+_SIGNED = normal(3, 4)
+# Attributes, and what NumPy calls them.
+_WAYS = [({}, {}), ({"axis": 1}, {"axis": 1}),
+         ({"axis": (0, -1), "keepdims": True}, {"axis": (0, 2), "keepdims": True}),
+         ({"axis": (1,), "exclude": True}, {"axis": (0, 2)}), ({"axis": ()}, {}),
+         ({"keepdims": True}, {"keepdims": True})]
+_NUMPY = {"sum": np.sum, "mean": np.mean, "prod": np.prod, "max": np.max, "min": np.min, "nansum": np.nansum,
+          "nanprod": np.nanprod, "_square_sum": lambda x, **keywords: np.sum(x * x, **keywords)}
+
+ROWS: list[Row] = [Row(name, [_CUBE], attrs, expected=_by(function, **keywords), grad=(0,), second=True)
+                   for name, function in _NUMPY.items() for attrs, keywords in _WAYS]
+ROWS += [
+    Row("sum", [_SIGNED], {"axis": (0, 1), "exclude": True}, expected=lambda x: x, grad=(0,)),
+    Row("sum", [integers(0, 200, 3, 4, dtype="uint8")], {"axis": 0}, name="integers",
+        expected=lambda x: np.sum(x, axis=0).astype("uint8")),
+    Row("sum", [np.ones((2, 5000))], {"axis": 1}, dtypes=("float16",), name="half",
+        expected=lambda x: np.full(2, 5000, x.dtype)),
+    Row("sum", [np.zeros((0, 3))], {"axis": 0}, expected=_by(np.sum, axis=0), name="empty"),
+    Row("mean", [integers(-9, 9, 3, 4)], {"axis": 1}, name="integers",
+        expected=lambda x: np.trunc(np.mean(x, axis=1)).astype(x.dtype)),
+    Row("nansum", [_gap(_SIGNED)], {"axis": 1}, expected=_by(np.nansum, axis=1), name="nan"),
+    Row("nanprod", [_gap(_SIGNED)], {"axis": 1}, expected=_by(np.nanprod, axis=1), name="nan"),
+    Row("max", [_gap(_SIGNED)], {"axis": 1}, expected=_by(np.max, axis=1), name="nan"),
+    Row("norm", [_SIGNED], expected=_by(lambda x: np.sqrt(np.sum(x * x))), grad=(0,), second=True),
+    Row("norm", [_SIGNED], {"axis": 1}, expected=_by(np.linalg.norm, axis=1), grad=(0,), second=True),
+    Row("norm", [_SIGNED], {"ord": 1, "axis": (0,), "keepdims": True}, grad=(0,), second=True,
+        expected=_by(lambda x: np.sum(np.abs(x), 0, keepdims=True))),
+    Row("norm", [_SIGNED], {"axis": (0, 1), "out_dtype": "float64"}, grad=(0,),
+        expected=lambda x: np.sqrt(np.sum(x * x, dtype="float64")).reshape(1)),
+    Row("norm", [_SIGNED], {"ord": 1, "out_dtype": "float32"},
+        expected=lambda x: np.sum(np.abs(x)).reshape(1).astype("float32")),
+    Row("norm", [np.full((1, 4), 300.0)], expected=lambda x: np.full(1, 600, x.dtype), dtypes=("float16", "float32"),
+        name="half"),
+    Row("moments", [_CUBE], {"axes": (0, 2)}, grad=(0,), second=True,
+        expected=lambda x: (np.mean(x, (0, 2)), np.var(x, (0, 2)))),
+    Row("moments", [_SIGNED], {"axes": (-1,), "keepdims": True}, grad=(0,), second=True,
+        expected=lambda x: (np.mean(x, -1, keepdims=True), np.var(x, -1, keepdims=True))),
+    Row("argmax", [_SIGNED], expected=_by(np.argmax)),
+    Row("argmax", [_SIGNED], {"axis": -1, "keepdims": True}, expected=_by(np.argmax, axis=-1, keepdims=True)),
+    Row("argmin", [_SIGNED], {"keepdims": True}, expected=_by(np.argmin, keepdims=True)),
+    Row("argmin", [_SIGNED], {"axis": 0}, expected=_by(np.argmin, axis=0)),
+    Row("argmax", [np.array([[5.0, 5.0, np.nan], [1.0, 3.0, 3.0]])], {"axis": 1},
+        expected=lambda x: np.array([2, 1], x.dtype), name="ties"),
+    Row("argmax", [integers(0, 9, 2, 5)], {"axis": 1}, expected=_by(np.argmax, axis=1), name="integers"),
+    Row("argmax_channel", [_CUBE], expected=_by(np.argmax, axis=1)),
+    Row("_np_cumsum", [_SIGNED], expected=np.cumsum, grad=(0,), second=True),
+    Row("_np_cumsum", [_CUBE], {"axis": 1}, expected=lambda x: np.cumsum(x, 1), grad=(0,), second=True),
+    Row("_np_cumsum", [_CUBE], {"axis": -1, "dtype": "float64"}, grad=(0,), dtypes=("float64", "float32"),
+        expected=lambda x: np.cumsum(x, 2, x.dtype).astype("float64")),
+    Row("_np_cumsum", [np.array([True, False, True])], expected=lambda x: np.array([1, 1, 2]), name="truth"),
+    Row("_backward_sum", [normal(3), _CUBE], {"axis": (0, 2)}, grad=(0,), second=True,
+        expected=lambda g, x: np.broadcast_to(g[None, :, None], x.shape)),
+    Row("_backward_sum", [normal(1), _SIGNED], grad=(0,), second=True,
+        expected=lambda g, x: np.broadcast_to(g, x.shape)),
+    Row("_backward_mean", [normal(2, 1, 4), _CUBE], {"axis": 1, "keepdims": True}, grad=(0,), second=True,
+        expected=lambda g, x: np.broadcast_to(g / 3, x.shape)),
+    Row("_backward_cumsum", [normal(2, 3, 4, seed=1), _CUBE], {"axis": 1}, grad=(0,), second=True,
+        expected=lambda g, x: np.cumsum(g[:, ::-1], 1)[:, ::-1]),
+    Row("_backward_cumsum", [normal(12), _SIGNED], grad=(0,), second=True,
+        expected=lambda g, x: np.cumsum(g[::-1])[::-1].reshape(3, 4)),
+]

@@ -1,0 +1,142 @@
+"""The memory plan: nothing that is still needed is overwritten, and no more is held than need be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opreg as mx
+from symbol.passes.memory import _Free
+
+# Ways to go on from one or two entries: views, in-place, reductions to other sizes and back.
+GROW = {
+    "relu": lambda a, b: mx.sym.relu(a),
+    "tanh": lambda a, b: mx.sym.tanh(a),
+    "double": lambda a, b: a * 2.0,
+    "add": lambda a, b: a + b,
+    "mul": lambda a, b: a * b,
+    "flat": lambda a, b: mx.sym.reshape(mx.sym.reshape(a, shape=(-1,)), shape=(3, 4)),
+    "turn": lambda a, b: mx.sym.transpose(mx.sym.transpose(a)),
+    "turned": lambda a, b: mx.sym.reshape(mx.sym.transpose(a), shape=(3, 4)),
+    "cut": lambda a, b: mx.sym.Concat(*mx.sym.SliceChannel(a, num_outputs=2, axis=1), dim=1),
+}
+
+
+@st.composite
+def networks(draw):
+    """A symbol over two variables, and the names of the steps that made it."""
+    values = [mx.sym.Variable("x"), mx.sym.Variable("y")]
+    for _ in range(draw(st.integers(1, 12))):
+        name = draw(st.sampled_from(sorted(GROW)))
+        pick = st.integers(max(0, len(values) - 4), len(values) - 1)
+        values.append(GROW[name](values[draw(pick)], values[draw(pick)]))
+    heads = draw(st.lists(st.sampled_from(range(2, len(values))), min_size=1, max_size=3, unique=True))
+    return mx.sym.Group([values[i] for i in heads])
+
+
+def eagerly(net, arrays, head_grads):
+    """Outputs and gradients computed on the tape, which plans no memory."""
+    found = {node.name: array for node, array in zip(net._graph().variables()[0],
+                                                    [arrays[name] for name in net.list_arguments()])}
+    values = {}
+    for array in found.values():
+        array.attach_grad()
+    with mx.autograd.record():
+        for node in net._graph().nodes:
+            if node.op is None:
+                values[node, 0] = found[node.name]
+                continue
+            outs = node.op(*[values[entry] for entry in node.inputs], **node.attrs)
+            for i, out in enumerate(outs if isinstance(outs, list) else [outs]):
+                values[node, i] = out
+        heads = [values[entry] for entry in net._entries]
+    mx.autograd.backward(heads, head_grads)
+    return heads, {name: array.grad for name, array in found.items()}
+
+
+@settings(max_examples=120, deadline=None)
+@given(networks(), st.integers(0, 2**16))
+def test_plans_compute_what_the_tape_computes(net, seed):
+    rng = np.random.default_rng(seed)
+    names = net.list_arguments()
+    arrays = {name: mx.nd.array(rng.standard_normal((3, 4)), dtype="float64") for name in names}
+    head_grads = [mx.nd.array(rng.standard_normal((3, 4)), dtype="float64") for _ in net.list_outputs()]
+    grads = {name: mx.nd.zeros((3, 4), dtype="float64") for name in names}
+    executor = net.bind(mx.cpu(), arrays, grads)
+    for _ in range(2):  # the second run must not find what the first one left
+        executor.forward(is_train=True)
+        executor.backward(head_grads)
+    inferred = executor.forward(is_train=False)
+    heads, expected = eagerly(net, {name: array.copy() for name, array in arrays.items()}, head_grads)
+    for got, want in zip(inferred, heads):
+        np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-12)
+    for name in names:
+        np.testing.assert_allclose(grads[name].asnumpy(), expected[name].asnumpy(), rtol=1e-10, atol=1e-12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 1000)), max_size=60))
+def test_free_stretches_never_overlap(actions):
+    free, held = _Free(), []
+    for give, nbytes in actions:
+        if give and held:
+            free.give(*held.pop(nbytes % len(held)))
+        else:
+            offset = free.take(nbytes)
+            assert offset % 64 == 0
+            assert all(offset + nbytes <= o or o + n <= offset for o, n in held)
+            assert offset + nbytes <= free.end
+            held.append((offset, nbytes))
+    for offset, nbytes in held:
+        free.give(offset, nbytes)
+    assert sum(length for _, length in free.by_offset) == free.end
+    assert len(free.by_offset) <= 1  # all merged again
+
+
+def deep(layers: int, width: int):
+    net = mx.sym.Variable("data")
+    for i in range(layers):
+        net = mx.sym.Activation(mx.sym.FullyConnected(net, num_hidden=width, name=f"fc{i}"), act_type="relu")
+    return net
+
+
+@pytest.mark.parametrize(("is_train", "layers_held"), [(True, 102), (False, 2)])
+def test_a_deep_network_holds_one_array_a_layer(is_train, layers_held):
+    # Training must keep what every layer put out, beside it two gradients on their way; inference two arrays.
+    executor = deep(100, 64).simple_bind(mx.cpu(), data=(128, 64))
+    assert executor.plan(is_train).nbytes <= layers_held * 128 * 64 * 4
+
+
+def test_views_have_no_step_and_no_memory():
+    x = mx.sym.Variable("x")
+    net = mx.sym.transpose(mx.sym.Flatten(mx.sym.relu(x))) * 2
+    executor = net.simple_bind(mx.cpu(), grad_req="null", x=(2, 3, 4))
+    executor.arg_dict["x"][:] = np.arange(-12, 12).reshape(2, 3, 4)
+    kernels = [step.kernel for step in executor.plan(False).forward.steps]
+    assert kernels.count("view") == 2
+    assert executor.plan(False).nbytes == 128  # what relu puts out, 96 bytes in stretches of 64
+    expected = np.maximum(np.arange(-12, 12), 0).reshape(2, 12).T * 2
+    np.testing.assert_array_equal(executor.forward()[0].asnumpy(), expected)
+
+
+def test_an_output_stays_when_backward_reuses_memory():
+    x = mx.sym.Variable("x")
+    inner = mx.sym.tanh(x)
+    net = mx.sym.Group([inner, mx.sym.relu(inner)])
+    executor = net.simple_bind(mx.cpu(), x=(8,))
+    executor.arg_dict["x"][:] = np.linspace(-1, 1, 8)
+    before = [out.asnumpy() for out in executor.forward(is_train=True)]
+    executor.backward([mx.nd.ones((8,)), mx.nd.ones((8,))])
+    for old, new in zip(before, executor.outputs):
+        np.testing.assert_array_equal(old, new.asnumpy())
+
+
+def test_an_argument_is_never_overwritten():
+    x = mx.sym.Variable("x")
+    executor = mx.sym.relu(mx.sym.tanh(mx.sym.relu(x))).simple_bind(mx.cpu(), x=(4,))
+    executor.arg_dict["x"][:] = [-2, -1, 1, 2]
+    executor.forward(is_train=True)
+    executor.backward(mx.nd.ones((4,)))
+    np.testing.assert_array_equal(executor.arg_dict["x"].asnumpy(), [-2, -1, 1, 2])

@@ -1,0 +1,421 @@
+"""Facts that hold for every operator, each tried on every row: see ``rows``."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterable
+
+import numpy as np
+import pytest
+
+from ndarray import NDArray, array, cpu
+from ndarray.eager import run
+from ndarray.tape import Recording
+from opreg import generators
+from opreg.attrs import to_text
+from opreg.errors import NotDifferentiableError, OpError
+from opreg.registry import operators
+from opreg.spec import ANY, known, unify
+from symbol import Symbol, load_json
+from tests.rows import Row, all_rows
+from tests.running import TOLERANCES, Use, agree, bind, difference, eager, graph, heads, second, symbol
+
+ROWS = all_rows()
+
+
+def named(rows: Iterable[Row]) -> list[Any]:
+    """Rows under their names; those of one name are numbered."""
+    seen: dict[str, int] = {}
+    params = []
+    for row in rows:
+        name = str(row)
+        seen[name] = seen.get(name, 0) + 1
+        params.append(pytest.param(row, id=name if seen[name] == 1 else f"{name}#{seen[name]}"))
+    return params
+
+
+def _on(select: Callable[[Row], Any] = lambda row: True) -> Any:
+    return pytest.mark.parametrize("row", named(row for row in ROWS if select(row)))
+
+
+def _kinds(row: Row) -> tuple[str | None, ...]:
+    """The dtypes a row is run in, once as it is when it has no floating inputs."""
+    if any(np.asarray(each).dtype.kind == "f" for each in row.inputs):
+        return tuple(row.dtypes) or (None,)
+    return (None,)
+
+
+def _dtyped(rows: Iterable[Row]) -> Any:
+    return pytest.mark.parametrize("row, dtype", [
+        pytest.param(*param.values, dtype, id=f"{param.id}-{dtype or 'as-is'}")
+        for param in named(rows) for dtype in _kinds(param.values[0])])
+
+
+def _use(row: Row, dtype: str | None = None) -> Use:
+    return Use.of(row, dtype or _kinds(row)[0])
+
+
+def _smooth(row: Row) -> bool:
+    return bool(row.grad) and row.deterministic
+
+
+def _fixed(row: Row) -> bool:
+    return row.deterministic
+
+
+def _asked(row: Row, question: Callable[[Use], Any]) -> bool:
+    """A question about a row's use; yes where the row itself is wrong, so that a test says so."""
+    try:
+        return bool(question(_use(row)))
+    except OpError:
+        return True
+
+
+def _plannable(use: Use) -> bool:
+    """Whether it has outputs, and their shapes do not depend on numbers."""
+    outputs = [None] * len(use.op.outputs(use.attrs))
+    shapes = use.op.infer_shapes([each.shape for each in use.arrays], outputs, use.attrs)[1]
+    return bool(shapes) and all(known(shape) for shape in shapes)
+
+
+def plannable(row: Row) -> bool:
+    """Whether an executor can run it: its outputs' shapes do not depend on numbers."""
+    return _asked(row, _plannable)
+
+
+def _in_graphs(row: Row) -> bool:
+    return row.deterministic and plannable(row)
+
+
+def differentiated(row: Row) -> bool:
+    """Whether an executor can compute its gradient."""
+    if row.op == "_backward_contrib_boolean_mask":  # the shape of its gradient depends on numbers
+        return False
+    return _in_graphs(row) and _asked(row, lambda use: use.op.differentiable and use.wanted and not use.op.random)
+
+
+def _between(row: Row) -> bool:
+    return differentiated(row) and _asked(row, lambda use: not use.op.loss(use.attrs))
+
+
+@pytest.mark.parametrize("name", sorted(
+    op.name for op in operators() if not op.name.startswith(("custom.", "_backward_custom.", "_example"))))
+def test_has_a_row(name: str) -> None:
+    assert name in {row.op for row in ROWS}, f"operator {name} has no row in tests/rows"
+
+
+# ------------------------------------------------------------------------------------------------- values
+
+
+@_dtyped(row for row in ROWS if row.expected is not None and row.deterministic)
+def test_value(row: Row, dtype: str | None) -> None:
+    use = _use(row, dtype)
+    outs = eager(use).outs
+    expected = row.expected(*[each.copy() for each in use.arrays])  # type: ignore[misc]
+    expected = list(expected) if isinstance(expected, (tuple, list)) else [expected]
+    assert len(outs) == len(expected)
+    for i, (out, want) in enumerate(zip(outs, expected)):
+        kind = out.dtype.name if dtype is None else dtype
+        agree(out, want, row.tolerance if kind == "float64" else TOLERANCES.get(kind), f"output {i}")
+
+
+@_dtyped(ROWS)
+def test_inferred(row: Row, dtype: str | None) -> None:
+    """Shapes and dtypes are the inferred ones, those of hidden outputs and new states too."""
+    use = _use(row, dtype)
+    with Recording(False, row.train):
+        _, results = run(use.op, use.attrs, [each.copy() for each in use.arrays], cpu(), wrap=lambda data, *_: data)
+    count = len(use.op.outputs(use.attrs))
+    _, shapes = use.op.infer_shapes([each.shape for each in use.arrays], [None] * count, use.attrs)
+    _, dtypes = use.op.infer_dtypes([each.dtype for each in use.arrays], [None] * count, use.attrs)
+    for result, shape in zip(results, shapes):
+        assert unify(shape, result.shape) == result.shape
+    assert [result.dtype for result in results[:count]] == [kind or np.dtype("float32") for kind in dtypes]
+    states = use.arrays[len(use.op.arguments(use.attrs)):]
+    assert len(results) - count in ((0, len(use.op.states)) if row.train else (0,))
+    for new, state in zip(results[count:], use.op.states):
+        assert new.shape == states[state].shape
+    if not all(each.size for each in (*use.arrays, *results)) or not _plannable(use):
+        return  # a symbol takes a zero for a dimension that is not known
+    made = symbol(use)
+    by_name = dict(zip(use.names, use.arrays))
+    found = made.infer_shape(**{name: each.shape for name, each in by_name.items()})
+    kinds = made.infer_type(**{name: each.dtype for name, each in by_name.items()})
+    visible = use.op.visible(use.attrs)
+    assert (found[1], kinds[1]) == (shapes[:visible], [result.dtype.type for result in results[:visible]])
+
+
+@_on()
+def test_partly_known(row: Row) -> None:
+    """What is inferred from less never contradicts what is inferred from everything, and nothing raises."""
+    use = _use(row)
+    ins, count = [each.shape for each in use.arrays], len(use.op.outputs(use.attrs))
+    _, outs = use.op.infer_shapes(list(ins), [None] * count, use.attrs)
+    less: list[list] = [[(ANY,) * len(shape) for shape in ins]]
+    for i, shape in enumerate(ins):
+        less += [[*ins[:i], (*shape[:axis], ANY, *shape[axis + 1:]), *ins[i + 1:]] for axis in range(len(shape))]
+    for given in less:
+        found = use.op.infer_shapes(list(given), [None] * count, use.attrs)
+        for side, whole in zip(found, (ins, outs)):
+            assert len(side) == len(whole)
+            for some, shape in zip(side, whole):
+                assert some is None or unify(some, shape) == shape, f"from {given}"
+    # An input of which nothing is known may be given the shape or dtype that it has most often.
+    for given in [[None] * len(ins), *([*ins[:i], None, *ins[i + 1:]] for i in range(len(ins)))]:
+        use.op.infer_shapes(list(given), [None] * count, use.attrs)
+        use.op.infer_shapes(list(given), list(outs), use.attrs)
+    for i in range(len(ins)):
+        given = [None if j == i else each.dtype for j, each in enumerate(use.arrays)]
+        use.op.infer_dtypes(given, [None] * count, use.attrs)
+
+
+@_on(_fixed)
+def test_inputs_stay(row: Row) -> None:
+    """Only what is declared is written in place; of inputs declared unread the numbers do not matter."""
+    use = _use(row)
+    first = len(use.op.arguments(use.attrs))
+    moved = {*use.op.mutates, *(first + state for state in use.op.states if row.train)}
+    result = eager(use)
+    for i, (before, after) in enumerate(zip(use.arrays, result.after)):
+        if i not in moved:
+            np.testing.assert_array_equal(after, before, f"input {i}")
+    if use.op.unread:
+        blind = [np.full_like(each, np.nan if each.dtype.kind == "f" else 0) if i in use.op.unread else each
+                 for i, each in enumerate(use.arrays)]
+        for out, other in zip(result.outs, eager(use.having(blind)).outs):
+            np.testing.assert_array_equal(out, other)
+
+
+@_on(_fixed)
+def test_out(row: Row) -> None:
+    """``out=`` receives what the call returns."""
+    use = _use(row)
+    expected = eager(use)
+    targets = [array(np.full_like(out, 77), None, out.dtype) for out in expected.outs]
+    result = eager(use, out=targets)
+    for i, (out, want) in enumerate(zip(result.outs, expected.outs)):
+        agree(out, want, what=f"output {i}")
+    for i, (after, want) in enumerate(zip(result.after, expected.after)):
+        agree(after, want, what=f"input {i} afterwards")
+
+
+def _strided(each: np.ndarray) -> np.ndarray:
+    wide = np.full((*each.shape[:-1], 2 * each.shape[-1]), 99, each.dtype)
+    wide[..., ::2] = each
+    return wide[..., ::2]
+
+
+_LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "transposed": lambda each: each.T.copy().T,
+    "strided": _strided,
+    "reversed": lambda each: np.flip(np.flip(each).copy()),
+}
+
+
+@pytest.mark.parametrize("layout", _LAYOUTS)
+@_on(_fixed)
+def test_layout(row: Row, layout: str) -> None:
+    use = _use(row)
+    raw = [NDArray(_LAYOUTS[layout](each.copy()) if each.ndim else each.copy(), cpu()) for each in use.arrays]
+    result, expected = eager(use, raw=raw), eager(use)
+    for i, (out, want) in enumerate(zip(result.outs, expected.outs)):
+        agree(out, want, what=f"output {i}")
+    for i, (after, want) in enumerate(zip(result.after, expected.after)):
+        agree(after, want, what=f"input {i} afterwards")
+
+
+@_on(lambda row: row.inputs and np.ndim(row.inputs[0]) and not row.op.startswith(("_backward_", "_subscript")))
+def test_empty(row: Row) -> None:
+    """A first dimension of zero is computed, or refused in words; a subscript is out of range there."""
+    use = _use(row)
+    batch = use.arrays[0].shape[0]
+    none = use.having([each[:0] if each.ndim and each.shape[0] == batch else each for each in use.arrays])
+    try:
+        _, shapes = use.op.infer_shapes([each.shape for each in none.arrays],
+                                        [None] * len(use.op.outputs(use.attrs)), use.attrs)
+        outs = eager(none).outs
+    except OpError:
+        return
+    assert [out.shape for out in outs] == shapes[:len(outs)]
+
+
+# ---------------------------------------------------------------------------------------------- gradients
+
+
+def _weighed(use: Use, given: Any) -> Callable[[list[np.ndarray]], float]:
+    def total(arrays: list[np.ndarray]) -> float:
+        outs = eager(use.having(arrays)).outs
+        return float(sum((out * g).sum() for out, g in zip(outs, given) if g is not None))
+
+    return total
+
+
+@_on(_smooth)
+def test_gradient(row: Row) -> None:
+    use = Use.of(row, "float64")
+    given = heads(use, eager(use).outs)
+    assert given is not None, "the gradient of a loss is not that of its output"
+    grads = eager(use, given=given, grads=True).grads
+    for i in row.grad:
+        difference(_weighed(use, given), use.arrays, i, grads[i], row.tolerance, row.op)
+
+
+@_on(lambda row: _smooth(row) and row.second)
+def test_second_gradient(row: Row) -> None:
+    use = Use.of(row, "float64")
+    given = heads(use, eager(use).outs)
+    assert given is not None
+    rng = np.random.default_rng(2)
+    weights = {i: rng.standard_normal(use.arrays[i].shape) for i in row.grad}
+    by_input, by_head = second(use, given, weights)
+
+    def total(arrays: list[np.ndarray], heads: Any) -> float:
+        grads = eager(use.having(arrays), given=heads, grads=True).grads
+        return float(sum((grads[i] * weight).sum() for i, weight in weights.items()))
+
+    for i in row.grad:
+        difference(lambda arrays: total(arrays, given), use.arrays, i, by_input[i], row.tolerance, row.op)
+    for i, gradient in by_head.items():
+        difference(lambda moved: total(use.arrays, moved), given, i, gradient,  # type: ignore[arg-type]
+                   row.tolerance, f"{row.op}, head gradient as")
+
+
+@_on(_fixed)
+def test_gradient_or_word(row: Row) -> None:
+    """A gradient exists in every mode it is asked in, or asking names the operator."""
+    use = _use(row)
+    given = heads(use, eager(use).outs)
+    if use.op.differentiable:
+        for i, gradient in eager(use, given=given, grads=True).grads.items():
+            assert gradient.shape == use.arrays[i].shape and gradient.dtype == use.arrays[i].dtype
+    elif use.wanted and (given is None or any(g is not None for g in given)):
+        with pytest.raises(NotDifferentiableError, match=use.op.name):
+            eager(use, given=given, grads=True)
+
+
+# ----------------------------------------------------------------------------------------------- executor
+
+
+def _same(result: Any, expected: Any, use: Use, tolerance: float | None = None) -> None:
+    assert len(result.outs) == len(expected.outs)
+    for i, (out, want) in enumerate(zip(result.outs, expected.outs)):
+        assert out.dtype == want.dtype
+        agree(out, want, tolerance, f"output {i}")
+    for i, (after, want) in enumerate(zip(result.after, expected.after)):
+        agree(after, want, tolerance, f"input {i} afterwards")
+
+
+@_dtyped(row for row in ROWS if _in_graphs(row))
+@pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
+def test_graph(row: Row, dtype: str | None, train: bool) -> None:
+    use = _use(row, dtype)
+    if not use.op.random:
+        use.train = train
+    _same(graph(use), eager(use), use)
+
+
+@_on(_in_graphs)
+def test_graph_around(row: Row) -> None:
+    """Between other nodes, where memory is shared and taken over."""
+    use = _use(row)
+    if not use.names:
+        return
+    _same(graph(use, around=True), eager(use), use)
+
+
+def _trained(row: Row) -> tuple[Use, Any, Any]:
+    use = _use(row)
+    use.train = True
+    given = heads(use, eager(use).outs)
+    return use, given, eager(use, given=given, grads=True)
+
+
+@_on(differentiated)
+def test_graph_gradients(row: Row) -> None:
+    use, given, expected = _trained(row)
+    result = graph(use, given=given, grads=True)
+    _same(result, expected, use)
+    for i in use.wanted:
+        agree(result.grads[i], expected.grads[i], what=f"gradient of input {i}")
+
+
+@_on(differentiated)
+def test_requests(row: Row) -> None:
+    """Gradients are written, added or left alone, in every mixture."""
+    use, given, expected = _trained(row)
+    before = {i: np.random.default_rng(i).standard_normal(use.arrays[i].shape).astype(use.arrays[i].dtype)
+              for i in use.wanted}
+    for turn in range(3):
+        reqs = {i: ("write", "add", "null")[(i + turn) % 3] for i in use.wanted}
+        result = graph(use, given=given, reqs=reqs, before=before, grads=True)
+        for i, req in reqs.items():
+            want = {"write": expected.grads[i], "add": before[i] + expected.grads[i], "null": before[i]}[req]
+            agree(result.grads[i], want, what=f"{req} the gradient of input {i}")
+
+
+@_on(_between)
+def test_graph_gradients_around(row: Row) -> None:
+    use, given, expected = _trained(row)
+    result = graph(use, given=given, grads=True, around=True)
+    _same(result, expected, use)
+    for i in use.wanted:
+        agree(result.grads[i], expected.grads[i], what=f"gradient of input {i}")
+
+
+@_on(_in_graphs)
+def test_twice(row: Row) -> None:
+    """An executor gives the same again: nothing of a run is left over for the next."""
+    use = _use(row)
+    executor = bind(use, reqs={i: "null" for i in use.wanted})
+    frozen = not use.op.mutates and not (use.op.states and row.train)
+    first = [each.asnumpy() for each in executor.forward(is_train=row.train)]
+    if frozen:
+        for out, want in zip(executor.forward(is_train=row.train), first):
+            np.testing.assert_array_equal(out.asnumpy(), want)
+
+
+# ------------------------------------------------------------------------------------------------- texts
+
+
+def _in_files(row: Row) -> bool:
+    """Whether a file can hold it: not a subscript, which is whatever Python puts between brackets."""
+    return not row.op.endswith("_subscript") and _asked(row, lambda use: use.op.outputs(use.attrs))
+
+
+@_on(_in_files)
+def test_attributes_as_text(row: Row) -> None:
+    use = _use(row)
+    schema = use.op.schema
+    for name, value in use.attrs.items():
+        if name in schema:
+            assert schema[name](to_text(value)) == value, name
+
+
+@_on(_in_files)
+def test_json(row: Row) -> None:
+    """A file holds the node whole: read again, it is the same and gives the same."""
+    use = _use(row)
+    made = symbol(use)
+    again = load_json(made.tojson())
+    assert isinstance(again, Symbol)
+    assert again.tojson() == made.tojson()
+    assert again._entries[0][0].attrs == made._entries[0][0].attrs
+    for question in ("list_arguments", "list_outputs", "list_auxiliary_states"):
+        assert getattr(again, question)() == getattr(made, question)()
+
+
+# ------------------------------------------------------------------------------------------------- chance
+
+
+@_dtyped(row for row in ROWS if not row.deterministic)
+def test_random(row: Row, dtype: str | None) -> None:
+    """The same numbers for the same seed, eagerly and in an executor."""
+    use = _use(row, dtype)
+    for way in (eager, graph):
+        found = []
+        for seed in (7, 7, 8):
+            generators.seed(seed)
+            found.append(way(use))
+        for i, (out, want) in enumerate(zip(found[0].outs, found[1].outs)):
+            np.testing.assert_array_equal(out, want, f"output {i}")
+        sizes = [out.size for out in found[0].outs]
+        assert [out.shape for out in found[0].outs] == [out.shape for out in found[2].outs], sizes

@@ -1,0 +1,313 @@
+"""Random numbers: do they have the distributions they claim, and are they the same again after seeding?
+
+Seeds are fixed, so every test here gives one answer forever.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import opreg as mx
+from opreg import generators
+from opreg.errors import ArgumentError, AttrError, ShapeError
+
+MANY = 20_000
+# A fair sample of a right generator falls below this once in ten thousand; the seeds here are chosen once.
+SURPRISE = 1e-4
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    mx.random.seed(20240229)
+
+
+def fits(sample: np.ndarray, law) -> bool:
+    """Whether numbers look drawn from a distribution of scipy.stats."""
+    sample = sample.astype(float)
+    if isinstance(law.dist, stats.rv_continuous):
+        return stats.kstest(sample, law.cdf).pvalue > SURPRISE
+    top = int(law.ppf(0.999))
+    observed = np.bincount(np.minimum(sample, top).astype(int), minlength=top + 1)
+    wanted = np.append(law.pmf(np.arange(top)), law.sf(top - 1)) * sample.size
+    usual = wanted >= 5
+    observed = np.append(observed[usual], observed[~usual].sum())
+    wanted = np.append(wanted[usual], wanted[~usual].sum())
+    return stats.chisquare(observed[wanted > 0], wanted[wanted > 0]).pvalue > SURPRISE
+
+
+# Name, parameters, the law; parameters in the order of the operator.
+LAWS = [
+    ("uniform", (-1.0, 3.0), stats.uniform(-1, 4)),
+    ("normal", (2.0, 0.5), stats.norm(2, 0.5)),
+    ("gamma", (0.7, 2.0), stats.gamma(0.7, scale=2)),
+    ("gamma", (5.0, 0.5), stats.gamma(5, scale=0.5)),
+    ("exponential", (4.0,), stats.expon(scale=0.25)),
+    ("poisson", (0.8,), stats.poisson(0.8)),
+    ("poisson", (30.0,), stats.poisson(30)),
+    ("negative_binomial", (3, 0.4), stats.nbinom(3, 0.4)),
+    ("generalized_negative_binomial", (2.0, 0.5), stats.nbinom(2, 0.5)),
+    ("generalized_negative_binomial", (2.0, 0.0), stats.poisson(2)),
+]
+IDS = [f"{name}-{','.join(map(str, parameters))}" for name, parameters, _ in LAWS]
+
+
+@pytest.mark.parametrize("name, parameters, law", LAWS, ids=IDS)
+class TestLaws:
+    def test_attributes(self, name, parameters, law):
+        drawn = mx.nd.op.__getattr__(f"random_{name}")(*parameters, shape=(MANY // 4, 4))
+        assert drawn.dtype == np.float32
+        assert fits(drawn.asnumpy().ravel(), law)
+
+    @pytest.mark.parametrize("dtype", ["float16", "float64"])
+    def test_dtypes(self, name, parameters, law, dtype):
+        drawn = getattr(mx.nd, f"random_{name}")(*parameters, shape=2000, dtype=dtype)
+        assert drawn.dtype == np.dtype(dtype)
+        assert fits(drawn.asnumpy(), law)
+
+    def test_like(self, name, parameters, law):
+        drawn = getattr(mx.nd, f"_random_{name}_like")(mx.nd.zeros(MANY, dtype="float64"), *parameters)
+        assert drawn.dtype == np.float64
+        assert fits(drawn.asnumpy(), law)
+
+    def test_arrays(self, name, parameters, law):
+        arrays = [mx.nd.array([1, value, value]) for value in parameters]
+        drawn = getattr(mx.nd, f"sample_{name}")(*arrays, shape=MANY)
+        assert drawn.shape == (3, MANY)
+        assert fits(drawn.asnumpy()[1], law)
+        assert fits(drawn.asnumpy()[2], law)
+
+    def test_into_an_array(self, name, parameters, law):
+        held = mx.nd.zeros((100, 100))
+        memory = held._data
+        getattr(mx.nd, f"random_{name}")(*parameters, shape=(100, 100), out=held)
+        assert held._data is memory
+        assert fits(held.asnumpy().ravel(), law)
+
+
+def test_user_functions_name_parameters_as_mxnet_does():
+    assert fits(mx.nd.random.exponential(4, shape=MANY).asnumpy(), stats.expon(scale=4))
+    assert fits(mx.nd.random.gamma(alpha=2, beta=3, shape=MANY).asnumpy(), stats.gamma(2, scale=3))
+    assert fits(mx.random.normal(loc=1, scale=2, shape=MANY).asnumpy(), stats.norm(1, 2))
+    assert fits(mx.nd.random.randn(10, MANY // 10, loc=1).asnumpy().ravel(), stats.norm(1, 1))
+    assert mx.nd.random.uniform().shape == (1,)
+    assert mx.nd.random.poisson(mx.nd.array([1, 50]), shape=(2, 3)).shape == (2, 2, 3)
+
+
+def test_a_number_beside_an_array_counts_everywhere():
+    drawn = mx.nd.random.uniform(mx.nd.array([0, 1]), 2, shape=MANY).asnumpy()
+    assert fits(drawn[0], stats.uniform(0, 2)) and fits(drawn[1], stats.uniform(1, 1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("low, high", [(0, 1), (1, 2), (-1, 0.1), (3, 3)])
+def test_uniform_numbers_stay_below_high(low, high, dtype):
+    drawn = mx.nd.random.uniform(low, high, shape=MANY, dtype=dtype).asnumpy()
+    assert drawn.min() >= low
+    assert drawn.max() < high or low == high
+    bounds = mx.nd.array([low], dtype=dtype), mx.nd.array([high], dtype=dtype)
+    drawn = mx.nd.sample_uniform(*bounds, shape=MANY, dtype=dtype).asnumpy()
+    assert drawn.max() < bounds[1].asnumpy()[0] or low == high
+
+
+@pytest.mark.parametrize("low, high, dtype", [(-3, 4, "int32"), (0, 2, "int64"), (-2**31, 2**31, "int32")])
+def test_randint(low, high, dtype):
+    drawn = mx.nd.random.randint(low, high, shape=MANY, dtype=dtype)
+    assert drawn.dtype == np.dtype(dtype)
+    values = drawn.asnumpy().astype(float)
+    assert values.min() >= low and values.max() < high
+    if high - low < 10:
+        assert fits(values - low, stats.randint(0, high - low))
+    else:
+        assert stats.kstest(values, stats.uniform(low, high - low).cdf).pvalue > SURPRISE
+
+
+# ------------------------------------------------------------------------------------------ given probabilities
+
+
+def test_multinomial_draws_in_proportion():
+    chances = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.0, 0.6, 0.0], [1, 2, 3, 4]])
+    drawn = mx.nd.sample_multinomial(mx.nd.array(chances), shape=(MANY // 2, 2))
+    assert drawn.shape == (3, MANY // 2, 2) and drawn.dtype == np.int32
+    for row, numbers in zip(chances, drawn.asnumpy()):
+        counts = np.bincount(numbers.ravel(), minlength=4)
+        assert (counts[row == 0] == 0).all()
+        wanted = row / row.sum() * MANY
+        assert stats.chisquare(counts[row > 0], wanted[row > 0]).pvalue > SURPRISE
+
+
+@given(st.lists(st.sampled_from([0.0, 1e-30, 0.1, 1.0, 3.0]), min_size=1, max_size=6).filter(any),
+       st.integers(1, 2000))
+@settings(deadline=None, max_examples=40, derandomize=True)
+def test_multinomial_never_draws_what_has_no_chance(row, rows):
+    drawn = mx.nd.sample_multinomial(mx.nd.array([row] * rows), shape=3).asnumpy()
+    assert (np.array(row)[drawn] > 0).all()
+
+
+def test_multinomial_tells_log_probabilities_and_their_gradient():
+    chances = mx.nd.array([[0.2, 0.8], [0.5, 0.5]])
+    chances.attach_grad()
+    with mx.autograd.record():
+        drawn, logs = mx.nd.sample_multinomial(chances, shape=5, get_prob=True)
+        loss = logs * mx.nd.array([[1], [2]])
+    loss.backward()
+    index = drawn.asnumpy()
+    assert np.allclose(logs.asnumpy(), np.log(np.take_along_axis(chances.asnumpy(), index, 1)))
+    counts = np.array([np.bincount(row, minlength=2) for row in index])
+    assert np.allclose(chances.grad.asnumpy(), counts * [[1], [2]] / chances.asnumpy())
+
+
+# --------------------------------------------------------------------------------------- without replacement
+
+
+def test_shuffle_keeps_rows_and_takes_all_orders_alike():
+    data = mx.nd.array(np.arange(6).reshape(3, 2))
+    orders = [tuple(mx.nd.shuffle(data).asnumpy()[:, 0]) for _ in range(1200)]
+    seen, counts = np.unique(orders, axis=0, return_counts=True)
+    assert len(seen) == math.factorial(3)
+    assert stats.chisquare(counts).pvalue > SURPRISE
+    one = mx.nd.shuffle(data).asnumpy()
+    assert (one[:, 1] == one[:, 0] + 1).all()
+
+
+def test_zipfian_numbers_differ_and_are_log_uniform():
+    drawn, trials = mx.nd._sample_unique_zipfian(range_max=50, shape=(2000, 3))
+    numbers = drawn.asnumpy()
+    assert all(len(set(row)) == 3 for row in numbers)
+    assert (trials.asnumpy() >= 3).all() and (trials.asnumpy() > 3).any()
+    chances = np.log((np.arange(50) + 2) / (np.arange(50) + 1)) / np.log(51)
+    assert stats.chisquare(np.bincount(numbers[:, 0], minlength=50), chances * 2000).pvalue > SURPRISE
+    everything, _ = mx.nd._sample_unique_zipfian(range_max=6, shape=(4, 6))
+    assert (np.sort(everything.asnumpy(), axis=1) == np.arange(6)).all()
+
+
+# ------------------------------------------------------------------------------------------------------ seeds
+
+
+def numbers(ctx=None) -> list[float]:
+    return mx.nd.random.normal(shape=5, ctx=ctx).asnumpy().tolist()
+
+
+def test_seeding_repeats_everything():
+    def draw():
+        mx.random.seed(11)
+        return [mx.nd.random.normal(shape=5), mx.nd.random.poisson(3, shape=5), mx.nd.random.randint(0, 99, 5),
+                mx.nd.shuffle(mx.nd.arange(9)), mx.nd.sample_multinomial(mx.nd.ones(4), shape=7)]
+
+    for first, again in zip(draw(), draw()):
+        assert (first.asnumpy() == again.asnumpy()).all()
+    mx.random.seed(12)
+    assert numbers() != draw()[0].asnumpy().tolist()
+
+
+def test_devices_draw_different_numbers_from_one_seed():
+    mx.random.seed(3)
+    here, there = numbers(mx.cpu(0)), numbers(mx.cpu(1))
+    assert here != there
+    mx.random.seed(3)
+    assert numbers(mx.cpu(1)) == there  # whatever the other device drew
+
+
+def test_a_device_seeded_alone_draws_what_its_seed_says():
+    mx.random.seed(5, mx.cpu(1))
+    one = numbers(mx.cpu(1))
+    before = numbers(mx.cpu(0))
+    mx.random.seed(5, ctx=mx.cpu(0))
+    assert numbers(mx.cpu(0)) == one != before
+
+
+def test_a_generator_stays_the_same_object():
+    held = generators.generator("cpu", 0)
+    state = held.bit_generator
+    mx.random.seed(9)
+    first = held.random(3).tolist()
+    mx.random.seed(9)
+    assert generators.generator("cpu", 0) is held and held.bit_generator is state
+    assert held.random(3).tolist() == first
+
+
+def test_a_device_first_used_after_seeding_is_seeded():
+    mx.random.seed(77)
+    first = numbers(mx.cpu(41))
+    mx.random.seed(77)
+    assert numbers(mx.cpu(41)) == first
+
+
+def test_threads_get_one_generator():
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(generators.generator("cpu", 63))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(each) for each in found}) == 1
+
+
+@pytest.mark.parametrize("value", [-1, 0, 2**70, np.int64(5), True])
+def test_any_integer_is_a_seed(value):
+    mx.random.seed(value)
+    first = numbers()
+    mx.random.seed(value)
+    assert numbers() == first
+
+
+@pytest.mark.parametrize("call, kind, words", [
+    (lambda: mx.random.seed("x"), ArgumentError, "expected an integer, got 'x'"),
+    (lambda: mx.random.seed(1.5), ArgumentError, "expected an integer"),
+    (lambda: mx.random.seed(1, "cpu"), ArgumentError, "ctx must be a context"),
+    (lambda: mx.nd.random.uniform(2, 1), AttrError, "low <= high, got low=2.0, high=1.0"),
+    (lambda: mx.nd.random.normal(scale=-1), AttrError, "scale >= 0"),
+    (lambda: mx.nd.random.gamma(alpha=-1), AttrError, "alpha >= 0"),
+    (lambda: mx.nd.random.exponential(0), ArgumentError, "scale > 0"),
+    (lambda: mx.nd.random.poisson(-1), AttrError, "lam >= 0"),
+    (lambda: mx.nd.random.negative_binomial(1, 0), AttrError, "0 < p <= 1"),
+    (lambda: mx.nd.random.randint(5, 5), AttrError, "low < high"),
+    (lambda: mx.nd.random.randint(0, 2**40), AttrError, "do not fit int32"),
+    (lambda: mx.nd.random.randint(0.5, 2), ArgumentError, "low must be an integer"),
+    (lambda: mx.nd.random.uniform("a"), ArgumentError, "low must be a number, array or symbol, got str"),
+    (lambda: mx.nd.random.uniform(shape=2, dtype="int32"), AttrError, "expected one of float16, float32, float64"),
+    (lambda: mx.nd.random.uniform(mx.nd.ones(2), mx.nd.ones(3)), ShapeError, r"high: expected shape \(2,\)"),
+    (lambda: mx.nd.sample_multinomial(mx.nd.ones(2), dtype="int64"), AttrError, "uint8, int32"),
+    (lambda: mx.nd._sample_unique_zipfian(range_max=3, shape=(1, 5)), AttrError, "cannot draw 5"),
+    (lambda: mx.nd._sample_unique_zipfian(range_max=3, shape=5), AttrError, "rows, numbers"),
+    (lambda: mx.nd.random_pdf_normal(mx.nd.ones((2, 3)), mx.nd.ones(3), mx.nd.ones(3)), ShapeError, "first axes"),
+])
+def test_errors_say_what_was_expected(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_parameters_out_of_range_in_an_array_give_nan_there():
+    drawn = mx.nd.sample_gamma(mx.nd.array([-1, 1]), mx.nd.array([1, 1]), shape=3).asnumpy()
+    assert np.isnan(drawn[0]).all() and (drawn[1] > 0).all()
+    drawn = mx.nd.sample_poisson(mx.nd.array([[-1], [np.nan], [2]])).asnumpy()
+    assert np.isnan(drawn[:2]).all() and drawn[2] >= 0
+
+
+# ----------------------------------------------------------------------------------------------------- graphs
+
+
+def test_a_graph_draws_anew_each_time_and_the_same_after_seeding():
+    executor = (mx.sym.random.uniform(0, 1, shape=(3,)) + mx.sym.var("x")).bind(mx.cpu(), {"x": mx.nd.zeros(3)})
+
+    def run():
+        return executor.forward()[0].asnumpy().tolist()
+
+    mx.random.seed(8)
+    first, second = run(), run()
+    assert first != second
+    mx.random.seed(8)
+    assert [run(), run()] == [first, second]
+
+
+def test_a_graph_takes_parameters_as_symbols():
+    drawn = mx.sym.random.normal(mx.sym.var("mu"), 0.5, shape=MANY)
+    executor = drawn.bind(mx.cpu(), {"mu": mx.nd.array([1, 4])})
+    rows = executor.forward()[0].asnumpy()
+    assert fits(rows[0], stats.norm(1, 0.5)) and fits(rows[1], stats.norm(4, 0.5))

@@ -1,0 +1,245 @@
+"""What rows cannot say of the operators that shape, cut and look up: partial shapes, views, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opreg
+from opreg import nd, sym
+from opreg.builtin.shape import as_view, reshape_codes
+from opreg.errors import AttrError, NotDifferentiableError, ShapeError
+from opreg.registry import get
+from opreg.spec import ANY
+
+_ = ANY
+
+
+# ------------------------------------------------------------------------------------------ partial shapes
+
+
+def shown(shapes):
+    """Shapes as text, in which an unknown dimension differs from a number."""
+    return [str(shape) for shape in shapes]
+
+
+@pytest.mark.parametrize("op, attrs, ins, outs", [
+    ("Reshape", {"shape": (0, -1)}, [(_, 3, 4)], [(_, 12)]),
+    ("Reshape", {"shape": (-1, 12)}, [(_, 3, 4)], [(_, 12)]),
+    ("Reshape", {"shape": (-3, -4, 2, -1)}, [(_, 3, 4)], [(_, 2, 2)]),
+    ("Reshape", {"shape": (-4, -1, 2, -2)}, [(_, 3)], [(_, 2, 3)]),
+    ("Flatten", {}, [(_, 3, 4)], [(_, 12)]),
+    ("squeeze", {"axis": (0,)}, [(_, 3)], [(3,)]),
+    ("squeeze", {}, [(_, 1)], [None]),
+    ("transpose", {}, [(_, 3)], [(3, _)]),
+    ("slice", {"begin": (0, 1), "end": (2, 3)}, [(_, 3, _)], [(_, 2, _)]),
+    ("slice_axis", {"axis": 0, "begin": 1, "end": 3}, [(_, 3)], [(2, 3)]),
+    ("slice_axis", {"axis": 0, "begin": -3, "end": None}, [(_, 3)], [(3, 3)]),
+    ("slice_axis", {"axis": 0, "begin": 1, "end": -1}, [(_, 3)], [(_, 3)]),
+    ("SliceChannel", {"num_outputs": 2, "axis": 0}, [(_, 3)], [(_, 3), (_, 3)]),
+    ("SliceChannel", {"num_outputs": 2, "axis": 0, "squeeze_axis": True}, [(_, 3)], [(3,), (3,)]),
+    ("_split_v2", {"indices": (0, 2), "axis": 0}, [(_, 3)], [None, None]),
+    ("Concat", {"num_args": 2, "dim": 1}, [(2, _), (_, 3)], [(2, _)]),
+    ("tile", {"reps": (2, 2)}, [(_, 3)], [(_, 6)]),
+    ("broadcast_to", {"shape": (0, 4)}, [(_, 1)], [(_, 4)]),
+    ("_arange", {"start": 0, "infer_range": True}, [], [(_,)]),
+    ("_zeros", {"shape": (0, 3)}, [], [(_, 3)]),
+    ("_contrib_boolean_mask", {}, [(4, 3), (4,)], [(_, 3)]),
+    ("diag", {}, [(_, 3)], [(_,)]),
+    ("im2col", {"kernel": (2, 2)}, [(_, 3, 4, 4)], [(_, 12, 9)]),
+])
+def test_outputs_follow_as_far_as_they_can(op, attrs, ins, outs):
+    op = get(op)
+    attrs = op.complete(attrs)
+    found = op.infer_shapes(list(ins), [None] * len(op.outputs(attrs)), attrs)[1]
+    assert shown(found) == shown(outs)
+
+
+@pytest.mark.parametrize("op, attrs, ins, outs, expected", [
+    ("Reshape", {"shape": (0, -1)}, [(_, 3, 4)], [(2, 12)], [(2, 3, 4)]),
+    ("Flatten", {}, [(_, 3, 4)], [(2, 12)], [(2, 3, 4)]),
+    ("expand_dims", {"axis": 1}, [None], [(2, 1, 3)], [(2, 3)]),
+    ("transpose", {"axes": (1, 2, 0)}, [None], [(2, 3, 4)], [(4, 2, 3)]),
+    ("transpose", {}, [(_, 3)], [(3, 4)], [(4, 3)]),
+    ("SwapAxis", {"dim1": 0, "dim2": 1}, [None], [(2, 3)], [(3, 2)]),
+    ("_copy", {}, [None], [(2, 3)], [(2, 3)]),
+    ("Concat", {"num_args": 2, "dim": 1}, [(2, 3), None], [None], [(2, 3), (2, _)]),
+    ("Concat", {"num_args": 2, "dim": 0}, [(2,), (_,)], [(5,)], [(2,), (3,)]),
+    ("stack", {"num_args": 2}, [(2, _), (_, 3)], [None], [(2, 3), (2, 3)]),
+    ("stack", {"num_args": 2, "axis": -1}, [None, None], [(4, 3, 2)], [(4, 3), (4, 3)]),
+    ("where", {}, [(2,), None, (2, _)], [(_, 3)], [(2,), (2, 3), (2, 3)]),
+    ("Embedding", {"input_dim": 7, "output_dim": 5}, [(2, 3), None], [None], [(2, 3), (7, 5)]),
+    ("pick", {"axis": 1}, [(2, 3, 4), None], [None], [(2, 3, 4), (2, 4)]),
+    ("SequenceMask", {"use_sequence_length": True}, [(4, 3, 2), None], [None], [(4, 3, 2), (3,)]),
+    ("UpSampling", {"scale": 2, "sample_type": "bilinear", "num_args": 2}, [(1, 3, 4, 4), None], [None],
+     [(1, 3, 4, 4), (3, 1, 4, 4)]),
+])
+def test_inputs_follow_from_the_rest(op, attrs, ins, outs, expected):
+    op = get(op)
+    found = op.infer_shapes(list(ins), list(outs), op.complete(attrs))[0]
+    assert shown(found) == shown(expected)
+
+
+def test_states_of_unknown_batch_take_their_shape_from_the_graph():
+    data = sym.var("data")
+    states = [sym.op._zeros(shape=(0, 3)), sym.op._full(shape=(0, 3), value=2.0),
+              sym.op._zeros_without_dtype(shape=(0, 0))]
+    total = data + states[0] + states[1] + states[2]
+    bound = total.simple_bind(opreg.cpu(), data=(2, 3))
+    np.testing.assert_array_equal(bound.forward()[0].asnumpy(), np.full((2, 3), 2.0))
+
+
+def test_a_range_of_unknown_length_takes_it_from_the_graph():
+    data = sym.var("data")
+    bound = (sym.op._arange(start=2, step=3, infer_range=True) + data).simple_bind(opreg.cpu(), data=(4,))
+    np.testing.assert_array_equal(bound.forward()[0].asnumpy(), [2, 5, 8, 11])
+    with pytest.raises(ShapeError, match="follows from nothing"):
+        nd.op._arange(start=2, infer_range=True)
+
+
+# --------------------------------------------------------------------------------------------------- views
+
+
+@st.composite
+def _reshapes(draw):
+    """An array with some layout, and another shape of as many numbers."""
+    shape = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    array = np.arange(np.prod(shape)).reshape(shape).transpose(draw(st.permutations(range(len(shape)))))
+    array = array[tuple(slice(None, None, draw(st.sampled_from([1, 1, 2, -1]))) for _ in shape)]
+    target, rest = [], array.size
+    while rest > 1:
+        target.append(draw(st.sampled_from([n for n in range(1, rest + 1) if rest % n == 0])))
+        rest //= target[-1]
+    return array, tuple(target)
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(_reshapes())
+def test_a_reshape_is_a_view_exactly_where_the_layout_allows(case):
+    array, target = case
+    copied = array.reshape(target)
+    view = as_view(array, target)
+    assert (view is None) == (not np.shares_memory(copied, array))
+    if view is not None:
+        np.testing.assert_array_equal(view, copied)
+        assert np.shares_memory(view, array)
+
+
+@settings(deadline=None, max_examples=200, derandomize=True)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data())
+def test_reshape_codes_keep_the_number_of_elements(shape, data):
+    """Codes made of a shape, read back: every dimension is kept, merged, split or left to follow."""
+    codes, expected, rest = [], [], list(shape)
+    while rest:
+        dim = rest.pop(0)
+        kind = data.draw(st.sampled_from(["keep", "number", "split", "merge", "all"]))
+        if kind == "keep":
+            codes, expected = [*codes, 0], [*expected, dim]
+        elif kind == "number":
+            codes, expected = [*codes, dim], [*expected, dim]
+        elif kind == "split":
+            left = data.draw(st.sampled_from([n for n in range(1, dim + 1) if dim % n == 0]))
+            codes, expected = [*codes, -4, left, -1], [*expected, left, dim // left]
+        elif kind == "merge" and rest:
+            codes, expected = [*codes, -3], [*expected, dim * rest.pop(0)]
+        else:
+            codes, expected, rest = [*codes, -2], [*expected, dim, *rest], []
+    assert reshape_codes(codes, tuple(shape)) == tuple(expected)
+
+
+# ------------------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize("op, attrs, shapes, kind, words", [
+    ("Reshape", {"shape": (5, -1)}, [(2, 3)], ShapeError, r"does not fit \(2, 3\), 6 numbers"),
+    ("Reshape", {"shape": (7,)}, [(2, 3)], ShapeError, "does not fit"),
+    ("Reshape", {"shape": (-1, -1)}, [(2, 3)], AttrError, "only one dimension"),
+    ("Reshape", {"shape": (-5,)}, [(2, 3)], AttrError, "codes 0 to -4, got -5"),
+    ("Reshape", {"shape": (0, 0, 0)}, [(2, 3)], ShapeError, "too few dimensions left"),
+    ("Reshape", {"shape": (-4, 4, -1, 0)}, [(2, 3)], ShapeError, "is not the dimension 2"),
+    ("Reshape", {"shape": (0, -4, 3)}, [(2, 3)], AttrError, "followed by two numbers"),
+    ("Reshape", {}, [(2, 3)], AttrError, "shape .* is required"),
+    ("reshape_like", {}, [(2, 3), (5,)], ShapeError, "numbers of elements differ"),
+    ("reshape_like", {"lhs_begin": 3}, [(2, 3), (6,)], AttrError, "lhs_begin=3"),
+    ("squeeze", {"axis": 0}, [(2, 3)], ShapeError, "length 2, expected 1"),
+    ("transpose", {"axes": (0, 0)}, [(2, 3)], AttrError, "each of the 2 axes once"),
+    ("slice", {"begin": (0,), "end": (1, 2)}, [(2, 3)], AttrError, "equally many"),
+    ("slice", {"begin": (0,), "end": (1,), "step": (0,)}, [(2, 3)], AttrError, "cannot be zero"),
+    ("slice", {"begin": (0, 0), "end": (1, 1)}, [(3,)], AttrError, "names 2 axes, the array has 1"),
+    ("slice_axis", {"axis": 1, "begin": 2, "end": 2}, [(2, 3)], AttrError, "no part of an axis of length 3"),
+    ("slice_like", {}, [(2, 3), (2,)], ShapeError, "differ in rank"),
+    ("slice_like", {"axes": (0,)}, [(2, 3), (4, 3)], ShapeError, "cannot cut 4"),
+    ("Crop", {"num_args": 1, "h_w": (5, 1)}, [(1, 1, 4, 4)], ShapeError, "cannot crop 5"),
+    ("_slice_assign", {"begin": (0,), "end": (1,)}, [(2, 3), (3,)], ShapeError, r"expected shape \(1, 3\)"),
+    ("Concat", {"num_args": 2, "dim": 0}, [(2, 3), (2, 4)], ShapeError, "differ along axis 0 alone"),
+    ("SliceChannel", {"num_outputs": 2}, [(2, 3)], ShapeError, "2 equal parts"),
+    ("SliceChannel", {"num_outputs": 2, "squeeze_axis": True}, [(2, 4)], ShapeError, "lengths 2, 2"),
+    ("_split_v2", {"indices": (1, 2)}, [(2, 3)], AttrError, "from 0 on in rising order"),
+    ("_split_v2", {"indices": (0, 4)}, [(2, 3)], AttrError, "none beyond 3"),
+    ("broadcast_to", {"shape": (3, 1)}, [(1, 2)], ShapeError, "2 against 1 in dimension 1"),
+    ("broadcast_axis", {"axis": 0, "size": 2}, [(3,)], ShapeError, "length 3, expected 1"),
+    ("broadcast_like", {"lhs_axes": 0}, [(1,), (3,)], AttrError, "equally many"),
+    ("Pad", {"mode": "reflect", "pad_width": (0, 3)}, [(3,)], ShapeError, "cannot add 3"),
+    ("Pad", {"mode": "edge", "pad_width": (1, 1)}, [(3, 3)], AttrError, "expected 4 numbers"),
+    ("Pad", {"mode": "mirror", "pad_width": (1, 1)}, [(3,)], AttrError, "constant, edge, reflect"),
+    ("take", {"axis": 2}, [(2, 3), (1,)], AttrError, "out of range"),
+    ("Embedding", {"input_dim": 4, "output_dim": 2}, [(3,), (4, 3)], ShapeError, r"weight: expected shape \(4, 2\)"),
+    ("pick", {}, [(2, 3), (3,)], ShapeError, r"index: expected shape \(2,\)"),
+    ("pick", {"axis": None}, [(2, 3), (2,)], AttrError, "name the axis"),
+    ("batch_take", {}, [(2, 3), (3,)], ShapeError, "rows, columns"),
+    ("where", {}, [(3,), (2, 3), (2, 3)], ShapeError, "condition"),
+    ("gather_nd", {}, [(2, 3), (3, 4)], ShapeError, "3 rows index as many axes"),
+    ("gather_nd", {}, [(2, 3), (2,)], ShapeError, "two axes or more"),
+    ("diag", {"k": 7}, [(2, 3)], AttrError, "no such diagonal"),
+    ("diag", {"axis1": 1}, [(2, 3)], AttrError, "the same axis"),
+    ("topk", {"k": 5}, [(2, 3)], AttrError, "3 numbers to choose from"),
+    ("topk", {"ret_typ": "indexes"}, [(3,)], AttrError, "Did you mean 'indices'"),
+    ("_histogram", {"bin_cnt": 3}, [(4,)], AttrError, "where they begin and end"),
+    ("SequenceMask", {"axis": 2}, [(2, 3)], AttrError, "expected 0 or 1"),
+    ("SequenceLast", {"use_sequence_length": True}, [(2, 3), (2,)], ShapeError, "sequence_length"),
+    ("space_to_depth", {"block_size": 2}, [(1, 1, 3, 4)], ShapeError, "blocks of 2"),
+    ("depth_to_space", {"block_size": 2}, [(1, 3, 2, 2)], ShapeError, "3 channels"),
+    ("im2col", {"kernel": (4, 4)}, [(1, 1, 3, 3)], ShapeError, "does not fit into an image"),
+    ("im2col", {"kernel": (2,)}, [(1, 1, 3, 3)], AttrError, "expected 2 numbers of each"),
+    ("col2im", {"kernel": (2, 2), "output_size": (3, 3)}, [(1, 4, 5)], ShapeError, r"channels x 4, 4"),
+    ("UpSampling", {"scale": 2, "sample_type": "nearest", "num_args": 2}, [(1, 1, 2, 2), (1, 1, 3, 3)], ShapeError,
+     "cannot be enlarged to 4 x 4"),
+    ("khatri_rao", {"num_args": 2}, [(2, 3), (2, 4)], ShapeError, "differ"),
+    ("_arange", {"start": 5, "stop": 1}, [], AttrError, "nothing from 5.0 to 1.0"),
+    ("_eye", {"N": -1}, [], AttrError, "from zero up"),
+    ("cast_storage", {"stype": "csr"}, [(2, 3)], AttrError, "arrays are dense"),
+    ("_ravel_multi_index", {"shape": (2, 3)}, [(3, 4)], ShapeError, "a row of indices for each dimension"),
+])
+def test_what_does_not_fit_is_refused_in_words(op, attrs, shapes, kind, words):
+    def ask(op):
+        complete = op.complete(attrs)
+        return op.infer_shapes(list(shapes), [None] * len(op.outputs(complete)), complete)
+
+    with pytest.raises(kind, match=words):
+        ask(get(op))
+
+
+def test_an_index_out_of_range_is_refused_where_the_mode_says_so():
+    data = nd.array([[1, 2], [3, 4]])
+    for index in (2, -1):
+        with pytest.raises(IndexError):
+            nd.take(data, nd.array([index]), mode="raise")
+    with pytest.raises(IndexError):
+        nd.gather_nd(data, nd.array([[5], [0]]))
+
+
+def test_reset_arrays_writes_in_place():
+    arrays = [nd.ones((2, 3)), nd.ones((4,))]
+    assert not nd.reset_arrays(*arrays, num_arrays=2)
+    assert all((array.asnumpy() == 0).all() for array in arrays)
+
+
+def test_what_has_no_gradient_says_so():
+    data = nd.ones((2, 3))
+    data.attach_grad()
+    with opreg.autograd.record():
+        result = nd.op.fill_element_0index(data, nd.ones((2,)), nd.zeros((2,)))
+    with pytest.raises(NotDifferentiableError, match="fill_element_0index"):
+        result.backward()

@@ -1,0 +1,136 @@
+"""Every operator on devices that are not the host: the strict stand-in, and a GPU where there is one."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ndarray import NDArray, array
+from ndarray.context import Context
+from opreg import generators
+from opreg.backend import backend
+from opreg.errors import DeviceError
+from tests.rows import Row
+from tests.running import Use, agree, eager, graph, heads
+from tests.strict import FUNCTIONS, METHODS, UFUNCS, StrictArray, StrictError, StrictGenerator, xp
+from tests.test_operators import ROWS, differentiated, named, plannable
+
+STRICT = Context("strict", 0)
+
+devices = pytest.mark.parametrize("device", ["strict", pytest.param("gpu", marks=pytest.mark.gpu)])
+
+
+def _tolerance(device: str, use: Use) -> float | None:
+    if device == "strict" or any(each.dtype.name == "float16" for each in use.arrays):
+        return None
+    return 1e-4 if any(each.dtype.name == "float32" for each in use.arrays) else 1e-6
+
+
+def _agree(found: Any, expected: Any, tolerance: float | None) -> None:
+    for what in ("outs", "after"):
+        for i, (one, other) in enumerate(zip(getattr(found, what), getattr(expected, what))):
+            assert one.dtype == other.dtype
+            agree(one, other, tolerance, f"{what} {i}")
+    for i, gradient in expected.grads.items():
+        agree(found.grads[i], gradient, tolerance, f"gradient of input {i}")
+
+
+@devices
+@pytest.mark.parametrize("way", [eager, graph])
+@pytest.mark.parametrize("row", named(row for row in ROWS if row.deterministic))
+def test_as_on_the_host(row: Row, way: Any, device: str) -> None:
+    use = Use.of(row, row.dtypes[0])
+    if way is graph and not plannable(row):
+        return
+    given = heads(use, eager(use).outs)
+    grads = row.train and differentiated(row)
+    found, expected = way(use, Context(device, 0), given, grads=grads), eager(use, None, given, grads)
+    _agree(found, expected, _tolerance(device, use))
+
+
+# Numbers are drawn until enough of them differ: the host has to look.
+_LOOKS = ("_sample_unique_zipfian",)
+
+
+@devices
+@pytest.mark.parametrize("row", named(
+    row for row in ROWS if not row.deterministic and row.op not in _LOOKS))
+def test_random(row: Row, device: str) -> None:
+    use = Use.of(row, row.dtypes[0])
+    expected = eager(use).outs
+    for way in (eager, graph):
+        found = []
+        for _ in range(2):
+            generators.seed(3)
+            found.append(way(use, Context(device, 0)).outs)
+        for one, other, like in zip(*found, expected):
+            np.testing.assert_array_equal(one, other)
+            assert (one.shape, one.dtype) == (like.shape, like.dtype)
+
+
+# --------------------------------------------------------------------------------- the stand-in is strict
+
+
+@pytest.mark.parametrize("leak", [
+    float, int, bool, complex, list, len, np.asarray, np.sin, np.sum, lambda a: np.zeros(2) + a,
+    lambda a: a + np.zeros(2), lambda a: a * np.float64(2), lambda a: xp.add(a, np.zeros(2)),
+    lambda a: xp.asarray(np.zeros(2)), lambda a: a[np.array([0])], lambda a: a[np.int64(0)],
+    lambda a: a.__setitem__(0, np.zeros(1)), lambda a: xp.sum([1, 2]), lambda a: xp.max(a, initial=0),
+    lambda a: xp.add.reduceat(a, [0]), lambda a: xp.multiply.at(a, xp.asarray([0]), 1.0),
+    lambda a: xp.add.at(a.astype("int8"), xp.asarray([0]), 1), lambda a: xp.maximum.reduce(a),
+    lambda a: xp.add(a, a, where=a > 0), lambda a: xp.where(True, a, a), lambda a: xp.vectorize(abs)(a),
+    lambda a: xp.take(a, xp.asarray([0]), mode="clip"), lambda a: xp.sort(a, kind="quicksort"),
+    lambda a: xp.lexsort((a, a)), lambda a: a.item(), lambda a: a.tolist(), lambda a: a.ctypes,
+    lambda a: a.flags.writeable, lambda a: a.__array_interface__, lambda a: a[a], lambda a: 1.0 in a,
+    lambda a: xp.einsum("i,i->i", a, a, out=a), lambda a: StrictGenerator(0).choice(3),
+    lambda a: StrictGenerator(0).normal(),
+])
+def test_refuses(leak: Any) -> None:
+    with pytest.raises((StrictError, AttributeError, IndexError)):
+        leak(xp.asarray([1.0, 2.0]))
+
+
+def test_computes() -> None:
+    a = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+    before = xp.launches
+    total = (a * 2 + a.T).sum()
+    assert isinstance(total, StrictArray) and total.shape == () and total.get() == 30
+    assert xp.launches == before + 3
+    out = xp.empty_like(a)
+    assert np.isnan(out.get()).all()
+    assert xp.exp(a, out) is out
+    a += 1
+    a[0] = 7
+    assert a.get().tolist() == [[7, 7], [4, 5]]
+    xp.add.at(a, (xp.asarray([0, 0]), xp.asarray([1, 1])), 1.0)
+    assert a[0, 1].get() == 9
+
+
+def test_arrays_move() -> None:
+    there = array([1, 2], STRICT)
+    assert isinstance(there._data, StrictArray) and there.context is STRICT
+    assert (there + 1).as_in_context(Context("cpu")).asnumpy().tolist() == [2, 3]
+    assert isinstance(array([1, 2]).as_in_context(STRICT), NDArray)
+    with pytest.raises(DeviceError, match="as_in_context"):
+        there + array([1, 2])
+
+
+def test_tables_are_cupys() -> None:
+    cupy = pytest.importorskip("cupy", exc_type=Exception)
+    for name in UFUNCS:
+        assert isinstance(getattr(cupy, name), cupy.ufunc), name
+    for name, params in FUNCTIONS.items():
+        found: Any = cupy
+        for part in name.split("."):
+            found = getattr(found, part)
+        theirs = inspect.signature(found).parameters
+        if not any(each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in theirs.values()):
+            assert {param.lstrip("*") for param in params} <= set(theirs), name
+    for name in METHODS:
+        assert hasattr(cupy.ndarray, name), name
+    for name in StrictGenerator.METHODS:
+        assert hasattr(cupy.random.Generator, name), name
+    assert backend("strict").xp is xp

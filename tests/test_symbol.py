@@ -1,0 +1,279 @@
+"""Symbols: names, attributes, composition, inference, what MXNet programs rely on."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.errors import ArgumentError, AttrError, OpError, ShapeError, UnknownOperatorError
+
+sym = mx.sym
+
+
+def mlp():
+    net = sym.FullyConnected(sym.Variable("data"), num_hidden=4, name="fc")
+    return sym.SoftmaxOutput(sym.Activation(net, act_type="relu", name="act"), name="softmax")
+
+
+# ------------------------------------------------------------------------------------------- names, lists
+
+
+NAMES = [
+    (lambda d: d + 1, "_plusscalar0"), (lambda d: d + d, "_plus0"), (lambda d: d * 2, "_mulscalar0"),
+    (lambda d: 1 - d, "_rminusscalar0"), (lambda d: d / 2, "_divscalar0"), (lambda d: 2 / d, "_rdivscalar0"),
+    (lambda d: d ** 2, "_powerscalar0"), (lambda d: -d, "_mulscalar0"), (lambda d: d > 1, "_greater_scalar0"),
+    (lambda d: d == d, "_equal0"), (lambda d: sym.abs(d), "abs0"), (lambda d: d.reshape((1, -1)), "reshape0"),
+    (lambda d: sym.FullyConnected(d, num_hidden=1), "fullyconnected0"),
+]
+
+
+@pytest.mark.parametrize(("make", "name"), NAMES, ids=[name for _, name in NAMES])
+def test_automatic_names(make, name):
+    with sym.NameManager():
+        assert make(sym.Variable("d")).name == name
+
+
+OPS = [(lambda d: d + 1, "_plus_scalar"), (lambda d: d + d, "elemwise_add"), (lambda d: 1 - d, "_rminus_scalar"),
+       (lambda d: d ** d, "_power"), (lambda d: d % d, "_mod"), (lambda d: d > d, "_greater"),
+       (lambda d: d == d, "_equal")]
+
+
+@pytest.mark.parametrize(("make", "name"), OPS, ids=[name for _, name in OPS])
+def test_python_operators_are_these_operators(make, name):
+    node, _ = make(sym.Variable("d"))._entries[0]
+    assert node.op.name == name
+
+
+def test_prefix_goes_before_explicit_names_too():
+    with sym.Prefix("p_"):
+        assert sym.Variable("x").name == "p_x"
+        assert sym.relu(sym.Variable("x"), name="r").list_outputs() == ["p_r_output"]
+    assert sym.Variable("x").name == "x"
+
+
+def test_lists():
+    net = mlp()
+    assert net.list_arguments() == ["data", "fc_weight", "fc_bias", "softmax_label"]
+    assert net.list_outputs() == ["softmax_output"]
+    assert net.list_auxiliary_states() == []
+    assert net.get_internals().list_outputs() == [
+        "data", "fc_weight", "fc_bias", "fc_output", "act_output", "softmax_label", "softmax_output"]
+    assert net.get_children().list_outputs() == ["act_output", "softmax_label"]
+    assert sym.Variable("x").get_children() is None
+    assert repr(net) == "<Symbol softmax>"
+
+
+def test_batch_norm_shows_one_output_and_has_auxiliary_states():
+    net = sym.BatchNorm(sym.Variable("x"), name="bn")
+    assert net.list_outputs() == ["bn_output"]
+    assert net.list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
+    assert net.list_arguments() == ["x", "bn_gamma", "bn_beta"]
+    assert net.list_inputs() == ["x", "bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var"]
+    assert sym.BatchNorm(sym.Variable("x"), output_mean_var=True, name="bn").list_outputs() == [
+        "bn_output", "bn_mean", "bn_var"]
+
+
+def test_outputs_by_name_number_and_slice():
+    parts = sym.SliceChannel(sym.Variable("x"), num_outputs=3, name="sp")
+    assert parts.list_outputs() == ["sp_output0", "sp_output1", "sp_output2"]
+    assert parts["sp_output1"].list_outputs() == ["sp_output1"]
+    assert parts[-1].list_outputs() == ["sp_output2"]
+    assert parts[1:].list_outputs() == ["sp_output1", "sp_output2"]
+    assert [each.name for each in parts] == ["sp"] * 3
+    with pytest.raises(ArgumentError, match="Did you mean 'sp_output1'"):
+        parts["sp_outptu1"]
+    with pytest.raises(IndexError):
+        parts[3]
+
+
+def test_group():
+    a, b = sym.Variable("a"), sym.Variable("b")
+    both = sym.Group([a, b * 2])
+    assert both.name is None
+    assert repr(sym.Group([a, b])) == "<Symbol group [a, b]>"
+    assert both.list_arguments() == ["a", "b"]
+    with pytest.raises(TypeError, match="at least one"):
+        sym.Group([])
+
+
+def test_copies_and_pickles():
+    net = mlp()
+    for other in (copy.copy(net), copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert other.tojson() == net.tojson()
+
+
+@pytest.mark.parametrize("use", [bool, float, lambda s: s.asnumpy(), lambda s: s.__iadd__(s), hash],
+                         ids=["bool", "float", "asnumpy", "iadd", "hash"])
+def test_symbols_are_not_numbers(use):
+    with pytest.raises(TypeError):
+        use(sym.Variable("x"))
+
+
+# --------------------------------------------------------------------------------------------- attributes
+
+
+def test_variable_attributes():
+    x = sym.Variable("x", shape=(0, 3), lr_mult=2.0, wd_mult=0.5, dtype="float64", __mine__="yes")
+    assert x.attr("__shape__") == "(0, 3)"
+    assert x.attr("lr_mult") == x.attr("__lr_mult__") == "2.0"
+    assert x.attr("__dtype__") == "1"
+    assert x.list_attr()["__mine__"] == "yes"
+    with pytest.raises(ArgumentError, match="__mine__"):
+        sym.Variable("x", mine="no")
+
+
+def test_attribute_scopes_nest():
+    with mx.AttrScope(ctx_group="dev1", __a__="1"):
+        with mx.AttrScope(__a__="2"):
+            net = sym.relu(sym.Variable("x"), name="r")
+    assert net.attr("ctx_group") == net.attr("__ctx_group__") == "dev1"
+    assert net.attr_dict()["r"] == {"__ctx_group__": "dev1", "ctx_group": "dev1", "__a__": "2"}
+    with pytest.raises(AttrError, match="text"):
+        mx.AttrScope(ctx_group=1)
+
+
+def test_attributes_of_operators():
+    net = sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8, name="conv", attr={"__k__": "v"}, lr_mult=2)
+    assert net.attr("kernel") == "(3, 3)"
+    assert net.attr_dict()["conv_weight"]["num_filter"] == "8"
+    assert net.attr("lr_mult") == "2"
+    with pytest.raises(AttrError, match="foo"):
+        sym.relu(sym.Variable("x"), attr={"foo": "1"})
+
+
+# -------------------------------------------------------------------------------------------- composition
+
+
+def test_composition_puts_symbols_in_the_place_of_variables():
+    outer = sym.FullyConnected(sym.Variable("data"), num_hidden=2, name="outer")
+    inner = sym.Activation(sym.Variable("x"), act_type="tanh", name="inner")
+    by_name, by_place = outer(data=inner), outer(inner)
+    assert by_name.list_arguments() == by_place.list_arguments() == ["x", "outer_weight", "outer_bias"]
+    assert outer.list_arguments() == ["data", "outer_weight", "outer_bias"]  # left alone
+    assert outer(data=inner, name="again").list_outputs() == ["again_output"]
+    with pytest.raises(TypeError):
+        outer(inner, data=inner)
+    with pytest.raises(TypeError):
+        outer(data=3)
+    with pytest.raises(ArgumentError, match="Did you mean 'data'"):
+        outer(dta=inner)
+
+
+def test_missing_inputs_become_variables_and_surplus_ones_are_refused():
+    net = sym.FullyConnected(sym.Variable("x"), num_hidden=2, no_bias=True, name="fc")
+    assert net.list_arguments() == ["x", "fc_weight"]
+    with pytest.raises(ArgumentError, match="bias"):
+        sym.FullyConnected(sym.Variable("x"), bias=sym.Variable("b"), num_hidden=2, no_bias=True)
+
+
+# ----------------------------------------------------------------------------------------------- inference
+
+
+def test_shapes_forwards():
+    arguments, outputs, auxiliary = mlp().infer_shape(data=(2, 3))
+    assert arguments == [(2, 3), (4, 3), (4,), (2,)]
+    assert outputs == [(2, 4)]
+    assert auxiliary == []
+
+
+def test_shapes_by_position():
+    assert mlp().infer_shape((2, 3))[1] == [(2, 4)]
+
+
+def test_shapes_backwards():
+    x, y = sym.Variable("x"), sym.Variable("y")
+    assert (sym.relu(x) + y).infer_shape(y=(2, 3))[0] == [(2, 3), (2, 3)]
+
+
+def test_unknown_shapes_are_listed():
+    with pytest.warns(UserWarning, match="data"):
+        assert mlp().infer_shape() == (None, None, None)
+    arguments, outputs, _ = mlp().infer_shape_partial()
+    assert arguments == [(), (4, 0), (4,), ()] or arguments == [(), (), (4,), ()]
+    assert outputs[0] in ((), (0, 4))
+
+
+def test_an_unknown_batch_is_filled_in_from_the_label():
+    x = sym.Variable("x", shape=(0, 4))
+    net = sym.LinearRegressionOutput(x, sym.Variable("label"))
+    assert net.infer_shape(label=(8, 4))[0] == [(8, 4), (8, 4)]
+
+
+def test_a_contradiction_names_node_and_line():
+    with pytest.raises(ShapeError) as caught:
+        mlp().infer_shape(data=(2, 3), fc_weight=(4, 9))
+    text = "\n".join([str(caught.value), *caught.value.__notes__])
+    assert "(4, 3)" in text
+    assert "(4, 9)" in text
+    assert "'fc'" in text
+    assert "test_symbol.py" in text
+
+
+@pytest.mark.parametrize(("shapes", "error"), [
+    ({"data": 3}, TypeError), ({"data": "x"}, TypeError), ({"dtaa": (2, 3)}, ArgumentError),
+])
+def test_bad_shapes(shapes, error):
+    with pytest.raises(error):
+        mlp().infer_shape(**shapes)
+
+
+def test_dtypes_both_ways():
+    assert mlp().infer_type(data="float64") == ([np.float64] * 4, [np.float64], [])
+    assert mlp().infer_type(fc_bias=np.float16)[0][0] is np.float16
+    assert mlp().infer_type()[1] == [np.float32]
+    assert mlp().infer_type_partial()[1] == [None]
+    x = sym.Variable("x")
+    assert sym.Cast(x, dtype="int32").infer_type(x="float64")[1] == [np.int32]
+
+
+# ------------------------------------------------------------------------------------------------ gradient
+
+
+def test_gradient_is_a_symbol_and_differentiable_again():
+    x = sym.Variable("x")
+    first = (x * x * x).gradient(["x"])
+    second = first.gradient(["x"])
+    value = mx.nd.array([1, 2, 3])
+    np.testing.assert_allclose(first.eval(x=value)[0].asnumpy(), [3, 12, 27])
+    np.testing.assert_allclose(second.eval(x=value)[0].asnumpy(), [6, 12, 18])
+    with pytest.raises(ArgumentError, match="no argument"):
+        first.gradient(["y"])
+
+
+# ------------------------------------------------------------------------------------------------ mistakes
+
+
+def test_unknown_operator():
+    with pytest.raises(UnknownOperatorError, match="Did you mean 'FullyConnected'"):
+        sym.FullyConected
+    with pytest.raises(UnknownOperatorError, match="no custom operator"):
+        sym.Custom(sym.Variable("x"), op_type="nobody_registered_this")
+    with pytest.raises(ArgumentError, match="op_type"):
+        sym.Custom(sym.Variable("x"))
+
+
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda x: sym.FullyConnected(x), ["num_hidden", "required"]),
+    (lambda x: sym.FullyConnected(x, num_hidden="x"), ["num_hidden", "int", "'x'"]),
+    (lambda x: sym.Activation(x, act_type="rleu"), ["act_type", "Did you mean 'relu'"]),
+    (lambda x: sym.Convolution(x, num_filter=1, kernel=3), ["kernel", "tuple of int"]),
+    (lambda x: sym.FullyConnected(x, num_hiden=3), ["num_hiden", "Did you mean 'num_hidden'"]),
+], ids=["missing", "type", "word", "kernel", "unknown"])
+def test_attribute_mistakes(make, words):
+    with pytest.raises(AttrError) as caught:
+        make(sym.Variable("x"))
+    text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert all(word in text for word in words), text
+
+
+def test_inputs_must_be_symbols_with_one_output():
+    with pytest.raises(OpError):
+        sym.relu(mx.nd.zeros((2,)))
+    with pytest.raises(ArgumentError, match="pick one"):
+        sym.relu(sym.SliceChannel(sym.Variable("x"), num_outputs=2))
+    with pytest.raises(OpError, match="input"):
+        sym.relu(3)
