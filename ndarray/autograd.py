@@ -10,7 +10,7 @@ from opreg.mode import MODE
 
 from . import tape
 from .ndarray import NDArray
-from .tape import Recording
+from .tape import Recording, Taped
 
 __all__ = ["record", "pause", "train_mode", "predict_mode", "is_recording", "is_training", "set_recording",
            "set_training", "mark_variables", "backward", "grad", "Function"]
@@ -141,10 +141,8 @@ def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool 
     return found[0] if single else found
 
 
-class _FunctionOp:
-    """What the tape holds of a ``Function``: an operator whose gradient is the user's ``backward``."""
-
-    name = "autograd.Function"
+class _FunctionOp(Taped):
+    """A ``Function``: its gradient is the user's ``backward``."""
 
     def __init__(self, function: Function, count: int):
         self.function, self.count = function, count
@@ -152,9 +150,6 @@ class _FunctionOp:
 
     def visible(self, attrs: Any) -> int:
         return self.count
-
-    def loss(self, attrs: Any) -> bool:
-        return False
 
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
         with Recording(False, None):

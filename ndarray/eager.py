@@ -31,8 +31,8 @@ class Runner:
     after them), each of the inferred dtype and sharing no memory with an input.
     """
 
-    __slots__ = ("op", "attrs", "kernel", "shapes", "dtypes", "visible", "count", "_function", "_copies", "_fits",
-                 "_first")
+    __slots__ = ("op", "attrs", "kernel", "shapes", "dtypes", "visible", "count", "_function", "_xp", "_copies",
+                 "_fits", "_first")
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool):
         _check_count(op, attrs, arrays)
@@ -50,7 +50,14 @@ class Runner:
             keywords["is_train"] = is_train
         if "rng" in names:
             keywords["rng"] = generators.generator(ctx.backend_name, ctx.device_id)
-        self._function = functools.partial(self.kernel.rule.function, ctx.xp, **keywords)
+        self._xp = ctx.xp
+        dtype = self.dtypes[0] if self.dtypes else None
+        expression = None if op.expression is None else op.expression(attrs)
+        if expression is not None and not self.kernel.bound and dtype.kind == "f" and all(
+                array.dtype == dtype for array in arrays):
+            self._function = quiet(expression.on, ctx.xp, dtype)
+        else:
+            self._function = functools.partial(self.kernel.rule.function, ctx.xp, **keywords)
         self._copies: list[bool] | None = None
         self._first = True
         self._fits = True
@@ -69,7 +76,7 @@ class Runner:
 
     def _may_write(self, out: Any, arrays: Sequence[Any]) -> bool:
         """Whether the kernel itself may store its result in ``out``, where no input is that it still reads."""
-        shares = self._function.args[0].may_share_memory
+        shares = self._xp.may_share_memory
         return (self.kernel.takes_out and self.count == 1 and not self.op.states
                 and self.shapes[0] == out.shape and self.dtypes[0] == out.dtype
                 and not any(shares(array, out) for array in arrays))
@@ -80,7 +87,7 @@ class Runner:
         for i, dtype in enumerate(self.dtypes):
             result = results[i]
             if not hasattr(result, "shape"):
-                result = self._function.args[0].asarray(result, dtype)
+                result = self._xp.asarray(result, dtype)
             if result.dtype != dtype or copies[i] or not result.flags.c_contiguous:
                 result = result.astype(dtype, order="C")
             if result.ndim == 0 or (result.shape != self.shapes[i] and known(self.shapes[i])):
@@ -90,7 +97,7 @@ class Runner:
 
     def _check(self, arrays: Sequence[Any], results: list[Any]) -> None:
         """On the first call: does the kernel keep its operator's promises?"""
-        xp = self._function.args[0]
+        xp = self._xp
         if len(results) < self.count:
             raise OpError(f"operator {self.op.name}, kernel {self.kernel.name}: expected {self.count} outputs, "
                           f"got {len(results)}")
@@ -173,9 +180,10 @@ def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wr
     results : list of arrays
         All outputs, then new auxiliary states if there are any.
     """
+    settled: Runner | None = None
     try:
         if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
-            settled: Runner = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)
+            settled = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)
             return settled, settled(arrays)
         key = (op, id(attrs), MODE.training if op.mode or op.states else None, ctx,
                *[(array.shape, array.dtype) for array in arrays])
@@ -186,6 +194,8 @@ def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wr
             found = _RUNNERS[key] = Runner(op, attrs, arrays, ctx, MODE.training)
         return found, quiet(found, arrays, out)
     except Exception as error:
+        if settled is not None:
+            raise  # users' code, which has noted what it was given
         names = op.arguments(attrs) + op.auxiliary(attrs)
         shapes = ", ".join(f"{name} {show(a.shape)} {a.dtype}" for name, a in zip(names, arrays))
         note(error, f"operator {op.name} applied to {shapes or 'nothing'}")

@@ -17,6 +17,7 @@ from opreg.spec import show
 from opreg.surface import WRITTEN, Namespace, dressed
 
 from .context import Context, current_context
+from .loops import cond, foreach, while_loop
 from .ndarray import NDArray, _compute
 
 __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "custom", "sparse"]
@@ -165,6 +166,7 @@ def _dense_only(name: str) -> Callable:
 
 linalg = Namespace("nd.linalg", ("_linalg_", "linalg_"), _function)
 contrib = Namespace("nd.contrib", ("_contrib_",), _function)
+contrib.foreach, contrib.while_loop, contrib.cond = foreach, while_loop, cond
 image = Namespace("nd.image", ("_image_",), _function)
 custom = Namespace("nd.custom", ("custom.",), _function)
 sparse = Namespace("nd.sparse", ("", "_"), _function)

@@ -14,7 +14,7 @@ from opreg.mode import MODE, quiet
 from opreg.op import Op
 from opreg.registry import get, ops
 from opreg.spec import as_dtype, show
-from opreg.value import Value
+from opreg.value import BINARY, Value
 
 from . import tape
 from .context import Context, cpu, current_context
@@ -35,18 +35,19 @@ def _scalar(value: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def _fast(name: str, ufunc: Any, reflected: bool = False, exact: bool = False, logical: bool = False) -> Callable:
-    """Python's operator for floating arrays on the host, when nothing is recorded; the general way otherwise.
+    """Python's operator for floating arrays on the host; the general way otherwise.
 
     ``exact`` ufuncs do for integers what the operator does; ``logical`` ones give truth values.
     """
     array_class = np.ndarray
     kinds = "fiu" if exact else "f"
+    with_array, with_number = BINARY[name][1], BINARY[name][3 if reflected else 2]
 
     def method(self: NDArray, other: Any) -> Any:
         data = self._data
         dtype = data.dtype
         kind = other.__class__
-        if data.__class__ is not array_class or MODE.recording:
+        if data.__class__ is not array_class:
             return self._binary(name, other, reflected)
         if kind is NDArray or kind is FrozenNDArray:
             right = other._data
@@ -68,6 +69,12 @@ def _fast(name: str, ufunc: Any, reflected: bool = False, exact: bool = False, l
         result._data = found.astype(dtype) if logical else found if found.shape else np.asarray(found)
         result._ctx = self._ctx
         result._entry = None
+        if MODE.recording:
+            if kind is int or kind is float:
+                op, attrs, values, arrays = get(with_number), {"scalar": other}, (self,), (data,)
+            else:
+                op, attrs, values, arrays = get(with_array), {}, (self, other), (data, right)
+            tape.record(op, op.complete(attrs), values, arrays, (result,))
         return result
 
     method.__name__ = f"__{'r' if reflected else ''}{name}__"
@@ -244,6 +251,12 @@ class NDArray(Value):
             raise OpError("an array that is recorded cannot be changed in place: its numbers may be needed for the "
                           "gradient. Write x = x + y, or change it inside autograd.pause()")
 
+    def shown(self) -> NDArray:
+        """The same array, which refuses to be changed."""
+        result = wrap(self._data, self._ctx, True)
+        result._entry = self._entry
+        return result
+
     @property
     def stype(self) -> str:
         """Storage type, always ``default``: dense."""
@@ -334,7 +347,7 @@ class NDArray(Value):
         if isinstance(other, Context):
             result = NDArray(other.backend.asarray(self._data, device=other.device_id), other)
             if MODE.recording:
-                tape.record(_TRANSFER, {"source": self._ctx}, [self], [self._data], [result])
+                tape.record(tape.TRANSFER, {"source": self._ctx}, [self], [self._data], [result])
             return result
         if not isinstance(other, NDArray):
             raise ArgumentError(f"copyto: expected an NDArray or a Context, got {type(other).__name__}")
@@ -438,7 +451,7 @@ class NDArray(Value):
         self.check_writable()
         key, basic = _key(key, self.shape)
         if MODE.recording and isinstance(value, NDArray) and value._entry is not None and (
-                key is Ellipsis or isinstance(key, slice) and key == slice(None)):
+                key is Ellipsis or (isinstance(key, slice) and key == slice(None))):
             if value._data.dtype != self._data.dtype:
                 value = ops.Cast(value, dtype=self._data.dtype)
             value = ops._copy(value) if value.shape == self.shape else ops.broadcast_to(value, shape=self.shape)
@@ -474,29 +487,16 @@ class NDArray(Value):
         grad_req : {"write", "add", "null"}
             Whether backward overwrites the gradient, adds to it, or leaves it.
         """
-        xp = self._ctx.xp
-        self._entry = tape.leaf(self, NDArray(xp.zeros(self._data.shape, self._data.dtype), self._ctx), grad_req)
+        if stype not in (None, "default"):
+            raise ArgumentError(f"storage type {stype!r}: expected 'default', gradients here are dense")
+        zeros = self._ctx.backend.zeros(self._data.shape, self._data.dtype, self._ctx.device_id)
+        self._entry = tape.leaf(self, NDArray(zeros, self._ctx), grad_req)
 
     @property
     def grad(self) -> NDArray | None:
         """The gradient that ``backward`` stored, None when ``attach_grad`` was not called."""
         entry = self._entry
         return None if entry is None else entry[0].grad
-
-    def zero_grad(self) -> None:
-        """Set the gradient to zeros."""
-        if self.grad is not None:
-            self.grad[...] = 0
-
-    @property
-    def fresh_grad(self) -> bool:
-        """Whether a backward pass has stored a gradient since this was last set to False."""
-        return self._entry is not None and self._entry[0].fresh
-
-    @fresh_grad.setter
-    def fresh_grad(self, value: bool) -> None:
-        if self._entry is not None:
-            self._entry[0].fresh = value
 
     def detach(self) -> NDArray:
         """The same numbers, not recorded; memory is shared."""
@@ -518,18 +518,6 @@ class FrozenNDArray(NDArray):
 
     def check_writable(self) -> None:
         raise OpError("this array is an input of the operator and is read-only: copy it first, x = x.copy()")
-
-
-class _Transfer(tape.Taped):
-    """A copy to another context: its gradient is copied back."""
-
-    name = "copyto"
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        return [g.copyto(attrs["source"])]
-
-
-_TRANSFER = _Transfer()
 
 
 def _key(key: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:

@@ -6,33 +6,48 @@ result that nobody keeps frees what led to it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 from opreg.dispatch import REQUESTS, write
-from opreg.errors import ArgumentError, OpError, ShapeError, Where, did_you_mean, here
+from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, Where, did_you_mean, here
 from opreg.gradient import walk
 from opreg.graph import topological
 from opreg.mode import MODE
 from opreg.spec import show
 
-__all__ = ["TapeNode", "leaf", "record", "backward", "gradients", "Recording"]
+from . import ndarray as arrays  # which imports this module: its names are looked up when they are used
+
+__all__ = ["TapeNode", "leaf", "record", "backward", "gradients", "Recording", "Taped", "TRANSFER"]
 
 
 class TapeNode:
-    """One recorded application of an operator, or an array whose gradient is wanted (``op`` None)."""
+    """One recorded application of an operator.
 
-    __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "is_train", "where", "grad", "req", "fresh",
-                 "__weakref__")
+    Attributes
+    ----------
+    op : Op or Taped
+        What was applied; None for an array whose gradient is wanted, and for constants.
+    attrs
+        Its attributes.
+    inputs : tuple of entries
+        Where its inputs come from: ``(node, output number)``.
+    ins, outs : list of arrays
+        Raw inputs and outputs; None once a backward pass has released them.
+    count : int
+        Number of outputs.
+    ctx, is_train, where
+        Context, mode, and the line of user code that applied it.
+    """
+
+    __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "is_train", "where", "__weakref__")
+    grad: Any = None
 
     def __init__(self, op: Any, attrs: Any, inputs: tuple, ins: Sequence[Any] | None, outs: Sequence[Any] | None,
-                 count: int, ctx: Any, where: Where | None):
+                 count: int, ctx: Any, is_train: bool, where: Where | None):
         self.op, self.attrs, self.inputs, self.ins, self.outs = op, attrs, inputs, ins, outs
-        self.count, self.ctx, self.where = count, ctx, where
-        self.is_train = MODE.training
-        self.grad: Any = None
-        self.req = "null"
-        self.fresh = False
+        self.count, self.ctx, self.is_train, self.where = count, ctx, is_train, where
 
     def describe(self) -> str:
         """As an error note names it."""
@@ -40,25 +55,48 @@ class TapeNode:
         return f"{kind}, recorded at {self.where}" if self.where else kind
 
 
+class Leaf(TapeNode):
+    """An array whose gradient is wanted: where it is stored, and whether it is overwritten or added to."""
+
+    __slots__ = ("grad", "req")
+
+    def __init__(self, array: Any, grad: Any, req: str):
+        super().__init__(None, None, (), None, [array._data], 1, array._ctx, False, None)
+        self.grad, self.req = grad, req
+
+
 class Taped:
-    """What the tape may hold instead of an operator: something of one output that knows its gradient.
+    """What the tape may hold instead of an operator: something that knows its gradient.
 
     ``differentiate`` is as of ``Op``.
     """
 
     name: str
-    count = 1
 
     def visible(self, attrs: Any) -> int:
-        """Number of outputs."""
-        return self.count
+        """Number of outputs that have gradients."""
+        return 1
 
     def loss(self, attrs: Any) -> bool:
         """Whether its gradient needs none from above."""
         return False
 
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Sequence[Any]:
+        """Gradients of the inputs, None where there is none."""
+        raise NotImplementedError
 
-_CONSTANT = (TapeNode(None, None, (), None, None, 1, None, None), 0)
+
+class _Transfer(Taped):
+    """A copy to another context, from ``attrs["source"]``: its gradient is copied back."""
+
+    name = "copyto"
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Sequence[Any]:
+        return [g.copyto(attrs["source"])]
+
+
+TRANSFER = _Transfer()
+_CONSTANT = (TapeNode(None, None, (), None, None, 1, None, False, None), 0)
 
 
 def leaf(array: Any, grad: Any, req: str) -> tuple[TapeNode, int]:
@@ -67,9 +105,7 @@ def leaf(array: Any, grad: Any, req: str) -> tuple[TapeNode, int]:
         raise ArgumentError(f"grad_req {req!r}. {did_you_mean(req, ('write', 'add', 'null'))}")
     if grad is not None and grad.shape != array.shape:
         raise ShapeError(f"gradient buffer: expected shape {show(array.shape)}, got {show(grad.shape)}")
-    node = TapeNode(None, None, (), None, [array._data], 1, array._ctx, None)
-    node.grad, node.req = grad, req
-    return node, 0
+    return Leaf(array, grad, req), 0
 
 
 def record(op: Any, attrs: Any, values: Sequence[Any], arrays: Sequence[Any], outs: Sequence[Any]) -> None:
@@ -80,7 +116,8 @@ def record(op: Any, attrs: Any, values: Sequence[Any], arrays: Sequence[Any], ou
             break
     else:
         return
-    node = TapeNode(op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx, here())
+    node = TapeNode(op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx, MODE.training,
+                    here())
     for i, out in enumerate(outs):
         out._entry = (node, i)
 
@@ -106,8 +143,6 @@ class Recording:
         MODE.recording, MODE.training = self._before.pop()
 
     def __call__(self, function: Any) -> Any:
-        import functools
-
         @functools.wraps(function)
         def inside(*args: Any, **keywords: Any) -> Any:
             with Recording(self._recording, self._training):
@@ -116,9 +151,19 @@ class Recording:
         return inside
 
 
-def _seeds(heads: Sequence[Any], head_grads: Sequence[Any] | None) -> dict:
-    from .ndarray import NDArray
+def _filled(like: Any, number: int) -> Any:
+    data = like._ctx.backend.empty(like._data.shape, like._data.dtype, like._ctx.device_id)
+    data.fill(number)
+    return arrays.wrap(data, like._ctx)
 
+
+def _zeros_like(array: Any) -> Any:
+    return _filled(array, 0)
+
+
+def _seeds(heads: Sequence[Any], head_grads: Sequence[Any] | None) -> dict:
+    if not heads:
+        raise ArgumentError("expected at least one head to differentiate")
     if head_grads is not None and len(head_grads) != len(heads):
         raise ArgumentError(f"expected {len(heads)} head gradients, got {len(head_grads)}")
     seeds: dict = {}
@@ -129,38 +174,35 @@ def _seeds(heads: Sequence[Any], head_grads: Sequence[Any] | None) -> dict:
                           "it inside `with autograd.record()`, from arrays with attach_grad()")
         given = None if head_grads is None else head_grads[i]
         if given is None:
-            given = NDArray(head._ctx.xp.ones(head.shape, head._data.dtype), head._ctx)
-        elif not isinstance(given, NDArray):
-            given = NDArray(head._ctx.backend.asarray(given, head._data.dtype), head._ctx)
-        if given.shape != head.shape:
+            given = _filled(head, 1)
+        elif given.shape != head.shape:
             raise ShapeError(f"head gradient {i}: expected shape {show(head.shape)}, got {show(given.shape)}")
+        elif given._data.dtype != head._data.dtype:
+            raise DTypeError(f"head gradient {i}: expected dtype {head._data.dtype}, got {given._data.dtype}")
         seeds[entry] = given if entry not in seeds else seeds[entry] + given
     return seeds
 
 
 def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], keep: bool, train_mode: bool) -> dict:
-    from .ndarray import NDArray, wrap
-
-    def value(data: Any, entry: Any, ctx: Any) -> Any:
-        if keep:
-            result = NDArray(data, ctx)
-            result._entry = None if entry is _CONSTANT else entry
-            return result
-        return wrap(data, ctx)
+    """Gradients by entry; recorded themselves where ``keep``."""
+    wrap = arrays.wrap
 
     def values(node: TapeNode) -> tuple[list, list]:
-        if node.ins is None:
+        ctx, ins, outs = node.ctx, node.ins, node.outs
+        if ins is None or outs is None:
             raise OpError(f"{node.describe()}: cannot differentiate again, the first backward pass released what it "
                           "needs; call it with retain_graph=True")
         MODE.training = node.is_train
-        return ([value(data, entry, node.ctx) for data, entry in zip(node.ins, node.inputs)],
-                [value(data, (node, i), node.ctx) for i, data in enumerate(node.outs or ())])
-
-    def zeros(like: Any) -> Any:
-        return NDArray(like._ctx.xp.zeros(like.shape, like._data.dtype), like._ctx)
+        wrapped = [wrap(data, ctx) for data in ins], [wrap(data, ctx) for data in outs]
+        if keep:
+            for value, entry in zip(wrapped[0], node.inputs):
+                value._entry = None if entry is _CONSTANT else entry
+            for i, value in enumerate(wrapped[1]):
+                value._entry = node, i
+        return wrapped
 
     with Recording(keep, train_mode):
-        return walk(order, seeds, wanted, values, zeros, train_mode)
+        return walk(order, seeds, wanted, values, _zeros_like, train_mode)
 
 
 def backward(heads: Sequence[Any], head_grads: Sequence[Any] | None = None, retain_graph: bool = False,
@@ -168,16 +210,14 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any] | None = None, reta
     """Store the gradients of heads in the buffers of all arrays they were computed from."""
     seeds = _seeds(heads, head_grads)
     order = topological(seeds)
-    leaves = [node for node in order if node.op is None and node.grad is not None]
+    leaves = [node for node in order if node.grad is not None]
     found = _walk(seeds, leaves, order, False, train_mode)
     for node in leaves:
         g = found.get((node, 0))
-        if node.req != "null":
-            if g is not None:
-                write(node.grad._data, node.req, g._data)
-            elif node.req != "add":
-                node.grad._data[...] = 0
-            node.fresh = True
+        if g is not None:
+            write(node.grad._data, node.req, g._data)
+        elif node.req != "add":
+            write(node.grad._data, node.req, 0)
     if not retain_graph:
         _release(order)
 
@@ -185,19 +225,21 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any] | None = None, reta
 def gradients(heads: Sequence[Any], variables: Sequence[Any], head_grads: Sequence[Any] | None, retain_graph: bool,
               create_graph: bool, train_mode: bool) -> list[Any]:
     """Gradients of heads with respect to variables, as new arrays; recorded themselves with ``create_graph``."""
-    from .ndarray import NDArray
-
     seeds = _seeds(heads, head_grads)
     for i, variable in enumerate(variables):
         if variable._entry is None:
             raise OpError(f"variable {i}: it is not recorded; call attach_grad() on it before recording")
     order = topological(seeds)
     found = _walk(seeds, [variable._entry[0] for variable in variables], order, create_graph, train_mode)
-    result = []
+    result, handed = [], {id(seed._data) for seed in seeds.values()}
     for variable in variables:
         g = found.get(variable._entry)
-        result.append(NDArray(variable._ctx.xp.zeros(variable.shape, variable._data.dtype), variable._ctx)
-                      if g is None else g)
+        g = _filled(variable, 0) if g is None else g
+        if id(g._data) in handed or not g.writable:  # who changes one gradient must not change another
+            entry, g = g._entry, arrays.wrap(g._data.copy(), g._ctx)
+            g._entry = entry
+        handed.add(id(g._data))
+        result.append(g)
     if not (retain_graph or create_graph):
         _release(order)
     return result

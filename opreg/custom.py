@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-import typing
+import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from .attrs import Field, Schema, to_text
+from .attrs import REQUIRED, Field, Schema, to_text
 from .dispatch import write
 from .errors import (
     ArgumentError,
@@ -31,7 +31,8 @@ from .errors import (
 from .op import Call, FirstRun, Op, Rule
 from .registry import find, get, names
 from .registry import register as enter
-from .spec import ANY, Shape, Spec, TypeFlag, as_dtype, common_dtype, known, show
+from .spec import ANY, Shape, Spec, TypeFlag, as_dtype, known, show
+from .value import Value
 
 __all__ = ["CustomOp", "CustomOpProp", "register", "define", "get", "get_all_registered_operators",
            "get_operator_arguments", "custom"]
@@ -39,6 +40,13 @@ __all__ = ["CustomOp", "CustomOpProp", "register", "define", "get", "get_all_reg
 
 #: Makes an NDArray of a NumPy array. The package of arrays stands above this one and sets it.
 host_array: Callable[[np.ndarray], Any]
+
+
+def shown(value: Any) -> Any:
+    """Values as users' code is given them, also in lists: arrays that refuse to be changed."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(shown(each) for each in value)
+    return value.shown() if isinstance(value, Value) else value
 
 
 class CustomOp:
@@ -90,13 +98,20 @@ class CustomOp:
                 dst._data[...] += getattr(src, "_data", src)
             else:
                 write(dst, req, src)
-        except AttributeError:
-            write(dst, req, src)
-        except ValueError as error:
-            got = getattr(src, "shape", None)
-            if isinstance(error, OpError) or got is None or tuple(got) == tuple(dst.shape):
-                raise
-            raise ShapeError(f"assign: expected shape {show(dst.shape)}, got {show(got)}") from None
+        except (AttributeError, TypeError, ValueError) as error:
+            _assign_carefully(dst, req, src, error)
+
+
+def _assign_carefully(dst: Any, req: str, src: Any, error: Exception) -> None:
+    """Store what cannot be stored straight: from another device, to something that is no array; or say why not."""
+    if isinstance(error, OpError):
+        raise error
+    if hasattr(dst, "check_writable"):
+        dst.check_writable()
+    got = getattr(src, "shape", None)
+    if isinstance(error, ValueError) and got is not None and tuple(got) != tuple(dst.shape):
+        raise ShapeError(f"assign: expected shape {show(dst.shape)}, got {show(got)}") from None
+    write(dst, req, src)
 
 
 class CustomOpProp:
@@ -160,14 +175,56 @@ class CustomOpProp:
 
 
 class _Attrs(dict):
-    """Attributes of one use of an operator, with the Prop made of them and what it answered."""
+    """Attributes of one use of an operator, with the Prop made of them and what it answered.
+
+    Attributes
+    ----------
+    prop : CustomOpProp
+        Made of these attributes.
+    arguments, outputs, auxiliary : tuple of str
+        Names that the Prop listed.
+    needs : tuple of bool, or None
+        Of a backward: the arguments whose gradient is wanted, None for all.
+    memo : dict
+        What an eager forward leaves for its backward.
+    """
 
     prop: Any
     arguments: tuple[str, ...]
     outputs: tuple[str, ...]
     auxiliary: tuple[str, ...]
-    needed: tuple[int, ...]  # positions backward reads, among out_grad + in_data + out_data
+    needs: tuple[bool, ...] | None = None
     memo: dict
+    _needed: tuple[int, ...] | None = None
+
+    @property
+    def needed(self) -> tuple[int, ...]:
+        """Positions, among the output gradients, inputs and outputs, of what backward reads."""
+        if self._needed is None:
+            n_out, n_in = len(self.outputs), len(self.arguments)
+            numbers = list(range(2 * n_out + n_in))
+            declared = _ask(self.prop, "declare_backward_dependency", numbers[:n_out], numbers[n_out:n_out + n_in],
+                            numbers[n_out + n_in:])
+            self._needed = tuple(sorted({int(i) for i in declared}))
+            if any(i not in numbers for i in self._needed):
+                raise ArgumentError(f"{type(self.prop).__name__}.declare_backward_dependency returned "
+                                    f"{list(declared)}, expected numbers from 0 to {len(numbers) - 1}")
+        return self._needed
+
+    def of_backward(self, needs: Sequence[bool]) -> _Attrs:
+        """The same for a backward that is asked for some gradients only."""
+        made = _Attrs(self)
+        made.__dict__.update(self.__dict__, needs=tuple(needs))
+        return made
+
+
+def _ask(prop: Any, method: str, *args: Any) -> Any:
+    """What a Prop answers; its exceptions leave with a note."""
+    try:
+        return getattr(prop, method)(*args)
+    except Exception as error:
+        note(error, f"in {type(prop).__name__}.{method}" + (f", given {args[0]}" if args else ""))
+        raise
 
 
 class _Undeclared:
@@ -193,21 +250,33 @@ class _Undeclared:
         return self._refuse()
 
 
-def _prop_schema(cls: type) -> Schema:
-    hints = {}
-    try:
-        hints = typing.get_type_hints(cls.__init__)
-    except Exception:  # an annotation that names what this module cannot see is no annotation
-        pass
+def _hints(function: Callable) -> dict[str, Any]:
+    """Types of the annotated parameters; an annotation that cannot be evaluated is none."""
+    found = {}
+    for name, hint in getattr(function, "__annotations__", {}).items():
+        if isinstance(hint, str):
+            try:
+                hint = eval(hint, function.__globals__)
+            except Exception:  # it names what only a type checker sees
+                continue
+        found[name] = hint
+    return found
+
+
+def _prop_schema(cls: Any) -> Schema:
+    hints = _hints(cls.__init__)
     fields, is_open = [], False
     for parameter in list(inspect.signature(cls.__init__).parameters.values())[1:]:
         if parameter.kind is parameter.VAR_KEYWORD:
             is_open = True
         elif parameter.kind is not parameter.VAR_POSITIONAL:
-            field = Field(parameter.name, hints.get(parameter.name, str))
-            field.default = field.default if parameter.default is parameter.empty else parameter.default
-            fields.append(field)
+            default = REQUIRED if parameter.default is parameter.empty else parameter.default
+            fields.append(Field(parameter.name, hints.get(parameter.name, text), default))
     return Schema(fields, is_open)
+
+
+class text(str):
+    """The kind of a parameter without annotation, which gets any value as text."""
 
 
 class CustomRecord(Op):
@@ -217,21 +286,20 @@ class CustomRecord(Op):
         super().__init__(f"custom.{name}", _prop_schema(prop), (), doc=inspect.getdoc(prop) or "")
         self.op_type, self.prop_class = name, prop
         self.mode = self.late = True
-        self.typed = {field.name for field in self.schema.fields
-                      if field.name in getattr(prop.__init__, "__annotations__", {})}
         self.kernel("CustomOp.forward", bound=True)(_forward)
         self._backward = _BackwardRecord(self)
+        self._checked: set[tuple[str, ...]] = set()  # lists of names that have been found good
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """A Prop of these attributes, and what it answers."""
         attrs = _Attrs()
         for name, value in given.items():
-            hidden = name.startswith("__") and name.endswith("__")
             if name in self.schema:
-                attrs[name] = self.schema[name](value) if name in self.typed else to_text(value)
+                field = self.schema[name]
+                attrs[name] = to_text(value) if field.kind is text else field(value)
             elif self.schema.open:
                 attrs[name] = to_text(value)
-            elif not hidden:
+            elif not (name.startswith("__") and name.endswith("__")):
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() takes no keyword "
                                     f"{name!r}. {did_you_mean(name, self.schema.names)}")
         for field in self.schema.fields:
@@ -240,39 +308,35 @@ class CustomRecord(Op):
                                     f"{field.name!r}")
         try:
             attrs.prop = self.prop_class(**attrs)
+            attrs.arguments = self._listed(attrs.prop, "list_arguments")
+            attrs.outputs = self._listed(attrs.prop, "list_outputs")
+            attrs.auxiliary = self._listed(attrs.prop, "list_auxiliary_states")
         except Exception as error:
-            note(error, f"in {self.prop_class.__name__}() of operator {self.op_type!r}")
+            note(error, f"making a {self.prop_class.__name__} for operator {self.op_type!r}")
             raise
-        attrs.arguments = self._listed(attrs.prop, "list_arguments")
-        attrs.outputs = self._listed(attrs.prop, "list_outputs")
-        attrs.auxiliary = self._listed(attrs.prop, "list_auxiliary_states")
         attrs.memo = {}
-        n_out, n_in = len(attrs.outputs), len(attrs.arguments)
-        numbers = list(range(2 * n_out + n_in))
-        declared = self._ask(attrs.prop, "declare_backward_dependency", numbers[:n_out],
-                             numbers[n_out:n_out + n_in], numbers[n_out + n_in:])
-        attrs.needed = tuple(sorted({int(i) for i in declared}))
-        if any(i not in numbers for i in attrs.needed):
-            raise ArgumentError(f"operator {self.op_type!r}: declare_backward_dependency returned {list(declared)}, "
-                                f"expected numbers from 0 to {len(numbers) - 1}")
         return attrs
 
-    def _ask(self, prop: Any, method: str, *args: Any) -> Any:
-        try:
-            return getattr(prop, method)(*args)
-        except Exception as error:
-            note(error, f"in {type(prop).__name__}.{method} of operator {self.op_type!r}")
-            raise
-
     def _listed(self, prop: Any, method: str) -> tuple[str, ...]:
-        found = self._ask(prop, method)
-        if not isinstance(found, (list, tuple)) or not all(isinstance(name, str) for name in found):
-            raise ArgumentError(f"operator {self.op_type!r}: {type(prop).__name__}.{method} returned {found!r}, "
-                                "expected a list of names")
-        twice = sorted({name for name in found if found.count(name) > 1})
-        if twice:
-            raise ArgumentError(f"operator {self.op_type!r}: {type(prop).__name__}.{method} names {twice[0]!r} twice")
-        return tuple(found)
+        found = _ask(prop, method)
+        if not isinstance(found, (list, tuple)) or not all([isinstance(name, str) for name in found]):
+            raise ArgumentError(f"{type(prop).__name__}.{method} returned {found!r}, expected a list of names")
+        names = tuple(found)
+        if names not in self._checked:
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ArgumentError(f"{type(prop).__name__}.{method} names {twice[0]!r} twice")
+            self._checked.add(names)
+        return names
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The inputs, where the operator can be made without attributes; else nobody knows."""
+        try:
+            attrs: Any = self.complete({})
+        except Exception:
+            return ()
+        return attrs.arguments + attrs.auxiliary
 
     def arguments(self, attrs: Any) -> tuple[str, ...]:
         return attrs.arguments
@@ -293,98 +357,95 @@ class CustomRecord(Op):
     def differentiable(self) -> bool:
         return True
 
-    def _answer(self, attrs: Any, method: str, given: list, complete: bool, unknown: Any) -> tuple | None:
+    def _answer(self, attrs: Any, method: str, given: list, complete: bool) -> list[list] | None:
         """What the Prop says to shapes or dtypes; None when it cannot say while some are unknown."""
         try:
-            found = getattr(attrs.prop, method)(list(given))
-        except Exception as error:
+            found = _ask(attrs.prop, method, given)
+        except Exception:
             if not complete:
                 return None
-            note(error, f"in {type(attrs.prop).__name__}.{method} of operator {self.op_type!r}, given {given}")
             raise
-        groups = (attrs.arguments, attrs.outputs, attrs.auxiliary)
+        title = f"{type(attrs.prop).__name__}.{method}"
         if not isinstance(found, (tuple, list)) or len(found) not in (2, 3):
             count = len(found) if isinstance(found, (tuple, list)) else type(found).__name__
-            raise ArgumentError(f"operator {self.op_type!r}: {type(attrs.prop).__name__}.{method} returned {count}, "
-                                "expected 2 or 3 lists: arguments, outputs and auxiliary states")
-        found = [*found, *([()] if len(found) == 2 else [])]
-        for what, expected, got in zip(("arguments", "outputs", "auxiliary states"), groups, found):
+            raise ArgumentError(f"operator {self.op_type!r}: {title} returned {count}, expected 2 or 3 lists: "
+                                "arguments, outputs and auxiliary states")
+        groups = [list(group) for group in found] + [[]] * (3 - len(found))
+        for got, expected, what in zip(groups, (attrs.arguments, attrs.outputs, attrs.auxiliary),
+                                       ("arguments", "outputs", "auxiliary states")):
             if len(got) != len(expected):
-                raise ArgumentError(f"operator {self.op_type!r}: {type(attrs.prop).__name__}.{method} returned "
-                                    f"{len(got)} entries for its {what}, expected {len(expected)}"
-                                    f" ({', '.join(expected) or 'none'})")
-        return tuple(list(group) for group in found)
+                raise ArgumentError(f"operator {self.op_type!r}: {title} returned {len(got)} entries for its {what}, "
+                                    f"expected {len(expected)} ({', '.join(expected) or 'none'})")
+        return groups
 
     def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        count = len(attrs.arguments)
-        given = [list(shape) if shape is not None else [] for shape in ins[:count]]
-        complete = all(known(shape) for shape in ins[:count])
-        found = self._answer(attrs, "infer_shape", given, complete, [])
+        given = ins[:len(attrs.arguments)]
+        complete = all([known(shape) for shape in given])
+        found = self._answer(attrs, "infer_shape", [[] if shape is None else list(shape) for shape in given], complete)
         if found is None:
             return ins, outs
-        new = [self._shape(shape) for shape in found[0] + found[2]]
-        ins = [self._agree(name, old, shape) for name, old, shape in
-               zip(attrs.arguments + attrs.auxiliary, ins, new)]
-        return ins, [self._agree(name, old, self._shape(shape)) for name, old, shape in
-                     zip(attrs.outputs, outs, found[1])]
+        arguments, results, states = [[self._shape(shape, complete) for shape in group] for group in found]
+        return ([self._agree(*each) for each in zip(attrs.arguments + attrs.auxiliary, ins, arguments + states)],
+                [self._agree(*each) for each in zip(attrs.outputs, outs, results)])
 
-    def _shape(self, shape: Any) -> Shape | None:
-        if shape is None or (isinstance(shape, list) and not shape):
-            return None
+    def _shape(self, shape: Any, complete: bool) -> Shape | None:
+        """A shape that a Prop returned; an empty one means that it is unknown, unless everything is known."""
         try:
-            return tuple(ANY if dim is ANY or dim is None else int(dim) for dim in shape)
+            if not shape and not complete:
+                return None
+            return tuple([operator.index(dim) if dim is not ANY and dim is not None else ANY for dim in shape])
         except TypeError:
             raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}.infer_shape returned the "
                                 f"shape {shape!r}, expected a tuple or list of ints") from None
 
     def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        count = len(attrs.arguments)
-        if all(dtype is None for dtype in ins[:count]) and count:
-            # Nothing to ask with: an operator of one dtype is the best guess backwards.
-            return ins, outs
-        given = [None if dtype is None else dtype.type for dtype in ins[:count]]
-        found = self._answer(attrs, "infer_type", given, None not in given, None)
+        given = ins[:len(attrs.arguments)]
+        if given and all([dtype is None for dtype in given]):
+            return ins, outs  # there is nothing to ask with
+        found = self._answer(attrs, "infer_type", [None if dtype is None else dtype.type for dtype in given],
+                             None not in given)
         if found is None:
             return ins, outs
-        groups = [[None if t is None else as_dtype(t) for t in group] for group in found]
-        ins = [self._same(name, old, new) for name, old, new in
-               zip(attrs.arguments + attrs.auxiliary, ins, groups[0] + groups[2])]
-        return ins, [self._same(name, old, new) for name, old, new in zip(attrs.outputs, outs, groups[1])]
+        arguments, results, states = [[None if dtype is None else as_dtype(dtype) for dtype in group]
+                                      for group in found]
+        return ([self._same(*each) for each in zip(attrs.arguments + attrs.auxiliary, ins, arguments + states)],
+                [self._same(*each) for each in zip(attrs.outputs, outs, results)])
 
     def _same(self, name: str, old: Any, new: Any) -> Any:
-        try:
-            return common_dtype((old, new))
-        except DTypeError:
-            raise DTypeError(f"{name}: expected dtype {new}, got {old}") from None
+        if old is None or new is None or old == new:
+            return old or new
+        raise DTypeError(f"{name}: expected dtype {new}, got {old}")
 
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
-        own = getattr(attrs.prop, "gradient", None)
-        count = len(attrs.arguments)
-        if own is not None:
-            found = own(g, list(ins[:count]), list(outs))
+        count, states = len(attrs.arguments), list(ins[len(attrs.arguments):])
+        if hasattr(attrs.prop, "gradient"):
+            found = _ask(attrs.prop, "gradient", *shown((g, list(ins[:count]), list(outs))))
             found = list(found) if isinstance(found, (list, tuple)) else [found]
             if len(found) != count:
-                raise ArgumentError(f"operator {self.op_type!r}: gradient returned {len(found)} values, expected "
-                                    f"{count}, one for each input")
-            return found + [None] * (len(ins) - count)
-        tops = list(g) if isinstance(g, tuple) else [g]
-        everything = [*tops, *ins[:count], *outs]
-        found = self._backward.apply([everything[i] for i in attrs.needed] + list(ins[count:]), attrs,
-                                     ins[0] if ins else outs[0])
-        return list(found) + [None] * (len(ins) - count)
+                raise ArgumentError(f"operator {self.op_type!r}: {type(attrs.prop).__name__}.gradient returned "
+                                    f"{len(found)} values, expected {count}, one for each input")
+        else:
+            every = [*(g if isinstance(g, tuple) else (g,)), *ins[:count], *outs]
+            deciding = ins[0] if ins else outs[0]
+            found = deciding._apply(self._backward, [every[i] for i in attrs.needed] + states,
+                                    attrs.of_backward(needs[:count]))
+            found = [found] if count == 1 else list(found)
+        return found + [None] * len(states)
 
     def create(self, call: Call, shapes: Sequence[Shape], dtypes: Sequence[np.dtype]) -> CustomOp:
-        """The operator object of one executor, made at its first step."""
-        key = id(call.attrs)
-        if key not in call.memo:
-            prop: Any = call.attrs.prop  # type: ignore[attr-defined]
-            made = self._ask(prop, "create_operator", call.ctx, [list(shape) for shape in shapes],
-                             [TypeFlag(dtype) for dtype in dtypes])
+        """The operator object of one executor, or one eager call, made at its first step."""
+        prop: Any = call.attrs.prop  # type: ignore[attr-defined]
+        if id(prop) not in call.memo:
+            made = _ask(prop, "create_operator", call.ctx, [list(shape) for shape in shapes],
+                        [_flag(dtype) for dtype in dtypes])
             if not hasattr(made, "forward") or not hasattr(made, "backward"):
                 raise ArgumentError(f"operator {self.op_type!r}: create_operator returned {made!r}, expected a "
                                     "CustomOp")
-            call.memo[key] = made, call.attrs  # the attributes are kept so that their address stays theirs
-        return call.memo[key][0]
+            call.memo[id(prop)] = made, prop  # which is kept so that its address stays its own
+        return call.memo[id(prop)][0]
+
+
+_flag = functools.cache(TypeFlag)
 
 
 class _BackwardRecord(Op):
@@ -393,26 +454,21 @@ class _BackwardRecord(Op):
     def __init__(self, forward: CustomRecord):
         super().__init__(f"_backward_{forward.name}", Schema([], True), ())
         self.forward = forward
+        self.mode = True
         self.kernel("CustomOp.backward", bound=True)(_backward)
-
-    def apply(self, values: Sequence[Any], attrs: Any, deciding: Any) -> Any:
-        """The gradients of all arguments, as values."""
-        found = deciding._apply(self, values, attrs)
-        return list(found) if len(attrs.arguments) > 1 else [found]
 
     def complete(self, given: Any) -> Any:
         return given
 
     def arguments(self, attrs: Any) -> tuple[str, ...]:
-        n_out, n_in = len(attrs.outputs), len(attrs.arguments)
-        every = [*(f"{name}_grad" for name in attrs.outputs), *attrs.arguments, *attrs.outputs]
-        return tuple(every[i] for i in attrs.needed)
+        every = [*[f"{name}_grad" for name in attrs.outputs], *attrs.arguments, *attrs.outputs]
+        return tuple([every[i] for i in attrs.needed])
 
     def auxiliary(self, attrs: Any) -> tuple[str, ...]:
         return attrs.auxiliary
 
     def outputs(self, attrs: Any) -> tuple[str, ...]:
-        return tuple(f"{name}_grad" for name in attrs.arguments)
+        return tuple([f"{name}_grad" for name in attrs.arguments])
 
     def visible(self, attrs: Any) -> int:
         return len(attrs.arguments)
@@ -448,15 +504,15 @@ _MARK = 0xA5
 
 def _mark(data: Any, req: str) -> Any:
     """Fill an output with a pattern that tells whether it was written; None where that cannot be told."""
-    if req != "write" or data.size * data.dtype.itemsize < 4 or not data.flags.c_contiguous:
+    if req != "write" or data.nbytes < 4:
         return None
     flat = data.reshape(-1).view("uint8")
-    flat[...] = _MARK
+    flat.fill(_MARK)
     return flat
 
 
-def _watched(operator: Any, method: str, run: Callable, lists: dict[str, list], raws: list, reqs: list,
-             unwritten: Callable[[int], Any]) -> FirstRun:
+def _watched(run: Callable, raws: Sequence[Any], reqs: Sequence[str], lists: dict[str, list], title: str,
+             unwritten: Callable[[int], list[Callable]]) -> FirstRun:
     """The first run of an operator: no list may be rebound, and ``unwritten(i)`` hears of outputs left alone."""
 
     def first() -> list[Callable]:
@@ -464,13 +520,29 @@ def _watched(operator: Any, method: str, run: Callable, lists: dict[str, list], 
         before = {name: list(arrays) for name, arrays in lists.items()}
         run()
         for name, arrays in lists.items():
-            if len(arrays) != len(before[name]) or any(a is not b for a, b in zip(arrays, before[name])):
-                raise OpError(f"{type(operator).__name__}.{method} put another array into the list {name}: what it "
-                              f"holds is lost. Write self.assign({name}[i], req[i], value)")
-        left = [i for i, mark in enumerate(marks) if mark is not None and bool((mark == _MARK).all())]
+            if list(map(id, arrays)) != list(map(id, before[name])):
+                raise OpError(f"{title} put another array into the list {name}: what it holds is lost. Write "
+                              f"self.assign({name}[i], req[i], value)")
+        left = [i for i, mark in enumerate(marks)
+                if mark is not None and mark[0] == mark[-1] == _MARK and bool((mark == _MARK).all())]
         return [step for i in left for step in unwritten(i)] + [run]
 
     return FirstRun(first)
+
+
+def _noted(function: Callable, title: str, **keywords: Any) -> Callable[[], None]:
+    """A step that calls a user's method; exceptions leave with a note of what it was given."""
+
+    def run() -> None:
+        try:
+            function(**keywords)
+        except Exception as error:
+            given = "; ".join(f"{name} {', '.join(f'{show(a.shape)} {np.dtype(a.dtype)}' for a in arrays if a.dtype)}"
+                              for name, arrays in keywords.items() if isinstance(arrays, list) and name != "req")
+            note(error, f"in {title}: {given}")
+            raise
+
+    return run
 
 
 def _stand_ins(call: Call) -> list[Any]:
@@ -482,41 +554,40 @@ def _stand_ins(call: Call) -> list[Any]:
 def _forward(call: Call) -> list[Callable]:
     attrs: Any = call.attrs
     record: Any = call.op
-    count = len(attrs.arguments)
-    operator = record.create(call, [a.shape for a in call.ins], [a.dtype for a in call.ins])
-    in_data = [call.wrap(a, call.ctx, True) for a in call.ins[:count]]
-    aux = [call.wrap(a, call.ctx, False) for a in call.ins[count:]]
+    wrap, ctx, count, reqs = call.wrap, call.ctx, len(attrs.arguments), list(call.reqs)
+    made = record.create(call, [a.shape for a in call.ins], [a.dtype for a in call.ins])
+    title = f"{type(made).__name__}.forward of operator {record.op_type!r}"
     raws = _stand_ins(call)
-    out_data = [call.wrap(a, call.ctx, False) for a in raws]
-    req = list(call.reqs)
-    run = functools.partial(operator.forward, is_train=call.is_train, req=req, in_data=in_data, out_data=out_data,
-                            aux=aux)
+    in_data, out_data = [wrap(a, ctx, True) for a in call.ins[:count]], [wrap(a, ctx) for a in raws]
+    run = _noted(made.forward, title, is_train=call.is_train, req=reqs, in_data=in_data, out_data=out_data,
+                 aux=[wrap(a, ctx) for a in call.ins[count:]])
 
     def unwritten(i: int) -> Any:
-        raise OpError(f"{type(operator).__name__}.forward never wrote {attrs.outputs[i]!r}, which was requested. "
-                      f"Write self.assign(out_data[{i}], req[{i}], value)")
+        raise OpError(f"{title} never wrote {attrs.outputs[i]!r}, which was requested. Write "
+                      f"self.assign(out_data[{i}], req[{i}], value)")
 
-    return [_watched(operator, "forward", run, {"in_data": in_data, "out_data": out_data}, raws, req, unwritten)]
+    return [_watched(run, raws, call.reqs, {"in_data": in_data, "out_data": out_data}, title, unwritten)]
 
 
 def _backward(call: Call) -> list[Callable]:
     attrs: Any = call.attrs
     record: Any = call.op
-    n_out, n_in, n_read = len(attrs.outputs), len(attrs.arguments), len(attrs.needed)
-    titles = [*(f"out_grad[{i}]" for i in range(n_out)), *(f"in_data[{i}]" for i in range(n_in)),
-              *(f"out_data[{i}]" for i in range(n_out))]
-    every: list[Any] = [_Undeclared(title) for title in titles]
+    wrap, ctx, n_out, n_in, n_read = call.wrap, call.ctx, len(attrs.outputs), len(attrs.arguments), len(attrs.needed)
+    aux = call.ins[n_read:]
+    made = record.forward.create(call, [s.shape for s in call.specs] + [a.shape for a in aux],
+                                 [s.dtype for s in call.specs] + [a.dtype for a in aux])
+    title = f"{type(made).__name__}.backward of operator {record.forward.op_type!r}"
+    every: list[Any] = [*[_Undeclared(f"out_grad[{i}]") for i in range(n_out)],
+                        *[_Undeclared(f"in_data[{i}]") for i in range(n_in)],
+                        *[_Undeclared(f"out_data[{i}]") for i in range(n_out)]]
     for position, data in zip(attrs.needed, call.ins):
-        every[position] = call.wrap(data, call.ctx, True)
-    aux = [call.wrap(a, call.ctx, False) for a in call.ins[n_read:]]
-    operator = record.forward.create(call, [s.shape for s in call.specs] + [a.shape for a in call.ins[n_read:]],
-                                     [s.dtype for s in call.specs] + [a.dtype for a in call.ins[n_read:]])
+        every[position] = wrap(data, ctx, True)
+    reqs = list(call.reqs) if attrs.needs is None else [req if need else "null"
+                                                        for req, need in zip(call.reqs, attrs.needs)]
     raws = _stand_ins(call)
-    in_grad = [call.wrap(a, call.ctx, False) for a in raws]
-    req = list(call.reqs)
-    out_grad, in_data, out_data = every[:n_out], every[n_out:n_out + n_in], every[n_out + n_in:]
-    run = functools.partial(operator.backward, req=req, out_grad=out_grad, in_data=in_data, out_data=out_data,
-                            in_grad=in_grad, aux=aux)
+    in_grad = [wrap(a, ctx) for a in raws]
+    run = _noted(made.backward, title, req=reqs, out_grad=every[:n_out], in_data=every[n_out:n_out + n_in],
+                 out_data=every[n_out + n_in:], in_grad=in_grad, aux=[wrap(a, ctx) for a in aux])
 
     def unwritten(i: int) -> list[Callable]:
         # As in MXNet a gradient that is left alone counts as zeros: losses do that with their labels.
@@ -524,7 +595,7 @@ def _backward(call: Call) -> list[Callable]:
         zero()
         return [zero]
 
-    return [_watched(operator, "backward", run, {"in_grad": in_grad}, raws, req, unwritten)]
+    return [_watched(run, raws, tuple(reqs), {"in_grad": in_grad}, title, unwritten)]
 
 
 # ------------------------------------------------------------------------------------------- registering

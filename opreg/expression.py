@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from . import special
 from .registry import ops
-from .value import BINARY
+from .value import forms
 
 __all__ = ["Term", "Expression", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive"]
 
@@ -327,6 +328,36 @@ class Expression:
             registers.append(value.astype(dtype) if logical else value)
         return self._answer(xp, registers)
 
+    def on(self, xp: Any, dtype: Any) -> Callable:
+        """The same as a function of arrays of one floating dtype alone, with as little as can be left to do per call.
+
+        Examples
+        --------
+        >>> trace(lambda x: maximum(x, 0.0), 1).on(np, np.dtype("float32"))(np.float32([-1, 2]))
+        array([0., 2.], dtype=float32)
+        """
+        # An array of one number costs a ufunc half of what a Python number does.
+        steps = [(function, [a if isinstance(a, int) else xp.asarray(a, dtype) for a in args], logical)
+                 for function, args, logical in self._functions(xp)]
+        if len(steps) == 1 and self.result == self.arity and not steps[0][2]:
+            function, args, _ = steps[0]
+            if args == list(range(self.arity)):
+                return function
+            if len(args) == 2 and self.arity == 1:
+                left, right = args
+                if isinstance(right, int):
+                    return functools.partial(function, left)
+                return lambda x: function(x, right)
+
+        def run(*arrays: Any) -> Any:
+            registers = list(arrays)
+            for function, args, logical in steps:
+                value = function(*[registers[a] if a.__class__ is int else a for a in args])
+                registers.append(value.astype(dtype) if logical else value)
+            return self._answer(xp, registers)
+
+        return run
+
     def _functions(self, xp: Any) -> list[tuple[Callable, tuple, bool]]:
         if self._resolved[0] is not xp:
             self._resolved = (xp, [(prim.resolve(xp), args, prim.logical) for prim, args in self.code])
@@ -437,6 +468,10 @@ class Expression:
         return registers[self.result]
 
 
+# Of these arrays have a short way.
+_PYTHON = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv}
+
+
 def _lower(prim: Primitive, args: list[Any], broadcasts: bool) -> Any:
     """A primitive as an operator call."""
     if not isinstance(prim.operator, str):
@@ -444,9 +479,10 @@ def _lower(prim: Primitive, args: list[Any], broadcasts: bool) -> Any:
     if len(args) == 1:
         return getattr(ops, prim.operator)(args[0])
     name = prim.operator
-    same, broadcast, scalar, reflected = BINARY.get(
-        name, (f"_{name}", f"broadcast_{name}", f"_{name}_scalar", f"_{name}_scalar"))
+    same, broadcast, scalar, reflected = forms(name)
     left, right = args
+    if name in _PYTHON and (isinstance(left, float) or isinstance(right, float)):
+        return _PYTHON[name](left, right)
     if isinstance(right, float):
         return getattr(ops, scalar)(left, scalar=right)
     if isinstance(left, float):

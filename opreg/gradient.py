@@ -48,11 +48,10 @@ def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Ite
     targets = set(wanted)
     live = set(targets)
     for node in order:
-        if node.op is not None and node not in live:
-            for source, _ in node.inputs:
-                if source in live:
-                    live.add(node)
-                    break
+        for source, _ in node.inputs:
+            if source in live:
+                live.add(node)
+                break
     grads: dict[tuple[Any, int], Any] = {}
     reached = set()
     for entry, seed in seeds.items():
@@ -63,25 +62,23 @@ def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Ite
     for node in reversed(order):
         if node not in reached:
             continue
+        op, attrs, count = node.op, node.attrs, node.count
         if node in targets:
-            for i in range(node.count):
+            for i in range(count):
                 if (node, i) in grads:
                     found[node, i] = grads[node, i]
-        op = node.op
         if op is None or node not in live:
             continue
-        count, visible = node.count, op.visible(node.attrs)
-        got = [grads.pop((node, i), None) for i in range(count)]
-        if not any(g is not None for g in got) and not op.loss(node.attrs):
+        g = grads.pop((node, 0), None) if count == 1 else [grads.pop((node, i), None) for i in range(count)]
+        if (g is None or (count != 1 and all(each is None for each in g))) and not op.loss(attrs):
             continue
         ins, outs = values(node)
-        if count == 1:
-            g = got[0]
-        else:
-            g = tuple(zeros(outs[i]) if each is None and i < visible else each for i, each in enumerate(got))
+        if count != 1:
+            visible = op.visible(attrs)
+            g = tuple(zeros(outs[i]) if each is None and i < visible else each for i, each in enumerate(g))
         needs = [source in live for source, _ in node.inputs]
         try:
-            results = op.differentiate(g, ins, outs, node.attrs, needs, is_train)
+            results = op.differentiate(g, ins, outs, attrs, needs, is_train)
         except NotDifferentiableError as error:
             note(error, node.describe())
             raise

@@ -331,7 +331,7 @@ class Op:
 
     def visible(self, attrs: Attrs) -> int:
         """How many outputs a user sees; they come first."""
-        return len(self._outputs(attrs)) if self._visible is None else self._visible(attrs)
+        return len(self.outputs(attrs)) if self._visible is None else self._visible(attrs)
 
     def loss(self, attrs: Attrs) -> bool:
         """Whether the gradient starts here and needs none from above."""

@@ -18,6 +18,7 @@ from .registry import find, names
 __all__ = ["PlaceholderRecord", "lookup", "is_tag", "settle", "resolve"]
 
 _USER = "custom."  # how the registry's names of users' operators begin
+_ANYTHING = Schema([], open=True)
 
 
 class PlaceholderRecord(Op):
@@ -41,7 +42,7 @@ class PlaceholderRecord(Op):
 
     def __init__(self, stored: str, op_type: str | None, node: str, file: str, arguments: int, auxiliary: int,
                  outputs: int, versions: Sequence[int] = (), subgraphs: Sequence[Graph] = ()):
-        super().__init__(stored if op_type is None else _USER + op_type, Schema([], open=True),
+        super().__init__(stored if op_type is None else _USER + op_type, _ANYTHING,
                          [f"arg{i}" for i in range(arguments)],
                          auxiliary=[f"aux{i}" for i in range(auxiliary)],
                          outputs=["output"] if outputs == 1 else [f"output{i}" for i in range(outputs)])

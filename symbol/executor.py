@@ -13,6 +13,7 @@ from ndarray.ndarray import NDArray, array
 from opreg.errors import ArgumentError, DeviceError, DTypeError, InferenceError, OpError, ShapeError, did_you_mean, note
 from opreg.graph import Graph, Node
 from opreg.mode import MODE
+from opreg.placeholder import resolve
 from opreg.spec import known, show
 
 from . import infer as inference
@@ -21,7 +22,7 @@ from .plan import Plan, Segment, Step
 from .program import Bound
 from .symbol import Symbol, output_name
 
-__all__ = ["Executor", "bind", "simple_bind"]
+__all__ = ["Executor", "bind", "simple_bind", "make"]
 
 
 class Executor:
@@ -130,7 +131,7 @@ class Executor:
         """
         plan = self._plans.get(True) or self.plan(True)
         if self._bound.head_grads:
-            self._take_head_grads(out_grads)
+            self._take_head_grads(plan, out_grads)
         if not self._ready:
             self._run(plan, plan.forward, True)
         self._ready = False
@@ -175,7 +176,7 @@ class Executor:
         for name, value in values.items():
             arguments[name]._store(Ellipsis, value)
 
-    def _take_head_grads(self, given: Any) -> None:
+    def _take_head_grads(self, plan: Plan, given: Any) -> None:
         names = self._output_names
         if isinstance(given, NDArray):
             given = [given]
@@ -190,6 +191,8 @@ class Executor:
             if target is None:
                 continue
             if value is None:
+                if id(target) not in plan.bound:  # it leads to no argument whose gradient is kept
+                    continue
                 raise ArgumentError(f"backward: output {names[i]!r} comes from no loss operator, so its gradient is "
                                     "needed: give it in out_grads, or make the output a loss with MakeLoss")
             if tuple(value.shape) != target.shape:
@@ -249,7 +252,7 @@ class Executor:
                                                                   grad.context))
         for node, old, shape in zip(self._auxiliary, self.aux_arrays, aux_shapes):
             aux.append(_reshaped(node.name, old, shape, partial_shaping, allow_up_sizing))
-        return _make(self._symbol, self._bound.ctx, args, grads, self._reqs, aux, self._bound.group2ctx)
+        return make(self._symbol, self._bound.ctx, args, grads, self._reqs, aux, self._bound.group2ctx)
 
     # ------------------------------------------------------------------------------------------- inspection
 
@@ -383,6 +386,7 @@ def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux
          ) -> Executor:
     """See ``Symbol.bind``."""
     ctx = _context(ctx)
+    symbol = Symbol(resolve(symbol._graph()).heads)
     arguments, auxiliary = symbol._graph().variables()
     names, aux_names = [node.name for node in arguments], [node.name for node in auxiliary]
     for group in (names, aux_names):
@@ -401,7 +405,7 @@ def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux
                 raise ShapeError(f"args_grad: {name} has shape {show(grad.shape)}, its argument {show(value.shape)}")
     aux = [_array("aux_states", name, value, places[node]) for name, value, node in
            zip(aux_names, _listed("aux_states", aux_states, aux_names, False), auxiliary)]
-    return _make(symbol, ctx, arrays, grads, reqs, aux, group2ctx or {})
+    return make(symbol, ctx, arrays, grads, reqs, aux, group2ctx or {})
 
 
 def _array(what: str, name: str, value: Any, ctx: Context | None) -> NDArray:
@@ -422,6 +426,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
                 shared_buffer: Any, shapes: Mapping[str, Any]) -> Executor:
     """See ``Symbol.simple_bind``."""
     ctx = _context(ctx)
+    symbol = Symbol(resolve(symbol._graph()).heads)
     graph = symbol._graph()
     arguments, auxiliary = graph.variables()
     names = [node.name for node in arguments]
@@ -438,9 +443,9 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
     shared = {} if shared_exec is None else {**shared_exec.arg_dict, **shared_exec.aux_dict}
     reqs = _request(grad_req, names)
 
-    def make(node: Node, shape: Any, dtype: Any) -> NDArray:
+    def prepared(node: Node, shape: Any, dtype: Any) -> NDArray:
         dtype = np.dtype(np.float32) if dtype is None else dtype
-        old = shared.get(node.name) or (shared_buffer or {}).get(node.name)
+        old = shared.get(node.name, (shared_buffer or {}).get(node.name))
         if old is not None and old.shape == shape and old._data.dtype == dtype:
             return old
         made = NDArray(_zeros(places[node], shape, dtype), places[node])
@@ -448,11 +453,11 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
             shared_buffer[node.name] = made
         return made
 
-    args = [make(*each) for each in zip(arguments, found, dtypes)]
-    aux = [make(*each) for each in zip(auxiliary, aux_shapes, aux_dtypes)]
+    args = [prepared(*each) for each in zip(arguments, found, dtypes)]
+    aux = [prepared(*each) for each in zip(auxiliary, aux_shapes, aux_dtypes)]
     grads = [None if req == "null" else NDArray(_zeros(arg.context, arg.shape, arg.dtype), arg.context)
              for req, arg in zip(reqs, args)]
-    return _make(symbol, ctx, args, grads, reqs, aux, group2ctx or {})
+    return make(symbol, ctx, args, grads, reqs, aux, group2ctx or {})
 
 
 def _undecided(unknown: list[str], shapes: Mapping[str, Any]) -> OpError:
@@ -460,8 +465,9 @@ def _undecided(unknown: list[str], shapes: Mapping[str, Any]) -> OpError:
     return InferenceError(f"simple_bind: the shapes of {', '.join(unknown)} do not follow from {given}")
 
 
-def _make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
+def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
           aux: list[NDArray], group2ctx: Mapping[str, Context]) -> Executor:
+    """An executor over arrays in the order of the graph's variables."""
     graph = Graph(symbol._entries)
     arguments, auxiliary = graph.variables()
     variables, values = arguments + auxiliary, args + aux

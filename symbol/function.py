@@ -12,6 +12,7 @@ from opreg.registry import find, names
 from opreg.sampling import Sampling
 from opreg.surface import WRITTEN, Namespace, dressed
 
+from .loop_functions import cond, foreach, while_loop
 from .symbol import Symbol, create
 
 __all__ = ["surface", "linalg", "random", "contrib", "image", "op", "custom", "sparse"]
@@ -48,6 +49,7 @@ def surface(name: str) -> Callable:
 linalg = Namespace("sym.linalg", ("_linalg_", "linalg_"), _function)
 random = Sampling(surface)
 contrib = Namespace("sym.contrib", ("_contrib_",), _function)
+contrib.foreach, contrib.while_loop, contrib.cond = foreach, while_loop, cond
 image = Namespace("sym.image", ("_image_",), _function)
 custom = Namespace("sym.custom", ("custom.",), _function)
 sparse = Namespace("sym.sparse", ("", "_"), _function)

@@ -20,6 +20,7 @@ from opreg.graph import Entry, Graph, Node
 from opreg.op import Op
 from opreg.placeholder import PlaceholderRecord, is_tag, lookup, settle
 
+from .loops import check_locations
 from .naming import HIDDEN, hide
 from .symbol import Symbol
 
@@ -113,6 +114,13 @@ def versions(graph: Graph) -> dict[Node, list[int]]:
     return found
 
 
+def bodies(node: Node) -> Sequence[Graph]:
+    """The graphs that a node holds, of loops and branches."""
+    if isinstance(node.op, PlaceholderRecord):
+        return node.op.subgraphs
+    return [symbol._graph() for symbol in node.attrs.get("subgraphs", ())] if node.op is not None else ()
+
+
 def _as_dict(graph: Graph) -> dict[str, Any]:
     number = {node: i for i, node in enumerate(graph.nodes)}
     version = versions(graph)
@@ -123,8 +131,9 @@ def _as_dict(graph: Graph) -> dict[str, Any]:
         if attrs:
             each["attrs"] = attrs
         each["inputs"] = [[number[source], i, v] for (source, i), v in zip(node.inputs, version.get(node, ()))]
-        if isinstance(node.op, PlaceholderRecord) and node.op.subgraphs:
-            each["subgraphs"] = [_as_dict(inner) for inner in node.op.subgraphs]
+        inner = bodies(node)
+        if inner:
+            each["subgraphs"] = [_as_dict(graph) for graph in inner]
         nodes.append(each)
         rows.append(rows[-1] + _count(node))
     return {"nodes": nodes, "arg_nodes": [i for i, node in enumerate(graph.nodes) if node.op is None],
@@ -287,7 +296,7 @@ class _Loader:
 
     def graph(self, top: Any, depth: int = 0, place: str = "") -> Graph:
         """The graph of a JSON object."""
-        if False:
+        if depth > _DEEPEST:
             self.fail(place, f"graphs within graphs, {depth} deep")
         self.keys(place, top, _GRAPH_KEYS, _NEEDED)
         if depth == 0:
@@ -320,8 +329,8 @@ class _Loader:
             self.fail("attrs", f'mxnet_version: expected ["int", number], got {_short(found)}')
         version = self.number("attrs", "mxnet_version", found[1])
         if version > VERSION:
-            warn(f"{self.name} was written by version {_dotted(version)}, newer than {_dotted(VERSION)}, whose layout is "
-                 "known here: what it means may have changed")
+            warn(f"{self.name} was written by version {_dotted(version)}, newer than {_dotted(VERSION)}, whose layout "
+                 "is known here: what it means may have changed")
         return version
 
     def stored(self, i: int, total: int, each: Any, inside: str) -> _Stored:
@@ -387,6 +396,8 @@ class _Loader:
                 self.fail(stored.place, "Custom needs the attribute 'op_type', the name of the operator")
             op_type = texts["op_type"]
         op = lookup(stored.op, op_type)
+        if op is not None and "subgraphs" in op.schema:
+            return self.control_flow(stored, op, texts, inputs, depth, where)
         if op is None or stored.subgraphs:
             return self.placeholder(stored, op_type, texts, inputs, count, depth, where)
         moved = self.inherited(op, texts)
@@ -404,6 +415,21 @@ class _Loader:
             self.fail(stored.place, f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), got "
                                     f"{len(inputs)}")
         self.hand_down(stored, op, dict(zip(names, inputs)), moved)
+        return Node(op, stored.name, attrs, inputs, given, tags, where)
+
+    def control_flow(self, stored: _Stored, op: Op, texts: dict[str, str], inputs: list[Entry], depth: int,
+                     where: Where) -> Node:
+        """A loop or branch with its bodies."""
+        subgraphs = tuple(Symbol(self.graph(inner, depth + 1, f"{stored.place}, subgraph {k}").heads)
+                          for k, inner in enumerate(stored.subgraphs))
+        given = {name: text for name, text in texts.items() if not is_tag(name)}
+        tags = {name: text for name, text in texts.items() if is_tag(name)}
+        try:
+            attrs = op.complete({**given, "subgraphs": subgraphs})
+            check_locations(op.name, attrs, len(inputs))
+        except Exception as error:
+            note(error, f"{self.name}: {stored.place}")
+            raise
         return Node(op, stored.name, attrs, inputs, given, tags, where)
 
     def sane(self, stored: _Stored, op: Op, attrs: Mapping[str, Any], inputs: list[Entry]) -> None:
@@ -471,10 +497,7 @@ class _Loader:
 
 def _short(value: Any) -> str:
     """A value of a file, cut to what an error can show."""
-    try:
-        text = repr(value)
-    except RecursionError:
-        return f"a {type(value).__name__} of brackets in brackets"
+    text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

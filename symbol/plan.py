@@ -122,6 +122,8 @@ class Plan:
         Run after the forward steps: new auxiliary states take their places.
     memory : Memory
         Where entries live.
+    bound : set of int
+        Identities of the arrays of variables that take part.
     """
 
     def __init__(self, program: Program, split: int, memory: Memory, variables: Mapping[Entry, Any],
@@ -130,6 +132,7 @@ class Plan:
         self.is_train, self.memo = program.is_train, program.bound.memo
         self.stores: list[Callable] = []
         self.arrays: dict[Entry, Any] = dict(variables)
+        self.bound = {id(array) for array in variables.values()}
         self._adds = adds
         self._scratch: dict[tuple[Any, int], Any] = {}
         self._made: dict[tuple[Storage, Spec], Any] = {}

@@ -89,12 +89,12 @@ class Program:
         return Graph(self.heads, self.nodes)
 
 
-def reachable(nodes: Sequence[Node], heads: Sequence[Entry]) -> list[Node]:
-    """The nodes that heads need, in the given order; what is wanted for its shape alone is not needed."""
+def reachable(nodes: Sequence[Node], heads: Sequence[Entry], read: bool = False) -> list[Node]:
+    """The nodes that heads need, in the given order; with ``read`` without those wanted for their shapes alone."""
     needed = {node for node, _ in heads}
     for node in reversed(nodes):
         if node in needed and node.op is not None:
-            unread = node.op.unread
+            unread = node.op.unread if read else ()
             needed.update([source for i, (source, _) in enumerate(node.inputs) if i not in unread])
     return [node for node in nodes if node in needed]
 

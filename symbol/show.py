@@ -11,6 +11,7 @@ from typing import Any
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
 from opreg.files import whole
 from opreg.graph import Graph, Node
+from opreg.placeholder import resolve
 from opreg.spec import ANY, Shape, known, size
 
 from . import infer as inference
@@ -81,7 +82,7 @@ def _roles(graph: Graph) -> tuple[set[Node], set[Node], set[Node]]:
 
 def _shapes(symbol: Symbol, what: str, shape: Mapping[str, Sequence[int]] | None) -> tuple[Graph, dict[Node, list]]:
     """The graph, and the shapes of all its entries as far as they follow."""
-    graph = symbol._graph()
+    graph = resolve(symbol._graph(), strict=False)
     variables = {node.name: node for node in graph.nodes if node.op is None}
     given: dict[Node, Shape | None] = {}
     for name, dims in (shape or {}).items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from opreg.custom import custom as user_operator
 from opreg.errors import ArgumentError, AttrError, OpError, did_you_mean, here, note
 from opreg.graph import Entry, Graph, Node, rewrite
 from opreg.op import Op
+from opreg.placeholder import resolve
 from opreg.registry import ops
 from opreg.spec import ANY, as_dtype, dtype_flag, known, show
 from opreg.value import Value
@@ -242,7 +244,7 @@ class Symbol(Value):
     # --------------------------------------------------------------------------------------------- inference
 
     def _by_name(self, what: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Graph, dict[Node, Any]]:
-        graph = self._graph()
+        graph = resolve(self._graph(), strict=False)
         arguments, auxiliary = graph.variables()
         if args and keywords:
             raise ArgumentError(f"{what}: values go by position or by name, not both")
@@ -267,7 +269,7 @@ class Symbol(Value):
                   for node, shape in given.items()}
         found = inference.infer_shapes(graph, shapes)
         arguments, auxiliary = graph.variables()
-        return ([found[node][0] for node in arguments], [found[node][i] for node, i in self._entries],
+        return ([found[node][0] for node in arguments], [found[node][i] for node, i in graph.heads],
                 [found[node][0] for node in auxiliary])
 
     def infer_shape(self, *args: Any, **keywords: Any) -> tuple[list | None, list | None, list | None]:
@@ -317,7 +319,7 @@ class Symbol(Value):
             if undecided:
                 found = inference.infer_dtypes(graph, {**{n: found[n][0] for n in arguments + auxiliary},
                                                        **undecided})
-        return ([found[node][0] for node in arguments], [found[node][i] for node, i in self._entries],
+        return ([found[node][0] for node in arguments], [found[node][i] for node, i in graph.heads],
                 [found[node][0] for node in auxiliary])
 
     # ------------------------------------------------------------------------------------------------- files
@@ -354,12 +356,12 @@ class Symbol(Value):
         from .passes.gradient import gradients
 
         wrt = [wrt] if isinstance(wrt, str) else list(wrt)
-        graph = self._graph()
+        graph = resolve(self._graph())
         arguments = {node.name: node for node in graph.variables()[0]}
         for name in wrt:
             if name not in arguments:
                 raise ArgumentError(f"gradient: {self!r} has no argument {name!r}. {did_you_mean(name, arguments)}")
-        seeds = {entry: ops.ones_like(RuleSymbol((entry,))) for entry in self._entries}
+        seeds = [(entry, functools.partial(ops.ones_like, RuleSymbol((entry,)))) for entry in graph.heads]
         found, _ = gradients(graph, seeds, [arguments[name] for name in wrt])
         entries = []
         for name in wrt:

@@ -391,11 +391,11 @@ def test_long_lists_stand_one_a_line_and_short_ones_on_one():
 
 def test_names_and_attributes_keep_every_letter():
     name, value = 'é\t"\\\n\r\x01/', "ü\x7f\u4e2d\U0001f600"
-    variable = sym.Variable(name, __a__=value)
+    variable = sym.Variable(name, attr={'__"__': value})
     text = dumps(variable)
-    assert '"name": "é\\t\\"\\\\\\n\\r\x01/", \n      "attrs": {"__a__": "ü\x7f\u4e2d\U0001f600"}' in text
+    assert '"name": "é\\t\\"\\\\\\n\\r\x01/", \n      "attrs": {"__\\"__": "ü\x7f\u4e2d\U0001f600"}' in text
     again = loads(text)
-    assert (again.name, again.attr("__a__")) == (name, value)
+    assert (again.name, again.attr('__"__')) == (name, value)
     assert loads(json.dumps(json.loads(text, strict=False))).name == name
 
 
@@ -507,6 +507,9 @@ def test_running_an_unknown_operator_says_what_is_missing():
     with pytest.raises(UnknownOperatorError, match=message):
         placeholders(symbol)[0].op(nd.ones((2,)), nd.ones((2,)))
     assert resolve(symbol._graph(), strict=False).nodes == symbol._graph().nodes
+    for bind in (lambda: symbol.simple_bind(nd.cpu(), x=(2, 3)), lambda: symbol.eval(x=nd.ones((2, 3)))):
+        with pytest.raises(UnknownOperatorError, match=message):
+            bind()
 
 
 def test_without_node_row_ptr_outputs_are_those_somebody_asks_for():
@@ -598,7 +601,7 @@ LOOP = '''{
       "inputs": []
     },_
     {
-      "op": "_foreach",_
+      "op": "_forevery",_
       "name": "loop",_
       "attrs": {
         "num_args": "3",_
@@ -653,7 +656,7 @@ def test_graphs_within_graphs_are_kept():
     (node,) = placeholders(symbol)
     (body,) = node.op.subgraphs
     assert [inner.name for inner in body.nodes] == ["d-0", "w", "_mul0", "identity0"]
-    with pytest.raises(UnknownOperatorError, match="node 'loop' needs the operator '_foreach' on 1 inner graphs"):
+    with pytest.raises(UnknownOperatorError, match="node 'loop' needs the operator '_forevery' on 1 inner graphs"):
         resolve(symbol._graph())
 
 
@@ -811,3 +814,16 @@ def test_depth_does_not_matter(op):
     assert len(symbol._graph().nodes) == count + 1
     assert dumps(loads(text)) == text
     assert symbol.debug_str().count("\n") > 3 * count
+
+
+def test_binding_takes_operators_registered_since(registering):
+    symbol = loads(graph_of(("null", "x"), ("Custom", "mine", [0], {"op_type": "_late", "by": "4"})))
+
+    @operator.define(name="_late")
+    def late(data, *, by: float):
+        """A part of the data."""
+        return data / by
+
+    assert symbol.infer_shape(x=(2,)) == ([(2,)], [(2,)], [])
+    np.testing.assert_array_equal(symbol.eval(x=nd.array([4, 8]))[0].asnumpy(), [1, 2])
+    np.testing.assert_array_equal(symbol.simple_bind(nd.cpu(), x=(2,)).forward()[0].asnumpy(), [0, 0])

@@ -82,6 +82,10 @@ def plannable(row: Row) -> bool:
     return _asked(row, _plannable)
 
 
+def _drawing(row: Row) -> bool:
+    return _asked(row, lambda use: use.op.random)
+
+
 def _in_graphs(row: Row) -> bool:
     return row.deterministic and plannable(row)
 
@@ -90,7 +94,7 @@ def differentiated(row: Row) -> bool:
     """Whether an executor can compute its gradient."""
     if row.op == "_backward_contrib_boolean_mask":  # the shape of its gradient depends on numbers
         return False
-    return _in_graphs(row) and _asked(row, lambda use: use.op.differentiable and use.wanted and not use.op.random)
+    return _in_graphs(row) and _asked(row, lambda use: use.op.differentiable and use.wanted) and not _drawing(row)
 
 
 def _between(row: Row) -> bool:
@@ -305,11 +309,15 @@ def _same(result: Any, expected: Any, use: Use, tolerance: float | None = None) 
 
 
 @_dtyped(row for row in ROWS if _in_graphs(row))
-@pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
-def test_graph(row: Row, dtype: str | None, train: bool) -> None:
+def test_graph(row: Row, dtype: str | None) -> None:
     use = _use(row, dtype)
-    if not use.op.random:
-        use.train = train
+    _same(graph(use), eager(use), use)
+
+
+@_on(lambda row: _in_graphs(row) and _asked(row, lambda use: use.op.mode or use.op.states) and not _drawing(row))
+def test_graph_in_the_other_mode(row: Row) -> None:
+    use = _use(row)
+    use.train = not row.train
     _same(graph(use), eager(use), use)
 
 

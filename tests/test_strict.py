@@ -20,55 +20,68 @@ from tests.test_operators import ROWS, differentiated, named, plannable
 
 STRICT = Context("strict", 0)
 
-devices = pytest.mark.parametrize("device", ["strict", pytest.param("gpu", marks=pytest.mark.gpu)])
+FIXED = [row for row in ROWS if row.deterministic]
+# Numbers are drawn until enough of them differ: the host has to look.
+DRAWN = [row for row in ROWS if not row.deterministic and row.op != "_sample_unique_zipfian"]
 
 
-def _tolerance(device: str, use: Use) -> float | None:
-    if device == "strict" or any(each.dtype.name == "float16" for each in use.arrays):
-        return None
-    return 1e-4 if any(each.dtype.name == "float32" for each in use.arrays) else 1e-6
+def _tolerance(use: Use) -> float | None:
+    kinds = {each.dtype.name for each in use.arrays}
+    return None if "float16" in kinds else 1e-4 if "float32" in kinds else 1e-6
 
 
-def _agree(found: Any, expected: Any, tolerance: float | None) -> None:
-    for what in ("outs", "after"):
-        for i, (one, other) in enumerate(zip(getattr(found, what), getattr(expected, what))):
-            assert one.dtype == other.dtype
-            agree(one, other, tolerance, f"{what} {i}")
-    for i, gradient in expected.grads.items():
-        agree(found.grads[i], gradient, tolerance, f"gradient of input {i}")
-
-
-@devices
-@pytest.mark.parametrize("way", [eager, graph])
-@pytest.mark.parametrize("row", named(row for row in ROWS if row.deterministic))
-def test_as_on_the_host(row: Row, way: Any, device: str) -> None:
+def _compare(row: Row, way: Any, ctx: Context, tolerance: float | None) -> None:
+    """Outputs, inputs afterwards and gradients are those of the host."""
     use = Use.of(row, row.dtypes[0])
-    if way is graph and not plannable(row):
-        return
     given = heads(use, eager(use).outs)
     grads = row.train and differentiated(row)
-    found, expected = way(use, Context(device, 0), given, grads=grads), eager(use, None, given, grads)
-    _agree(found, expected, _tolerance(device, use))
+    found, expected = way(use, ctx, given, grads=grads), eager(use, None, given, grads)
+    for what in ("outs", "after"):
+        for i, (one, other) in enumerate(zip(getattr(found, what), getattr(expected, what), strict=True)):
+            assert one.dtype == other.dtype
+            agree(one, other, tolerance, f"{row}, {what} {i}")
+    for i, gradient in expected.grads.items():
+        agree(found.grads[i], gradient, tolerance, f"{row}, gradient of input {i}")
 
 
-# Numbers are drawn until enough of them differ: the host has to look.
-_LOOKS = ("_sample_unique_zipfian",)
-
-
-@devices
-@pytest.mark.parametrize("row", named(
-    row for row in ROWS if not row.deterministic and row.op not in _LOOKS))
-def test_random(row: Row, device: str) -> None:
+def _draw(row: Row, way: Any, ctx: Context) -> None:
+    """The same numbers for the same seed, of the shapes and dtypes of the host's."""
     use = Use.of(row, row.dtypes[0])
-    expected = eager(use).outs
-    for way in (eager, graph):
-        found = []
-        for _ in range(2):
-            generators.seed(3)
-            found.append(way(use, Context(device, 0)).outs)
-        for one, other, like in zip(*found, expected):
-            np.testing.assert_array_equal(one, other)
-            assert (one.shape, one.dtype) == (like.shape, like.dtype)
+    found = []
+    for _ in range(2):
+        generators.seed(3)
+        found.append(way(use, ctx).outs)
+    for one, other, like in zip(*found, eager(use).outs, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert (one.shape, one.dtype) == (like.shape, like.dtype)
+
+
+@pytest.mark.parametrize("row", named(FIXED))
+def test_eager(row: Row) -> None:
+    _compare(row, eager, STRICT, None)
+
+
+@pytest.mark.parametrize("row", named(row for row in FIXED if plannable(row)))
+def test_graph(row: Row) -> None:
+    _compare(row, graph, STRICT, None)
+
+
+@pytest.mark.parametrize("way", [eager, graph])
+@pytest.mark.parametrize("row", named(DRAWN))
+def test_random(row: Row, way: Any) -> None:
+    _draw(row, way, STRICT)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", sorted({row.op for row in ROWS}))
+def test_gpu(name: str) -> None:
+    """All rows of an operator on the real thing."""
+    for row in ROWS:
+        for way in (eager, graph) if row.op == name and plannable(row) else (eager,) if row.op == name else ():
+            if row in FIXED:
+                _compare(row, way, Context("gpu", 0), _tolerance(Use.of(row, row.dtypes[0])))
+            else:
+                _draw(row, way, Context("gpu", 0))
 
 
 # --------------------------------------------------------------------------------- the stand-in is strict

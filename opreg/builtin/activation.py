@@ -12,6 +12,7 @@ from typing import Any, Literal
 from .. import expression as e
 from ..attrs import Field, Schema
 from ..errors import AttrError, ShapeError
+from ..expression import Expression
 from ..op import Call
 from ..registry import declare, get, ops
 from ..spec import Shape, known, show
@@ -124,7 +125,13 @@ def leaky_relu_infer(data, *gamma, act_type):
     return [data, data] if act_type == "rrelu" else data
 
 
-attach(leaky_relu, lambda attrs: get(f"_{attrs['act_type']}").expression({"slope": attrs["slope"]}))
+def _expression(attrs: dict[str, Any]) -> Expression | None:
+    """None for what takes more than the number itself."""
+    kind = attrs["act_type"]
+    return None if kind in ("prelu", "rrelu") else get(f"_{kind}").expression({"slope": attrs["slope"]})
+
+
+attach(leaky_relu, _expression)  # type: ignore[arg-type]  # the kernels below take what has none
 
 
 def _only(act_type: str) -> Any:

@@ -55,11 +55,17 @@ def images(array: Any, shape: Shape) -> Any:
     return array.reshape(n, *size, c).transpose(0, len(size) + 1, *range(1, len(size) + 1))
 
 
+def _taken(xp: Any, source: Any, row: Any) -> Any:
+    if not source.shape[0]:  # places of no image: all of them outside
+        return xp.zeros((row.shape[0], source.shape[1]), source.dtype)
+    return xp.take(source, row, axis=0)
+
+
 def read(xp: Any, source: Any, places: list[Corner]) -> Any:
     """Rows between those of ``source``: a row of channels for every place."""
     total: Any = 0
     for corner in places:
-        total = total + xp.take(source, corner.row, axis=0) * corner.weight[:, None]
+        total = total + _taken(xp, source, corner.row) * corner.weight[:, None]
     return total
 
 
@@ -76,6 +82,6 @@ def slopes(xp: Any, source: Any, g: Any, places: list[Corner]) -> tuple[Any, Any
     y: Any = 0
     x: Any = 0
     for corner in places:
-        moved = (xp.take(source, corner.row, axis=0) * g).sum(1)
+        moved = (_taken(xp, source, corner.row) * g).sum(1)
         y, x = y + moved * corner.down, x + moved * corner.right
     return y, x

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import AttrError, ShapeError
 from ..registry import declare
 from ..spec import ANY, Shape, show
-from .dense import product, wide
+from .dense import wide
 
 __all__: list[str] = []
 
@@ -27,7 +27,10 @@ def _weighed(xp: Any, data: Any, rows: Any, columns: Any, out: Any) -> Any:
     (x,) = wide(xp, data)
     n, c, height, width = x.shape
     x = xp.matmul(x.reshape(n * c * height, width), columns.T).reshape(n, c, height, columns.shape[0])
-    return product(xp, rows, x, out if out is not None and out.dtype == x.dtype else None)
+    if out is None or out.dtype == x.dtype:
+        return xp.matmul(rows, x, out=out)
+    out[...] = xp.matmul(rows, x)
+    return out
 
 
 def _working(xp: Any, data: Any) -> Any:

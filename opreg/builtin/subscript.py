@@ -19,7 +19,12 @@ def subscript(data, *, key: Any):
 
 @subscript.infer
 def subscript_infer(data, *, key):
-    return np.broadcast_to(np.empty((), np.bool_), data)[key].shape if known(data) else None
+    if not known(data):
+        return None
+    parts = key if isinstance(key, tuple) else (key,)
+    # Of an array on a device the shape is enough, and cheap to have.
+    parts = tuple(np.zeros(part.shape, np.int64) if hasattr(part, "shape") else part for part in parts)
+    return np.broadcast_to(np.empty((), np.bool_), data)[parts].shape
 
 
 @subscript.kernel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -120,7 +121,7 @@ class DataIter:
 
     def iter_next(self) -> bool:
         """Go on to the next batch; whether there is one."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what comes: define next, or iter_next and getdata")
+        raise NotImplementedError(f"{type(self).__name__} does not say what comes: define next, or iter_next")
 
     def getdata(self) -> Any:
         """Inputs of this batch."""
@@ -208,12 +209,12 @@ class NDArrayIter(DataIter):
         self.hard_reset()
 
     @property
-    def provide_data(self) -> list[DataDesc]:  # type: ignore[override]
+    def provide_data(self) -> list[DataDesc]:
         """Names, shapes and dtypes of the inputs of a batch."""
         return self._describe(self.data)
 
     @property
-    def provide_label(self) -> list[DataDesc]:  # type: ignore[override]
+    def provide_label(self) -> list[DataDesc]:
         """Names, shapes and dtypes of the labels of a batch."""
         return self._describe(self.label)
 
@@ -360,41 +361,25 @@ class PrefetchingIter(DataIter):
                 for source, renamed in zip(self.iters, names) for each in getattr(source, what)]
 
     @property
-    def provide_data(self) -> list[DataDesc]:  # type: ignore[override]
+    def provide_data(self) -> list[DataDesc]:
         """Names, shapes and dtypes of the inputs of a batch."""
         return self._descriptions("provide_data")
 
     @property
-    def provide_label(self) -> list[DataDesc]:  # type: ignore[override]
+    def provide_label(self) -> list[DataDesc]:
         """Names, shapes and dtypes of the labels of a batch."""
         return self._descriptions("provide_label")
 
     def _begin(self) -> None:
         self._ready: queue.Queue[Any] = queue.Queue(maxsize=1)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._work, args=(self._ready, self._stop), daemon=True)
+        stop = threading.Event()
+        self._thread = threading.Thread(target=_fetch, args=(self.iters, self._ready, stop), daemon=True)
+        self._end = weakref.finalize(self, stop.set)  # the thread must not outlive its use
         self._thread.start()
-
-    def _work(self, ready: queue.Queue[Any], stop: threading.Event) -> None:
-        found: Any = None
-        while not stop.is_set() and not isinstance(found, BaseException):
-            try:
-                found = [source.next() for source in self.iters]
-            except BaseException as error:  # the consumer gets it, StopIteration too
-                found = error
-            while not stop.is_set():
-                try:
-                    ready.put(found, timeout=0.1)
-                    break
-                except queue.Full:
-                    continue
-
-    def _end(self) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def reset(self) -> None:
         self._end()
+        self._thread.join()
         for source in self.iters:
             source.reset()
         self._begin()
@@ -407,3 +392,19 @@ class PrefetchingIter(DataIter):
         labels = [label for batch in found for label in batch.label or ()]
         return DataBatch([each for batch in found for each in batch.data], labels, found[0].pad, found[0].index,
                          provide_data=self.provide_data, provide_label=self.provide_label)
+
+
+def _fetch(sources: Sequence[DataIter], ready: queue.Queue[Any], stop: threading.Event) -> None:
+    """What the thread does: put batches into the queue until there are no more, or nobody wants them."""
+    found: Any = None
+    while not stop.is_set() and not isinstance(found, BaseException):
+        try:
+            found = [source.next() for source in sources]
+        except BaseException as error:  # the consumer gets it, StopIteration too
+            found = error
+        while not stop.is_set():
+            try:
+                ready.put(found, timeout=0.1)
+                break
+            except queue.Full:
+                continue

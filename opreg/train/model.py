@@ -74,6 +74,6 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, 
 
 def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, NDArray], dict[str, NDArray]]:
     """Symbol, weights and auxiliary states of a checkpoint."""
-    from symbol import load as load_symbol  # type: ignore[attr-defined]
+    from symbol import load as load_symbol
 
     return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)

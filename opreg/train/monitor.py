@@ -48,7 +48,8 @@ class Monitor:
 
     def __init__(self, interval: int, stat_func: Callable[[NDArray], Any] | None = None, pattern: str = ".*",
                  sort: bool = False, monitor_all: bool = False):
-        self.interval, self.stat_func, self.sort, self.monitor_all = interval, stat_func or _mean_size, sort, monitor_all
+        self.interval, self.stat_func = interval, stat_func or _mean_size
+        self.sort, self.monitor_all = sort, monitor_all
         self.re_prog = re.compile(pattern)
         self.queue: list[tuple[int, str, Any]] = []
         self.exes: list[Any] = []

@@ -1,1 +1,5 @@
 """Passes: functions from graph to graph, one a file; ``symbol.compile`` lists them in order."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from opreg.gradient import walk
@@ -17,7 +18,7 @@ from ..symbol import RuleSymbol, output_name
 __all__ = ["gradients", "gradient"]
 
 
-def gradients(graph: Graph, seeds: Mapping[Entry, Any], wanted: Sequence[Node]
+def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wanted: Sequence[Node]
               ) -> tuple[dict[Node, Entry], list[Node]]:
     """Entries of the gradients of wanted variables.
 
@@ -25,8 +26,8 @@ def gradients(graph: Graph, seeds: Mapping[Entry, Any], wanted: Sequence[Node]
     ----------
     graph : Graph
         The forward graph.
-    seeds : mapping of head entry to RuleSymbol or None
-        Gradients that arrive there; None for a loss.
+    seeds : sequence of head entry and function
+        The function makes the gradient that arrives there, a RuleSymbol, or None for a loss.
     wanted : sequence of variables
         With respect to what.
 
@@ -45,7 +46,11 @@ def gradients(graph: Graph, seeds: Mapping[Entry, Any], wanted: Sequence[Node]
             return ([RuleSymbol((entry,)) for entry in node.inputs],
                     [RuleSymbol(((node, i),)) for i in range(node.count)])
 
-        found = walk(graph.nodes, seeds, wanted, values, ops.zeros_like)
+        arriving: dict[Entry, Any] = {}
+        for entry, make in seeds:
+            value, other = make(), arriving.get(entry)
+            arriving[entry] = other if value is None else value if other is None else other + value
+        found = walk(graph.nodes, arriving, wanted, values, ops.zeros_like)
         return {node: value._entries[0] for (node, _), value in found.items()}, RuleSymbol.made
     finally:
         RuleSymbol.made, RuleSymbol.source = before, None
@@ -71,16 +76,15 @@ def gradient(program: Program) -> Program:
     return program
 
 
-def _seeds(bound: Bound) -> tuple[dict[Entry, Any], dict[Node, Any]]:
-    """Gradients that arrive at the heads, as variables with their arrays; None for losses."""
-    seeds: dict[Entry, Any] = {}
+def _seeds(bound: Bound) -> tuple[list[tuple[Entry, Callable[[], Any]]], dict[Node, Any]]:
+    """What makes the gradients that arrive at the heads, and the variables among them with their arrays."""
+    seeds: list[tuple[Entry, Callable[[], Any]]] = []
     arrivals: dict[Node, Any] = {}
     for entry, array in zip(bound.graph.heads, bound.head_grads):
         if array is None:
-            seeds.setdefault(entry, None)
+            seeds.append((entry, lambda: None))
             continue
         node = Node(None, f"{output_name(entry)}_grad")
         arrivals[node] = array
-        value = RuleSymbol(((node, 0),))
-        seeds[entry] = value if seeds.get(entry) is None else seeds[entry] + value
+        seeds.append((entry, functools.partial(RuleSymbol, ((node, 0),))))
     return seeds, arrivals

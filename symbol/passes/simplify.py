@@ -36,5 +36,5 @@ def simplify(program: Program) -> Program:
         else:
             kept.append(replaced(node, inputs, program.specs, became))
     program.heads = [became.get(entry, entry) for entry in program.heads]
-    program.nodes = reachable(kept, program.heads)
+    program.nodes = reachable(kept, program.heads, read=True)
     return program

@@ -1,0 +1,1 @@
+"""Speed and memory beside other frameworks: ``python -m benchmarks --help``."""

@@ -1,0 +1,278 @@
+"""Measure opreg beside MXNet, PyTorch and JAX on this machine, and write docs/performance.md.
+
+``python -m benchmarks --setup`` makes the environments of the peers; ``python -m benchmarks`` measures. Every framework
+runs in a process of its own and waits there while others are measured; a round gives every cell of the table its turn,
+so that a busy moment of the machine does not fall on one framework alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import select
+import shlex
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .workloads import WORKLOADS, Workload
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "performance.md"
+BEGIN, END = "<!-- measured: python -m benchmarks writes what follows -->", "<!-- end of what was measured -->"
+
+#: The interpreter and the packages of each environment.
+ENVIRONMENTS = {
+    "mxnet": ("python3.11", ["mxnet==1.9.1", "numpy==1.23.5"]),
+    "torch": (sys.executable, ["torch==2.13.0", "numpy"]),
+    "jax": (sys.executable, ["jax"]),
+}
+
+#: Columns of the table, with their modules and environments.
+COLUMNS = {
+    "opreg": ("run_opreg", ""),
+    "MXNet": ("run_mxnet", "mxnet"),
+    "PyTorch": ("run_torch", "torch"),
+    "torch.compile": ("run_torch", "torch"),
+    "JAX": ("run_jax", "jax"),
+}
+
+
+def main() -> None:
+    options = _options()
+    if options.setup:
+        _set_up(options.environments)
+        return
+    workers = {name: Worker(name, options) for name in options.columns}
+    cells: dict[tuple[str, str], Cell] = {}
+    try:
+        for number in range(options.rounds):
+            for workload in options.workloads:
+                for name, worker in workers.items():
+                    if not worker.missing:
+                        cell = cells.setdefault((workload.key, name), Cell([], [], []))
+                        cell.ask(worker, workload, options)
+                print(f"round {number + 1} of {options.rounds}: {workload.title}", file=sys.stderr)
+    finally:
+        for worker in workers.values():
+            worker.stop()
+    report = _report(options, workers, cells)
+    print(report)
+    if options.whole:
+        _write(report)
+
+
+def _options() -> Any:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--setup", action="store_true", help="make the peers' environments, and stop")
+    parser.add_argument("--environments", type=Path, metavar="FOLDER",
+                        default=Path("~/.cache/opreg-benchmarks").expanduser(),
+                        help="where the peers' environments are (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each cell is measured (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=0.3, help="how long at a time (%(default)s)")
+    parser.add_argument("--limit", type=float, default=120, help="seconds after which a peer is given up (%(default)s)")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
+                        help="processor cores and threads for each framework (%(default)s)")
+    keys = [workload.key for workload in WORKLOADS]
+    parser.add_argument("--only", nargs="+", choices=keys, metavar="WORKLOAD", default=keys,
+                        help=f"some of {', '.join(keys)}; the page is not written then")
+    parser.add_argument("--columns", nargs="+", choices=COLUMNS, metavar="COLUMN", default=list(COLUMNS),
+                        help=f"some of {', '.join(COLUMNS)}; the page is not written then")
+    options = parser.parse_args()
+    options.whole = options.only is keys and len(options.columns) == len(COLUMNS)
+    options.workloads = [workload for workload in WORKLOADS if workload.key in options.only]
+    return options
+
+
+def _set_up(folder: Path) -> None:
+    for name, (python, packages) in ENVIRONMENTS.items():
+        interpreter = shutil.which(python)
+        if interpreter is None:
+            print(f"{name}: needs {python}, which is not there")
+            continue
+        place = folder / name
+        for command in ([interpreter, "-m", "venv", place],
+                        [place / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check", *packages]):
+            done = subprocess.run([str(word) for word in command])
+            if done.returncode:
+                print(f"{name}: {shlex.join(map(str, command))} failed")
+                break
+
+
+# ------------------------------------------------------------------------------------------------- measuring
+
+
+class Worker:
+    """The process that holds one framework.
+
+    Attributes
+    ----------
+    missing : str
+        Why there is none, or nothing.
+    facts : dict
+        Versions.
+    """
+
+    def __init__(self, column: str, options: Any):
+        self.column, self.threads, self.limit = column, options.threads, options.limit
+        self.module, environment = COLUMNS[column]
+        self.python = options.environments / environment / "bin" / "python" if environment else Path(sys.executable)
+        self.missing, self.facts = "", {}
+        self.process: subprocess.Popen | None = None
+        if not self.python.exists():
+            self.missing = f"no environment {self.python.parent.parent}; --setup makes it"
+        else:
+            self._start()
+
+    def _start(self) -> None:
+        threads = str(self.threads)
+        environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
+                       "MKL_NUM_THREADS": threads, "PYTHONPATH": str(ROOT)}
+        for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):  # they would choose kernels for another processor
+            environment.pop(name, None)
+        self.process = subprocess.Popen(
+            [self.python, "-m", "benchmarks.worker", self.module, self.column, threads], cwd=ROOT, env=environment,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.facts = self._answer()
+        self.missing = self.facts.get("error", "")
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """The answer to a request: ``figures`` and ``check``, or ``error``."""
+        if self.process is None:
+            self._start()
+        self._signal("SIGCONT")
+        try:
+            print(json.dumps(request), file=self.process.stdin, flush=True)  # type: ignore[union-attr]
+        except BrokenPipeError:
+            pass  # it has died; there is no answer
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], self.limit)
+        line = self.process.stdout.readline() if ready else ""  # type: ignore[union-attr]
+        if line:
+            self._signal("SIGSTOP")  # thread pools turn idly for a while after their work; not in another's time
+            return json.loads(line)
+        self.stop()
+        return {"error": "the process ended" if ready else f"not within {self.limit:g} s"}
+
+    def _signal(self, name: str) -> None:
+        if self.process is not None and hasattr(signal, name):
+            self.process.send_signal(getattr(signal, name))
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
+
+
+class Cell(NamedTuple):
+    """What one framework did of one workload."""
+
+    figures: list[float]
+    check: list[float]
+    errors: list[str]
+
+    def ask(self, worker: Worker, workload: Workload, options: Any) -> None:
+        settled = workload.kind == "once" or (self.figures and self.figures[0] > 20 * options.seconds)
+        if self.errors or (self.figures and settled):
+            return
+        answer = worker.ask(key=workload.key, seconds=options.seconds)
+        if "error" in answer:
+            self.errors.append(answer["error"])
+            return
+        self.figures.extend(answer["figures"])
+        if answer["check"] is not None and not self.check:
+            self.check.append(answer["check"])
+
+
+# ------------------------------------------------------------------------------------------------- reporting
+
+SCALE = {"µs": 1e6, "ms": 1e3, "MB": 2 ** -20}
+
+
+def _number(value: float, unit: str) -> str:
+    value *= SCALE[unit]
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _report(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str], Cell]) -> str:
+    """Markdown: the table, what was left out and why, how it was measured."""
+    names = [name for name, worker in workers.items() if not worker.missing]
+    lines = [f"| work | unit | {' | '.join(names)} | ours / fastest peer |",
+             f"|---|---|{'---|' * len(names)}---|"]
+    remarks = [f"{name} was not measured: {worker.missing}." for name, worker in workers.items() if worker.missing]
+    for workload in options.workloads:
+        row = {name: cells[workload.key, name] for name in names}
+        agreed = _agreed(row)
+        for name, cell in row.items():
+            if cell.errors:
+                remarks.append(f"{name}, {workload.title}: {cell.errors[0].splitlines()[0][:200]}.")
+            elif name not in agreed:
+                remarks.append(f"{name}, {workload.title}: refused, its check value is {cell.check[0]:.6g}; the others' "
+                               f"is {statistics.median(each for c in row.values() for each in c.check):.6g}.")
+        valid = {name: cell.figures for name, cell in row.items() if name in agreed and cell.figures}
+        shown = [_cell(valid.get(name), workload) for name in names]
+        lines.append(f"| {workload.title} | {workload.unit} | {' | '.join(shown)} | {_ratio(valid)} |")
+    return "\n".join([*lines, "", *(f"- {remark}" for remark in remarks), *([""] if remarks else []),
+                      *_how(options, workers)])
+
+
+def _agreed(row: dict[str, Cell]) -> set[str]:
+    """The frameworks whose check value is what most have, to a thousandth; all where there is none."""
+    values = [cell.check[0] for cell in row.values() if cell.check]
+    middle = statistics.median(values) if values else 0.0
+    return {name for name, cell in row.items()
+            if not cell.errors and (not cell.check or abs(cell.check[0] - middle) <= 1e-3 * abs(middle))}
+
+
+def _cell(figures: list[float] | None, workload: Workload) -> str:
+    if not figures:
+        return "–"
+    least = _number(min(figures), workload.unit)
+    return least if len(figures) == 1 else f"{least} ({_number(statistics.median(figures), workload.unit)})"
+
+
+def _ratio(valid: dict[str, list[float]]) -> str:
+    peers = [min(figures) for name, figures in valid.items() if name != "opreg"]
+    return f"{min(valid['opreg']) / min(peers):.2f}" if peers and "opreg" in valid else "–"
+
+
+def _how(options: Any, workers: dict[str, Worker]) -> list[str]:
+    versions = "; ".join(f"{name} {worker.facts['version']} (Python {worker.facts['python']}, NumPy "
+                         f"{worker.facts['numpy']})" for name, worker in workers.items() if not worker.missing)
+    command = "python -m benchmarks" + (f" --rounds {options.rounds} --seconds {options.seconds:g} "
+                                        f"--threads {options.threads}")
+    return [f"Least time, and the median in brackets, of {options.rounds} rounds; the ratio is of the least. Measured "
+            f"on {datetime.date.today()} with `{command}` on {_machine()}, {options.threads} threads for everyone. "
+            f"{versions}."]
+
+
+def _machine() -> str:
+    model = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
+
+
+def _write(report: str) -> None:
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    PAGE.write_text(f"{before}{BEGIN}\n\n{report}\n\n{END}{after}", encoding="utf-8")
+    print(f"written to {PAGE.relative_to(ROOT)}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

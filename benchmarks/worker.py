@@ -1,0 +1,79 @@
+"""The process of one framework: reads requests, a line each, and answers with what it measured.
+
+Started by ``python -m benchmarks`` with the framework's own interpreter, as ``worker.py MODULE COLUMN THREADS``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .workloads import WORKLOADS, Workload
+
+__all__ = ["main"]
+
+
+def measure(run: Callable[[], Any], workload: Workload, seconds: float) -> list[float]:
+    """Seconds (bytes) of one run, as often as fits; short runs are timed in batches of some milliseconds."""
+    if workload.kind == "once":
+        return [run()]
+    begin = time.perf_counter()
+    if workload.kind == "own":
+        figures = [run()]
+        while time.perf_counter() - begin < seconds:
+            figures.append(run())
+        return figures
+    run()
+    first = time.perf_counter() - begin
+    figures, loops = [first] if first > seconds else [], max(1, int(0.004 / first))
+    while not figures or time.perf_counter() - begin < seconds:
+        start = time.perf_counter()
+        for _ in range(loops):
+            run()
+        figures.append((time.perf_counter() - start) / loops)
+    return [figure / workload.sizes.get("calls", 1) for figure in figures]
+
+
+def main() -> None:
+    module, column, threads = sys.argv[1:]
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever a framework prints is no answer
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int(threads)])
+
+    def answer(**what: Any) -> None:
+        print(json.dumps(what), file=answers, flush=True)
+
+    try:
+        framework = importlib.import_module(f"benchmarks.{module}")
+        import numpy
+    except ImportError as error:
+        return answer(error=str(error))
+    answer(version=framework.VERSION, python=platform.python_version(), numpy=numpy.__version__)
+    cases, workloads, ready = framework.CASES[column], {each.key: each for each in WORKLOADS}, {}
+    for line in sys.stdin:
+        request = json.loads(line)
+        workload, check = workloads[request["key"]], None
+        if workload.key not in cases:
+            answer(figures=[], check=None)
+            continue
+        try:
+            if workload.key not in ready:
+                run, value = cases[workload.key](**workload.sizes)
+                if value is not None:
+                    run()
+                    check = value()
+                ready[workload.key] = run
+            answer(figures=measure(ready[workload.key], workload, request["seconds"]), check=check)
+        except Exception as error:
+            answer(error=f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""BaseModule: training, scoring and prediction, written over what every module can do."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ndarray.creation import concatenate
+from ndarray.io import load, save
+from ndarray.ndarray import NDArray, array
+
+from ..errors import ArgumentError, OpError
+from . import metric as metrics
+from .initializer import Uniform
+from .io import DataBatch, DataIter
+from .model import BatchEndParam, prefixed, split
+
+__all__ = ["BaseModule"]
+
+Params = Mapping[str, NDArray] | None
+
+
+def _call(callbacks: Any, *args: Any) -> None:
+    if callbacks is not None:
+        for callback in callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]:
+            callback(*args)
+
+
+class BaseModule:
+    """A network that can be trained.
+
+    A subclass has ``bind``, ``init_params``, ``get_params``, ``init_optimizer``, ``forward``, ``backward``,
+    ``update``, ``get_outputs`` and ``update_metric``; the rest is written over those.
+    """
+
+    def __init__(self, logger: Any = logging):
+        self.logger = logger
+        self.binded = self.for_training = self.inputs_need_grad = False
+        self.params_initialized = self.optimizer_initialized = False
+        self._symbol: Any = None
+
+    @property
+    def symbol(self) -> Any:
+        """The network's symbol."""
+        return self._symbol
+
+    # -------------------------------------------------------------------------- what a subclass has
+
+    data_names: list[str]
+    output_names: list[str]
+    data_shapes: list[Any]
+    label_shapes: list[Any] | None
+    output_shapes: list[Any]
+
+    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
+             inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
+             grad_req: Any = "write") -> None:
+        """Make arrays and plans for inputs of these shapes."""
+        raise NotImplementedError
+
+    def init_params(self, initializer: Any = None, arg_params: Params = None, aux_params: Params = None,
+                    allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
+        """Set the weights for the first time."""
+        raise NotImplementedError
+
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        """Copies of weights and auxiliary states, on the host."""
+        raise NotImplementedError
+
+    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd",
+                       optimizer_params: Any = (("learning_rate", 0.01),), force_init: bool = False) -> None:
+        """Choose how weights move."""
+        raise NotImplementedError
+
+    def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
+        """Compute the outputs."""
+        raise NotImplementedError
+
+    def backward(self, out_grads: Any = None) -> None:
+        """Compute the gradients."""
+        raise NotImplementedError
+
+    def update(self) -> None:
+        """Move the weights along the gradients."""
+        raise NotImplementedError
+
+    def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
+        """The outputs of the last forward; the next writes into the same arrays."""
+        raise NotImplementedError
+
+    def update_metric(self, eval_metric: metrics.EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
+        """Add the last outputs to a metric."""
+        raise NotImplementedError
+
+    def install_monitor(self, mon: Any) -> None:
+        """Let a monitor look inside."""
+        raise NotImplementedError
+
+    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Any = None) -> None:
+        """Get ready for a batch; a module of several shapes changes over."""
+
+    # ------------------------------------------------------------------------------------- weights
+
+    def set_params(self, arg_params: Params, aux_params: Params, allow_missing: bool = False, force_init: bool = True,
+                   allow_extra: bool = False) -> None:
+        """Set the weights."""
+        self.init_params(None, arg_params, aux_params, allow_missing, force_init, allow_extra)
+
+    def save_params(self, fname: str) -> None:
+        """Write the weights to a file."""
+        save(fname, prefixed(*self.get_params()))
+
+    def load_params(self, fname: str) -> None:
+        """Set the weights from a file.
+
+        Raises
+        ------
+        FileFormatError
+            When the file holds something else.
+        """
+        self.set_params(*split(fname, load(fname)))
+
+    # ------------------------------------------------------------------------------------- a batch
+
+    def forward_backward(self, data_batch: DataBatch) -> None:
+        """Outputs and gradients of a batch, as in training."""
+        self.forward(data_batch, is_train=True)
+        self.backward()
+
+    def _needs(self, *states: str) -> None:
+        calls = {"binded": "bind", "params_initialized": "init_params", "optimizer_initialized": "init_optimizer"}
+        for state in states:
+            if not getattr(self, state):
+                raise OpError(f"the module is not ready: call {calls[state]} first")
+
+    # -------------------------------------------------------------------------------------- epochs
+
+    def score(self, eval_data: Any, eval_metric: Any, num_batch: int | None = None, batch_end_callback: Any = None,
+              score_end_callback: Any = None, reset: bool = True, epoch: int = 0, sparse_row_id_fn: Any = None
+              ) -> list[tuple[str, float]]:
+        """Run batches and return pairs of name and value of a metric.
+
+        Parameters
+        ----------
+        eval_data : DataIter
+            The batches.
+        eval_metric : EvalMetric, or what ``metric.create`` takes
+            What to measure.
+        num_batch : int or None
+            How many batches at most.
+        batch_end_callback, score_end_callback : function, or list of them
+            Called with a ``BatchEndParam``.
+        """
+        self._needs("binded", "params_initialized")
+        if reset:
+            eval_data.reset()
+        eval_metric = metrics.create(eval_metric)
+        eval_metric.reset()
+        count = 0
+        for nbatch, batch in enumerate(eval_data):
+            if nbatch == num_batch:
+                break
+            self.prepare(batch)
+            self.forward(batch, is_train=False)
+            self.update_metric(eval_metric, batch.label)
+            _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
+            count += 1
+        _call(score_end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
+        return eval_metric.get_name_value()
+
+    def iter_predict(self, eval_data: Any, num_batch: int | None = None, reset: bool = True,
+                     sparse_row_id_fn: Any = None) -> Iterator[tuple[list[NDArray], int, DataBatch]]:
+        """For each batch its outputs without padding, its number, and itself."""
+        self._needs("binded", "params_initialized")
+        if reset:
+            eval_data.reset()
+        for nbatch, batch in enumerate(eval_data):
+            if nbatch == num_batch:
+                return
+            self.prepare(batch)
+            self.forward(batch, is_train=False)
+            pad = batch.pad or 0
+            yield [out[:out.shape[0] - pad] for out in self.get_outputs()], nbatch, batch
+
+    def predict(self, eval_data: Any, num_batch: int | None = None, merge_batches: bool = True, reset: bool = True,
+                always_output_list: bool = False, sparse_row_id_fn: Any = None) -> Any:
+        """The outputs for all batches.
+
+        Parameters
+        ----------
+        eval_data : DataIter, NDArray or NumPy array
+            What to predict for; an array goes through as one batch.
+        merge_batches : bool
+            Whether outputs are joined; else there is a list for each batch.
+        always_output_list : bool
+            Whether one output comes in a list too.
+        """
+        if isinstance(eval_data, (NDArray, np.ndarray)):
+            self._needs("binded", "params_initialized")
+            whole = eval_data if isinstance(eval_data, NDArray) else array(eval_data)
+            self.forward(DataBatch([whole]), is_train=False)
+            outputs = [out.copy() for out in self.get_outputs()]
+            return outputs[0] if len(outputs) == 1 and not always_output_list else outputs
+        if not isinstance(eval_data, DataIter) and not hasattr(eval_data, "reset"):
+            raise ArgumentError(f"predict: expected batches or an array, got {type(eval_data).__name__}")
+        batches = [[out.copy() for out in outputs] for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset)]
+        if not batches or not merge_batches:
+            return batches
+        if any(len(outputs) != len(batches[0]) for outputs in batches):
+            raise ArgumentError("predict: batches differ in the number of outputs; set merge_batches=False")
+        merged = [concatenate([outputs[i] for outputs in batches]) for i in range(len(batches[0]))]
+        return merged[0] if len(merged) == 1 and not always_output_list else merged
+
+    def fit(self, train_data: Any, eval_data: Any = None, eval_metric: Any = "acc", epoch_end_callback: Any = None,
+            batch_end_callback: Any = None, kvstore: Any = "local", optimizer: Any = "sgd",
+            optimizer_params: Any = (("learning_rate", 0.01),), eval_end_callback: Any = None,
+            eval_batch_end_callback: Any = None, initializer: Any = None, arg_params: Params = None,
+            aux_params: Params = None, allow_missing: bool = False, force_rebind: bool = False,
+            force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
+            validation_metric: Any = None, monitor: Any = None, sparse_row_id_fn: Any = None) -> None:
+        """Train: bind, begin the weights and the optimizer where that is still to be done, and go over the data.
+
+        Parameters
+        ----------
+        train_data, eval_data : DataIter
+            Batches to learn from, and to validate with after each epoch.
+        eval_metric, validation_metric : EvalMetric, or what ``metric.create`` takes
+            What is logged of either; the second is the first by default.
+        epoch_end_callback : function of epoch, symbol, weights and auxiliary states
+            Called after each epoch.
+        batch_end_callback, eval_end_callback, eval_batch_end_callback : function of ``BatchEndParam``
+            Called after each batch, validation, and batch of it.
+        optimizer, optimizer_params, kvstore
+            See ``init_optimizer``.
+        initializer, arg_params, aux_params, allow_missing, force_init
+            See ``init_params``; uniform numbers up to 0.01 by default.
+        begin_epoch, num_epoch : int
+            The first epoch's number, and the one after the last's.
+        monitor : Monitor
+            Looks inside.
+        """
+        if num_epoch is None:
+            raise ArgumentError("fit: num_epoch is needed, the number of epochs")
+        self.bind(train_data.provide_data, train_data.provide_label, for_training=True, force_rebind=force_rebind)
+        if monitor is not None:
+            self.install_monitor(monitor)
+        self.init_params(Uniform(0.01) if initializer is None else initializer, arg_params, aux_params, allow_missing,
+                         force_init)
+        self.init_optimizer(kvstore, optimizer, optimizer_params)
+        eval_metric = metrics.create(eval_metric)
+        validation_metric = eval_metric if validation_metric is None else validation_metric
+        for epoch in range(begin_epoch, num_epoch):
+            began = time.perf_counter()
+            self._epoch(epoch, train_data, eval_metric, batch_end_callback, monitor)
+            for name, value in eval_metric.get_global_name_value():
+                self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
+            self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.perf_counter() - began)
+            if epoch_end_callback is not None:
+                _call(epoch_end_callback, epoch, self.symbol, *self.get_params())
+            if eval_data is not None:
+                found = self.score(eval_data, validation_metric, batch_end_callback=eval_batch_end_callback,
+                                   score_end_callback=eval_end_callback, epoch=epoch)
+                for name, value in found:
+                    self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
+            train_data.reset()
+
+    def _epoch(self, epoch: int, train_data: Any, eval_metric: metrics.EvalMetric,
+               batch_end_callback: Callable | Sequence[Callable] | None, monitor: Any) -> None:
+        eval_metric.reset()
+        for nbatch, data_batch in enumerate(train_data):
+            if monitor is not None:
+                monitor.tic()
+            self.prepare(data_batch)
+            self.forward_backward(data_batch)
+            self.update()
+            self.update_metric(eval_metric, data_batch.label)
+            if monitor is not None:
+                monitor.toc_print()
+            _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))

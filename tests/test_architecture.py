@@ -1,0 +1,150 @@
+"""Imports point downwards: the order the parts stand in, read from the source."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+#: From the ground up. A module imports from lines above its own; the modules of a package that has a line to itself
+#: may import each other.
+ORDER = [line.split() for line in """
+    opreg.errors
+    opreg.mode opreg.files opreg.special opreg.spec
+    opreg.attrs
+    opreg.dispatch
+    opreg.op
+    opreg.registry
+    opreg.calls opreg.value
+    opreg.surface opreg.sampling opreg.graph
+    opreg.gradient opreg.placeholder
+    opreg.backend
+    opreg.generators
+    opreg.expression
+    opreg.custom
+    opreg.builtin
+    opreg.kernels
+    ndarray.params_file ndarray.context
+    ndarray.tape ndarray.eager
+    ndarray.ndarray
+    ndarray.function
+    ndarray.creation ndarray.random ndarray.io ndarray.autograd
+    ndarray
+    symbol.naming symbol.infer symbol.program
+    symbol.symbol
+    symbol.function symbol.json
+    symbol.show
+    symbol.passes
+    symbol.plan
+    symbol.compile
+    symbol.executor
+    symbol
+    opreg.train opreg.nn
+    opreg
+""".strip().splitlines()]
+
+#: Methods that open a floor above them when they are called: ``symbol.bind`` needs an executor.
+LATE = {
+    "ndarray.tape": {"ndarray.ndarray"},
+    "ndarray.ndarray": {"ndarray.function"},
+    "symbol.symbol": {"symbol.function", "symbol.json", "symbol.show", "symbol.passes.gradient", "symbol.executor"},
+}
+
+PACKAGES = ("opreg", "ndarray", "symbol")
+
+
+def _name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {_name(path): path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))}
+
+
+def _imports(name: str) -> Iterator[tuple[str, int, bool]]:
+    """What a module imports, on which line, and whether when it is itself imported."""
+    path = MODULES[name]
+    tree = ast.parse(path.read_text())
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    inner = {node for function in ast.walk(tree) if isinstance(function, (ast.FunctionDef, ast.Lambda))
+             for node in ast.walk(function)}
+    typing_only = {node for block in ast.walk(tree) if isinstance(block, ast.If)
+                   and "TYPE_CHECKING" in ast.unparse(block.test) for node in ast.walk(block)}
+    for node in ast.walk(tree):
+        if node in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")[:len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*parts, *([node.module] if node.module else [])])
+            found = [full if (full := f"{base}.{alias.name}") in MODULES else base for alias in node.names]
+        else:
+            continue
+        for each in found:
+            yield each, node.lineno, node not in inner
+
+
+def _floor(name: str) -> int:
+    """The line of ``ORDER`` a module stands on, its own or that of the package it belongs to."""
+    while name:
+        for number, line in enumerate(ORDER):
+            if name in line:
+                return number
+        name = name.rpartition(".")[0]
+        if name in PACKAGES:  # a new module of a package with floors of its own has none yet
+            break
+    return -1
+
+
+def _package(name: str) -> str:
+    """The entry of ``ORDER`` a module belongs to."""
+    while not any(name in line for line in ORDER):
+        name = name.rpartition(".")[0]
+    return name
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_points_down(name: str) -> None:
+    assert _floor(name) >= 0, f"{name} has no place in the order"
+    for other, line, _ in _imports(name):
+        if other not in MODULES or other == name or other in LATE.get(name, ()):
+            continue
+        assert _floor(other) < _floor(name) or _package(other) == _package(name), \
+            f"{MODULES[name]}:{line}: {name} imports {other}, which stands above it"
+
+
+def test_late_imports_are_late() -> None:
+    for name, others in LATE.items():
+        found = {other: early for other, _, early in _imports(name)}
+        for other in others:
+            assert found.get(other) is False, f"{name} is listed as importing {other} late"
+
+
+def test_no_circles() -> None:
+    """Nothing that is imported while importing comes round."""
+    graph = {name: {other for other, _, early in _imports(name) if early and other in MODULES and other != name}
+             for name in MODULES}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_needs_numpy_alone(name: str) -> None:
+    """Optional libraries are imported where they are first used."""
+    for other, line, early in _imports(name):
+        top = other.partition(".")[0]
+        assert not early or top in PACKAGES or top == "numpy" or top in sys.stdlib_module_names, \
+            f"{MODULES[name]}:{line}: {other} is imported whether it is used or not"
+
+
+def test_front_door_imports_nothing() -> None:
+    for other, line, early in _imports("opreg"):
+        assert not early or other in ("__future__", *sys.stdlib_module_names), f"opreg/__init__.py:{line}: {other}"

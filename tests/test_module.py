@@ -1,0 +1,432 @@
+"""Modules, and what a training loop has around them: batches, callbacks, checkpoints, monitors."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.errors import ArgumentError, FileFormatError, OpError, ShapeError
+from opreg.train.model import BatchEndParam, load_checkpoint, load_params, save_checkpoint
+
+nd, sym = mx.nd, mx.sym
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    mx.random.seed(3)
+
+
+# ---------------------------------------------------------------------------------------------------- batches
+
+ROWS, NUMBERS = np.arange(14.0).reshape(7, 2), np.arange(7.0)
+
+
+def seen(batches) -> list:
+    return [(batch.data[0].asnumpy()[:, 0].tolist(), batch.pad) for batch in batches]
+
+
+@pytest.mark.parametrize("handle, rounds", [
+    ("pad", [[([0, 2, 4], 0), ([6, 8, 10], 0), ([12, 0, 2], 2)]] * 3),
+    ("discard", [[([0, 2, 4], 0), ([6, 8, 10], 0)]] * 3),
+    ("roll_over", [[([0, 2, 4], 0), ([6, 8, 10], 0)], [([12, 0, 2], 0), ([4, 6, 8], 0)],
+                   [([10, 12, 0], 0), ([2, 4, 6], 0), ([8, 10, 12], 0)]]),
+])
+def test_the_last_batch(handle, rounds):
+    batches = mx.io.NDArrayIter(ROWS, NUMBERS, 3, last_batch_handle=handle)
+    for expected in rounds:
+        assert seen(batches) == expected
+        assert seen(batches) == []
+        batches.reset()
+    batches.hard_reset()
+    assert seen(batches) == rounds[0]
+
+
+def test_a_batch_larger_than_the_data_repeats_it():
+    (batch,) = mx.io.NDArrayIter(ROWS, NUMBERS, 16)
+    assert batch.label[0].asnumpy().tolist() == [*NUMBERS, *NUMBERS, 0, 1] and batch.pad == 9
+    assert list(mx.io.NDArrayIter(ROWS, NUMBERS, 16, last_batch_handle="discard")) == []
+
+
+def test_descriptions_say_what_comes():
+    batches = mx.io.NDArrayIter({"a": ROWS, "b": nd.array(NUMBERS, dtype="int32")}, [NUMBERS, NUMBERS], 2)
+    assert batches.provide_data == [("a", (2, 2)), ("b", (2,))]
+    assert [np.dtype(each.dtype).name for each in batches.provide_data] == ["float32", "int32"]
+    assert [each.name for each in batches.provide_label] == ["_0_softmax_label", "_1_softmax_label"]
+    batch = batches.next()
+    assert [each.shape for each in batch.data] == [(2, 2), (2,)] and batch.data[1].dtype == np.int32
+    assert str(batch) == "DataBatch: data shapes: [(2, 2), (2,)] label shapes: [(2,), (2,)]"
+    desc = mx.io.DataDesc("x", (4, 2, 3), layout="TNC")
+    assert mx.io.DataDesc.get_batch_axis(desc.layout) == 1 and mx.io.DataDesc.get_batch_axis(None) == 0
+    assert mx.io.DataDesc.get_list([("a", (1, 2))], [("a", "int32")])[0].dtype == np.int32
+
+
+def test_shuffled_rows_come_once_with_their_labels():
+    batches = mx.io.NDArrayIter(ROWS, NUMBERS, 3, shuffle=True, last_batch_handle="pad")
+    orders = []
+    for _ in range(3):
+        order = []
+        for batch in batches:
+            data, label = batch.data[0].asnumpy(), batch.label[0].asnumpy()
+            assert (data[:, 0] == 2 * label).all()
+            order += label[:3 - batch.pad].tolist()
+        assert sorted(order) == NUMBERS.tolist()
+        orders.append(order)
+        batches.reset()
+    assert orders[0] != orders[1] and orders[1] != orders[2]
+
+
+def test_resized_and_prefetched_batches():
+    resized = mx.io.ResizeIter(mx.io.NDArrayIter(ROWS, NUMBERS, 3, last_batch_handle="discard"), 3)
+    assert [pair[0][0] for pair in seen(resized)] == [0, 6, 0]
+    resized.reset()
+    assert len(seen(resized)) == 3
+    ahead = mx.io.PrefetchingIter([mx.io.NDArrayIter(ROWS, NUMBERS, 3), mx.io.NDArrayIter(ROWS + 1, None, 3)],
+                                  rename_data=[{"data": "one"}, {"data": "two"}])
+    assert [each.name for each in ahead.provide_data] == ["one", "two"] and ahead.batch_size == 3
+    for _ in range(2):
+        assert seen(ahead) == [([0, 2, 4], 0), ([6, 8, 10], 0), ([12, 0, 2], 2)]
+        assert seen(ahead) == []
+        ahead.reset()
+    thread = ahead._thread
+    del ahead
+    gc.collect()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_an_error_in_a_prefetched_iterator_arrives():
+    class Broken(mx.io.NDArrayIter):
+        def next(self):
+            raise ZeroDivisionError("in the reader")
+
+    ahead = mx.io.PrefetchingIter(Broken(ROWS, None, 3))
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError, match="in the reader"):
+            ahead.next()
+    assert threading.current_thread() is threading.main_thread()
+
+
+def test_batches_from_text(tmp_path):
+    data, label = tmp_path / "x.csv", tmp_path / "y.csv"
+    np.savetxt(data, ROWS, delimiter=",")
+    np.savetxt(label, NUMBERS, delimiter=",")
+    batches = mx.io.CSVIter(str(data), (1, 2), str(label), batch_size=4)
+    first = batches.next()
+    assert first.data[0].shape == (4, 1, 2) and first.label[0].asnumpy().tolist() == [0, 1, 2, 3]
+    assert batches.next().pad == 1
+    assert len(list(mx.io.CSVIter(str(data), (2,), batch_size=4, round_batch=False))) == 1
+    with pytest.raises(ShapeError, match="a row has 2 numbers"):
+        mx.io.CSVIter(str(data), (3,))
+
+
+@pytest.mark.parametrize("call, kind, words", [
+    (lambda: mx.io.NDArrayIter(ROWS, last_batch_handle="padd"), ArgumentError, "Did you mean 'pad'"),
+    (lambda: mx.io.NDArrayIter(ROWS, NUMBERS[:3]), ShapeError, "softmax_label has 3 rows, data has 7"),
+    (lambda: mx.io.NDArrayIter(None), ArgumentError, "no data"),
+    (lambda: mx.io.NDArrayIter("text"), ArgumentError, "array of numbers, got str"),
+    (lambda: mx.io.NDArrayIter(ROWS, batch_size=0), ArgumentError, "batch_size=0"),
+    (lambda: mx.io.DataBatch(nd.ones(1)), ArgumentError, "list of arrays, got NDArray"),
+    (lambda: mx.io.DataIter().next(), NotImplementedError, "does not say what comes"),
+])
+def test_batch_errors(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+# ---------------------------------------------------------------------------------------------------- modules
+
+
+def classifier(classes=3):
+    net = sym.Activation(sym.FullyConnected(sym.var("data"), num_hidden=16, name="fc1"), act_type="relu")
+    return sym.SoftmaxOutput(sym.FullyConnected(net, num_hidden=classes, name="fc2"), name="softmax")
+
+
+def blobs(count=96, classes=3):
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, classes, count)
+    return (rng.normal(size=(count, 2)) * 0.3 + np.array([[0, 0], [3, 0], [0, 3]])[label]).astype("f"), label
+
+
+def batches(size=16, **more):
+    return mx.io.NDArrayIter(*blobs(**more), size, shuffle=False)
+
+
+def trained(context=None, epochs=8, **more):
+    module = mx.mod.Module(classifier(), context=context)
+    module.fit(batches(), num_epoch=epochs, initializer=mx.init.Xavier(), optimizer_params={"learning_rate": 0.5}, **more)
+    return module
+
+
+def test_fit_learns_and_says_so(caplog):
+    with caplog.at_level(logging.INFO):
+        module = trained(eval_data=batches(count=32))
+    assert dict(module.score(batches(), ["acc", "ce"]))["accuracy"] > 0.97
+    for words in ("Epoch[7] Train-accuracy=", "Epoch[7] Validation-accuracy=", "Epoch[0] Time cost="):
+        assert words in caplog.text
+
+
+def test_a_module_does_what_executor_and_updater_do():
+    net = classifier()
+    module = mx.mod.Module(net)
+    module.bind([("data", (16, 2))], [("softmax_label", (16,))])
+    module.init_params(mx.init.Xavier())
+    module.init_optimizer(optimizer="adam", optimizer_params={"learning_rate": 0.01, "wd": 0.1})
+    executor = net.simple_bind(mx.cpu(), data=(16, 2), grad_req={
+        name: "null" if name in ("data", "softmax_label") else "write" for name in net.list_arguments()})
+    executor.copy_params_from(*module.get_params())
+    weights = [name for name in net.list_arguments() if name not in ("data", "softmax_label")]
+    move = mx.optimizer.get_updater(mx.optimizer.create(
+        "adam", learning_rate=0.01, wd=0.1, rescale_grad=1 / 16, param_idx2name=dict(enumerate(weights))))
+    for batch in batches():
+        module.forward_backward(batch)
+        executor.forward(True, data=batch.data[0], softmax_label=batch.label[0])
+        executor.backward()
+        assert np.array_equal(module.get_outputs()[0].asnumpy(), executor.outputs[0].asnumpy())
+        module.update()
+        for index, name in enumerate(weights):
+            move(index, executor.grad_dict[name], executor.arg_dict[name])
+    for name, value in module.get_params()[0].items():
+        assert np.array_equal(value.asnumpy(), executor.arg_dict[name].asnumpy())
+
+
+def test_several_contexts_do_what_one_does():
+    def run(context):
+        mx.random.seed(3)
+        module = trained(context, epochs=2)
+        return [value.asnumpy() for value in module.get_params()[0].values()], module.predict(batches()).asnumpy()
+
+    one, several = run(mx.cpu(0)), run([mx.cpu(0), mx.cpu(1), mx.cpu(2)])
+    assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(one[0], several[0]))
+    assert np.allclose(one[1], several[1], atol=1e-5)
+
+
+def test_predict_drops_padding_and_keeps_its_results():
+    module = trained(epochs=1)
+    odd = batches(count=40)
+    whole = module.predict(odd)
+    assert whole.shape == (40, 3)
+    listed = module.predict(odd, merge_batches=False, num_batch=2)
+    assert [len(each) for each in listed] == [1, 1]
+    assert np.array_equal(listed[0][0].asnumpy(), whole.asnumpy()[:16])  # later batches did not write over it
+    assert isinstance(module.predict(odd, always_output_list=True), list)
+    assert [(number, outputs[0].shape) for outputs, number, _ in module.iter_predict(odd)] == \
+        [(0, (16, 3)), (1, (16, 3)), (2, (8, 3))]
+    assert np.allclose(module.predict(blobs(40)[0]).asnumpy(), whole.asnumpy(), atol=1e-6)
+
+
+def test_batches_of_another_size_go_through_the_same_weights():
+    module = trained(epochs=3)
+    expected = module.predict(batches()).asnumpy()
+    data, label = blobs()
+    for first, last in ((0, 5), (5, 50), (50, 55)):
+        module.forward(mx.io.DataBatch([nd.array(data[first:last])], [nd.array(label[first:last])]), is_train=False)
+        assert np.allclose(module.get_outputs()[0].asnumpy(), expected[first:last], atol=1e-6)
+    assert len(module._shaped) == 3
+    before = module.get_params()[0]["fc1_weight"].asnumpy()
+    module.forward_backward(mx.io.DataBatch([nd.array(data[:5])], [nd.array(label[:5])]))
+    module.update()
+    assert not np.array_equal(module.get_params()[0]["fc1_weight"].asnumpy(), before)
+    module.reshape([("data", (2, 2))], [("softmax_label", (2,))])
+    assert module.output_shapes == [("softmax_output", (2, 3))]
+
+
+def test_checkpoints_go_on_where_they_were(tmp_path):
+    prefix = str(tmp_path / "net")
+    settings = dict(optimizer="adam", optimizer_params={"learning_rate": 0.02}, initializer=mx.init.Xavier())
+    straight = mx.mod.Module(classifier())
+    straight.fit(batches(), num_epoch=4, **settings)
+    mx.random.seed(3)
+    first = mx.mod.Module(classifier())
+    first.fit(batches(), num_epoch=2, epoch_end_callback=mx.callback.module_checkpoint(first, prefix, 1, True), **settings)
+    assert sorted(each.name for each in tmp_path.iterdir()) == \
+        ["net-0001.params", "net-0001.states", "net-0002.params", "net-0002.states", "net-symbol.json"]
+    again = mx.mod.Module.load(prefix, 2, load_optimizer_states=True)
+    again.fit(batches(), begin_epoch=2, num_epoch=4, **settings)
+    for name, value in straight.get_params()[0].items():
+        assert np.allclose(value.asnumpy(), again.get_params()[0][name].asnumpy(), atol=1e-6), name
+
+
+def test_params_files(tmp_path):
+    name = str(tmp_path / "weights.params")
+    module = trained(epochs=1)
+    module.save_params(name)
+    other = mx.mod.Module(classifier())
+    other.bind(module.data_shapes, for_training=False)
+    other.params_initialized = False
+    other.load_params(name)
+    assert np.array_equal(other.predict(batches()).asnumpy(), module.predict(batches()).asnumpy())
+    nd.save(name, {"fc1_weight": nd.ones(1)})
+    with pytest.raises(FileFormatError, match="begin with arg: or aux:"):
+        other.load_params(name)
+
+
+def test_auxiliary_states_and_fixed_weights():
+    net = sym.BatchNorm(sym.FullyConnected(sym.var("data"), num_hidden=4, name="fc"), name="bn", fix_gamma=False)
+    net = sym.SoftmaxOutput(sym.FullyConnected(net, num_hidden=3, name="out"), name="softmax")
+    module = mx.mod.Module(net, fixed_param_names=["fc_weight"])
+    module.bind(batches().provide_data, batches().provide_label)
+    module.init_params(mx.init.Xavier())
+    args, aux = module.get_params()
+    assert (aux["bn_moving_var"].asnumpy() == 1).all() and (args["bn_gamma"].asnumpy() == 1).all()
+    module.fit(batches(), num_epoch=2)
+    after, moved = module.get_params()
+    assert np.array_equal(args["fc_weight"].asnumpy(), after["fc_weight"].asnumpy())
+    assert not np.array_equal(args["out_weight"].asnumpy(), after["out_weight"].asnumpy())
+    assert (moved["bn_moving_mean"].asnumpy() != 0).any()
+
+
+def test_gradients_of_inputs_and_from_above():
+    module = mx.mod.Module(sym.var("data") * sym.var("w_weight"), label_names=None)
+    module.bind([("data", (2, 3))], inputs_need_grad=True)
+    module.init_params(mx.init.Constant(3))
+    module.forward(mx.io.DataBatch([nd.ones((2, 3))]))
+    module.backward([nd.full((2, 3), 5)])
+    assert (module.get_input_grads()[0].asnumpy() == 15).all()
+    with pytest.raises(ArgumentError, match="inputs_need_grad"):
+        trained(epochs=1).get_input_grads()
+
+
+def test_states_are_neither_inputs_nor_weights():
+    module = mx.mod.Module(sym.var("data") + sym.var("state"), label_names=None, state_names=["state"],
+                           context=[mx.cpu(0), mx.cpu(1)])
+    module.bind([("data", (4, 2))], for_training=False)
+    module.init_params()
+    module.set_states(value=2)
+    module.forward(mx.io.DataBatch([nd.ones((4, 2))]))
+    assert (module.get_outputs()[0].asnumpy() == 3).all()
+    module.set_states(states=module.get_outputs())
+    assert (module.get_states()[0].asnumpy() == 3).all()
+
+
+def test_a_shared_module_has_the_same_weights():
+    one = trained(epochs=1)
+    other = mx.mod.Module(classifier())
+    other.bind([("data", (4, 2))], [("softmax_label", (4,))], shared_module=one)
+    assert other.params_initialized and other.optimizer_initialized
+    data, label = blobs(4)
+    other.forward_backward(mx.io.DataBatch([nd.array(data)], [nd.array(label)]))
+    other.update()
+    assert np.array_equal(one.get_params()[0]["fc2_bias"].asnumpy(), other.get_params()[0]["fc2_bias"].asnumpy())
+
+
+def test_rebinding_keeps_the_weights():
+    module = trained(epochs=2)
+    before = module.predict(batches()).asnumpy()
+    module.bind([("data", (8, 2))], [("softmax_label", (8,))], force_rebind=True)
+    assert np.allclose(module.predict(batches(8)).asnumpy(), before, atol=1e-6)
+
+
+def test_buckets_share_weights():
+    def generate(length):
+        net = sym.FullyConnected(sym.mean(sym.var("data"), axis=1), num_hidden=2, name="fc")
+        return sym.SoftmaxOutput(net, name="softmax"), ("data",), ("softmax_label",)
+
+    module = mx.mod.BucketingModule(generate, default_bucket_key=6)
+    module.bind([("data", (4, 6, 3))], [("softmax_label", (4,))])
+    module.init_params(mx.init.Xavier())
+    module.init_optimizer(optimizer_params={"learning_rate": 0.5, "momentum": 0.9})
+    rng, metric = np.random.default_rng(0), mx.metric.create("acc")
+    for step in range(60):
+        length = (6, 3, 5)[step % 3]
+        label = rng.integers(0, 2, 4)
+        data = rng.normal(size=(4, length, 3)) * 0.2 + label[:, None, None]
+        batch = mx.io.DataBatch([nd.array(data)], [nd.array(label)], bucket_key=length,
+                                provide_data=[("data", data.shape)], provide_label=[("softmax_label", (4,))])
+        module.prepare(batch)
+        module.forward_backward(batch)
+        module.update()
+        metric.reset() if step == 40 else None
+        module.update_metric(metric, batch.label)
+    assert metric.get()[1] > 0.9 and set(module._buckets) == {3, 5, 6}
+    assert len(module._buckets[3]._updater.states) == 2
+    weights = [each.get_params()[0]["fc_weight"].asnumpy() for each in module._buckets.values()]
+    assert all(np.array_equal(weights[0], each) for each in weights)
+
+
+@pytest.mark.parametrize("call, kind, words", [
+    (lambda: mx.mod.Module(classifier(), data_names=["dat"]), ArgumentError, "Did you mean 'data'"),
+    (lambda: mx.mod.Module(classifier()).init_params(), OpError, "call bind first"),
+    (lambda: mx.mod.Module(classifier()).forward(None), OpError, "call bind first"),
+    (lambda: mx.mod.Module(classifier()).fit(batches()), ArgumentError, "num_epoch is needed"),
+    (lambda: mx.mod.Module(classifier()).bind([("x", (1, 2))]), ArgumentError, "the inputs are data; got shapes of x"),
+    (lambda: mx.mod.Module(classifier()).bind([("data", (1, 2))], [("y", (1,))]), ArgumentError, "labels are softmax_l"),
+    (lambda: mx.mod.Module(classifier()).bind([("data", (1, 2))], for_training=False, inputs_need_grad=True),
+     ArgumentError, "goes with for_training"),
+    (lambda: mx.mod.Module(classifier(), context=[mx.cpu(0), mx.cpu(1)]).bind([("data", (1, 2))]), ShapeError,
+     "cannot be divided"),
+    (lambda: trained(epochs=1, kvstore="dist_sync"), ArgumentError, "other machines"),
+    (lambda: trained(epochs=1).predict("x"), ArgumentError, "expected batches or an array, got str"),
+    (lambda: trained(epochs=1).set_params({"fc1_weigh": nd.ones(1)}, {}), ArgumentError, "Did you mean 'fc1_weight'"),
+    (lambda: trained(epochs=1).set_params({}, {}), ArgumentError, "'fc1_weight' is not given and there is no init"),
+    (lambda: trained(epochs=1).set_params({"fc1_weight": nd.ones(1)}, {}), ShapeError, r"has shape \(1,\), expected"),
+    (lambda: trained(epochs=1).forward(mx.io.DataBatch([nd.ones(1)] * 2)), ArgumentError, "inputs are data; got 2"),
+    (lambda: trained(epochs=1).set_states(), ArgumentError, "states or a value"),
+    (lambda: mx.mod.BucketingModule(lambda key: None), ArgumentError, "default_bucket_key"),
+])
+def test_module_errors(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+# ------------------------------------------------------------------------------- checkpoints and callbacks
+
+
+def test_checkpoint_functions(tmp_path):
+    prefix = str(tmp_path / "m")
+    save_checkpoint(prefix, 12, classifier(), {"w": nd.ones(2)}, {"a": nd.zeros(1)})
+    net, args, aux = load_checkpoint(prefix, 12)
+    assert net.list_arguments() == classifier().list_arguments()
+    assert args["w"].asnumpy().tolist() == [1, 1] and aux["a"].asnumpy().tolist() == [0]
+    nd.save(f"{prefix}-0001.params", [nd.ones(1)])
+    with pytest.raises(FileFormatError, match="no names"):
+        load_params(prefix, 1)
+    save = mx.callback.do_checkpoint(prefix, period=2)
+    for epoch in range(4):
+        save(epoch, classifier(), {"w": nd.ones(2)}, {})
+    assert sorted(each.name for each in tmp_path.glob("*.params")) == \
+        ["m-0001.params", "m-0002.params", "m-0004.params", "m-0012.params"]
+
+
+def test_callbacks_write_a_line_when_it_is_time(caplog):
+    metric = mx.metric.create("mse")
+    meter, bar = mx.callback.Speedometer(4, frequent=2), mx.callback.ProgressBar(4, length=8)
+    train = mx.callback.log_train_metric(3, auto_reset=True)
+    with caplog.at_level(logging.INFO):
+        for epoch in range(2):
+            for number in range(5):
+                metric.update([np.array([1.0])], [np.array([3.0])])
+                for each in (meter, bar, train):
+                    each(BatchEndParam(epoch, number, metric, {}))
+        mx.callback.LogValidationMetricsCallback()(BatchEndParam(1, 0, metric, {}))
+        silent = mx.callback.Speedometer(4, frequent=1, auto_reset=False)
+        for number in range(2):
+            silent(BatchEndParam(0, number, None, {}))
+    lines = caplog.messages
+    assert sum("Epoch[0] Batch [0-2]\tSpeed: " in line and line.endswith("mse=4.000000") for line in lines) == 1
+    assert sum("Epoch[1] Batch [2-4]\tSpeed: " in line for line in lines) == 1
+    assert "[====----] 50%\r" in lines and "Iter[1] Batch[3] Train-mse=4.000000" in lines
+    assert "Epoch[1] Validation-mse=4.000000" in lines
+    assert lines[-1].startswith("Iter[0] Batch [1]\tSpeed: ")
+
+
+def test_a_monitor_looks_in_every_so_often(caplog):
+    monitor = mx.mon.Monitor(2, pattern="fc1.*|softmax_output", sort=True)
+    module = mx.mod.Module(classifier())
+    with caplog.at_level(logging.INFO):
+        module.fit(batches(), num_epoch=1, monitor=monitor, initializer=mx.init.One())
+    seen = [line.split()[1:3] for line in caplog.messages if line.startswith("Batch:")]
+    assert len(seen) == 3 * 4  # every other of six batches
+    assert [name for _, name in seen[:4]] == ["fc1_bias", "fc1_output", "fc1_weight", "softmax_output"]
+    assert monitor.toc() == []
+    everything = mx.mon.Monitor(1, stat_func=lambda x: [x.max(), 3], pattern="fc1_(data|output|weight)",
+                                monitor_all=True)
+    module.install_monitor(everything)
+    everything.tic()
+    module.forward(batches().next(), is_train=False)
+    found = {name: text.split() for _, name, text in everything.toc()}
+    assert set(found) == {"fc1_data", "fc1_output", "fc1_weight"} and found["fc1_data"][1] == "3"
