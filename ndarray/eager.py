@@ -22,6 +22,7 @@ __all__ = ["run", "Runner"]
 
 _RUNNERS: dict[Any, Runner] = {}
 _LIMIT = 4096
+_FLOAT32 = np.dtype(np.float32)
 
 
 class Runner:
@@ -42,7 +43,7 @@ class Runner:
         self.count, self.visible = len(outputs), op.visible(attrs)
         _, self.shapes = op.infer_shapes(list(ins), [None] * self.count, attrs)
         _, dtypes = op.infer_dtypes([array.dtype for array in arrays], [None] * self.count, attrs)
-        self.dtypes = [np.dtype(np.float32) if dtype is None else dtype for dtype in dtypes]
+        self.dtypes = [dtype or _FLOAT32 for dtype in dtypes]
         self.kernel = _choose(op, attrs, arrays, ctx, is_train)
         keywords = self.kernel.rule.select(attrs)
         names = self.kernel.rule.names
@@ -136,37 +137,36 @@ def _choose(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool)
 class BoundRunner(Runner):
     """A call of an operator whose kernel is bound to its arrays: an operator of users. Settled for one call."""
 
-    __slots__ = ("_call", "_wrap")
+    __slots__ = ("_call",)
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
         _check_count(op, attrs, arrays)
-        outputs = op.outputs(attrs)
-        self.op, self.attrs, self.count, self.visible = op, attrs, len(outputs), op.visible(attrs)
-        ins, outs = op.infer_shapes([a.shape for a in arrays], [None] * self.count, attrs)
-        for name, array, shape in zip(op.arguments(attrs) + op.auxiliary(attrs), arrays, ins):
-            if shape is not None and shape != array.shape:
-                raise ShapeError(f"{name}: expected shape {show(shape)}, got {show(array.shape)}")
-        types, dtypes = op.infer_dtypes([a.dtype for a in arrays], [None] * self.count, attrs)
-        if any(shape is None or not known(shape) for shape in outs):
+        self.op, self.kernel = op, op.kernels[-1]
+        count = self.count = len(op.outputs(attrs))
+        self.visible = op.visible(attrs)
+        _, shapes = op.infer_shapes([array.shape for array in arrays], [None] * count, attrs)
+        _, dtypes = op.infer_dtypes([array.dtype for array in arrays], [None] * count, attrs)
+        specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(shapes, dtypes)]
+        if not all([known(shape) for shape in shapes]):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
-        specs = [Spec(shape, np.dtype(np.float32) if dtype is None else dtype) for shape, dtype in zip(outs, dtypes)]
-        backend, device = ctx.backend, ctx.device_id
-        made = [backend.empty(spec.shape, spec.dtype, device) for spec in specs]
-        self._call = Call(op, attrs, list(arrays), made, ["write"] * self.count, ctx.xp, ctx, is_train, None, specs,
-                          lambda number, shape, dtype: backend.empty(shape, dtype, device), wrap,
-                          getattr(attrs, "memo", {}))
-        self.kernel = op.kernels[-1]
+
+        def empty(number: int, shape: Any, dtype: Any) -> Any:
+            return ctx.backend.empty(shape, dtype, ctx.device_id)
+
+        self._call = Call(op, attrs, list(arrays), [empty(0, *spec) for spec in specs], ["write"] * count, ctx.xp, ctx,
+                          is_train, None, specs, empty, wrap, getattr(attrs, "memo", None))
 
     def __call__(self, arrays: Sequence[Any], out: Any = None) -> list[Any]:
+        call = self._call
         before = MODE.recording, MODE.training
-        MODE.recording, MODE.training = False, self._call.is_train
+        MODE.recording, MODE.training = False, call.is_train
         try:
-            with self._call.ctx:
-                for step in self.kernel.rule.function(self._call):
+            with call.ctx:
+                for step in self.kernel.rule.function(call):
                     step()
         finally:
             MODE.recording, MODE.training = before
-        return self._call.outs
+        return call.outs
 
 
 def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wrap: Any = None

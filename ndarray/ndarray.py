@@ -428,7 +428,7 @@ class NDArray(Value):
         return result
 
     def __getitem__(self, key: Any) -> NDArray:
-        key, basic = _key(key, self.shape)
+        key, basic = _key(key, self.shape, self._ctx)
         if MODE.recording and self._entry is not None:
             result = ops._subscript(self, key=key)
             return result if result.shape else result.reshape((1,))
@@ -449,7 +449,7 @@ class NDArray(Value):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.check_writable()
-        key, basic = _key(key, self.shape)
+        key, basic = _key(key, self.shape, self._ctx)
         if MODE.recording and isinstance(value, NDArray) and value._entry is not None and (
                 key is Ellipsis or (isinstance(key, slice) and key == slice(None))):
             if value._data.dtype != self._data.dtype:
@@ -520,9 +520,9 @@ class FrozenNDArray(NDArray):
         raise OpError("this array is an input of the operator and is read-only: copy it first, x = x.copy()")
 
 
-def _key(key: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
+def _key(key: Any, shape: tuple[int, ...], ctx: Context) -> tuple[Any, bool]:
     """A subscript in NumPy's terms, and whether it is a basic one; truth values and real numbers in arrays count as
-    integers."""
+    integers. Arrays in it come to the context."""
     if key.__class__ is slice or key is Ellipsis:
         return key, True
     if key.__class__ is int and shape and -shape[0] <= key < shape[0]:
@@ -535,6 +535,8 @@ def _key(key: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
             part = np.asarray(part, None if len(part) else np.int64)
         if getattr(part, "ndim", 0):
             part = part if part.dtype.kind in "iu" else quiet(part.astype, np.int64)
+            if isinstance(part, np.ndarray) and ctx.xp is not np:
+                part = ctx.backend.asarray(part, device=ctx.device_id)
             basic = False
         elif isinstance(part, (bool, np.generic)) or hasattr(part, "dtype"):
             part = int(part)

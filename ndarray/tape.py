@@ -17,8 +17,6 @@ from opreg.graph import topological
 from opreg.mode import MODE
 from opreg.spec import show
 
-from . import ndarray as arrays  # which imports this module: its names are looked up when they are used
-
 __all__ = ["TapeNode", "leaf", "record", "backward", "gradients", "Recording", "Taped", "TRANSFER"]
 
 
@@ -151,10 +149,16 @@ class Recording:
         return inside
 
 
+def _wrap() -> Any:
+    from .ndarray import wrap  # which imports this module
+
+    return wrap
+
+
 def _filled(like: Any, number: int) -> Any:
     data = like._ctx.backend.empty(like._data.shape, like._data.dtype, like._ctx.device_id)
     data.fill(number)
-    return arrays.wrap(data, like._ctx)
+    return _wrap()(data, like._ctx)
 
 
 def _zeros_like(array: Any) -> Any:
@@ -185,7 +189,7 @@ def _seeds(heads: Sequence[Any], head_grads: Sequence[Any] | None) -> dict:
 
 def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], keep: bool, train_mode: bool) -> dict:
     """Gradients by entry; recorded themselves where ``keep``."""
-    wrap = arrays.wrap
+    wrap = _wrap()
 
     def values(node: TapeNode) -> tuple[list, list]:
         ctx, ins, outs = node.ctx, node.ins, node.outs
@@ -236,7 +240,7 @@ def gradients(heads: Sequence[Any], variables: Sequence[Any], head_grads: Sequen
         g = found.get(variable._entry)
         g = _filled(variable, 0) if g is None else g
         if id(g._data) in handed or not g.writable:  # who changes one gradient must not change another
-            entry, g = g._entry, arrays.wrap(g._data.copy(), g._ctx)
+            entry, g = g._entry, _wrap()(g._data.copy(), g._ctx)
             g._entry = entry
         handed.add(id(g._data))
         result.append(g)

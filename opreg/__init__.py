@@ -44,7 +44,6 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "errors": ("opreg.errors", None),
     "MXNetError": ("opreg.errors", "MXNetError"),
     "OpError": ("opreg.errors", "OpError"),
-    "test_utils": ("opreg.train.test_utils", None),
     "viz": ("symbol.show", None),
     "visualization": ("symbol.show", None),
     "init": ("opreg.train.initializer", None),

@@ -288,6 +288,7 @@ class CustomRecord(Op):
         self.mode = self.late = True
         self.kernel("CustomOp.forward", bound=True)(_forward)
         self._backward = _BackwardRecord(self)
+        self._plain_types = prop.infer_type is CustomOpProp.infer_type  # type: ignore[attr-defined]
         self._checked: set[tuple[str, ...]] = set()  # lists of names that have been found good
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -365,18 +366,20 @@ class CustomRecord(Op):
             if not complete:
                 return None
             raise
-        title = f"{type(attrs.prop).__name__}.{method}"
-        if not isinstance(found, (tuple, list)) or len(found) not in (2, 3):
-            count = len(found) if isinstance(found, (tuple, list)) else type(found).__name__
-            raise ArgumentError(f"operator {self.op_type!r}: {title} returned {count}, expected 2 or 3 lists: "
-                                "arguments, outputs and auxiliary states")
-        groups = [list(group) for group in found] + [[]] * (3 - len(found))
-        for got, expected, what in zip(groups, (attrs.arguments, attrs.outputs, attrs.auxiliary),
-                                       ("arguments", "outputs", "auxiliary states")):
-            if len(got) != len(expected):
-                raise ArgumentError(f"operator {self.op_type!r}: {title} returned {len(got)} entries for its {what}, "
-                                    f"expected {len(expected)} ({', '.join(expected) or 'none'})")
-        return groups
+        expected = (attrs.arguments, attrs.outputs, attrs.auxiliary)
+        groups: list = [*found] if isinstance(found, (tuple, list)) else []
+        if len(groups) == 2:
+            groups.append(())
+        sizes = [len(group) if isinstance(group, (list, tuple)) else -1 for group in groups]
+        if sizes == [len(names) for names in expected]:
+            return groups
+        title = f"operator {self.op_type!r}: {type(attrs.prop).__name__}.{method} returned"
+        if len(groups) != 3 or -1 in sizes:
+            raise ArgumentError(f"{title} {found!r}, expected 2 or 3 lists: of arguments, outputs and auxiliary states")
+        what, names, group = next(each for each in zip(("arguments", "outputs", "auxiliary states"), expected, groups)
+                                  if len(each[1]) != len(each[2]))
+        raise ArgumentError(f"{title} {len(group)} entries for its {what}, expected {len(names)}"
+                            f" ({', '.join(names) or 'none'})")
 
     def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
         given = ins[:len(attrs.arguments)]
@@ -391,9 +394,9 @@ class CustomRecord(Op):
     def _shape(self, shape: Any, complete: bool) -> Shape | None:
         """A shape that a Prop returned; an empty one means that it is unknown, unless everything is known."""
         try:
-            if not shape and not complete:
-                return None
-            return tuple([operator.index(dim) if dim is not ANY and dim is not None else ANY for dim in shape])
+            if complete:
+                return tuple(map(operator.index, shape))
+            return None if shape is None else tuple([ANY if dim is ANY or dim is None else operator.index(dim) for dim in shape]) or None
         except TypeError:
             raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}.infer_shape returned the "
                                 f"shape {shape!r}, expected a tuple or list of ints") from None
@@ -402,8 +405,11 @@ class CustomRecord(Op):
         given = ins[:len(attrs.arguments)]
         if given and all([dtype is None for dtype in given]):
             return ins, outs  # there is nothing to ask with
-        found = self._answer(attrs, "infer_type", [None if dtype is None else dtype.type for dtype in given],
-                             None not in given)
+        if self._plain_types and given:
+            found = [given, given[:1] * len(outs), given[:1] * len(attrs.auxiliary)]
+        else:
+            found = self._answer(attrs, "infer_type", [None if dtype is None else dtype.type for dtype in given],
+                                 None not in given)
         if found is None:
             return ins, outs
         arguments, results, states = [[None if dtype is None else as_dtype(dtype) for dtype in group]
@@ -537,9 +543,9 @@ def _noted(function: Callable, title: str, **keywords: Any) -> Callable[[], None
         try:
             function(**keywords)
         except Exception as error:
-            given = "; ".join(f"{name} {', '.join(f'{show(a.shape)} {np.dtype(a.dtype)}' for a in arrays if a.dtype)}"
-                              for name, arrays in keywords.items() if isinstance(arrays, list) and name != "req")
-            note(error, f"in {title}: {given}")
+            given = [f"{name} {', '.join(f'{show(a.shape)} {np.dtype(a.dtype)}' for a in arrays if a.dtype)}"
+                     for name, arrays in keywords.items() if isinstance(arrays, list) and arrays and name != "req"]
+            note(error, f"in {title}, given {'; '.join(given)}")
             raise
 
     return run

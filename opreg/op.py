@@ -334,8 +334,8 @@ class Op:
         return len(self.outputs(attrs)) if self._visible is None else self._visible(attrs)
 
     def loss(self, attrs: Attrs) -> bool:
-        """Whether the gradient starts here and needs none from above."""
-        return self._loss(attrs) if isinstance(self._loss, Rule) else self._loss
+        """Whether the gradient starts or ends here and needs none from above."""
+        return self._loss(attrs) if isinstance(self._loss, Rule) else self._loss or self._gradient is ZERO
 
     @property
     def differentiable(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ndarray.ndarray import NDArray
+from opreg import generators
 from opreg.attrs import Field, Schema
 from opreg.errors import ArgumentError, NotDifferentiableError, ShapeError
 from opreg.op import Call, Op
@@ -89,7 +90,7 @@ class _Backward(Op):
 
     def __init__(self, forward: ControlFlow, kernel: Callable):
         super().__init__(f"_backward{forward.name}", Schema([], True), (), mode=True)
-        self.forward = forward
+        self.forward, self.late = forward, True
         self.kernel("loop", bound=True)(kernel)
 
     def complete(self, given: Any) -> Any:
@@ -256,8 +257,6 @@ class _Body:
 
 
 def _generator(call: Call) -> Any:
-    from opreg import generators
-
     return generators.generator(call.ctx.backend_name, call.ctx.device_id).bit_generator
 
 
@@ -386,7 +385,8 @@ def _while_bodies(call: Call, ins: Sequence[Any], gradients: bool) -> tuple[_Bod
     return test, body, places
 
 
-def find(places: Sequence[int], wanted: int) -> int:
+def find(places: Sequence[Any], wanted: Any) -> int:
+    """Where something stands, -1 when it does not."""
     return places.index(wanted) if wanted in places else -1
 
 

@@ -232,11 +232,15 @@ class Plan:
             keywords["rng"] = call.rng
         function = functools.partial(kernel.rule.function, call.xp, *call.ins, **keywords)
         states = self._states(node) if call.is_train else []
-        if kernel.takes_out and not states and call.reqs and "add" not in call.reqs:
-            outs = [self.scratch(call.ctx, i, spec.shape, spec.dtype) if out is None else out  # type: ignore[arg-type]
+        outs: Sequence[Any] = call.outs
+        if kernel.takes_out and call.reqs and "add" not in call.reqs:
+            into = [self.scratch(call.ctx, i, spec.shape, spec.dtype) if out is None else out  # type: ignore[arg-type]
                     for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
-            return [functools.partial(function, out=outs[0] if len(outs) == 1 else tuple(outs))]
-        return [self._copying(function, call.outs, states)]
+            function = functools.partial(function, out=into[0] if len(into) == 1 else tuple(into))
+            if not states:
+                return [function]
+            outs = [None] * len(into)  # written already
+        return [self._copying(function, outs, states)]
 
     def _states(self, node: Node) -> list[Any]:
         op = node.op

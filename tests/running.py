@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -185,7 +186,7 @@ def graph(use: Use, ctx: Any = None, given: Sequence[np.ndarray | None] | None =
     """Run in an executor; ``grads`` says whether backward too."""
     ctx = ctx or cpu()
     if grads and reqs is None:
-        reqs = {i: "write" for i in use.wanted}
+        reqs = dict.fromkeys(use.wanted, "write")
     executor = bind(use, ctx, reqs, before, around)
     outs = [each.asnumpy() for each in executor.forward(is_train=use.train)]
     found = {}

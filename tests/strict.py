@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -76,16 +77,7 @@ FUNCTIONS = _table("""
     lib.stride_tricks.sliding_window_view(x window_shape axis subok writeable)
 """)
 
-UFUNCS = frozenset("""
-    abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh
-    bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
-    bitwise_xor cbrt ceil conj conjugate copysign cos cosh deg2rad degrees divide divmod equal exp exp2 expm1 fabs
-    float_power floor floor_divide fmax fmin fmod frexp gcd greater greater_equal heaviside hypot invert isfinite
-    isinf isnan lcm ldexp left_shift less less_equal log log10 log1p log2 logaddexp logaddexp2 logical_and
-    logical_not logical_or logical_xor maximum minimum mod modf multiply negative nextafter not_equal positive pow
-    power rad2deg radians reciprocal remainder right_shift rint sign signbit sin sinh sqrt square subtract tan tanh
-    true_divide trunc
-""".split())
+UFUNCS = frozenset(["abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "conj", "conjugate", "copysign", "cos", "cosh", "deg2rad", "degrees", "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp", "gcd", "greater", "greater_equal", "heaviside", "hypot", "invert", "isfinite", "isinf", "isnan", "lcm", "ldexp", "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "modf", "multiply", "negative", "nextafter", "not_equal", "positive", "pow", "power", "rad2deg", "radians", "reciprocal", "remainder", "right_shift", "rint", "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "true_divide", "trunc"])
 
 METHODS = _table("""
     sum(axis dtype out keepdims) prod(axis dtype out keepdims) max(axis out keepdims) min(axis out keepdims)
@@ -100,21 +92,13 @@ METHODS = _table("""
 """)
 
 #: What is no function of arrays and passes as it is.
-_PLAIN = frozenset("""
-    bool bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 intp float16 float32 float64 complex64 complex128
-    integer floating inexact number generic dtype finfo iinfo pi e inf nan euler_gamma newaxis issubdtype isscalar
-    promote_types can_cast broadcast_shapes index_exp s_
-""".split())
+_PLAIN = frozenset(["bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "intp", "float16", "float32", "float64", "complex64", "complex128", "integer", "floating", "inexact", "number", "generic", "dtype", "finfo", "iinfo", "pi", "e", "inf", "nan", "euler_gamma", "newaxis", "issubdtype", "isscalar", "promote_types", "can_cast", "broadcast_shapes", "index_exp", "s_"])
 
 #: Functions that answer about arrays without launching anything.
 _QUESTIONS = frozenset(["ndim", "shape", "size", "may_share_memory", "shares_memory", "result_type"])
 
 #: Functions whose first argument may be other than an array: numbers, shapes, text, several arrays.
-_FROM_PYTHON = frozenset("""
-    array asarray empty zeros ones full arange linspace logspace eye identity tri indices tril_indices triu_indices
-    diag_indices select einsum unravel_index ravel_multi_index concatenate concat stack hstack vstack dstack
-    column_stack
-""".split())
+_FROM_PYTHON = frozenset(["array", "asarray", "empty", "zeros", "ones", "full", "arange", "linspace", "logspace", "eye", "identity", "tri", "indices", "tril_indices", "triu_indices", "diag_indices", "select", "einsum", "unravel_index", "ravel_multi_index", "concatenate", "concat", "stack", "hstack", "vstack", "dstack", "column_stack"])
 
 # What ``ufunc.at`` adds with atomic instructions.
 _AT = {
@@ -123,7 +107,7 @@ _AT = {
     "maximum": {"int32", "int64", "float32", "float64", "uint32", "uint64"},
     "minimum": {"int32", "int64", "float32", "float64", "uint32", "uint64"},
 }
-_VIEWS = frozenset("reshape transpose swapaxes moveaxis squeeze expand_dims broadcast_to view diagonal".split())
+_VIEWS = frozenset(["reshape", "transpose", "swapaxes", "moveaxis", "squeeze", "expand_dims", "broadcast_to", "view", "diagonal"])
 
 
 def _host(value: Any) -> Any:

@@ -33,17 +33,20 @@ ORDER = [line.split() for line in """
     ndarray.params_file ndarray.context
     ndarray.tape ndarray.eager
     ndarray.ndarray
+    ndarray.loops
     ndarray.function
     ndarray.creation ndarray.random ndarray.io ndarray.autograd
     ndarray
     symbol.naming symbol.infer symbol.program
     symbol.symbol
-    symbol.function symbol.json
-    symbol.show
     symbol.passes
     symbol.plan
     symbol.compile
     symbol.executor
+    symbol.loops
+    symbol.loop_functions
+    symbol.function symbol.json
+    symbol.show
     symbol
     opreg.train opreg.nn
     opreg

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ndarray import NDArray, array, cpu
+from ndarray import eager as eager_module
 from ndarray.eager import run
 from ndarray.tape import Recording
 from opreg import generators
@@ -101,8 +103,13 @@ def _between(row: Row) -> bool:
     return differentiated(row) and _asked(row, lambda use: not use.op.loss(use.attrs))
 
 
+# The attributes of loops and branches are graphs: tests/test_loops.py makes them.
+_LOOPS = frozenset(f"{prefix}{name}" for name in ("_foreach", "_while_loop", "_cond") for prefix in ("", "_backward"))
+
+
 @pytest.mark.parametrize("name", sorted(
-    op.name for op in operators() if not op.name.startswith(("custom.", "_backward_custom.", "_example"))))
+    op.name for op in operators()
+    if not op.name.startswith(("custom.", "_backward_custom.", "_example")) and op.name not in _LOOPS))
 def test_has_a_row(name: str) -> None:
     assert name in {row.op for row in ROWS}, f"operator {name} has no row in tests/rows"
 
@@ -225,6 +232,20 @@ def test_layout(row: Row, layout: str) -> None:
         agree(out, want, what=f"output {i}")
     for i, (after, want) in enumerate(zip(result.after, expected.after)):
         agree(after, want, what=f"input {i} afterwards")
+
+
+@_on(lambda row: row.deterministic and row.inputs)
+def test_results_are_their_own(row: Row) -> None:
+    """A result shares no memory with an input, whatever layouts came before."""
+    use = _use(row)
+    eager_module._RUNNERS.clear()
+    layouts = list(_LAYOUTS.values())
+    for layout in (layouts[0], np.copy, layouts[1], np.copy):
+        arrays = [layout(each) if each.ndim else each.copy() for each in use.arrays]
+        with Recording(False, row.train):
+            _, results = run(use.op, use.attrs, arrays, cpu(), wrap=lambda data, *_: data)
+        for result in results[:len(use.op.outputs(use.attrs))]:
+            assert not any(np.may_share_memory(result, each) for each in arrays)
 
 
 @_on(lambda row: row.inputs and np.ndim(row.inputs[0]) and not row.op.startswith(("_backward_", "_subscript")))
@@ -373,7 +394,7 @@ def test_graph_gradients_around(row: Row) -> None:
 def test_twice(row: Row) -> None:
     """An executor gives the same again: nothing of a run is left over for the next."""
     use = _use(row)
-    executor = bind(use, reqs={i: "null" for i in use.wanted})
+    executor = bind(use, reqs=dict.fromkeys(use.wanted, "null"))
     frozen = not use.op.mutates and not (use.op.states and row.train)
     first = [each.asnumpy() for each in executor.forward(is_train=row.train)]
     if frozen:

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndarray import NDArray, array
+import symbol
+from ndarray import NDArray, array, cpu
+from ndarray.autograd import record
 from ndarray.context import Context
 from opreg import generators
 from opreg.backend import backend
 from opreg.errors import DeviceError
+from symbol.naming import AttrScope
 from tests.rows import Row
 from tests.running import Use, agree, eager, graph, heads
 from tests.strict import FUNCTIONS, METHODS, UFUNCS, StrictArray, StrictError, StrictGenerator, xp
@@ -93,8 +96,8 @@ def test_gpu(name: str) -> None:
     lambda a: xp.asarray(np.zeros(2)), lambda a: a[np.array([0])], lambda a: a[np.int64(0)],
     lambda a: a.__setitem__(0, np.zeros(1)), lambda a: xp.sum([1, 2]), lambda a: xp.max(a, initial=0),
     lambda a: xp.add.reduceat(a, [0]), lambda a: xp.multiply.at(a, xp.asarray([0]), 1.0),
-    lambda a: xp.add.at(a.astype("int8"), xp.asarray([0]), 1), lambda a: xp.maximum.reduce(a),
-    lambda a: xp.add(a, a, where=a > 0), lambda a: xp.where(True, a, a), lambda a: xp.vectorize(abs)(a),
+    lambda a: xp.add.at(a.astype("int8"), xp.asarray([0]), 1), xp.maximum.reduce,
+    lambda a: xp.add(a, a, where=a > 0), lambda a: xp.where(True, a, a), lambda a: xp.vectorize(abs)(a) + 0,
     lambda a: xp.take(a, xp.asarray([0]), mode="clip"), lambda a: xp.sort(a, kind="quicksort"),
     lambda a: xp.lexsort((a, a)), lambda a: a.item(), lambda a: a.tolist(), lambda a: a.ctypes,
     lambda a: a.flags.writeable, lambda a: a.__array_interface__, lambda a: a[a], lambda a: 1.0 in a,
@@ -129,6 +132,44 @@ def test_arrays_move() -> None:
     assert isinstance(array([1, 2]).as_in_context(STRICT), NDArray)
     with pytest.raises(DeviceError, match="as_in_context"):
         there + array([1, 2])
+
+
+def test_graph_over_two_devices() -> None:
+    """Nodes of a group compute where it is placed, and what they exchange is moved."""
+    with AttrScope(ctx_group="there"):
+        hidden = symbol.FullyConnected(symbol.Variable("data"), num_hidden=3, name="fc")
+    net = symbol.LinearRegressionOutput(hidden * 2, symbol.Variable("label"), name="out")
+    found = []
+    for group2ctx in ({"there": STRICT}, None):
+        executor = net.simple_bind(cpu(), data=(2, 4), label=(2, 3), group2ctx=group2ctx)
+        rng = np.random.default_rng(0)
+        for value in executor.arg_arrays:
+            value[:] = rng.standard_normal(value.shape)
+        executor.forward(is_train=True)
+        executor.backward()
+        found.append([each.asnumpy() for each in (*executor.outputs, *executor.grad_arrays)])
+        assert executor.grad_dict["fc_weight"].context is (STRICT if group2ctx else cpu())
+    for one, other in zip(*found):
+        agree(one, other)
+
+
+@pytest.mark.parametrize("key", [1, slice(0, 2), [0, 2], np.array([2, 0]), (slice(None), np.array([1, 1])), None],
+                         ids=str)
+def test_subscripts(key: Any) -> None:
+    host = np.arange(12.0).reshape(3, 4)
+    x = array(host, STRICT, "float64")
+    expected = host[key] if np.ndim(host[key]) else host[key].reshape(1)
+    assert x[key].asnumpy().tolist() == expected.tolist()
+    x.attach_grad()
+    with record():
+        y = x[key] * 3
+    y.backward()
+    assert x.grad.asnumpy().sum() == 3 * expected.size
+    x[key] = -1
+    host[key] = -1
+    assert x.asnumpy().tolist() == host.tolist()
+    there = array([2, 0], STRICT, "int32")
+    assert x[there].asnumpy().tolist() == host[[2, 0]].tolist()
 
 
 def test_tables_are_cupys() -> None:

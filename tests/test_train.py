@@ -321,7 +321,7 @@ def test_users_register_optimizers():
     assert steps(updater("PLAIN"), weights()) == pytest.approx(OPTIMIZERS[0][2], rel=1e-5)
     with pytest.warns(UserWarning, match="takes the place"):
         @mx.optimizer.register
-        class Plain(mx.optimizer.Optimizer):  # noqa: F811
+        class Plain(mx.optimizer.Optimizer):
             pass
 
 

@@ -30,7 +30,7 @@ elementwise(lambda x: e.maximum(x, 0.0) + e.log1p(e.exp(-abs(x))), name="_softre
 _ACTIVATIONS = {"relu": "relu", "sigmoid": "sigmoid", "softrelu": "_softrelu", "softsign": "softsign", "tanh": "tanh"}
 
 
-@declare(name="Activation", inplace=(0,))
+@declare(name="Activation", aliases=("_npx_activation",), inplace=(0,))
 def activation(data, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]):
     """The function ``act_type`` of every number.
 
@@ -81,7 +81,7 @@ elementwise(_selu, name="_selu", arguments=("data",), doc="The scaled exponentia
 elementwise(_gelu, name="_gelu", arguments=("data",), doc="x times the normal distribution function of x.")
 
 
-@declare(name="LeakyReLU", random=True, mode=True, inplace=(0,),
+@declare(name="LeakyReLU", aliases=("_npx_leaky_relu",), random=True, mode=True, inplace=(0,),
          arguments=lambda *, act_type: ("data", "gamma") if act_type == "prelu" else ("data",),
          outputs=lambda *, act_type: ("output", "mask") if act_type == "rrelu" else ("output",))
 def leaky_relu(data, gamma, *, act_type: Literal["elu", "gelu", "leaky", "prelu", "rrelu", "selu"] = "leaky",
@@ -221,7 +221,8 @@ def backward_prelu_gamma_grad(h, ins, outs):
 # ----------------------------------------------------------------------------------------------- Dropout
 
 
-@declare(name="Dropout", random=True, mode=True, inplace=(0,), outputs=("output", "mask"), visible=lambda: 1)
+@declare(name="Dropout", aliases=("_npx_dropout",), random=True, mode=True, inplace=(0,),
+         outputs=("output", "mask"), visible=lambda: 1)
 def dropout(data, *, p: float = 0.5, mode: Literal["always", "training"] = "training", axes: tuple[int, ...] = (),
             cudnn_off: bool | None = False):
     """The data with each number set to zero with probability ``p`` and the others divided by ``1 - p``.

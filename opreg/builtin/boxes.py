@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare, ops
-from ..spec import as_dtype, common_dtype, show
+from ..spec import ANY, as_dtype, common_dtype, show
 from .dense import wide
 
 __all__ = ["apart", "ratio", "survivors", "matched", "one_by_one", "floating", "offsets"]
@@ -213,8 +213,7 @@ def box_nms_xp(xp, data, *, overlap_thresh, valid_thresh, topk, coord_start, sco
         hit = wide(xp, ratio(xp, one, others))[0] > overlap_thresh
         return hit if one_class else hit & (one[5] == others[5])
 
-    with np.errstate(invalid="ignore", divide="ignore"):
-        alive = survivors(xp, alive, rows, clash)
+    alive = survivors(xp, alive, rows, clash)
     if in_format != out_format:
         converted = corners if out_format == "corner" else _centers(xp, boxes, in_format)
         # MXNet takes a negative number here for the mark of a box that went.
@@ -349,7 +348,7 @@ def box_encode_infer(samples, matches, anchors, refs, means, stds):
                                   ("refs", refs, (samples[0], refs[1], 4)), ("means", means, (4,)), ("stds", stds, (4,))):
         if shape != expected:
             raise ShapeError(f"{name}: expected shape {show(expected)}, got {show(shape)}")
-    if refs[1] == 0 and samples[1] > 0:
+    if refs[1] is not ANY and refs[1] == 0 and samples[1] > 0:
         raise ShapeError("refs: there is no box to match")
     return [anchors, anchors]
 
@@ -363,9 +362,8 @@ def box_encode_types(ins, outs):
 def box_encode_xp(xp, samples, matches, anchors, refs, means, stds):
     places = xp.clip(matches.astype(xp.int64), 0, max(refs.shape[1] - 1, 0))
     wanted = xp.take_along_axis(refs, places[:, :, None], axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        steps = offsets(xp, apart(_centers(xp, anchors, "corner")), apart(_centers(xp, wanted, "corner")))
-        codes = (xp.stack(steps, axis=-1) - means) / stds
+    steps = offsets(xp, apart(_centers(xp, anchors, "corner")), apart(_centers(xp, wanted, "corner")))
+    codes = (xp.stack(steps, axis=-1) - means) / stds
     chosen = (samples > 0.5)[:, :, None]
     return xp.where(chosen, codes, 0), xp.broadcast_to(chosen, anchors.shape)
 

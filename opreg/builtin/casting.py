@@ -35,7 +35,7 @@ def copy_grad(g, ins, outs):
     return (g,)
 
 
-@declare(name="BlockGrad", aliases=("stop_gradient", "_sparse_stop_gradient"), inplace=(0,))
+@declare(name="BlockGrad", aliases=("stop_gradient", "_sparse_stop_gradient"), inplace=(0,), loss=True)
 def stop_gradient(data):
     """The same numbers, through which no gradient passes."""
 

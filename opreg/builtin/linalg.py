@@ -504,7 +504,7 @@ def _slope_of_log(A: Any, det: Any) -> Any:
     return _transposed(ops._linalg_regular_inverse(A, det))
 
 
-@_linalg(aliases=("_npi_det",))
+@_linalg(outputs=("output0",), aliases=("_npi_det",))
 def det(A):
     """The determinant."""
 
@@ -524,7 +524,7 @@ def det_grad(g, ins, outs):
     return (ops._linalg_scale(_slope_of_log(ins[0], outs[0]), ops.elemwise_mul(g, outs[0])),)
 
 
-@_linalg(outputs=("sign", "logabsdet"), aliases=("_npi_slogdet",))
+@_linalg(outputs=("output0", "output1"), aliases=("_npi_slogdet",))
 def slogdet(A):
     """The sign of the determinant and the logarithm of its size."""
 

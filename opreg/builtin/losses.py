@@ -144,10 +144,11 @@ backward_softmax_output.types(_types_with_label)
 
 @backward_softmax_output.kernel()
 def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, multi_output, use_ignore,
-                               preserve_shape, normalization, out_grad, smooth_alpha):
+                               preserve_shape, normalization, out_grad, smooth_alpha, out=None):
     p = wide(output).reshape(_softmax_view(output.shape, multi_output, preserve_shape))
+    target = None if out_grad else place(out, p)  # that one still reads the output, whose memory this may be
     if label.size == output.size:
-        dx = p - label.reshape(p.shape)
+        dx = xp.subtract(p, label.reshape(p.shape), out=target)
         scale: Any = grad_scale
     else:
         rows, total = p.shape[0], p.shape[1]
@@ -157,7 +158,7 @@ def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, m
         index, inside = _columns(xp, numbers, total)
         spread = 0.0 if multi_output else smooth_alpha / max(total - 1, 1)
         at = (xp.arange(rows).reshape(rows, *[1] * len(places)), index, *(xp.arange(n) for n in places))
-        dx = p - spread if spread else p.copy()
+        dx = xp.subtract(p, spread, out=target)
         dx[at] -= inside.astype(dx.dtype) * (1.0 - spread * total if spread else 1.0)
         if use_ignore:
             dx *= xp.expand_dims(numbers != int(ignore_label), 1)
@@ -166,7 +167,7 @@ def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, m
         dx *= p
     if not (isinstance(scale, float) and scale == 1.0):
         dx *= xp.asarray(scale, dx.dtype)
-    return dx.reshape(output.shape)
+    return settle(out, target, dx, output.shape)
 
 
 def _divisor(xp: Any, label: Any, normalization: str, ignore_label: float, multi_output: bool, rows: int, count: int

@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare
@@ -148,8 +146,7 @@ def target_xp(xp, anchor, label, cls_pred, *, overlap_threshold, ignore_label, n
     there = xp.cumsum(label[:, :, 0] == -1, axis=1) == 0
     one = [each[:, :, None] for each in _of_four(xp, anchor)]
     other = [each[:, None, :] for each in _of_four(xp, label[:, :, 1:5])]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        overlaps = ratio(xp, one, other)
+    overlaps = ratio(xp, one, other)
     overlaps = xp.where(xp.isnan(overlaps), 0, overlaps)
     overlaps = xp.where(there[:, None, :], overlaps, -1).astype(label.dtype)
     best, positive, overlap = _matches(xp, overlaps, overlap_threshold)
@@ -161,9 +158,8 @@ def target_xp(xp, anchor, label, cls_pred, *, overlap_threshold, ignore_label, n
     else:
         background = some & ~positive
     found = xp.take_along_axis(label, best[:, :, None], axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        steps = offsets(xp, _centered(xp, anchor), _centered(xp, found[:, :, 1:5]))
-        codes = xp.stack([step / variance for step, variance in zip(steps, variances)], axis=-1)
+    steps = offsets(xp, _centered(xp, anchor), _centered(xp, found[:, :, 1:5]))
+    codes = xp.stack([step / variance for step, variance in zip(steps, variances)], axis=-1)
     mask = positive[:, :, None]
     classes = xp.where(positive, found[:, :, 0] + 1, xp.where(background, 0, ignore_label))
     return (xp.where(mask, codes, 0).reshape(batch, -1),
@@ -250,8 +246,7 @@ def detection_xp(xp, cls_prob, loc_pred, anchor, *, clip, threshold, nms_thresho
             hit = ratio(xp, one, others) >= nms_threshold
             return hit if force_suppress else hit & (one[5] == others[5])
 
-        with np.errstate(invalid="ignore", divide="ignore"):
-            kept = survivors(xp, valid & (xp.arange(n) < top), facts, clash)
+        kept = survivors(xp, valid & (xp.arange(n) < top), facts, clash)
         rows[:, :, 0] = xp.where(kept, rows[:, :, 0], -1)
     return xp.where(valid[:, :, None], rows, -1)
 

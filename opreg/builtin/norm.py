@@ -406,8 +406,9 @@ def _batch_gradient(g: Any, data: Any, gamma: Any, mean: Any, inverse: Any, slop
     return dx, ops.zeros_like(gamma) if fix_gamma else product, total
 
 
-@declare(name="BatchNorm", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1), inplace=(0,),
-         outputs=("output", "mean", "var"), visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
+@declare(name="BatchNorm", aliases=("_npx_batch_norm",), mode=True, auxiliary=("moving_mean", "moving_var"),
+         states=(0, 1), inplace=(0,), outputs=("output", "mean", "var"),
+         visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
 def batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
                fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False, axis: int = 1,
                cudnn_off: bool = False, min_calib_range: float | None = None, max_calib_range: float | None = None):
@@ -422,9 +423,21 @@ def batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3,
     """
 
 
-batch_norm.fill(_batch_fill)
-batch_norm.infer(_batch_infer)
-batch_norm.types(_batch_types)
+@declare(name="_contrib_BatchNormWithReLU", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1),
+         inplace=(0,), outputs=("output", "mean", "var"),
+         visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
+def batch_norm_with_relu(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
+                         fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
+                         axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
+                         max_calib_range: float | None = None):
+    """``BatchNorm``, with what is below zero set to zero."""
+
+
+for _op in (batch_norm, batch_norm_with_relu):
+    _op.fill(_batch_fill)
+    _op.infer(_batch_infer)
+    _op.types(_batch_types)
+
 batch_norm.variable_tags = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
 
 
@@ -447,6 +460,20 @@ def batch_norm_grad(g, ins, outs, *, eps, fix_gamma, use_global_stats, output_me
             mean, inverse = ops._normalize_moments(data, mean, eps=eps, over="batch", axis=axis)
     slope = None if g[2] is None else -g[2] * inverse * inverse * inverse
     return _batch_gradient(g, data, gamma, mean, inverse, slope, moving, fix_gamma, axis)
+
+
+@batch_norm_with_relu.kernel()
+def batch_norm_with_relu_xp(xp, *arrays, eps, momentum, fix_gamma, use_global_stats, axis, is_train, out=None):
+    y, *rest = batch_norm_xp(xp, *arrays, eps=eps, momentum=momentum, fix_gamma=fix_gamma, axis=axis,
+                             use_global_stats=use_global_stats, is_train=is_train, out=out)
+    return (xp.maximum(y, 0.0, out=y), *rest)
+
+
+@batch_norm_with_relu.grad
+def batch_norm_with_relu_grad(g, ins, outs, *, eps, fix_gamma, use_global_stats, output_mean_var, axis, is_train):
+    g = (g[0] * (outs[0] > 0.0), *g[1:])
+    return batch_norm_grad(g, ins, outs, eps=eps, fix_gamma=fix_gamma, use_global_stats=use_global_stats,
+                           output_mean_var=output_mean_var, axis=axis, is_train=is_train)
 
 
 @declare(name="BatchNorm_v1", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1), inplace=(0,),
@@ -534,7 +561,7 @@ def _moved(dx: Any, data: Any, mean: Any, g_mean: Any, slope: Any, words: dict[s
                                  None if slope is None else slope / count, words)
 
 
-@declare(name="LayerNorm", inplace=(0,), outputs=("output", "mean", "std"),
+@declare(name="LayerNorm", aliases=("_npx_layer_norm",), inplace=(0,), outputs=("output", "mean", "std"),
          visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
 def layer_norm(data, gamma, beta, *, axis: int = -1, eps: float = 1e-5, output_mean_var: bool = False):
     """``data`` with mean zero and deviation one along ``axis``, times ``gamma``, plus ``beta``.
@@ -603,11 +630,11 @@ def backward_layer_norm_infer(g, data, mean, inverse, *, axis):
 def backward_layer_norm_xp(xp, g, data, mean, inverse, *, axis):
     layout = _layout(data.shape, "axis", axis, 0)
     letters, rest = layout.total.split("->")
-    statistics = [dim for i, dim in enumerate(layout.keep) if i != 1]
     g, x = wide(g).reshape(layout.view), wide(data).reshape(layout.view)
-    mean, inverse = wide(mean).reshape(statistics), wide(inverse).reshape(statistics)
-    sums = f"{letters},{rest}->j"
-    return (xp.einsum(sums, g * x, inverse) - xp.einsum(sums, g, mean * inverse), xp.einsum(f"{letters}->j", g))
+    centred = x - wide(mean).reshape(layout.keep)
+    centred *= g
+    inverse = wide(inverse).reshape([dim for i, dim in enumerate(layout.keep) if i != 1])
+    return xp.einsum(f"{letters},{rest}->j", centred, inverse), xp.einsum(f"{letters}->j", g)
 
 
 @backward_layer_norm.grad

@@ -64,8 +64,6 @@ class Pool(NamedTuple):
 
 def _places(size: Shape, kernel: Shape, stride: Shape, pad: Shape, convention: str) -> tuple[Window, Shape]:
     """The window and how often it fits along each axis; see ``Pooling``."""
-    if not kernel:
-        raise AttrError("kernel is required, unless global_pool is set")
     win = window(kernel, stride, (), pad)
     if convention == "same" and any(win.pad):
         raise AttrError(f"pooling_convention 'same' takes no padding, got pad={pad}")
@@ -85,6 +83,8 @@ def _places(size: Shape, kernel: Shape, stride: Shape, pad: Shape, convention: s
 def _output(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool: bool, convention: str,
             layout: str | None) -> Shape:
     """The output shape for a data shape."""
+    if not kernel and not global_pool:
+        raise AttrError("kernel is required, unless global_pool is set")
     first = spatial(shape, len(shape) - 2 if global_pool else len(kernel), layout)
     if global_pool:
         return channels_last((*first[:2], *(1,) * len(first[2:])), layout)

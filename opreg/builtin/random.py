@@ -20,7 +20,7 @@ from ..attrs import Field, Schema
 from ..errors import AttrError, ShapeError
 from ..op import ZERO, Op
 from ..registry import declare, ops, register
-from ..spec import Shape, common_dtype, show
+from ..spec import ANY, Shape, common_dtype, show
 from .creation import _open
 
 __all__: list[str] = []
@@ -344,6 +344,8 @@ def multinomial_types(ins, outs, *, get_prob, dtype):
 def multinomial_infer(data, *, shape, get_prob):
     if len(data) == 0:
         raise ShapeError("data: expected probabilities in the last axis, got one number")
+    if data[-1] is not ANY and data[-1] == 0:
+        raise ShapeError(f"data: expected probabilities in the last axis, got shape {show(data)}")
     drawn = (*data[:-1], *_dims(shape)) or (1,)
     return [drawn, drawn] if get_prob else drawn
 

@@ -331,7 +331,7 @@ def _outputs(*, mode):
     return ("output", "state_output", *(("statecell_output",) if mode == "lstm" else ()), "reserve")
 
 
-@declare(name="RNN", random=True, mode=True, arguments=_arguments, outputs=_outputs,
+@declare(name="RNN", aliases=("_npx_rnn",), random=True, mode=True, arguments=_arguments, outputs=_outputs,
          visible=lambda *, mode, state_outputs: (3 if mode == "lstm" else 2) if state_outputs else 1)
 def rnn(data, parameters, state, state_cell, sequence_length, *, state_size: int, num_layers: int,
         bidirectional: bool = False, mode: Mode, p: float = 0.0, state_outputs: bool = False,

@@ -111,6 +111,8 @@ def spatial(shape: Shape, rank: int, layout: str | None) -> Shape:
     >>> spatial((2, 7, 8, 3), 2, "NHWC")
     (2, 3, 7, 8)
     """
+    if not 1 <= rank <= 3:
+        raise AttrError(f"a kernel of {rank} numbers: expected one, two or three")
     if len(shape) != rank + 2:
         axes = ", ".join(("batch", "channel", *("depth", "height", "width")[3 - rank:]))
         raise ShapeError(f"data: expected {rank + 2} axes ({axes}) for a kernel of {rank}, got shape {show(shape)}")

@@ -125,7 +125,8 @@ def _types(ins, outs, *, dtype):
 # ----------------------------------------------------------------------------------------------- softmax
 
 
-@declare(inplace=(0,), arguments=lambda *, use_length: ("data", "length") if use_length else ("data",))
+@declare(aliases=("_npx_softmax",), inplace=(0,),
+         arguments=lambda *, use_length: ("data", "length") if use_length else ("data",))
 def softmax(data, length, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
             use_length: bool | None = False):
     """Exponentials of ``data / temperature``, scaled to add up to one along ``axis``.
@@ -190,7 +191,7 @@ def softmin_grad(g, ins, outs, *, axis, temperature, dtype):
     return _backward(ops._backward_softmax, g, outs[0], ins[0], axis, -(temperature or 1.0), dtype)
 
 
-@declare(inplace=(0,))
+@declare(aliases=("_npx_log_softmax",), inplace=(0,))
 def log_softmax(data, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
                 use_length: bool | None = False):
     """The logarithm of ``softmax``, without the rounding of taking it afterwards."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ndarray.io import load, save
 from ndarray.ndarray import NDArray
@@ -13,8 +12,15 @@ from ..errors import FileFormatError
 
 __all__ = ["BatchEndParam", "save_checkpoint", "load_params", "load_checkpoint"]
 
-#: What a callback at the end of a batch is given.
-BatchEndParam = namedtuple("BatchEndParam", ["epoch", "nbatch", "eval_metric", "locals"])
+
+class BatchEndParam(NamedTuple):
+    """What a callback at the end of a batch is given."""
+
+    epoch: int
+    nbatch: int
+    eval_metric: Any
+    locals: dict[str, Any]
+
 
 
 def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: Mapping[str, NDArray],

@@ -372,8 +372,10 @@ class FusedRNNCell(BaseRNNCell):
     def _slices(self, size: int) -> Iterator[tuple[str, slice, tuple[int, ...]]]:
         """Name, place and shape of each part of an array of weights: all weights, layer by layer, then all biases."""
         hidden, gates, sides = self._num_hidden, len(self._gate_names), len(self._directions)
-        inputs = size // sides // hidden // gates - (self._num_layers - 1) * (hidden + sides * hidden + 2) - hidden - 2
-        place = 0
+        inputs, place = size // sides // hidden // gates - self._columns, 0
+        if inputs < 1 or size != sides * hidden * gates * (inputs + self._columns):
+            raise ShapeError(f"{self._prefix}parameters: {size} numbers are not the weights of {self._num_layers} "
+                             f"layers of {hidden} in mode {self._mode}")
         for kind in ("weight", "bias"):
             for layer in range(self._num_layers):
                 columns = inputs if layer == 0 else hidden * sides
@@ -385,9 +387,12 @@ class FusedRNNCell(BaseRNNCell):
                             name = f"{self._prefix}{side}{layer}_{group}{gate}_{kind}"
                             yield name, slice(place, place + count), shape
                             place += count
-        if place != size or inputs < 1:
-            raise ShapeError(f"{self._prefix}parameters: {size} numbers are not the weights of {self._num_layers} "
-                             f"layers of {hidden} in mode {self._mode}")
+
+    @property
+    def _columns(self) -> int:
+        """Numbers that one row of a gate has in all layers, but for those of the input."""
+        hidden = self._num_hidden
+        return (self._num_layers - 1) * (hidden + len(self._directions) * hidden + 2) + hidden + 2
 
     def unpack_weights(self, args: Weights) -> dict[str, NDArray]:
         args = dict(args)
@@ -399,9 +404,8 @@ class FusedRNNCell(BaseRNNCell):
     def pack_weights(self, args: Weights) -> dict[str, NDArray]:
         args = dict(args)
         first = args[f"{self._prefix}l0_i2h{self._gate_names[0]}_weight"]
-        hidden, sides, gates = self._num_hidden, len(self._directions), len(self._gate_names)
-        size = sides * hidden * gates * ((self._num_layers - 1) * (hidden + sides * hidden + 2)
-                                         + hidden + first.shape[1] + 2)
+        rows = len(self._directions) * self._num_hidden * len(self._gate_names)
+        size = rows * (self._columns + first.shape[1])
         parts = [args.pop(name).reshape((-1,)) for name, _, _ in self._slices(size)]
         args[f"{self._prefix}parameters"] = concatenate(parts)
         return args
@@ -424,7 +428,9 @@ class FusedRNNCell(BaseRNNCell):
                                       num_layers=self._num_layers, bidirectional=self._bidirectional,
                                       p=self._dropout, state_outputs=self._get_next_state, mode=self._mode,
                                       name=f"{self._prefix}rnn")
-        outputs, after = (found[0], [found[i] for i in range(1, 1 + len(named))]) if self._get_next_state else (found, [])
+        outputs, after = found, []
+        if self._get_next_state:
+            outputs, after = found[0], [found[1 + i] for i in range(len(named))]
         if axis == 1:
             outputs = swap(outputs, dim1=0, dim2=1)
         return _sequence(length, outputs, layout, merge_outputs)[0], after

@@ -1,4 +1,4 @@
-"""simplify: drop what the known shapes make an identity."""
+"""simplify: drop what the known shapes and the mode make an identity."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ _SAME_IF_SHAPED = frozenset({"_reduce_like", "broadcast_like", "broadcast_to", "
 _SAME = frozenset({"_copy", "BlockGrad", "make_loss"})
 
 
-def _identity(node: Node, inputs: Sequence[Entry], specs: Mapping[Node, Sequence[Spec]]) -> bool:
+def _identity(node: Node, inputs: Sequence[Entry], specs: Mapping[Node, Sequence[Spec]], is_train: bool) -> bool:
     """Whether the output is the first input, number for number."""
     if node.op is None:
         return False
     source, index = inputs[0] if inputs else (node, 0)
     if node.op.name in _SAME_IF_SHAPED:
         return specs[source][index] == specs[node][0]
+    if node.op.name == "Dropout":
+        return not is_train and (node.attrs["p"] == 0.0 or node.attrs["mode"] == "training")
     return node.op.name in _SAME or (node.op.name == "_mul_scalar" and node.attrs["scalar"] == 1.0)
 
 
@@ -31,7 +33,7 @@ def simplify(program: Program) -> Program:
     kept: list[Node] = []
     for node in program.nodes:
         inputs = [became.get(entry, entry) for entry in node.inputs]
-        if _identity(node, inputs, program.specs):
+        if _identity(node, inputs, program.specs, program.is_train):
             became[node, 0] = inputs[0]
         else:
             kept.append(replaced(node, inputs, program.specs, became))

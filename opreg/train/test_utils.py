@@ -1,0 +1,503 @@
+"""Checks for people who write operators: outputs and gradients of symbols against NumPy and central differences.
+
+Where something differs an ``AssertionError`` says where and by how much. Random numbers come from a generator of this
+module, which ``set_seed`` starts over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ndarray.context import Context, current_context, num_gpus
+from ndarray.ndarray import NDArray, array
+
+from ..errors import ArgumentError, did_you_mean
+from ..spec import as_dtype
+
+__all__ = ["default_context", "set_default_context", "default_dtype", "get_rtol", "get_atol", "same", "almost_equal",
+           "almost_equal_ignore_nan", "assert_almost_equal", "assert_almost_equal_ignore_nan", "assert_allclose",
+           "assert_exception", "find_max_violation", "set_seed", "rand_shape_2d", "rand_shape_3d", "rand_shape_nd",
+           "rand_ndarray", "random_arrays", "random_sample", "np_reduce", "same_array", "simple_forward",
+           "numeric_grad", "check_numeric_gradient", "check_symbolic_forward", "check_symbolic_backward",
+           "check_consistency", "list_gpus"]
+
+__test__ = False  # for pytest: the functions named test or check are tools, not tests
+
+_STATE: dict[str, Any] = {"context": None, "rng": np.random.default_rng(0)}
+
+# By itemsize of the coarser of two dtypes: relative and absolute differences that count as none.
+_TOLERANCES = {2: (1e-2, 1e-2), 4: (1e-4, 1e-5), 8: (1e-7, 1e-9)}
+
+
+def default_context() -> Context:
+    """The context checks run on: the one set, or the current one."""
+    return _STATE["context"] or current_context()
+
+
+def set_default_context(ctx: Context | None) -> None:
+    """Set the context checks run on."""
+    _STATE["context"] = ctx
+
+
+def default_dtype() -> type:
+    """The dtype of numbers where nothing else is said."""
+    return np.float32
+
+
+def list_gpus() -> list[int]:
+    """Numbers of the usable CUDA devices."""
+    return list(range(num_gpus()))
+
+
+def set_seed(seed: int) -> None:
+    """Start this module's random numbers over."""
+    _STATE["rng"] = np.random.default_rng(seed)
+
+
+# -------------------------------------------------------------------------------------------- comparing
+
+
+def _host(value: Any) -> np.ndarray:
+    return value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+
+
+def _tolerances(a: np.ndarray, b: np.ndarray, rtol: float | None, atol: float | None) -> tuple[float, float]:
+    sizes = [min(each.dtype.itemsize, 8) for each in (a, b) if each.dtype.kind in "fV"] or [8]
+    usual = _TOLERANCES.get(min(sizes), _TOLERANCES[2])
+    return usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
+
+
+def get_rtol(rtol: float | None = None, dtype: Any = np.float64) -> float:
+    """The relative difference that counts as none, by dtype where it is not given."""
+    return _tolerances(np.zeros(0, dtype), np.zeros(0, dtype), rtol, None)[0]
+
+
+def get_atol(atol: float | None = None, dtype: Any = np.float64) -> float:
+    """The absolute difference that counts as none, by dtype where it is not given."""
+    return _tolerances(np.zeros(0, dtype), np.zeros(0, dtype), None, atol)[1]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two arrays are equal, shape included."""
+    return np.array_equal(_host(a), _host(b))
+
+
+def same_array(array1: NDArray, array2: NDArray) -> bool:
+    """Whether two arrays are the same memory."""
+    return array1.context == array2.context and bool(array1.context.xp.shares_memory(array1._data, array2._data))
+
+
+def almost_equal(a: Any, b: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = False,
+                 use_broadcast: bool = True) -> bool:
+    """Whether two arrays are equal but for ``atol + rtol * abs(b)``."""
+    a, b = _host(a), _host(b)
+    if not use_broadcast and a.shape != b.shape:
+        return False
+    rtol, atol = _tolerances(a, b, rtol, atol)
+    return bool(np.allclose(a, b, rtol, atol, equal_nan))
+
+
+def find_max_violation(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> tuple[Any, float]:
+    """Where two arrays differ most, and by how many times what counts as none."""
+    a, b = (np.asarray(each, np.float64) for each in np.broadcast_arrays(_host(a), _host(b)))
+    rtol, atol = _tolerances(a, b, rtol, atol)
+    with np.errstate(all="ignore"):
+        ratio = np.where(a == b, 0.0, np.abs(a - b) / (atol + rtol * np.abs(b) + 1e-300))
+        ratio = np.where(np.isnan(a) != np.isnan(b), np.inf, np.nan_to_num(ratio, nan=0.0))
+    place = np.unravel_index(int(ratio.argmax()), ratio.shape)
+    return tuple(int(i) for i in place), float(ratio[place])
+
+
+def assert_almost_equal(a: Any, b: Any, rtol: float | None = None, atol: float | None = None,
+                        names: Sequence[str] = ("a", "b"), equal_nan: bool = False, use_broadcast: bool = True,
+                        mismatches: Any = None) -> None:
+    """Fail unless two arrays are equal but for ``atol + rtol * abs(b)``; say where they differ most.
+
+    Raises
+    ------
+    AssertionError
+        With the place, both numbers, and how many places differ.
+    """
+    a, b = _host(a), _host(b)
+    if not use_broadcast and a.shape != b.shape:
+        raise AssertionError(f"{names[0]} has shape {a.shape}, {names[1]} has {b.shape}")
+    rtol, atol = _tolerances(a, b, rtol, atol)
+    if almost_equal(a, b, rtol, atol, equal_nan):
+        return
+    different = ~np.isclose(a, b, rtol, atol, equal_nan)
+    place, ratio = find_max_violation(a, b, rtol, atol)
+    if ratio == 0.0:  # only NaN differ from NaN
+        place = tuple(int(i) for i in np.argwhere(different)[0])
+    one, other = (np.broadcast_to(each, different.shape)[place] for each in (a, b))
+    raise AssertionError(f"{names[0]} and {names[1]} differ in {int(different.sum())} of {different.size} places, most "
+                         f"at {place}: {one!s} and {other!s}, {ratio:.3g} times what rtol={rtol:g} and atol={atol:g} "
+                         "allow")
+
+
+def assert_allclose(a: Any, b: Any, rtol: float = 1e-07, atol: float = 0, equal_nan: bool = True) -> None:
+    """``assert_almost_equal`` with NumPy's tolerances."""
+    assert_almost_equal(a, b, rtol, atol, equal_nan=equal_nan)
+
+
+def _without_nan(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
+    a, b = _host(a).copy(), _host(b).copy()
+    either = np.isnan(a) | np.isnan(b)
+    a[either] = b[either] = 0
+    return a, b
+
+
+def almost_equal_ignore_nan(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
+    """``almost_equal`` where neither is NaN."""
+    return almost_equal(*_without_nan(a, b), rtol, atol)
+
+
+def assert_almost_equal_ignore_nan(a: Any, b: Any, rtol: float | None = None, atol: float | None = None,
+                                   names: Sequence[str] = ("a", "b")) -> None:
+    """``assert_almost_equal`` where neither is NaN."""
+    assert_almost_equal(*_without_nan(a, b), rtol, atol, names)
+
+
+def assert_exception(f: Callable[..., Any], exception_type: type[BaseException], *args: Any, **kwargs: Any) -> None:
+    """Fail unless a call raises an exception of that type."""
+    try:
+        f(*args, **kwargs)
+    except exception_type:
+        return
+    raise AssertionError(f"{getattr(f, '__name__', f)} did not raise {exception_type.__name__}")
+
+
+# ------------------------------------------------------------------------------------------ random numbers
+
+
+def rand_shape_nd(num_dim: int, dim: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
+    """A shape of dimensions up to ``dim``."""
+    return tuple(int(each) for each in _STATE["rng"].integers(0 if allow_zero_size else 1, dim + 1, num_dim))
+
+
+def rand_shape_2d(dim0: int = 10, dim1: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
+    """A shape of two dimensions."""
+    return rand_shape_nd(1, dim0, allow_zero_size) + rand_shape_nd(1, dim1, allow_zero_size)
+
+
+def rand_shape_3d(dim0: int = 10, dim1: int = 10, dim2: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
+    """A shape of three dimensions."""
+    return rand_shape_2d(dim0, dim1, allow_zero_size) + rand_shape_nd(1, dim2, allow_zero_size)
+
+
+def random_arrays(*shapes: tuple[int, ...]) -> Any:
+    """Arrays of normal numbers, a list of them for several shapes."""
+    arrays = [np.array(_STATE["rng"].standard_normal(shape), default_dtype()) for shape in shapes]
+    return arrays[0] if len(arrays) == 1 else arrays
+
+
+def random_sample(population: Sequence[Any], k: int) -> list[Any]:
+    """Some of a sequence, in their order."""
+    return [population[i] for i in sorted(_STATE["rng"].permutation(len(population))[:k])]
+
+
+def rand_ndarray(shape: Sequence[int], stype: str = "default", density: float | None = None, dtype: Any = None,
+                 ctx: Context | None = None, **_: Any) -> NDArray:
+    """An array of uniform numbers between -1 and 1."""
+    if stype != "default":
+        raise ArgumentError(f"rand_ndarray: there are no arrays of storage type {stype!r}, only 'default'")
+    return array(_STATE["rng"].uniform(-1.0, 1.0, tuple(shape)), ctx, dtype or default_dtype())
+
+
+def np_reduce(dat: np.ndarray, axis: Any, keepdims: bool, numpy_reduce_func: Callable) -> np.ndarray:
+    """A reduction by a NumPy function over one axis, several, or all for None."""
+    axes = range(dat.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+    found = dat
+    for each in sorted((each % dat.ndim for each in axes), reverse=True):
+        found = numpy_reduce_func(found, axis=each)
+    if keepdims:
+        taken = {each % dat.ndim for each in axes}
+        found = found.reshape([1 if i in taken else dim for i, dim in enumerate(dat.shape)])
+    return found
+
+
+# ---------------------------------------------------------------------------------------- checking symbols
+
+
+def _located(sym: Any, what: str, names: Sequence[str], given: Any, ctx: Context, dtype: Any) -> dict[str, NDArray]:
+    """Arrays by name, from a dict or from a list in the symbol's order."""
+    if given is None:
+        given = {}
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in names:
+                raise ArgumentError(f"{what}: the symbol has no {name!r}. {did_you_mean(name, names)}")
+        missing = [name for name in names if name not in given]
+    else:
+        if len(given) != len(names):
+            raise ArgumentError(f"{what}: expected {len(names)} arrays ({', '.join(names)}), got {len(given)}")
+        given, missing = dict(zip(names, given)), []
+    if missing:
+        raise ArgumentError(f"{what}: {', '.join(missing)} missing")
+    found = {}
+    for name in names:
+        value = given[name]
+        kind = value.dtype if isinstance(value, NDArray) or dtype is None else dtype
+        found[name] = array(_host(value), ctx, as_dtype(kind))
+    return found
+
+
+def simple_forward(sym: Any, ctx: Context | None = None, is_train: bool = False, **inputs: Any) -> Any:
+    """The outputs of a symbol for NumPy arrays, as those; a list for several."""
+    ctx = ctx or default_context()
+    executor = sym.bind(ctx, {name: array(_host(value), ctx) for name, value in inputs.items()})
+    outputs = [each.asnumpy() for each in executor.forward(is_train=is_train)]
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def numeric_grad(executor: Any, location: Mapping[str, Any], aux_states: Mapping[str, Any] | None = None,
+                 eps: float = 1e-4, use_forward_train: bool = True, dtype: Any = np.float32) -> dict[str, np.ndarray]:
+    """Gradients of the sum of an executor's outputs, by central differences.
+
+    Parameters
+    ----------
+    executor : Executor
+        What to run.
+    location : dict of str to array
+        Arguments, at whose values the gradients are taken.
+    aux_states : dict of str to array or None
+        Auxiliary states, set before every run.
+    eps : float
+        Distance of the two points.
+    use_forward_train : bool
+        Whether to run as in training.
+    """
+    values = {name: _host(value) for name, value in location.items()}
+    executor.copy_params_from({name: array(value) for name, value in values.items()}, allow_extra_params=True)
+
+    def total() -> float:
+        for name, value in (aux_states or {}).items():
+            executor.aux_dict[name][:] = _host(value)
+        outputs = executor.forward(is_train=use_forward_train)
+        return float(sum(each.asnumpy().astype(np.float64).sum() for each in outputs))
+
+    found = {}
+    for name, value in values.items():
+        if value.dtype.kind != "f":
+            continue
+        slope = np.zeros(value.shape, value.dtype)
+        for place in np.ndindex(value.shape):
+            ends = []
+            for sign in (0.5, -0.5):
+                moved = value.copy()
+                moved[place] += sign * eps
+                executor.arg_dict[name][:] = moved
+                ends.append(total())
+            slope[place] = (ends[0] - ends[1]) / eps
+        executor.arg_dict[name][:] = value
+        found[name] = slope
+    return found
+
+
+def check_numeric_gradient(sym: Any, location: Any, aux_states: Any = None, numeric_eps: float | None = None,
+                           rtol: float | None = None, atol: float | None = None, grad_nodes: Any = None,
+                           use_forward_train: bool = True, ctx: Context | None = None, grad_stype_dict: Any = None,
+                           dtype: Any = np.float32) -> None:
+    """Fail unless a symbol's gradients are those by central differences.
+
+    Parameters
+    ----------
+    sym : Symbol
+        Its outputs are multiplied by random numbers and added up.
+    location : list or dict of array
+        Its arguments.
+    aux_states : list or dict of array
+        Its auxiliary states.
+    numeric_eps, rtol, atol : float
+        Distance of the two points, and differences that count as none.
+    grad_nodes : list of str, or dict of str to request
+        Arguments whose gradients are checked; by default all real ones. Where the request is "add" they must be added
+        to what is there, where it is "null" it must stay.
+    dtype : dtype
+        What to compute in; float64 makes sharper checks.
+
+    Raises
+    ------
+    AssertionError
+        Naming the argument.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> check_numeric_gradient(mx.sym.tanh(mx.sym.var("x")), {"x": np.array([0.3, -1.0])}, dtype=np.float64)
+    """
+    ctx = ctx or default_context()
+    names = sym.list_arguments()
+    held = _located(sym, "location", names, location, ctx, dtype)
+    aux = _located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype)
+    if grad_nodes is None:
+        grad_nodes = [name for name in names if held[name].dtype.kind == "f"]
+    requests = dict(grad_nodes) if isinstance(grad_nodes, Mapping) else dict.fromkeys(grad_nodes, "write")
+    rng = _STATE["rng"]
+    shapes = sym.infer_shape(**{name: value.shape for name, value in held.items()})[1]
+    heads = [rng.normal(0, 0.01, shape) + 1.0 for shape in shapes]
+    exact = np.dtype(dtype) == np.float64
+    eps = (1e-6 if exact else 1e-3) if numeric_eps is None else numeric_eps
+
+    before = {name: rng.normal(0, 0.01, value.shape) for name, value in held.items()}
+    grads = {name: array(before[name], ctx, held[name].dtype) for name in requests}
+    executor = sym.bind(ctx, {name: value.copy() for name, value in held.items()}, grads,
+                        {name: requests.get(name, "null") for name in names},
+                        {name: value.copy() for name, value in aux.items()})
+    executor.forward(is_train=True)
+    executor.backward([array(head, ctx, out.dtype) for head, out in zip(heads, executor.outputs)])
+
+    weighed = _Weighed(executor, heads)
+    wanted = {name: held[name].asnumpy() for name, request in requests.items() if request != "null"}
+    expected = numeric_grad(weighed, wanted, {name: value.asnumpy() for name, value in aux.items()}, eps,
+                            use_forward_train)
+    rtol = (1e-4 if exact else 1e-2) if rtol is None else rtol
+    atol = (1e-6 if exact else 1e-3) if atol is None else atol
+    for name, request in requests.items():
+        found = grads[name].asnumpy()
+        value = {"write": lambda n=name: expected[n], "add": lambda n=name: expected[n] + before[n],
+                 "null": lambda n=name: before[n].astype(found.dtype)}[request]()
+        assert_almost_equal(found, value, rtol, atol, (f"gradient of {name} ({request})", "central differences"))
+
+
+class _Weighed:
+    """An executor whose outputs are multiplied by given numbers."""
+
+    def __init__(self, executor: Any, heads: Sequence[np.ndarray]):
+        self._executor, self._heads = executor, heads
+        self.arg_dict, self.aux_dict = executor.arg_dict, executor.aux_dict
+        self.copy_params_from = executor.copy_params_from
+
+    def forward(self, is_train: bool) -> list[NDArray]:
+        outputs = self._executor.forward(is_train=is_train)
+        return [array(out.asnumpy() * head, dtype="float64") for out, head in zip(outputs, self._heads)]
+
+
+def check_symbolic_forward(sym: Any, location: Any, expected: Any, rtol: float | None = None, atol: float | None = None,
+                           aux_states: Any = None, ctx: Context | None = None, equal_nan: bool = False,
+                           dtype: Any = np.float32) -> list[NDArray]:
+    """Fail unless a symbol's outputs are those expected.
+
+    Parameters
+    ----------
+    sym : Symbol
+        What to run.
+    location, aux_states : list or dict of array
+        Its arguments and auxiliary states.
+    expected : list of array, or dict by output name
+        What should come out.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> outputs = check_symbolic_forward(mx.sym.var("x") * 2, [np.array([1.0, 2.0])], [np.array([2.0, 4.0])])
+    """
+    ctx = ctx or default_context()
+    names = sym.list_outputs()
+    executor = sym.bind(ctx, _located(sym, "location", sym.list_arguments(), location, ctx, dtype),
+                        aux_states=_located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype))
+    values = [expected[name] for name in names] if isinstance(expected, Mapping) else expected
+    outputs = executor.forward(is_train=False)
+    for name, value, found in zip(names, values, outputs, strict=True):
+        assert_almost_equal(value, found, rtol, atol, (f"expected {name}", "output"), equal_nan)
+    return outputs
+
+
+def check_symbolic_backward(sym: Any, location: Any, out_grads: Any, expected: Any, rtol: float | None = None,
+                            atol: float | None = None, aux_states: Any = None, grad_req: Any = "write",
+                            ctx: Context | None = None, grad_stypes: Any = None, equal_nan: bool = False,
+                            dtype: Any = np.float32) -> dict[str, NDArray]:
+    """Fail unless a symbol's gradients are those expected.
+
+    Parameters
+    ----------
+    sym : Symbol
+        What to run.
+    location, aux_states : list or dict of array
+        Its arguments and auxiliary states.
+    out_grads : list of array, dict by output name, or None
+        Gradients of the outputs.
+    expected : list or dict of array
+        Gradients of the arguments; only those that are in a dict are checked.
+    grad_req : str, list or dict
+        Requests. Where it is "add" the expected gradients must be added to what is there.
+    """
+    ctx = ctx or default_context()
+    names = sym.list_arguments()
+    held = _located(sym, "location", names, location, ctx, dtype)
+    wanted = dict(expected) if isinstance(expected, Mapping) else dict(zip(names, expected, strict=True))
+    if isinstance(grad_req, str):
+        requests = {name: grad_req if name in wanted else "null" for name in names}
+    else:
+        requests = dict(grad_req) if isinstance(grad_req, Mapping) else dict(zip(names, grad_req))
+    before = {name: _STATE["rng"].normal(size=held[name].shape).astype(held[name].dtype) for name in wanted}
+    grads = {name: array(value, ctx, value.dtype) for name, value in before.items()}
+    executor = sym.bind(ctx, held, grads, requests,
+                        _located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype))
+    executor.forward(is_train=True)
+    if isinstance(out_grads, Mapping):
+        out_grads = [out_grads[name] for name in sym.list_outputs()]
+    heads = None if out_grads is None else [array(_host(head), ctx, out.dtype)
+                                            for head, out in zip(out_grads, executor.outputs)]
+    executor.backward(heads)
+    for name, value in wanted.items():
+        request = requests.get(name, "null")
+        target = {"write": _host(value), "add": _host(value) + before[name], "null": before[name]}[request]
+        assert_almost_equal(target, grads[name], rtol, atol,
+                            (f"expected gradient of {name} ({request})", "gradient"), equal_nan)
+    return grads
+
+
+def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: float = 1.0, grad_req: str = "write",
+                      arg_params: Mapping[str, Any] | None = None, aux_params: Mapping[str, Any] | None = None,
+                      rtol: float | None = None, atol: float | None = None, raise_on_err: bool = True,
+                      ground_truth: Any = None, equal_nan: bool = False, **_: Any) -> list[np.ndarray]:
+    """Fail unless a symbol computes the same on several contexts or in several dtypes.
+
+    Parameters
+    ----------
+    sym : Symbol, or list of Symbol
+        What to run; one for each entry of ``ctx_list``.
+    ctx_list : list of dict
+        Each with ``ctx``, the shapes of inputs by name, and optionally ``type_dict``, their dtypes.
+    scale : float
+        Standard deviation of the numbers that go in.
+    grad_req : str
+        Gradients are compared too unless it is "null".
+    arg_params, aux_params : dict of str to array
+        Arguments and auxiliary states to begin with.
+
+    Returns
+    -------
+    list of arrays
+        Outputs of the entry with the finest dtype, which the others are compared with.
+    """
+    symbols = sym if isinstance(sym, (list, tuple)) else [sym] * len(ctx_list)
+    executors = [each.simple_bind(grad_req=grad_req, **settings) for each, settings in zip(symbols, ctx_list)]
+    numbers = {name: _STATE["rng"].normal(0, scale, held.shape) for name, held in executors[0].arg_dict.items()}
+    numbers.update({name: _host(value) for name, value in (arg_params or {}).items()})
+    results = []
+    for executor in executors:
+        for name, held in executor.arg_dict.items():
+            held[:] = numbers[name].astype(held.dtype)
+        for name, held in executor.aux_dict.items():
+            held[:] = _host(aux_params[name]) if aux_params else 0.0
+        outputs = executor.forward(is_train=grad_req != "null")
+        found = {f"output {i}": each.asnumpy() for i, each in enumerate(outputs)}
+        if grad_req != "null":
+            executor.backward(list(outputs))
+            found.update({f"gradient of {name}": each.asnumpy() for name, each in executor.grad_dict.items()
+                          if each is not None})
+        results.append(found)
+    finest = max(range(len(results)), key=lambda i: min(each.dtype.itemsize for each in results[i].values()))
+    for i, found in enumerate(results):
+        for name, value in found.items() if i != finest else ():
+            try:
+                assert_almost_equal(value, results[finest][name], rtol, atol,
+                                    (f"{name} of entry {i}", f"entry {finest}"), equal_nan)
+            except AssertionError:
+                if raise_on_err:
+                    raise
+    return [value for name, value in results[finest].items() if name.startswith("output")]
