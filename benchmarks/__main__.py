@@ -35,6 +35,9 @@ ENVIRONMENTS = {
     "jax": (sys.executable, ["jax"]),
 }
 
+#: Frameworks that trace a program, Python bodies of operators included, and run what they have compiled of it.
+COMPILED = ("torch.compile", "JAX")
+
 #: Columns of the table, with their modules and environments.
 COLUMNS = {
     "opreg": ("run_opreg", ""),
@@ -100,7 +103,7 @@ def _set_up(folder: Path) -> None:
         place = folder / name
         for command in ([interpreter, "-m", "venv", place],
                         [place / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check", *packages]):
-            done = subprocess.run([str(word) for word in command])
+            done = subprocess.run([str(word) for word in command], check=False)
             if done.returncode:
                 print(f"{name}: {shlex.join(map(str, command))} failed")
                 break
@@ -124,7 +127,8 @@ class Worker:
         self.column, self.threads, self.limit = column, options.threads, options.limit
         self.module, environment = COLUMNS[column]
         self.python = options.environments / environment / "bin" / "python" if environment else Path(sys.executable)
-        self.missing, self.facts = "", {}
+        self.missing = ""
+        self.facts: dict[str, Any] = {}
         self.process: subprocess.Popen | None = None
         if not self.python.exists():
             self.missing = f"no environment {self.python.parent.parent}; --setup makes it"
@@ -155,9 +159,9 @@ class Worker:
         return self._answer()
 
     def _answer(self) -> dict[str, Any]:
-        assert self.process is not None
+        assert self.process is not None and self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], self.limit)
-        line = self.process.stdout.readline() if ready else ""  # type: ignore[union-attr]
+        line = self.process.stdout.readline() if ready else ""
         if line:
             self._signal("SIGSTOP")  # thread pools turn idly for a while after their work; not in another's time
             return json.loads(line)
@@ -208,8 +212,8 @@ def _number(value: float, unit: str) -> str:
 def _report(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str], Cell]) -> str:
     """Markdown: the table, what was left out and why, how it was measured."""
     names = [name for name, worker in workers.items() if not worker.missing]
-    lines = [f"| work | unit | {' | '.join(names)} | ours / fastest peer |",
-             f"|---|---|{'---|' * len(names)}---|"]
+    lines = [f"| work | unit | {' | '.join(names)} | ours / best not compiled | ours / best |",
+             f"|---|---|{'---|' * len(names)}---|---|"]
     remarks = [f"{name} was not measured: {worker.missing}." for name, worker in workers.items() if worker.missing]
     for workload in options.workloads:
         row = {name: cells[workload.key, name] for name in names}
@@ -218,11 +222,12 @@ def _report(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str
             if cell.errors:
                 remarks.append(f"{name}, {workload.title}: {cell.errors[0].splitlines()[0][:200]}.")
             elif name not in agreed:
-                remarks.append(f"{name}, {workload.title}: refused, its check value is {cell.check[0]:.6g}; the others' "
-                               f"is {statistics.median(each for c in row.values() for each in c.check):.6g}.")
+                remarks.append(f"{name}, {workload.title}: refused, its check value is {cell.check[0]:.6g}; the middle "
+                               f"of all is {statistics.median(each for c in row.values() for each in c.check):.6g}.")
         valid = {name: cell.figures for name, cell in row.items() if name in agreed and cell.figures}
         shown = [_cell(valid.get(name), workload) for name in names]
-        lines.append(f"| {workload.title} | {workload.unit} | {' | '.join(shown)} | {_ratio(valid)} |")
+        lines.append(f"| {workload.title} | {workload.unit} | {' | '.join(shown)} | "
+                     f"{_ratio(valid, COMPILED)} | {_ratio(valid)} |")
     return "\n".join([*lines, "", *(f"- {remark}" for remark in remarks), *([""] if remarks else []),
                       *_how(options, workers)])
 
@@ -242,8 +247,8 @@ def _cell(figures: list[float] | None, workload: Workload) -> str:
     return least if len(figures) == 1 else f"{least} ({_number(statistics.median(figures), workload.unit)})"
 
 
-def _ratio(valid: dict[str, list[float]]) -> str:
-    peers = [min(figures) for name, figures in valid.items() if name != "opreg"]
+def _ratio(valid: dict[str, list[float]], without: tuple[str, ...] = ()) -> str:
+    peers = [min(figures) for name, figures in valid.items() if name not in ("opreg", *without)]
     return f"{min(valid['opreg']) / min(peers):.2f}" if peers and "opreg" in valid else "–"
 
 

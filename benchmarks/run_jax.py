@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,8 @@ def operator(forward: Callable, backward: Callable) -> Callable:
 
 def training(function: Callable, n: int) -> Any:
     """Forward and backward of a function of n numbers."""
-    x, ones, last = jnp.asarray(uniform(n)), jnp.ones(n), []
+    x, ones = jnp.asarray(uniform(n)), jnp.ones(n)
+    last: list[Any] = []
 
     @jax.jit
     def both(x: Any, g: Any) -> Any:
@@ -55,7 +57,8 @@ def custom(forward: Callable, backward: Callable) -> Callable:
 
 
 def elementwise(count: int, n: int) -> Any:
-    x, last = jnp.asarray(uniform(n)), []
+    x = jnp.asarray(uniform(n))
+    last: list[Any] = []
     function = jax.jit(lambda x: chain(x, count, jax.nn.relu))
 
     def run() -> None:
@@ -71,12 +74,17 @@ def chain_training(count: int, n: int) -> Any:
 def chain_build(count: int, n: int) -> Any:
     made: list[Any] = []
 
-    def run() -> None:
+    def run() -> float:
         jax.clear_caches()
+        begin = time.perf_counter()
         made[:] = chain_training(count, n)
         made[0]()
+        return time.perf_counter() - begin
 
-    return run, lambda: made[1]()
+    def check() -> float:
+        return made[1]()
+
+    return run, check
 
 
 def step(network: Callable, data: Any, rate: float) -> Any:

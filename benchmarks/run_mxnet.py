@@ -11,7 +11,7 @@ from .workloads import start_time
 
 os.environ.setdefault("MXNET_SUBGRAPH_BACKEND", "NONE")  # the default rewrites graphs that it then cannot run
 
-import mxnet as mx  # noqa: E402
+import mxnet as mx
 
 __all__ = ["CASES", "VERSION"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -91,12 +92,17 @@ def chain_build(count: int, n: int) -> Any:
     """Through torch.compile; eager PyTorch builds its graph anew in each run."""
     made: list[Any] = []
 
-    def run() -> None:
+    def run() -> float:
         torch.compiler.reset()
+        begin = time.perf_counter()
         made[:] = chain_training(torch.compile)(count, n)
         made[0]()
+        return time.perf_counter() - begin
 
-    return run, lambda: made[1]()
+    def check() -> float:
+        return made[1]()
+
+    return run, check
 
 
 def step(network: Callable, data: Any, rate: float, compiled: bool) -> Any:
@@ -165,7 +171,7 @@ def eager_gradient(n: int, calls: int) -> Any:
             y = x * 2
             y.backward(ones)
 
-    return run, lambda: float(x.grad.sum(dtype=torch.float64))  # type: ignore[union-attr]
+    return run, lambda: float(x.grad.sum(dtype=torch.float64))
 
 
 def import_time() -> Any:

@@ -7,6 +7,7 @@ which is called after the first run and returns a number that all frameworks mus
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import time
@@ -45,7 +46,7 @@ WORKLOADS = (
     Workload("import", "import, beyond the start of Python", "ms", {}, "own"),
     Workload("first_result", "import and the numbers of a first `x * 2`, beyond the start of Python", "ms", {}, "own"),
     Workload("chain_build", "10,000 element-wise operators: from nothing to the first gradient", "ms",
-             {"count": 10_000, "n": 16}),
+             {"count": 10_000, "n": 16}, "own"),
     Workload("chain", "10,000 element-wise operators, forward + backward", "ms", {"count": 10_000, "n": 16}),
     Workload("memory_training", "memory planned for training 100 × (fully connected 512 + relu), batch 1024", "MB",
              _DEEP, "once"),
@@ -92,7 +93,7 @@ def _weight(*shape: int, seed: int) -> Any:
 def mlp_data(batch: int, layers: tuple[int, ...]) -> tuple[Any, Any, list[Any]]:
     """Inputs (batch, n); labels (batch,), ints; weights (out, in) and biases (out,) by turns."""
     parameters = []
-    for i, (n, m) in enumerate(zip(layers, layers[1:])):
+    for i, (n, m) in enumerate(itertools.pairwise(layers)):
         parameters += [_weight(m, n, seed=10 + i), uniform(m, seed=20 + i, scale=0.1)]
     return uniform(batch, layers[0]) - 0.5, _labels(batch), parameters
 

@@ -35,7 +35,7 @@ def derivatives(function, at: np.ndarray, order: int) -> list[np.ndarray]:
     with mx.autograd.record():
         y = function(x)
         for _ in range(order):
-            y = mx.autograd.grad(y, x, create_graph=True)
+            (y,) = mx.autograd.grad(y, x, create_graph=True)
             found.append(y.asnumpy())
     return found
 
@@ -65,7 +65,7 @@ def main() -> None:
     for number in range(5):
         with mx.autograd.record():
             score = mx.nd.tanh(mx.nd.FullyConnected(data, weight, bias, num_hidden=1))
-            slope = mx.autograd.grad(score, data, create_graph=True)
+            (slope,) = mx.autograd.grad(score, data, create_graph=True)
             length = mx.nd.sqrt(mx.nd.sum(slope * slope, axis=1) + 1e-9)
             penalty = mx.nd.mean(mx.nd.square(length - 1))
         penalty.backward()

@@ -3,7 +3,7 @@
 The loss is a ``CustomOp`` written in NumPy and registered with a decorator; the network is a ``Symbol``; an
 executor trains it. At the end the model is saved in MXNet's files, loaded again, and must answer the same.
 
-    python examples/train_digits.py [--epochs 12] [--ctx gpu] [--save FOLDER]
+    python examples/train_digits.py [--epochs 40] [--ctx gpu] [--save FOLDER]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from digits import Digits, load, show
 
 import opreg as mx
 
-BATCH = 40
+BATCH = 30
 
 
 class Softmax(mx.operator.CustomOp):
@@ -59,10 +59,11 @@ class SoftmaxProp(mx.operator.CustomOpProp):
 def network() -> mx.Symbol:
     """Two convolutions, two fully connected layers, and the loss."""
     net = mx.sym.Variable("data")
-    for number, filters in enumerate((24, 48), start=1):
-        net = mx.sym.Convolution(net, kernel=(3, 3), pad=(1, 1), num_filter=filters, name=f"conv{number}")
-        net = mx.sym.Activation(net, act_type="relu", name=f"relu{number}")
-        net = mx.sym.Pooling(net, kernel=(2, 2), stride=(2, 2), pool_type="max", name=f"pool{number}")
+    net = mx.sym.Convolution(net, kernel=(3, 3), pad=(1, 1), num_filter=32, name="conv1")
+    net = mx.sym.Activation(net, act_type="relu", name="relu1")
+    net = mx.sym.Pooling(net, kernel=(2, 2), stride=(2, 2), pool_type="max", name="pool1")
+    net = mx.sym.Convolution(net, kernel=(3, 3), pad=(1, 1), num_filter=64, name="conv2")
+    net = mx.sym.Activation(net, act_type="relu", name="relu2")
     net = mx.sym.FullyConnected(mx.sym.Flatten(net), num_hidden=128, name="fc1")
     net = mx.sym.Activation(net, act_type="relu", name="relu3")
     net = mx.sym.FullyConnected(net, num_hidden=10, name="fc2")
@@ -106,9 +107,9 @@ def train(executor: mx.Executor, digits: Digits, held_out: Digits, epochs: int) 
     rng = np.random.default_rng(1)
     weights = [name for name in executor.arg_dict if name not in ("data", "label")]
     steps = len(digits.labels) // BATCH
-    schedule = mx.lr_scheduler.CosineScheduler(max_update=steps * epochs, base_lr=0.12, final_lr=0.0)
+    schedule = mx.lr_scheduler.CosineScheduler(max_update=steps * epochs, base_lr=0.05, final_lr=0.0)
     update = mx.optimizer.get_updater(mx.optimizer.SGD(
-        learning_rate=0.12, momentum=0.9, wd=1e-4, rescale_grad=1 / BATCH, lr_scheduler=schedule))
+        learning_rate=0.05, momentum=0.9, wd=5e-4, rescale_grad=1 / BATCH, lr_scheduler=schedule))
     for epoch in range(1, epochs + 1):
         start, loss = time.perf_counter(), 0.0
         for step, (images, labels) in enumerate(batches(digits, rng.permutation(len(digits.labels))), start=1):
@@ -154,7 +155,7 @@ def save_and_check(executor: mx.Executor, net: mx.Symbol, held_out: Digits, fold
 def main() -> None:
     """Train, show, save."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--ctx", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--save", type=Path, help="where to keep the model; a temporary folder by default")
     options = parser.parse_args()

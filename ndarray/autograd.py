@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opreg.errors import ArgumentError
-from opreg.mode import MODE
+from opreg.errors import ArgumentError, OpError, ShapeError
+from opreg.graph import Node, topological
+from opreg.mode import MODE, Recording
+from opreg.spec import show
 
 from . import tape
 from .ndarray import NDArray
-from .tape import Recording, Taped
+from .tape import Taped
 
 __all__ = ["record", "pause", "train_mode", "predict_mode", "is_recording", "is_training", "set_recording",
-           "set_training", "mark_variables", "backward", "grad", "Function"]
+           "set_training", "mark_variables", "backward", "grad", "get_symbol", "Function"]
 
 
 def record(train_mode: bool = True) -> Recording:
@@ -73,8 +75,11 @@ def set_training(train_mode: bool) -> bool:
 def _listed(value: Any, what: str) -> list[Any]:
     if isinstance(value, NDArray):
         return [value]
-    if not isinstance(value, (list, tuple)) or not all(isinstance(each, NDArray) or each is None for each in value):
+    if not isinstance(value, (list, tuple)):
         raise ArgumentError(f"{what}: expected an NDArray or a list of them, got {type(value).__name__}")
+    for i, each in enumerate(value):
+        if not (isinstance(each, NDArray) or (each is None and what == "head_grads")):
+            raise ArgumentError(f"{what}: expected NDArrays, got {type(each).__name__} at {i}")
     return list(value)
 
 
@@ -114,11 +119,18 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
 
 
 def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool | None = None,
-         create_graph: bool = False, train_mode: bool = True) -> Any:
-    """Gradients of heads with respect to variables, returned.
+         create_graph: bool = False, train_mode: bool = True) -> list[NDArray]:
+    """Gradients of heads with respect to variables, returned in a list, also for a single variable.
 
     Parameters
     ----------
+    heads, variables : NDArray or list of them
+        What to differentiate, with respect to what. Variables need not be arrays with ``attach_grad``: anything
+        recorded will do.
+    head_grads : NDArray or list of them, optional
+        Gradients that arrive at the heads; ones by default.
+    retain_graph : bool, optional
+        Keep what was recorded for another pass; by default when ``create_graph`` does.
     create_graph : bool
         Record the gradients, so that they can be differentiated again.
 
@@ -129,16 +141,47 @@ def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool 
     >>> x.attach_grad()
     >>> with record():
     ...     y = x * x * x
-    ...     first = grad(y, x, create_graph=True)
+    ...     (first,) = grad(y, x, create_graph=True)
     >>> first.backward()
     >>> x.grad.asscalar()  # the second derivative, 6 x
     np.float32(12.0)
     """
-    single = isinstance(variables, NDArray)
-    found = tape.gradients(_listed(heads, "heads"), _listed(variables, "variables"),
-                           None if head_grads is None else _listed(head_grads, "head_grads"),
-                           create_graph if retain_graph is None else retain_graph, create_graph, train_mode)
-    return found[0] if single else found
+    variables = _listed(variables, "variables")
+    if not variables:
+        raise ArgumentError("grad: expected at least one variable")
+    return tape.gradients(_listed(heads, "heads"), variables,
+                          None if head_grads is None else _listed(head_grads, "head_grads"),
+                          create_graph if retain_graph is None else retain_graph, create_graph, train_mode)
+
+
+def get_symbol(x: NDArray) -> Any:
+    """The recorded computation of an array as a symbol, its variables named ``var0``, ``var1`` and so on.
+
+    Examples
+    --------
+    >>> from ndarray import array
+    >>> x = array([2.0])
+    >>> x.attach_grad()
+    >>> with record():
+    ...     y = x * x + x
+    >>> get_symbol(y).list_arguments()
+    ['var0']
+    """
+    from symbol.symbol import Symbol  # graphs stand above arrays
+
+    if x._entry is None:
+        raise OpError("get_symbol: the array is not in a recorded computation")
+    made: dict[Any, Node] = {}
+    for node in topological([x._entry]):
+        if node.op is None:
+            made[node] = Node(None, f"var{sum(each.op is None for each in made.values())}")
+        elif isinstance(node.op, Taped):
+            raise OpError(f"get_symbol: {node.describe()} is no operator of a graph")
+        else:
+            made[node] = Node(node.op, f"{node.op.name.lower()}{len(made)}", node.attrs,
+                              [(made[source], i) for source, i in node.inputs], where=node.where)
+    node, i = x._entry
+    return Symbol([(made[node], i)])
 
 
 class _FunctionOp(Taped):
@@ -153,22 +196,28 @@ class _FunctionOp(Taped):
 
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
         with Recording(False, None):
-            found = self.function.backward(*(g if isinstance(g, tuple) else (g,)))
+            found = self.function.backward(*[each.shown() for each in (g if isinstance(g, tuple) else (g,))])
         found = list(found) if isinstance(found, (list, tuple)) else [found]
         if len(found) != len(ins):
             raise ArgumentError(f"{self.name}.backward: expected {len(ins)} gradients, one for each input of "
                                 f"forward, got {len(found)}")
         for i, (gradient, array) in enumerate(zip(found, ins)):
-            if gradient is not None and gradient.shape != array.shape:
-                raise ArgumentError(f"{self.name}.backward: gradient {i} has shape {gradient.shape}, its input "
-                                    f"{array.shape}")
+            if gradient is None:
+                continue
+            if not isinstance(gradient, NDArray):
+                raise ArgumentError(f"{self.name}.backward: gradient {i} must be an NDArray, got "
+                                    f"{type(gradient).__name__}")
+            if gradient.shape != array.shape:
+                raise ShapeError(f"{self.name}.backward: gradient {i} has shape {show(gradient.shape)}, its input "
+                                 f"{show(array.shape)}")
         return found
 
 
 class Function:
     """A differentiable function with a gradient of one's own, for eager code.
 
-    Derive from it, define ``forward(*arrays)`` and ``backward(*output_gradients)``, and call an instance once.
+    Derive from it, define ``forward(*inputs)`` and ``backward(*output_gradients)``, and call an instance once.
+    ``backward`` returns a gradient, or None, for each input that is an array.
 
     Examples
     --------
@@ -201,20 +250,19 @@ class Function:
         """What ``save_for_backward`` kept."""
         return self._saved
 
-    def __call__(self, *inputs: NDArray) -> Any:
+    def __call__(self, *inputs: Any) -> Any:
         if self._used:
             raise ArgumentError(f"{type(self).__name__}: an instance of autograd.Function is called once; make a new "
                                 "one for each call")
         self._used = True
         with Recording(False, None):
             outputs = self.forward(*inputs)
-        listed = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
-        if MODE.recording:
-            fresh = [output.detach() for output in listed]
-            op = _FunctionOp(self, len(fresh))
-            tape.record(op, {}, inputs, [each._data for each in inputs], fresh)
-            return fresh if isinstance(outputs, (list, tuple)) else fresh[0]
-        return outputs
+        if not MODE.recording:
+            return outputs
+        fresh = [output.detach() for output in _listed(outputs, f"{type(self).__name__}.forward")]
+        arrays = [each for each in inputs if isinstance(each, NDArray)]
+        tape.record(_FunctionOp(self, len(fresh)), {}, arrays, [each._data for each in arrays], fresh)
+        return fresh if isinstance(outputs, (list, tuple)) else fresh[0]
 
     def forward(self, *inputs: NDArray) -> Any:
         """Compute outputs from inputs."""

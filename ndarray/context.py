@@ -46,7 +46,7 @@ class Context:
     backend_name: str
     _backend: Backend | None
 
-    def __new__(cls, device_type: str | Context, device_id: int = 0) -> Context:
+    def __new__(cls, device_type: Any, device_id: int = 0) -> Context:
         if isinstance(device_type, Context):
             return device_type
         found = _TEXT.fullmatch(device_type) if isinstance(device_type, str) else None

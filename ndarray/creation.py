@@ -148,8 +148,8 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
         return array(ndarray, Context("cpu"), ndarray.dtype)
     as_dtype(ndarray.dtype)
     if not (ndarray.flags.c_contiguous and ndarray.flags.writeable):
-        raise ArgumentError("from_numpy: to share memory, the array must be C-contiguous and writeable; zero_copy=False "
-                            "copies it")
+        raise ArgumentError("from_numpy: to share memory, the array must be C-contiguous and writeable; with "
+                            "zero_copy=False it is copied")
     return NDArray(ndarray, Context("cpu"))
 
 

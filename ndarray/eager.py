@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from opreg import generators
+from opreg.custom import FunctionRecord
 from opreg.errors import ArgumentError, OpError, ShapeError, note
-from opreg.mode import MODE, quiet
+from opreg.mode import MODE, Recording, quiet
 from opreg.op import Call, Kernel, Op
-from opreg.spec import Spec, known, show
+from opreg.spec import Spec, as_dtype, known, show
 
 __all__ = ["run", "Runner"]
 
@@ -52,10 +53,10 @@ class Runner:
         if "rng" in names:
             keywords["rng"] = generators.generator(ctx.backend_name, ctx.device_id)
         self._xp = ctx.xp
-        dtype = self.dtypes[0] if self.dtypes else None
+        dtype = self.dtypes[0] if self.dtypes else _FLOAT32
         expression = None if op.expression is None else op.expression(attrs)
-        if expression is not None and not self.kernel.bound and dtype.kind == "f" and all(
-                array.dtype == dtype for array in arrays):
+        if (expression is not None and self.kernel is op.kernels[0] and dtype.kind == "f"
+                and all(array.dtype == dtype for array in arrays)):
             self._function = quiet(expression.on, ctx.xp, dtype)
         else:
             self._function = functools.partial(self.kernel.rule.function, ctx.xp, **keywords)
@@ -147,7 +148,7 @@ class BoundRunner(Runner):
         _, shapes = op.infer_shapes([array.shape for array in arrays], [None] * count, attrs)
         _, dtypes = op.infer_dtypes([array.dtype for array in arrays], [None] * count, attrs)
         specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(shapes, dtypes)]
-        if not all([known(shape) for shape in shapes]):
+        if not all(map(known, shapes)):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
 
         def empty(number: int, shape: Any, dtype: Any) -> Any:
@@ -158,15 +159,35 @@ class BoundRunner(Runner):
 
     def __call__(self, arrays: Sequence[Any], out: Any = None) -> list[Any]:
         call = self._call
-        before = MODE.recording, MODE.training
-        MODE.recording, MODE.training = False, call.is_train
-        try:
-            with call.ctx:
-                for step in self.kernel.rule.function(call):
-                    step()
-        finally:
-            MODE.recording, MODE.training = before
+        with Recording(False, call.is_train), call.ctx:
+            for step in self.kernel.rule.function(call):
+                step()
         return call.outs
+
+
+class FunctionRunner(Runner):
+    """A call of one function of arrays, which shows by itself what comes out."""
+
+    __slots__ = ("_compute", "_ctx", "_wrap")
+
+    def __init__(self, op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
+        _check_count(op, attrs, arrays)
+        self.op, self.attrs, self._compute, self._ctx, self._wrap = op, attrs, op.compute, ctx, wrap
+        self.count = self.visible = len(op.outputs(attrs))
+
+    def __call__(self, arrays: Sequence[Any], out: Any = None) -> list[Any]:
+        wrap, ctx = self._wrap, self._ctx
+        with Recording(False, None), ctx:
+            found = self._compute([wrap(array, ctx, True) for array in arrays], self.attrs)
+        return [self._own(each, arrays) for each in found]
+
+    def _own(self, found: Any, arrays: Sequence[Any]) -> Any:
+        """A result as an array that shares no memory with an input."""
+        xp = self._ctx.xp
+        data = xp.asarray(getattr(found, "_data", found))
+        as_dtype(data.dtype)
+        shares = any(xp.may_share_memory(data, array) for array in arrays)
+        return xp.array(data, order="C") if shares or not data.flags.c_contiguous else data
 
 
 def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wrap: Any = None
@@ -183,7 +204,8 @@ def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wr
     settled: Runner | None = None
     try:
         if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
-            settled = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)
+            kind: Any = FunctionRunner if isinstance(op, FunctionRecord) else BoundRunner
+            settled = kind(op, attrs, arrays, ctx, MODE.training, wrap)
             return settled, settled(arrays)
         key = (op, id(attrs), MODE.training if op.mode or op.states else None, ctx,
                *[(array.shape, array.dtype) for array in arrays])

@@ -166,10 +166,10 @@ def _dense_only(name: str) -> Callable:
 
 linalg = Namespace("nd.linalg", ("_linalg_", "linalg_"), _function)
 contrib = Namespace("nd.contrib", ("_contrib_",), _function)
-contrib.foreach, contrib.while_loop, contrib.cond = foreach, while_loop, cond
+contrib.__dict__.update(foreach=foreach, while_loop=while_loop, cond=cond)
 image = Namespace("nd.image", ("_image_",), _function)
 custom = Namespace("nd.custom", ("custom.",), _function)
 sparse = Namespace("nd.sparse", ("", "_"), _function)
-for _name in ("array", "csr_matrix", "empty", "row_sparse_array", "zeros"):
-    setattr(sparse, _name, _dense_only(_name))
+sparse.__dict__.update((name, _dense_only(name)) for name in
+                       ("array", "csr_matrix", "empty", "row_sparse_array", "zeros"))
 op = Namespace("nd.op", ("", "_"), _function)

@@ -71,13 +71,32 @@ def _fast(name: str, ufunc: Any, reflected: bool = False, exact: bool = False, l
         result._entry = None
         if MODE.recording:
             if kind is int or kind is float:
-                op, attrs, values, arrays = get(with_number), {"scalar": other}, (self,), (data,)
+                op = get(with_number)
+                tape.record(op, op.complete({"scalar": other}), (self,), (data,), (result,))
             else:
-                op, attrs, values, arrays = get(with_array), {}, (self, other), (data, right)
-            tape.record(op, op.complete(attrs), values, arrays, (result,))
+                op = get(with_array)
+                tape.record(op, op.complete({}), (self, other), (data, right), (result,))
         return result
 
     method.__name__ = f"__{'r' if reflected else ''}{name}__"
+    return method
+
+
+def _in_place(name: str) -> Callable:
+    """Python's operator that changes its left operand."""
+    compute = getattr(operator, name)
+
+    def method(self: NDArray, other: Any) -> NDArray:
+        self.check_writable()
+        result = compute(self, other)
+        if result.shape != self.shape:
+            raise ShapeError(f"in-place {name}: the result has shape {show(result.shape)}, the array "
+                             f"{show(self.shape)}")
+        self._store(Ellipsis, result)
+        self._entry = result._entry or self._entry
+        return self
+
+    method.__name__ = f"__i{name}__"
     return method
 
 
@@ -145,38 +164,13 @@ class NDArray(Value):
     __sub__, __rsub__ = _fast("sub", np.subtract, exact=True), _fast("sub", np.subtract, True, exact=True)
     __mul__, __rmul__ = _fast("mul", np.multiply, exact=True), _fast("mul", np.multiply, True, exact=True)
     __truediv__, __rtruediv__ = _fast("truediv", np.divide), _fast("truediv", np.divide, True)
-    __eq__ = _fast("eq", np.equal, logical=True)  # type: ignore[assignment]
-    __ne__ = _fast("ne", np.not_equal, logical=True)  # type: ignore[assignment]
+    __eq__ = _fast("eq", np.equal, logical=True)
+    __ne__ = _fast("ne", np.not_equal, logical=True)
     __gt__, __ge__ = _fast("gt", np.greater, logical=True), _fast("ge", np.greater_equal, logical=True)
     __lt__, __le__ = _fast("lt", np.less, logical=True), _fast("le", np.less_equal, logical=True)
 
-    def _inplace(self, name: str, other: Any) -> NDArray:
-        self.check_writable()
-        result = getattr(operator, name)(self, other)
-        if result.shape != self.shape:
-            raise ShapeError(f"in-place {name}: the result has shape {show(result.shape)}, the array "
-                             f"{show(self.shape)}")
-        self._store(Ellipsis, result)
-        self._entry = result._entry or self._entry
-        return self
-
-    def __iadd__(self, other: Any) -> NDArray:
-        return self._inplace("add", other)
-
-    def __isub__(self, other: Any) -> NDArray:
-        return self._inplace("sub", other)
-
-    def __imul__(self, other: Any) -> NDArray:
-        return self._inplace("mul", other)
-
-    def __itruediv__(self, other: Any) -> NDArray:
-        return self._inplace("truediv", other)
-
-    def __imod__(self, other: Any) -> NDArray:
-        return self._inplace("mod", other)
-
-    def __ipow__(self, other: Any) -> NDArray:
-        return self._inplace("pow", other)
+    __iadd__, __isub__, __imul__ = _in_place("add"), _in_place("sub"), _in_place("mul")
+    __itruediv__, __imod__, __ipow__ = _in_place("truediv"), _in_place("mod"), _in_place("pow")
 
     __hash__ = object.__hash__
 
@@ -514,7 +508,7 @@ class FrozenNDArray(NDArray):
     """An array that an operator is shown and may not change: its inputs."""
 
     __slots__ = ()
-    writable = False  # type: ignore[assignment]
+    writable = False
 
     def check_writable(self) -> None:
         raise OpError("this array is an input of the operator and is read-only: copy it first, x = x.copy()")

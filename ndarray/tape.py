@@ -6,7 +6,6 @@ result that nobody keeps frees what led to it.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,10 +13,10 @@ from opreg.dispatch import REQUESTS, write
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, Where, did_you_mean, here
 from opreg.gradient import walk
 from opreg.graph import topological
-from opreg.mode import MODE
+from opreg.mode import MODE, Recording
 from opreg.spec import show
 
-__all__ = ["TapeNode", "leaf", "record", "backward", "gradients", "Recording", "Taped", "TRANSFER"]
+__all__ = ["TapeNode", "leaf", "record", "backward", "gradients", "Taped", "TRANSFER"]
 
 
 class TapeNode:
@@ -79,7 +78,7 @@ class Taped:
         """Whether its gradient needs none from above."""
         return False
 
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Sequence[Any]:
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
         """Gradients of the inputs, None where there is none."""
         raise NotImplementedError
 
@@ -89,7 +88,7 @@ class _Transfer(Taped):
 
     name = "copyto"
 
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Sequence[Any]:
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
         return [g.copyto(attrs["source"])]
 
 
@@ -118,35 +117,6 @@ def record(op: Any, attrs: Any, values: Sequence[Any], arrays: Sequence[Any], ou
                     here())
     for i, out in enumerate(outs):
         out._entry = (node, i)
-
-
-class Recording:
-    """A stretch of code with its own mode; usable as a context manager and as a decorator."""
-
-    __slots__ = ("_recording", "_training", "_before")
-
-    def __init__(self, recording: bool | None, training: bool | None):
-        self._recording, self._training = recording, training
-        self._before: list[tuple[bool, bool]] = []
-
-    def __enter__(self) -> Recording:
-        self._before.append((MODE.recording, MODE.training))
-        if self._recording is not None:
-            MODE.recording = self._recording
-        if self._training is not None:
-            MODE.training = self._training
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        MODE.recording, MODE.training = self._before.pop()
-
-    def __call__(self, function: Any) -> Any:
-        @functools.wraps(function)
-        def inside(*args: Any, **keywords: Any) -> Any:
-            with Recording(self._recording, self._training):
-                return function(*args, **keywords)
-
-        return inside
 
 
 def _wrap() -> Any:
@@ -213,7 +183,7 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any] | None = None, reta
              train_mode: bool = True) -> None:
     """Store the gradients of heads in the buffers of all arrays they were computed from."""
     seeds = _seeds(heads, head_grads)
-    order = topological(seeds)
+    order: list[Any] = topological(seeds)
     leaves = [node for node in order if node.grad is not None]
     found = _walk(seeds, leaves, order, False, train_mode)
     for node in leaves:
@@ -233,7 +203,7 @@ def gradients(heads: Sequence[Any], variables: Sequence[Any], head_grads: Sequen
     for i, variable in enumerate(variables):
         if variable._entry is None:
             raise OpError(f"variable {i}: it is not recorded; call attach_grad() on it before recording")
-    order = topological(seeds)
+    order: list[Any] = topological(seeds)
     found = _walk(seeds, [variable._entry[0] for variable in variables], order, create_graph, train_mode)
     result, handed = [], {id(seed._data) for seed in seeds.values()}
     for variable in variables:

@@ -60,6 +60,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "monitor": ("opreg.train.monitor", None),
     "mon": ("opreg.train.monitor", None),
     "rnn": ("opreg.train.rnn", None),
+    "test_utils": ("opreg.train.test_utils", None),
 }
 
 __all__ = ["__version__", *_DOORS]

@@ -102,8 +102,8 @@ def ordered(op: Op, inputs: dict[str, Any] | list[Any], attrs: Mapping[str, Any]
     names = op.arguments(attrs) + op.auxiliary(attrs)
     if isinstance(inputs, list):
         if len(inputs) != len(names):
-            raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({', '.join(names) or 'none'}), "
-                                f"got {len(inputs)}")
+            raise ArgumentError(f"operator {op.name}: expected {len(names)} input{'s' * (len(names) != 1)} "
+                                f"({', '.join(names) or 'none'}), got {len(inputs)}")
         return inputs
     missing = [name for name in names if inputs.get(name) is None]
     surplus = [name for name, value in inputs.items() if value is not None and name not in names]
@@ -115,14 +115,12 @@ def ordered(op: Op, inputs: dict[str, Any] | list[Any], attrs: Mapping[str, Any]
 
 def signature(op: Op) -> inspect.Signature:
     """The signature users see in ``help``: inputs, then attributes with their defaults."""
-    kinds = inspect.Parameter
-    parameters = []
+    kinds: Any = inspect.Parameter
     if op.variadic or op.late:
-        parameters.append(kinds("data", kinds.VAR_POSITIONAL))
-        kind = kinds.KEYWORD_ONLY
+        parameters, kind = [kinds("data", kinds.VAR_POSITIONAL)], kinds.KEYWORD_ONLY
     else:
-        parameters += [kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=None) for name in op.input_names]
         kind = kinds.POSITIONAL_OR_KEYWORD
+        parameters = [kinds(name, kind, default=None) for name in op.input_names]
     for field in op.schema.fields:
         if field.name.isidentifier() and field.name not in {p.name for p in parameters}:
             default = ... if field.required else field.default

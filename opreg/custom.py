@@ -11,7 +11,7 @@ import inspect
 import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ __all__ = ["CustomOp", "CustomOpProp", "register", "define", "get", "get_all_reg
 
 
 #: Makes an NDArray of a NumPy array. The package of arrays stands above this one and sets it.
-host_array: Callable[[np.ndarray], Any]
+host_array: Callable[[Any], Any] = np.asarray
 
 
 def shown(value: Any) -> Any:
@@ -179,6 +179,8 @@ class _Attrs(dict):
 
     Attributes
     ----------
+    record : CustomRecord
+        The operator.
     prop : CustomOpProp
         Made of these attributes.
     arguments, outputs, auxiliary : tuple of str
@@ -189,6 +191,7 @@ class _Attrs(dict):
         What an eager forward leaves for its backward.
     """
 
+    record: CustomRecord
     prop: Any
     arguments: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -203,12 +206,12 @@ class _Attrs(dict):
         if self._needed is None:
             n_out, n_in = len(self.outputs), len(self.arguments)
             numbers = list(range(2 * n_out + n_in))
-            declared = _ask(self.prop, "declare_backward_dependency", numbers[:n_out], numbers[n_out:n_out + n_in],
-                            numbers[n_out + n_in:])
+            declared = self.ask("declare_backward_dependency", numbers[:n_out], numbers[n_out:n_out + n_in],
+                                numbers[n_out + n_in:])
             self._needed = tuple(sorted({int(i) for i in declared}))
             if any(i not in numbers for i in self._needed):
-                raise ArgumentError(f"{type(self.prop).__name__}.declare_backward_dependency returned "
-                                    f"{list(declared)}, expected numbers from 0 to {len(numbers) - 1}")
+                raise ArgumentError(f"{self.title('declare_backward_dependency')} returned {list(declared)}, expected "
+                                    f"numbers from 0 to {len(numbers) - 1}")
         return self._needed
 
     def of_backward(self, needs: Sequence[bool]) -> _Attrs:
@@ -217,14 +220,27 @@ class _Attrs(dict):
         made.__dict__.update(self.__dict__, needs=tuple(needs))
         return made
 
+    def title(self, method: str) -> str:
+        """A method of the Prop as errors name it."""
+        return f"operator {self.record.op_type!r}: {type(self.prop).__name__}.{method}"
 
-def _ask(prop: Any, method: str, *args: Any) -> Any:
-    """What a Prop answers; its exceptions leave with a note."""
-    try:
-        return getattr(prop, method)(*args)
-    except Exception as error:
-        note(error, f"in {type(prop).__name__}.{method}" + (f", given {args[0]}" if args else ""))
-        raise
+    def ask(self, method: str, *args: Any) -> Any:
+        """What the Prop answers; its exceptions leave with a note."""
+        try:
+            return getattr(self.prop, method)(*args)
+        except Exception as error:
+            note(error, self.title(method) + (f", given {args[0]}" if args else ""))
+            raise
+
+    def names(self, method: str) -> tuple[str, ...]:
+        """What the Prop lists, checked."""
+        found = self.ask(method)
+        if not isinstance(found, (list, tuple)) or not all(isinstance(name, str) for name in found):
+            raise ArgumentError(f"{self.title(method)} returned {found!r}, expected a list of names")
+        names = tuple(found)
+        if len(set(names)) < len(names):
+            raise ArgumentError(f"{self.title(method)} returned {found!r}, which names one twice")
+        return names
 
 
 class _Undeclared:
@@ -289,15 +305,15 @@ class CustomRecord(Op):
         self.kernel("CustomOp.forward", bound=True)(_forward)
         self._backward = _BackwardRecord(self)
         self._plain_types = prop.infer_type is CustomOpProp.infer_type  # type: ignore[attr-defined]
-        self._checked: set[tuple[str, ...]] = set()  # lists of names that have been found good
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """A Prop of these attributes, and what it answers."""
         attrs = _Attrs()
+        attrs.record, attrs.memo = self, {}
         for name, value in given.items():
             if name in self.schema:
                 field = self.schema[name]
-                attrs[name] = to_text(value) if field.kind is text else field(value)
+                attrs[name] = to_text(value) if field.kind is text else self._typed(field, value)
             elif self.schema.open:
                 attrs[name] = to_text(value)
             elif not (name.startswith("__") and name.endswith("__")):
@@ -309,26 +325,19 @@ class CustomRecord(Op):
                                     f"{field.name!r}")
         try:
             attrs.prop = self.prop_class(**attrs)
-            attrs.arguments = self._listed(attrs.prop, "list_arguments")
-            attrs.outputs = self._listed(attrs.prop, "list_outputs")
-            attrs.auxiliary = self._listed(attrs.prop, "list_auxiliary_states")
         except Exception as error:
-            note(error, f"making a {self.prop_class.__name__} for operator {self.op_type!r}")
+            note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
             raise
-        attrs.memo = {}
+        attrs.arguments, attrs.outputs = attrs.names("list_arguments"), attrs.names("list_outputs")
+        attrs.auxiliary = attrs.names("list_auxiliary_states")
         return attrs
 
-    def _listed(self, prop: Any, method: str) -> tuple[str, ...]:
-        found = _ask(prop, method)
-        if not isinstance(found, (list, tuple)) or not all([isinstance(name, str) for name in found]):
-            raise ArgumentError(f"{type(prop).__name__}.{method} returned {found!r}, expected a list of names")
-        names = tuple(found)
-        if names not in self._checked:
-            twice = sorted({name for name in names if names.count(name) > 1})
-            if twice:
-                raise ArgumentError(f"{type(prop).__name__}.{method} names {twice[0]!r} twice")
-            self._checked.add(names)
-        return names
+    def _typed(self, field: Field, value: Any) -> Any:
+        try:
+            return field(value)
+        except OpError as error:
+            note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
+            raise
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -361,7 +370,7 @@ class CustomRecord(Op):
     def _answer(self, attrs: Any, method: str, given: list, complete: bool) -> list[list] | None:
         """What the Prop says to shapes or dtypes; None when it cannot say while some are unknown."""
         try:
-            found = _ask(attrs.prop, method, given)
+            found = attrs.ask(method, given)
         except Exception:
             if not complete:
                 return None
@@ -373,7 +382,7 @@ class CustomRecord(Op):
         sizes = [len(group) if isinstance(group, (list, tuple)) else -1 for group in groups]
         if sizes == [len(names) for names in expected]:
             return groups
-        title = f"operator {self.op_type!r}: {type(attrs.prop).__name__}.{method} returned"
+        title = f"{attrs.title(method)} returned"
         if len(groups) != 3 or -1 in sizes:
             raise ArgumentError(f"{title} {found!r}, expected 2 or 3 lists: of arguments, outputs and auxiliary states")
         what, names, group = next(each for each in zip(("arguments", "outputs", "auxiliary states"), expected, groups)
@@ -383,28 +392,19 @@ class CustomRecord(Op):
 
     def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
         given = ins[:len(attrs.arguments)]
-        complete = all([known(shape) for shape in given])
+        complete = all(map(known, given))
         found = self._answer(attrs, "infer_shape", [[] if shape is None else list(shape) for shape in given], complete)
         if found is None:
             return ins, outs
-        arguments, results, states = [[self._shape(shape, complete) for shape in group] for group in found]
+        arguments, results, states = [[_shape(shape, complete, attrs) for shape in group] for group in found]
         return ([self._agree(*each) for each in zip(attrs.arguments + attrs.auxiliary, ins, arguments + states)],
                 [self._agree(*each) for each in zip(attrs.outputs, outs, results)])
 
-    def _shape(self, shape: Any, complete: bool) -> Shape | None:
-        """A shape that a Prop returned; an empty one means that it is unknown, unless everything is known."""
-        try:
-            if complete:
-                return tuple(map(operator.index, shape))
-            return None if shape is None else tuple([ANY if dim is ANY or dim is None else operator.index(dim) for dim in shape]) or None
-        except TypeError:
-            raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}.infer_shape returned the "
-                                f"shape {shape!r}, expected a tuple or list of ints") from None
-
     def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
         given = ins[:len(attrs.arguments)]
-        if given and all([dtype is None for dtype in given]):
+        if given and given.count(None) == len(given):
             return ins, outs  # there is nothing to ask with
+        found: list | None
         if self._plain_types and given:
             found = [given, given[:1] * len(outs), given[:1] * len(attrs.auxiliary)]
         else:
@@ -412,8 +412,7 @@ class CustomRecord(Op):
                                  None not in given)
         if found is None:
             return ins, outs
-        arguments, results, states = [[None if dtype is None else as_dtype(dtype) for dtype in group]
-                                      for group in found]
+        arguments, results, states = [[_dtype(dtype, attrs) for dtype in group] for group in found]
         return ([self._same(*each) for each in zip(attrs.arguments + attrs.auxiliary, ins, arguments + states)],
                 [self._same(*each) for each in zip(attrs.outputs, outs, results)])
 
@@ -425,11 +424,11 @@ class CustomRecord(Op):
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
         count, states = len(attrs.arguments), list(ins[len(attrs.arguments):])
         if hasattr(attrs.prop, "gradient"):
-            found = _ask(attrs.prop, "gradient", *shown((g, list(ins[:count]), list(outs))))
+            found = attrs.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
             found = list(found) if isinstance(found, (list, tuple)) else [found]
             if len(found) != count:
-                raise ArgumentError(f"operator {self.op_type!r}: {type(attrs.prop).__name__}.gradient returned "
-                                    f"{len(found)} values, expected {count}, one for each input")
+                raise ArgumentError(f"{attrs.title('gradient')} returned {len(found)} values, expected {count}, one "
+                                    "for each input")
         else:
             every = [*(g if isinstance(g, tuple) else (g,)), *ins[:count], *outs]
             deciding = ins[0] if ins else outs[0]
@@ -440,18 +439,39 @@ class CustomRecord(Op):
 
     def create(self, call: Call, shapes: Sequence[Shape], dtypes: Sequence[np.dtype]) -> CustomOp:
         """The operator object of one executor, or one eager call, made at its first step."""
-        prop: Any = call.attrs.prop  # type: ignore[attr-defined]
+        attrs: Any = call.attrs
+        prop = attrs.prop
         if id(prop) not in call.memo:
-            made = _ask(prop, "create_operator", call.ctx, [list(shape) for shape in shapes],
-                        [_flag(dtype) for dtype in dtypes])
+            made = attrs.ask("create_operator", call.ctx, [list(shape) for shape in shapes],
+                             [_flag(dtype) for dtype in dtypes])
             if not hasattr(made, "forward") or not hasattr(made, "backward"):
-                raise ArgumentError(f"operator {self.op_type!r}: create_operator returned {made!r}, expected a "
-                                    "CustomOp")
+                raise ArgumentError(f"{attrs.title('create_operator')} returned {made!r}, expected a CustomOp")
             call.memo[id(prop)] = made, prop  # which is kept so that its address stays its own
         return call.memo[id(prop)][0]
 
 
 _flag = functools.cache(TypeFlag)
+
+
+def _shape(shape: Any, complete: bool, attrs: _Attrs) -> Shape | None:
+    """A shape that a Prop returned; an empty one means that it is unknown, unless everything is known."""
+    try:
+        if complete:
+            return tuple(map(operator.index, shape))
+        return None if shape is None else tuple([ANY if dim is ANY or dim is None else operator.index(dim)
+                                                 for dim in shape]) or None
+    except TypeError:
+        raise ArgumentError(f"{attrs.title('infer_shape')} returned the shape {shape!r}, expected a tuple or list of "
+                            "ints") from None
+
+
+def _dtype(dtype: Any, attrs: _Attrs) -> np.dtype | None:
+    """A dtype that a Prop returned: a scalar class, a dtype, a name, or MXNet's integer."""
+    try:
+        return None if dtype is None else as_dtype(dtype)
+    except DTypeError as error:
+        note(error, f"{attrs.title('infer_type')} returned {dtype!r}")
+        raise
 
 
 class _BackwardRecord(Op):
@@ -607,7 +627,7 @@ def _backward(call: Call) -> list[Callable]:
 # ------------------------------------------------------------------------------------------- registering
 
 
-def register(reg_name: str) -> Callable[[type], type]:
+def register(reg_name: Any) -> Callable[[Any], Any]:
     """Register a ``CustomOpProp`` class as an operator; returns the class unchanged.
 
     Parameters
@@ -627,7 +647,7 @@ def register(reg_name: str) -> Callable[[type], type]:
     if not isinstance(reg_name, str) or not reg_name:
         raise TypeError(f"register: expected a name, as in @register('name'), got {reg_name!r}")
 
-    def enter_class(prop: type) -> type:
+    def enter_class(prop: Any) -> Any:
         if not (isinstance(prop, type) and issubclass(prop, CustomOpProp)):
             raise TypeError(f"register({reg_name!r}): expected a class derived from CustomOpProp, got {prop!r}")
         _enter(CustomRecord(reg_name, prop), reg_name)
@@ -678,7 +698,7 @@ class FunctionRecord(Op):
                       if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         super().__init__(f"custom.{name}", Schema.of(function), positional, input_names=positional,
                          doc=inspect.getdoc(function) or "", **options)
-        self.op_type, self.function = name, function
+        self.op_type = name
         self._dry = "types" not in options
         self.where = (Where((function.__code__.co_filename, function.__code__.co_firstlineno))
                       if hasattr(function, "__code__") else self.where)
@@ -686,12 +706,28 @@ class FunctionRecord(Op):
         self.kernel("function", bound=True)(self._bind)
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        attrs = _Attrs(super().complete(given))
+        attrs: Any = _Attrs(super().complete(given))
         attrs.memo = {}
         return attrs
 
-    def _values(self, found: Any) -> list[Any]:
-        return list(found) if isinstance(found, (list, tuple)) else [found]
+    def compute(self, arrays: Sequence[Any], attrs: Any) -> list[Any]:
+        """What the function makes of NDArrays: an NDArray, array or number for each output."""
+        try:
+            found = self._called(attrs, *arrays)
+        except Exception as error:
+            given = ", ".join(f"{name} {show(a.shape)} {np.dtype(a.dtype)}"
+                              for name, a in zip(self.input_names, arrays))
+            note(error, f"in operator {self.op_type!r}, given {given or 'nothing'}")
+            raise
+        found = list(found) if isinstance(found, (list, tuple)) else [found]
+        names = self.outputs(attrs)
+        if len(found) != len(names):
+            raise ArgumentError(f"operator {self.op_type!r} returned {len(found)} values, expected {len(names)} "
+                                f"({', '.join(names)})")
+        for name, each in zip(names, found):
+            if each is None:
+                raise ArgumentError(f"operator {self.op_type!r} returned None for {name!r}, expected an array")
+        return found
 
     def _dry_run(self, shapes: Sequence[Shape], dtypes: Sequence[np.dtype], attrs: Any) -> list[Spec]:
         """Shapes and dtypes of the results, from one run on zeros."""
@@ -699,16 +735,12 @@ class FunctionRecord(Op):
         if key not in attrs.memo:
             zeros = [host_array(np.zeros(shape, dtype)) for shape, dtype in zip(shapes, dtypes)]
             try:
-                found = self._values(self._called(attrs, *zeros))
+                found = self.compute(zeros, attrs)
             except Exception as error:
                 note(error, f"in the dry run on zeros that finds the shapes of operator {self.op_type!r}; declare them "
                             f"with @{self.op_type}.infer to do without")
                 raise
-            expected = len(self.outputs(attrs))
-            if len(found) != expected:
-                raise ArgumentError(f"operator {self.op_type!r} returned {len(found)} values, expected {expected}"
-                                    f" ({', '.join(self.outputs(attrs))})")
-            attrs.memo[key] = [Spec(tuple(each.shape), np.dtype(each.dtype)) for each in found]
+            attrs.memo[key] = [_spec(each) for each in found]
         return attrs.memo[key]
 
     def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
@@ -717,8 +749,7 @@ class FunctionRecord(Op):
         if not all(known(shape) for shape in ins):
             return ins, outs
         attrs.shapes = list(ins)
-        dtypes = getattr(attrs, "dtypes", [np.dtype(np.float32)] * len(ins))
-        specs = self._dry_run(ins, dtypes, attrs)
+        specs = self._dry_run(ins, [np.dtype(np.float32)] * len(ins), attrs)
         return ins, [self._agree(name, old, spec.shape) for name, old, spec in zip(self.outputs(attrs), outs, specs)]
 
     def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
@@ -729,40 +760,39 @@ class FunctionRecord(Op):
 
     def _bind(self, call: Call) -> list[Callable]:
         ins = [call.wrap(data, call.ctx, True) for data in call.ins]
-        outs, specs, names = call.outs, call.specs, self.outputs(call.attrs)
-        keywords = self._called.select(call.attrs)
-        function = self.function
+        attrs, outs = call.attrs, call.outs
 
         def run() -> None:
-            for out, result in zip(outs, self._values(function(*ins, **keywords))):
-                if out is not None:
-                    out[...] = getattr(result, "_data", result)
+            self._store(outs, self.compute(ins, attrs))
 
         def first() -> list[Callable]:
-            found = self._values(function(*ins, **keywords))
-            if len(found) != len(specs):
-                raise ArgumentError(f"operator {self.op_type!r} returned {len(found)} values, expected {len(specs)}")
-            for name, spec, result in zip(names, specs, found):
-                shape = tuple(getattr(result, "shape", ()))
-                if shape != spec.shape:
-                    raise ShapeError(f"operator {self.op_type!r}, {name}: expected shape {show(spec.shape)}, the "
-                                     f"function returned {show(shape)}")
-                dtype = np.dtype(getattr(result, "dtype", type(result)))
-                if dtype.kind != spec.dtype.kind:
-                    raise DTypeError(f"operator {self.op_type!r}, {name}: expected dtype {spec.dtype}, the function "
-                                     f"returned {dtype}")
-            for out, result in zip(outs, found):
-                if out is not None:
-                    out[...] = getattr(result, "_data", result)
+            found = self.compute(ins, attrs)
+            for name, expected, got in zip(self.outputs(attrs), call.specs, map(_spec, found)):
+                if got.shape != expected.shape:
+                    raise ShapeError(f"operator {self.op_type!r}, {name}: expected shape {show(expected.shape)}, the "
+                                     f"function returned {show(got.shape)}")
+                if np.dtype(got.dtype).kind != np.dtype(expected.dtype).kind:
+                    raise DTypeError(f"operator {self.op_type!r}, {name}: expected dtype {expected.dtype}, the "
+                                     f"function returned {got.dtype}")
+            self._store(outs, found)
             return [run]
 
         return [FirstRun(first)]
+
+    def _store(self, outs: Sequence[Any], found: Sequence[Any]) -> None:
+        for out, result in zip(outs, found):
+            if out is not None:
+                out[...] = getattr(result, "_data", result)
 
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
         if self._gradient is None:
             raise NotDifferentiableError(f"operator {self.op_type!r} has no gradient: add one, written in operators, "
                                          f"with @{self.op_type}.grad (registered at {self.where})")
         return super().differentiate(g, ins, outs, attrs, needs, is_train)
+
+
+def _spec(value: Any) -> Spec:
+    return Spec(tuple(getattr(value, "shape", ())), np.dtype(getattr(value, "dtype", type(value))))
 
 
 def define(function: Callable | None = None, /, *, name: str | None = None, **options: Any) -> Any:
@@ -808,13 +838,27 @@ def get_all_registered_operators() -> list[str]:
     return [name for name in names() if not name.startswith("custom.")]
 
 
-def get_operator_arguments(op_name: str) -> tuple[list[str], list[str]]:
-    """Names and types, in words, of an operator's inputs and attributes."""
+class OperatorArguments(NamedTuple):
+    """Inputs and attributes of an operator: how many, their names, and their types in words."""
+
+    narg: int
+    names: list[str]
+    types: list[str]
+
+
+def get_operator_arguments(op_name: str) -> OperatorArguments:
+    """What an operator can be given.
+
+    Examples
+    --------
+    >>> get_operator_arguments("LeakyReLU").names[:3]
+    ['data', 'gamma', 'act_type']
+    """
     op = get(op_name)
-    fields = op.schema.fields
-    inputs = list(op.input_names)
-    return inputs + [field.name for field in fields], ["NDArray-or-Symbol"] * len(inputs) + [
-        field.describes for field in fields]
+    inputs, fields = list(op.input_names), op.schema.fields
+    names = inputs + [field.name for field in fields]
+    types = ["NDArray-or-Symbol"] * len(inputs) + [field.describes for field in fields]
+    return OperatorArguments(len(names), names, types)
 
 
 register("custom_op")(CustomOpProp)

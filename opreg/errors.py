@@ -6,11 +6,12 @@ import difflib
 import os
 import sys
 from collections.abc import Iterable
+from types import FrameType
 
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
-    "Where", "here", "note", "did_you_mean",
+    "Where", "here", "family", "note", "did_you_mean",
 ]
 
 
@@ -92,14 +93,28 @@ def here() -> Where | None:
     Returns
     -------
     Where or None
-        Filename and line number of the nearest caller outside opreg's own packages.
+        Filename and line number of the nearest caller outside opreg's own packages; None while these are imported.
     """
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_INSIDE):
-            return Where((frame.f_code.co_filename, frame.f_lineno))
+        name = frame.f_code.co_filename
+        if name.startswith("<frozen importlib"):
+            return None
+        if not name.startswith(_INSIDE):
+            return Where((name, frame.f_lineno))
         frame = frame.f_back
     return None
+
+
+def family() -> str:
+    """The module of built-in operators that is being imported, by its last name; nothing outside of that."""
+    found, frame = "", sys._getframe(1)
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        package, _, module = frame.f_globals.get("__name__", "").rpartition(".")
+        if package == "opreg.builtin":
+            found = module
+        frame = frame.f_back  # type: ignore[assignment]
+    return found
 
 
 def note(error: BaseException, text: str) -> None:

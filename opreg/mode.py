@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextvars
+import functools
 import threading
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-__all__ = ["MODE", "quiet"]
+__all__ = ["MODE", "Recording", "quiet"]
 
 
 class _Mode(threading.local):
@@ -43,3 +45,32 @@ def quiet(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         if not str(error).startswith("cannot enter context"):
             raise
         return function(*args, **keywords)
+
+
+class Recording:
+    """A stretch of code with its own mode; usable as a context manager and as a decorator."""
+
+    __slots__ = ("_recording", "_training", "_before")
+
+    def __init__(self, recording: bool | None, training: bool | None):
+        self._recording, self._training = recording, training
+        self._before: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> Recording:
+        self._before.append((MODE.recording, MODE.training))
+        if self._recording is not None:
+            MODE.recording = self._recording
+        if self._training is not None:
+            MODE.training = self._training
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        MODE.recording, MODE.training = self._before.pop()
+
+    def __call__(self, function: Any) -> Any:
+        @functools.wraps(function)
+        def inside(*args: Any, **keywords: Any) -> Any:
+            with Recording(self._recording, self._training):
+                return function(*args, **keywords)
+
+        return inside

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from .attrs import Schema
-from .dispatch import apply, write
-from .errors import ArgumentError, AttrError, NotDifferentiableError, ShapeError, Where, here, note
+from .dispatch import apply
+from .errors import ArgumentError, AttrError, NotDifferentiableError, ShapeError, Where, family, here, note
 from .spec import ANY, Shape, Spec, as_dtype, common_dtype, show, unify
 
-__all__ = ["Op", "Rule", "Kernel", "Call", "FirstRun", "TypeRule", "Prop", "BoundOperator", "ZERO", "Shapes", "Dtypes"]
+__all__ = ["Op", "Rule", "Kernel", "Call", "FirstRun", "TypeRule", "Prop", "ZERO", "Shapes", "Dtypes"]
 
 Shapes = list[Shape | None]
 Dtypes = list[np.dtype | None]
@@ -237,7 +237,8 @@ class Op:
                  doc: str = ""):
         self.name, self.schema, self.variadic, self.doc = name, schema, variadic, doc
         self.aliases: tuple[str, ...] = ()
-        self.where: Where | None = here()
+        self.where: Where | None = here()  # None for a built-in one, which has a family
+        self.family = family()
         self._input_names = input_names
         self._arguments, self._outputs, self._auxiliary = _names(arguments), _names(outputs), _names(auxiliary)
         self._visible = Rule(visible) if visible else None
@@ -515,34 +516,6 @@ class Prop:
 
     def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any) -> Any:
         """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""
-        return BoundOperator(self.op, self.attrs)
+        from ndarray.bound import BoundOperator  # it computes with arrays, which stand above
 
-
-class BoundOperator:
-    """A built-in operator in the form of a ``CustomOp``: results are written as requested.
-
-    ``Prop.create_operator`` makes one.
-    """
-
-    def __init__(self, op: Op, attrs: Attrs):
-        self.op, self.attrs = op, attrs
-
-    @staticmethod
-    def _listed(result: Any) -> Sequence[Any]:
-        return result if isinstance(result, (list, tuple)) else (result,)
-
-    def forward(self, is_train: bool, req: Sequence[str], in_data: Sequence[Any], out_data: Sequence[Any],
-                aux: Sequence[Any]) -> None:
-        """Compute the outputs and store them in ``out_data`` as ``req`` says."""
-        results = self._listed(apply(self.op, [*in_data, *aux], self.attrs))
-        for dst, request, src in zip(out_data, req, results):
-            write(dst, request, src)
-
-    def backward(self, req: Sequence[str], out_grad: Sequence[Any], in_data: Sequence[Any],
-                 out_data: Sequence[Any], in_grad: Sequence[Any], aux: Sequence[Any]) -> None:
-        """Compute the gradients of the inputs and store them in ``in_grad`` as ``req`` says."""
-        needs = [request != "null" for request in req]
-        g = out_grad[0] if len(self.op.outputs(self.attrs)) == 1 else out_grad
-        found = self.op.differentiate(g, [*in_data, *aux], out_data, self.attrs, needs + [False] * len(aux))
-        for dst, request, src in zip(in_grad, req, found):
-            write(dst, request, 0 if src is None else src)
+        return BoundOperator(self.op, self.attrs, ctx)

@@ -11,7 +11,7 @@ import numpy as np
 from ndarray import NDArray, array, cpu
 from ndarray.autograd import backward, grad
 from ndarray.function import invoke
-from ndarray.tape import Recording
+from opreg.mode import Recording
 from opreg.op import Op
 from opreg.registry import get
 from symbol import Group, Symbol, Variable
@@ -172,17 +172,19 @@ def bind(use: Use, ctx: Any = None, reqs: dict[int, str] | None = None, before: 
          around: bool = False) -> Any:
     """An executor of the use, with a request for each input number and what its gradient holds before."""
     ctx = ctx or cpu()
-    reqs = reqs or {}
-    values = [array(each, ctx, each.dtype) for each in use.arrays]
-    count = len(use.op.arguments(use.attrs))
-    names = use.names
-    kept = {i: array((before or {}).get(i, np.zeros_like(use.arrays[i])), ctx, use.arrays[i].dtype) for i in reqs}
-    return symbol(use, around, ctx).bind(ctx, dict(zip(names[:count], values)), {names[i]: kept[i] for i in reqs},
-                                    {names[i]: req for i, req in reqs.items()}, dict(zip(names[count:], values[count:])))
+    names, count = use.names, len(use.op.arguments(use.attrs))
+    values = {name: array(each, ctx, each.dtype) for name, each in zip(names, use.arrays)}
+    kept, asked = {}, {}
+    for i, req in (reqs or {}).items():
+        held = (before or {}).get(i, np.zeros_like(use.arrays[i]))
+        kept[names[i]], asked[names[i]] = array(held, ctx, held.dtype), req
+    return symbol(use, around, ctx).bind(ctx, {name: values[name] for name in names[:count]}, kept, asked,
+                                         {name: values[name] for name in names[count:]})
 
 
-def graph(use: Use, ctx: Any = None, given: Sequence[np.ndarray | None] | None = None, reqs: dict[int, str] | None = None,
-          before: dict[int, np.ndarray] | None = None, around: bool = False, grads: bool = False) -> Result:
+def graph(use: Use, ctx: Any = None, given: Sequence[np.ndarray | None] | None = None,
+          reqs: dict[int, str] | None = None, before: dict[int, np.ndarray] | None = None, around: bool = False,
+          grads: bool = False) -> Result:
     """Run in an executor; ``grads`` says whether backward too."""
     ctx = ctx or cpu()
     if grads and reqs is None:
@@ -230,4 +232,4 @@ def difference(function: Any, arrays: Sequence[np.ndarray], i: int, gradient: np
         numeric, exact = (ahead - behind) / (2 * step), float((gradient * direction).sum())
         norm = scale * max(1.0, float(np.abs(direction).sum()) ** 0.5)
         assert abs(numeric - exact) <= 10 * tolerance * norm, \
-            f"{what} input {i}: gradient {exact}, central difference {numeric} in direction {np.flatnonzero(direction)[:5]}"
+            f"{what} input {i}: gradient {exact}, central difference {numeric}, at {np.flatnonzero(direction)[:5]}"

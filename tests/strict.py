@@ -29,6 +29,10 @@ def _table(text: str) -> dict[str, tuple[str, ...]]:
     return {name: tuple(params.split()) for name, params in re.findall(r"([\w.]+)\(([^)]*)\)", text)}
 
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 #: Functions of CuPy with the names of their parameters, ``*`` before one that takes the rest.
 FUNCTIONS = _table("""
     all(a axis out keepdims) any(a axis out keepdims) amax(a axis out keepdims) amin(a axis out keepdims)
@@ -77,7 +81,16 @@ FUNCTIONS = _table("""
     lib.stride_tricks.sliding_window_view(x window_shape axis subok writeable)
 """)
 
-UFUNCS = frozenset(["abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "conj", "conjugate", "copysign", "cos", "cosh", "deg2rad", "degrees", "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp", "gcd", "greater", "greater_equal", "heaviside", "hypot", "invert", "isfinite", "isinf", "isnan", "lcm", "ldexp", "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "modf", "multiply", "negative", "nextafter", "not_equal", "positive", "pow", "power", "rad2deg", "radians", "reciprocal", "remainder", "right_shift", "rint", "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "true_divide", "trunc"])
+UFUNCS = _words("""
+    abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh
+    bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+    bitwise_xor cbrt ceil conj conjugate copysign cos cosh deg2rad degrees divide divmod equal exp exp2 expm1 fabs
+    float_power floor floor_divide fmax fmin fmod frexp gcd greater greater_equal heaviside hypot invert isfinite
+    isinf isnan lcm ldexp left_shift less less_equal log log10 log1p log2 logaddexp logaddexp2 logical_and
+    logical_not logical_or logical_xor maximum minimum mod modf multiply negative nextafter not_equal positive pow
+    power rad2deg radians reciprocal remainder right_shift rint sign signbit sin sinh sqrt square subtract tan
+    tanh true_divide trunc
+""")
 
 METHODS = _table("""
     sum(axis dtype out keepdims) prod(axis dtype out keepdims) max(axis out keepdims) min(axis out keepdims)
@@ -92,13 +105,21 @@ METHODS = _table("""
 """)
 
 #: What is no function of arrays and passes as it is.
-_PLAIN = frozenset(["bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "intp", "float16", "float32", "float64", "complex64", "complex128", "integer", "floating", "inexact", "number", "generic", "dtype", "finfo", "iinfo", "pi", "e", "inf", "nan", "euler_gamma", "newaxis", "issubdtype", "isscalar", "promote_types", "can_cast", "broadcast_shapes", "index_exp", "s_"])
+_PLAIN = _words("""
+    bool bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 intp float16 float32 float64 complex64 complex128
+    integer floating inexact number generic dtype finfo iinfo pi e inf nan euler_gamma newaxis issubdtype isscalar
+    promote_types can_cast broadcast_shapes index_exp s_
+""")
 
 #: Functions that answer about arrays without launching anything.
-_QUESTIONS = frozenset(["ndim", "shape", "size", "may_share_memory", "shares_memory", "result_type"])
+_QUESTIONS = _words("ndim shape size may_share_memory shares_memory result_type")
 
 #: Functions whose first argument may be other than an array: numbers, shapes, text, several arrays.
-_FROM_PYTHON = frozenset(["array", "asarray", "empty", "zeros", "ones", "full", "arange", "linspace", "logspace", "eye", "identity", "tri", "indices", "tril_indices", "triu_indices", "diag_indices", "select", "einsum", "unravel_index", "ravel_multi_index", "concatenate", "concat", "stack", "hstack", "vstack", "dstack", "column_stack"])
+_FROM_PYTHON = _words("""
+    array asarray empty zeros ones full arange linspace logspace eye identity tri indices tril_indices
+    triu_indices diag_indices select einsum unravel_index ravel_multi_index concatenate concat stack hstack vstack
+    dstack column_stack
+""")
 
 # What ``ufunc.at`` adds with atomic instructions.
 _AT = {
@@ -107,7 +128,7 @@ _AT = {
     "maximum": {"int32", "int64", "float32", "float64", "uint32", "uint64"},
     "minimum": {"int32", "int64", "float32", "float64", "uint32", "uint64"},
 }
-_VIEWS = frozenset(["reshape", "transpose", "swapaxes", "moveaxis", "squeeze", "expand_dims", "broadcast_to", "view", "diagonal"])
+_VIEWS = _words("reshape transpose swapaxes moveaxis squeeze expand_dims broadcast_to view diagonal")
 
 
 def _host(value: Any) -> Any:
@@ -115,7 +136,7 @@ def _host(value: Any) -> Any:
     if isinstance(value, StrictArray):
         return value._host
     if isinstance(value, (np.ndarray, np.generic)):
-        raise StrictError(f"a NumPy {type(value).__name__} among arrays of the device: moving it there must be asked for")
+        raise StrictError(f"a NumPy {type(value).__name__} among arrays of the device: ask for it to be moved there")
     if isinstance(value, (tuple, list)):
         return type(value)(_host(each) for each in value)
     return value
@@ -133,9 +154,11 @@ def _device(value: Any, known: dict[int, StrictArray]) -> Any:
 
 
 def _poisoned(array: np.ndarray) -> np.ndarray:
-    """Memory as nobody should read it: NaN, -1, True."""
-    array[...] = np.nan if array.dtype.kind in "fc" else True if array.dtype.kind == "b" else array.dtype.type(-1) \
-        if array.dtype.kind == "i" else np.iinfo(array.dtype).max
+    """Memory as nobody should read it: NaN, or all bits set."""
+    if array.dtype.kind in "fc":
+        array.fill(np.nan)
+    else:
+        array.view(np.uint8).fill(1 if array.dtype.kind == "b" else 255)
     return array
 
 

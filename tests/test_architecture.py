@@ -33,7 +33,7 @@ ORDER = [line.split() for line in """
     ndarray.params_file ndarray.context
     ndarray.tape ndarray.eager
     ndarray.ndarray
-    ndarray.loops
+    ndarray.loops ndarray.bound
     ndarray.function
     ndarray.creation ndarray.random ndarray.io ndarray.autograd
     ndarray
@@ -52,10 +52,12 @@ ORDER = [line.split() for line in """
     opreg
 """.strip().splitlines()]
 
-#: Methods that open a floor above them when they are called: ``symbol.bind`` needs an executor.
+#: Functions that open a floor above them when they are called: ``Symbol.bind`` needs an executor.
 LATE = {
+    "opreg.op": {"ndarray.bound"},
     "ndarray.tape": {"ndarray.ndarray"},
     "ndarray.ndarray": {"ndarray.function"},
+    "ndarray.autograd": {"symbol.symbol"},
     "symbol.symbol": {"symbol.function", "symbol.json", "symbol.show", "symbol.passes.gradient", "symbol.executor"},
 }
 
@@ -94,7 +96,9 @@ def _imports(name: str) -> Iterator[tuple[str, int, bool]]:
 
 
 def _floor(name: str) -> int:
-    """The line of ``ORDER`` a module stands on, its own or that of the package it belongs to."""
+    """The line of ``ORDER`` a module stands on, its own or that of the package it belongs to; programs stand on top."""
+    if name.endswith(".__main__"):
+        return len(ORDER)
     while name:
         for number, line in enumerate(ORDER):
             if name in line:

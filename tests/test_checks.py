@@ -38,8 +38,9 @@ X = np.array([[0.3, -1.0], [2.0, 0.5]])
 def test_right_and_wrong_gradients():
     x = sym.var("x")
     tools.check_numeric_gradient(x * x, {"x": X})
-    tools.check_numeric_gradient(x * x * sym.var("y"), [X, X + 1], dtype=np.float64, grad_nodes={"x": "add", "y": "null"})
-    with pytest.raises(AssertionError, match=r"gradient of x \(write\) and central differences differ in 4 of 4 places"):
+    requests = {"x": "add", "y": "null"}
+    tools.check_numeric_gradient(x * x * sym.var("y"), [X, X + 1], dtype=np.float64, grad_nodes=requests)
+    with pytest.raises(AssertionError, match=r"gradient of x \(write\) and central differences differ in 4 of 4"):
         tools.check_numeric_gradient(sym.Custom(x, op_type="_checks_wrong"), {"x": X})
     data = sym.BatchNorm(sym.var("data"), name="bn", fix_gamma=False)
     location = {"data": np.random.default_rng(0).normal(size=(6, 3)), "bn_gamma": np.ones(3), "bn_beta": np.zeros(3)}
@@ -48,11 +49,12 @@ def test_right_and_wrong_gradients():
 
 
 def test_outputs_and_gradients_as_expected():
-    graph = sym.Group([sym.var("x") * 2, sym.var("x") + sym.var("y")])
+    x = sym.var("x")
+    graph = sym.Group([x * 2, x + sym.var("y")])
     tools.check_symbolic_forward(graph, [X, X], [2 * X, 2 * X])
     names = graph.list_outputs()
     tools.check_symbolic_forward(graph, {"x": X, "y": X}, dict(zip(names, [2 * X, 2 * X])))
-    with pytest.raises(AssertionError, match="expected _plus0_output|expected _plus"):
+    with pytest.raises(AssertionError, match="expected _plus"):
         tools.check_symbolic_forward(graph, [X, X], [2 * X, X])
     for request in ("write", "add", "null"):
         grads = tools.check_symbolic_backward(graph, [X, X], [X, X], {"x": 3 * X, "y": X}, grad_req=request)

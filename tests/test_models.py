@@ -216,7 +216,8 @@ def _loss(network: Network, outputs: list[np.ndarray]) -> float:
     if said == "mean of output 0 plus mean of output 1":
         return float(first.mean() + outputs[1].mean(dtype=np.float64))
     if said.startswith("sum over all outputs"):
-        return float(sum((output.astype(np.float64) * network.io[f"head/{i}"]).sum() for i, output in enumerate(outputs)))
+        return float(sum((output.astype(np.float64) * network.io[f"head/{i}"]).sum()
+                         for i, output in enumerate(outputs)))
     if said.startswith("mean((out0"):
         p, truth = outputs[1].astype(np.float64), labels["log_label"]
         cross = -(truth * np.log(p) + (1 - truth) * np.log(1 - p))

@@ -11,10 +11,10 @@ import pytest
 from ndarray import NDArray, array, cpu
 from ndarray import eager as eager_module
 from ndarray.eager import run
-from ndarray.tape import Recording
 from opreg import generators
 from opreg.attrs import to_text
 from opreg.errors import NotDifferentiableError, OpError
+from opreg.mode import Recording
 from opreg.registry import operators
 from opreg.spec import ANY, known, unify
 from symbol import Symbol, load_json
@@ -400,6 +400,43 @@ def test_twice(row: Row) -> None:
     if frozen:
         for out, want in zip(executor.forward(is_train=row.train), first):
             np.testing.assert_array_equal(out.asnumpy(), want)
+
+
+# ------------------------------------------------------------------------------ the record, as a Prop is asked
+
+
+@_on(lambda row: row.deterministic and _asked(row, lambda use: _plannable(use) and not use.op.mutates))
+def test_as_a_custom_operator(row: Row) -> None:
+    """The answers of a ``CustomOpProp``, and an object that writes results as a ``CustomOp`` does."""
+    use = _use(row)
+    use.train = True
+    expected = eager(use)
+    prop = use.op.prop(**use.attrs)
+    names = prop.list_arguments()
+    assert tuple(names + prop.list_auxiliary_states()) == use.names
+    assert len(prop.list_outputs()) == len(expected.outs)
+    ins = [array(each, dtype=each.dtype) for each in use.arrays]
+    data, aux = ins[:len(names)], ins[len(names):]
+    if all(each.size for each in use.arrays):  # a Prop takes a zero for a dimension that is not known
+        assert prop.infer_shape([list(each.shape) for each in data])[1] == [list(out.shape) for out in expected.outs]
+    for kind, out in zip(prop.infer_type([each.dtype for each in data])[1], expected.outs, strict=True):
+        assert kind in (None, out.dtype.type)
+    outs = [array(np.full_like(out, 7), dtype=out.dtype) for out in expected.outs]
+    operator = prop.create_operator(cpu(), [list(each.shape) for each in ins], [each.dtype for each in ins])
+    operator.forward(is_train=True, req=["add"] + ["write"] * (len(outs) - 1), in_data=data, out_data=outs, aux=aux)
+    for i, (out, want) in enumerate(zip(outs, expected.outs)):
+        agree(out.asnumpy(), (want + np.full_like(want, 7)).astype(want.dtype) if i == 0 else want, what=f"output {i}")
+    if not differentiated(row):
+        return
+    given = heads(use, expected.outs)
+    expected = eager(use, given=given, grads=True)
+    arrived = [] if given is None else [
+        array(np.zeros_like(out) if g is None else g, dtype=out.dtype) for g, out in zip(given, expected.outs)]
+    grads = [array(np.full_like(each, 5), dtype=each.dtype) for each in use.arrays[:len(names)]]
+    reqs = ["add" if i in use.wanted else "null" for i in range(len(names))]
+    operator.backward(req=reqs, out_grad=arrived, in_data=data, out_data=outs, in_grad=grads, aux=aux)
+    for i, gradient in expected.grads.items():
+        agree(grads[i].asnumpy(), gradient + np.full_like(gradient, 5), what=f"gradient of input {i}")
 
 
 # ------------------------------------------------------------------------------------------------- texts

@@ -16,7 +16,7 @@ import pytest
 from ndarray import array, cpu
 from ndarray.autograd import backward
 from ndarray.function import invoke
-from ndarray.tape import Recording
+from opreg.mode import Recording
 from opreg.op import Op
 from opreg.registry import find, get
 from symbol import Variable

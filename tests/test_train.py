@@ -564,3 +564,32 @@ def test_a_function_may_give_sum_and_count():
 def test_metric_errors(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
+
+
+# ----------------------------------------------------------------------------------------------- large weights
+
+
+@pytest.mark.parametrize("name, states, attrs", [
+    ("sgd_update", 0, dict(wd=0.1, clip_gradient=0.5)),
+    ("nag_mom_update", 1, dict(wd=0.1, momentum=0.9)),
+    ("adam_update", 2, dict(wd=0.1)),
+    ("mp_sgd_mom_update", 2, dict(wd=0.1, momentum=0.9)),
+    ("ftrl_update", 2, {}),
+])
+def test_tiles_compute_what_the_whole_does(name, states, attrs):
+    rng = np.random.default_rng(0)
+    size = 70_001  # two tiles and a part
+    arrays = [np.abs(rng.normal(size=size)).astype("f") for _ in range(2 + states)]
+    tiled = [nd.array(each) for each in arrays]
+    getattr(nd, name)(*tiled, lr=0.1, out=tiled[0], **attrs)
+    small = [np.concatenate(parts) for parts in zip(*(
+        [each.asnumpy() for each in _updated(name, [each[first:first + 1000] for each in arrays], attrs)]
+        for first in range(0, size, 1000)))]
+    for one, other in zip(tiled, small):
+        assert np.array_equal(one.asnumpy(), other)
+
+
+def _updated(name, arrays, attrs):
+    held = [nd.array(each) for each in arrays]
+    getattr(nd, name)(*held, lr=0.1, out=held[0], **attrs)
+    return held

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ndarray import array
-from opreg import nd
+from opreg import autograd, nd
 from opreg.builtin import convolution, pooling, roi
 from opreg.builtin.sliding import span, window
 from opreg.errors import AttrError, DTypeError, ShapeError
@@ -109,6 +109,19 @@ def test_large_convolution_takes_the_way_by_rows():
     assert not by_rows(1, 20, 28, 5)
     assert not by_rows(512, 512, 7, 3)
     assert not by_rows(256, 256, 14, 3, images=1)
+
+
+def test_gradient_of_equal_maxima_goes_to_the_first():
+    """Of a cell's equal maxima the first in reading order has the gradient, whichever block finds it."""
+    data = np.zeros((1, 1, 5, 6))
+    data[0, 0, 1:, 2:] = 1  # rows and columns of a cell that begin lower begin further left
+    data[0, 0, 3, 0] = 1
+    x = array(data, dtype="float64")
+    x.attach_grad()
+    with autograd.record():
+        y = nd.ROIPooling(x, array([[0, 0, 0, 5, 4]], dtype="float64"), pooled_size=(1, 1), spatial_scale=1.0)
+    y.backward()
+    assert list(zip(*np.nonzero(x.grad.asnumpy()[0, 0]))) == [(1, 2)]
 
 
 # ------------------------------------------------------------------------------------------------ dtypes

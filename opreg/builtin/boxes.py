@@ -29,7 +29,7 @@ BLOCK = 64
 def apart(boxes: Any, axis: int = -1) -> tuple[Any, Any, Any, Any]:
     """The four numbers of boxes, one array each."""
     where = (slice(None),) * (axis % boxes.ndim)
-    return tuple([boxes[(*where, i)] for i in range(4)])  # type: ignore[return-value]
+    return tuple([boxes[(*where, i)] for i in range(4)])
 
 
 def _corners(xp: Any, boxes: Any, form: Format) -> Any:
@@ -173,7 +173,7 @@ def box_nms(data, *, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, top
 def box_nms_infer(data, *, coord_start, score_index, id_index):
     if len(data) < 2:
         raise ShapeError(f"data: expected axes (..., boxes, numbers), got shape {show(data)}")
-    if not 0 <= coord_start or data[-1] < coord_start + 4:
+    if coord_start < 0 or data[-1] < coord_start + 4:
         raise AttrError(f"coord_start={coord_start}: four coordinates do not fit in {data[-1]} numbers a box")
     for name, index in (("score_index", score_index), ("id_index", id_index)):
         if (index < 0 and name == "score_index") or data[-1] <= index:
@@ -258,9 +258,8 @@ def box_iou_types(ins, outs):
 def box_iou_xp(xp, lhs, rhs, *, format):
     sides = [array.reshape(-1, 4) for array in (lhs, rhs)]
     a, b = [(*apart(_corners(xp, side, format)), _area(xp, side, format)) for side in sides]
-    a = [each[:, None] for each in a]
-    both = _common(xp, a, b)
-    either = a[4] + b[4] - both
+    both = _common(xp, [each[:, None] for each in a], b)
+    either = a[4][:, None] + b[4] - both
     found = xp.where(either > 0, both / xp.where(either > 0, either, 1), 0)
     return found.reshape(*lhs.shape[:-1], *rhs.shape[:-1])
 
@@ -344,8 +343,9 @@ def box_encode_fill(ins, outs):
 def box_encode_infer(samples, matches, anchors, refs, means, stds):
     if len(samples) != 2 or len(refs) != 3:
         raise ShapeError(f"expected samples (batch, n) and refs (batch, m, 4), got {show(samples)} and {show(refs)}")
-    for name, shape, expected in (("matches", matches, samples), ("anchors", anchors, (*samples, 4)),
-                                  ("refs", refs, (samples[0], refs[1], 4)), ("means", means, (4,)), ("stds", stds, (4,))):
+    for name, shape, expected in (
+            ("matches", matches, samples), ("anchors", anchors, (*samples, 4)),
+            ("refs", refs, (samples[0], refs[1], 4)), ("means", means, (4,)), ("stds", stds, (4,))):
         if shape != expected:
             raise ShapeError(f"{name}: expected shape {show(expected)}, got {show(shape)}")
     if refs[1] is not ANY and refs[1] == 0 and samples[1] > 0:

@@ -33,7 +33,8 @@ Layout = Literal["NCW", "NCHW", "NCDHW", "NHWC", "NDHWC"]
 Tune = Literal["off", "limited_workspace", "fastest"]
 
 #: Bytes of one buffer: 2 MB measured best or near it for images of 8 to 224 pixels, with 1 to 512 channels, on
-#: processors with 1 MB of second-level cache a core. A GPU wants few and large steps.
+#: processors with 1 MB of second-level cache a core. Buffers are made anew by each call: keeping them gained nothing.
+#: A GPU wants few and large steps.
 BLOCK = {"numpy": 1 << 21}
 BLOCK_GPU = 1 << 28
 

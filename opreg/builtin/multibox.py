@@ -55,9 +55,12 @@ def prior(data, *, sizes: tuple[float, ...] = (1.0,), ratios: tuple[float, ...] 
 def prior_infer(data, *, sizes, ratios, steps, offsets):
     if len(data) != 4:
         raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data)}")
-    for name, values, least in (("sizes", sizes, 1), ("ratios", ratios, 1), ("steps", steps, 2), ("offsets", offsets, 2)):
-        if len(values) < least or (least == 2 and len(values) != 2):
-            raise AttrError(f"{name}={values}: expected {'two numbers, y and x' if least == 2 else 'some numbers'}")
+    for name, values in (("sizes", sizes), ("ratios", ratios)):
+        if not values or min(values) <= 0:
+            raise AttrError(f"{name}={values}: expected positive numbers")
+    for name, values in (("steps", steps), ("offsets", offsets)):
+        if len(values) != 2:
+            raise AttrError(f"{name}={values}: expected two numbers, y and x")
     return (1, data[2] * data[3] * (len(sizes) + len(ratios) - 1), 4)
 
 

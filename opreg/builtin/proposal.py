@@ -23,7 +23,8 @@ def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) 
 
     Sides before scaling are whole pixels.
     """
-    center, found = 0.5 * (stride - 1), []
+    found: list[tuple[float, ...]] = []
+    center = 0.5 * (stride - 1)
     for aspect in ratios:
         width = math.floor(math.sqrt(math.floor(stride * stride / aspect)) + 0.5)
         height = math.floor(width * aspect + 0.5)

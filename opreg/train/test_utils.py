@@ -24,8 +24,6 @@ __all__ = ["default_context", "set_default_context", "default_dtype", "get_rtol"
            "numeric_grad", "check_numeric_gradient", "check_symbolic_forward", "check_symbolic_backward",
            "check_consistency", "list_gpus"]
 
-__test__ = False  # for pytest: the functions named test or check are tools, not tests
-
 _STATE: dict[str, Any] = {"context": None, "rng": np.random.default_rng(0)}
 
 # By itemsize of the coarser of two dtypes: relative and absolute differences that count as none.
@@ -189,7 +187,7 @@ def rand_shape_3d(dim0: int = 10, dim1: int = 10, dim2: int = 10, allow_zero_siz
 
 def random_arrays(*shapes: tuple[int, ...]) -> Any:
     """Arrays of normal numbers, a list of them for several shapes."""
-    arrays = [np.array(_STATE["rng"].standard_normal(shape), default_dtype()) for shape in shapes]
+    arrays: list[Any] = [np.array(_STATE["rng"].standard_normal(shape), default_dtype()) for shape in shapes]
     return arrays[0] if len(arrays) == 1 else arrays
 
 
@@ -333,7 +331,7 @@ def check_numeric_gradient(sym: Any, location: Any, aux_states: Any = None, nume
     held = _located(sym, "location", names, location, ctx, dtype)
     aux = _located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype)
     if grad_nodes is None:
-        grad_nodes = [name for name in names if held[name].dtype.kind == "f"]
+        grad_nodes = [name for name in names if np.dtype(held[name].dtype).kind == "f"]
     requests = dict(grad_nodes) if isinstance(grad_nodes, Mapping) else dict.fromkeys(grad_nodes, "write")
     rng = _STATE["rng"]
     shapes = sym.infer_shape(**{name: value.shape for name, value in held.items()})[1]
@@ -357,8 +355,10 @@ def check_numeric_gradient(sym: Any, location: Any, aux_states: Any = None, nume
     atol = (1e-6 if exact else 1e-3) if atol is None else atol
     for name, request in requests.items():
         found = grads[name].asnumpy()
-        value = {"write": lambda n=name: expected[n], "add": lambda n=name: expected[n] + before[n],
-                 "null": lambda n=name: before[n].astype(found.dtype)}[request]()
+        if request == "null":
+            value = before[name].astype(found.dtype)
+        else:
+            value = expected[name] + (before[name] if request == "add" else 0.0)
         assert_almost_equal(found, value, rtol, atol, (f"gradient of {name} ({request})", "central differences"))
 
 

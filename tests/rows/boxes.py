@@ -245,7 +245,8 @@ ROWS += [
         {"ignore_label": -5.0}, expected=None, name="degenerate"),
     *[Row("_contrib_MultiBoxDetection", [_PROBABILITY, _STEPS, _ANCHORS], attrs, expected=_detection(**attrs))
       for attrs in ({}, {"clip": False, "threshold": 0.6}, {"nms_threshold": 0.2, "force_suppress": True},
-                    {"nms_threshold": -1.0, "threshold": 0.7}, {"variances": (0.3, 0.2, 0.1, 0.5)}, {"threshold": 2.0})],
+                    {"nms_threshold": -1.0, "threshold": 0.7}, {"variances": (0.3, 0.2, 0.1, 0.5)},
+                    {"threshold": 2.0})],
     Row("_contrib_MultiBoxDetection", [_PROBABILITY, _STEPS, _ANCHORS], {"nms_topk": 3, "nms_threshold": 0.3}),
 ]
 

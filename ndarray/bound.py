@@ -1,0 +1,70 @@
+"""A built-in operator in the form of a ``CustomOp``: an object with ``forward`` and ``backward``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opreg.dispatch import write
+from opreg.mode import Recording
+from opreg.op import Op
+
+from . import tape
+from .ndarray import NDArray, _compute
+
+__all__ = ["BoundOperator"]
+
+
+class BoundOperator:
+    """An operator with settled attributes that writes its results as requested; ``create_operator`` makes one.
+
+    Examples
+    --------
+    >>> from ndarray import array, zeros
+    >>> from opreg.registry import get
+    >>> operator = get("square").create_operator(None, [(2,)], ["float32"])
+    >>> x, y, dx = array([1, 3]), zeros(2), zeros(2)
+    >>> operator.forward(True, ["write"], [x], [y], [])
+    >>> operator.backward(["add"], [array([1, 1])], [x], [y], [dx], [])
+    >>> y.asnumpy(), dx.asnumpy()
+    (array([1., 9.], dtype=float32), array([2., 6.], dtype=float32))
+    """
+
+    def __init__(self, op: Op, attrs: Mapping[str, Any], ctx: Any):
+        self.op, self.attrs, self.ctx = op, attrs, ctx
+        self._kept: tuple[list[NDArray], list[NDArray]] | None = None
+
+    def _run(self, in_data: Sequence[NDArray], aux: Sequence[NDArray], is_train: bool) -> list[NDArray]:
+        """All outputs, hidden ones included; a training run is recorded for the gradient."""
+        ins = [array.detach() for array in in_data]
+        for array in ins:
+            if is_train and array._data.dtype.kind in "fV":
+                array.attach_grad()
+        ctx = ins[0].context if ins else self.ctx
+        with Recording(is_train, is_train):
+            _, outs = _compute(self.op, self.attrs, [*ins, *aux], ctx)
+        self._kept = (ins, outs) if is_train else None
+        return outs
+
+    def forward(self, is_train: bool, req: Sequence[str], in_data: Sequence[NDArray], out_data: Sequence[NDArray],
+                aux: Sequence[NDArray]) -> None:
+        """Compute the outputs and store them in ``out_data`` as ``req`` says."""
+        for dst, request, src in zip(out_data, req, self._run(in_data, aux, bool(is_train))):
+            write(dst, request, src)
+
+    def backward(self, req: Sequence[str], out_grad: Sequence[NDArray], in_data: Sequence[NDArray],
+                 out_data: Sequence[NDArray], in_grad: Sequence[NDArray], aux: Sequence[NDArray]) -> None:
+        """Compute the gradients of the inputs and store them in ``in_grad`` as ``req`` says.
+
+        They belong to the last training forward; without one it is run first, and leaves the states alone.
+        """
+        if self._kept is None or any(kept._data is not given._data for kept, given in zip(self._kept[0], in_data)):
+            self._run(in_data, [state.copy() for state in aux], True)
+        ins, outs = self._kept  # type: ignore[misc]
+        given = list(out_grad) + [None] * (len(outs) - len(out_grad))
+        live = [i for i, out in enumerate(outs[:self.op.visible(self.attrs)])
+                if out._entry is not None and out._data.dtype.kind in "fV"]
+        if live:
+            tape.backward([outs[i] for i in live], [given[i] for i in live], retain_graph=True)
+        for dst, request, array in zip(in_grad, req, ins):
+            write(dst, request, 0 if array.grad is None else array.grad)

@@ -1,0 +1,90 @@
+"""What operators there are: their documentation, and which of MXNet's names are missing.
+
+    python -m opreg.builtin --docs > docs/operators.md
+    python -m opreg.builtin --missing
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from opreg.op import Op
+from opreg.registry import find, operators
+
+__all__ = ["document", "missing", "LEFT_OUT"]
+
+#: Names of MXNet 1.9.1 that are left out, and why.
+LEFT_OUT = {
+    r"_backward|^_broadcast_backward$|^_contrib_backward|_split_v2_backward": "gradients, each under a name of our own",
+    r"^_(np|npi|npx)_": "the NumPy interface",
+    r"^_sparse_|^_contrib_(getnnz|edge_id|dgl_)|^_square_sum$|sparse_embedding": "sparse storage",
+    r"quantize|^_sg_|intgemm|calibrate|mkldnn": "quantisation and its back ends",
+    r"^_(CachedOp|CachedOpThreadSafe|CustomFunction|NDArray|Native|NoGradient|copyto|set_value)$": "MXNet's own machinery",
+    r"^_cv|^_imdecode$": "decoding images: use an image library",
+    r"^_contrib_RROIAlign$": "not documented",
+    r"^Custom$": "a function here: mx.nd.Custom, mx.sym.Custom",
+}
+
+
+def _wanted() -> list[str]:
+    names = (Path(__file__).parent / "mxnet_names.txt").read_text().split()
+    return [name for name in names if not any(re.search(pattern, name) for pattern in LEFT_OUT)]
+
+
+def missing() -> list[str]:
+    """Names of MXNet 1.9.1, less those left out, that no operator here has."""
+    import symbol  # noqa: F401  loops and branches are registered with it
+
+    return [name for name in _wanted() if find(name) is None]
+
+
+def _signature(op: Op) -> str:
+    inputs = [f"*{'data' if op.variadic else 'inputs'}"] if op.variadic or op.late else list(op.input_names)
+    fields = [f"{field.name}" if field.required else f"{field.name}={field.default!r}" for field in op.schema.fields
+              if field.name != "subgraphs"]
+    return f"{op.name}({', '.join([*inputs, *fields])})"
+
+
+def _families() -> Iterator[tuple[str, list[Op]]]:
+    found: dict[str, list[Op]] = {}
+    for op in operators():
+        if not op.name.startswith(("custom.", "_backward", "_example")) and op.family:
+            found.setdefault(op.family.replace("_", " "), []).append(op)
+    for family in sorted(found):
+        yield family, sorted(found[family], key=lambda op: op.name.lower())
+
+
+def document() -> str:
+    """The page ``docs/operators.md``, made of the declarations."""
+    lines = ["# Operators", "", "Made from the declarations by `python -m opreg.builtin --docs`; not edited by hand.",
+             "", "Inputs come first, attributes after them; an attribute without a default is required. Every operator "
+             "is `mx.nd.<name>` and `mx.sym.<name>`; names that begin with `_linalg_`, `_contrib_`, `_random_` and "
+             "`_image_` are also found without that in `linalg`, `contrib`, `random` and `image`.", ""]
+    for family, ops in _families():
+        lines += [f"## {family[0].upper()}{family[1:]}", ""]
+        for op in ops:
+            lines += [f"### {op.name}", "", f"`{_signature(op)}`", "", op.doc, ""]
+            if op.aliases:
+                lines += ["Also: " + ", ".join(f"`{name}`" for name in op.aliases) + ".", ""]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m opreg.builtin", description=__doc__.split("\n")[0])
+    parser.add_argument("--docs", action="store_true", help="print docs/operators.md")
+    parser.add_argument("--missing", action="store_true", help="print names of MXNet that no operator has")
+    options = parser.parse_args()
+    if options.docs:
+        print(document(), end="")
+    elif options.missing:
+        print("\n".join(missing()), end="\n" if missing() else "")
+    else:
+        parser.print_help()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""What the documentation says holds: the page of operators, README's code, the examples."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+
+
+def _run(*words: str) -> str:
+    found = subprocess.run([sys.executable, "-W", "error", *words], cwd=ROOT, capture_output=True, text=True,
+                           check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def test_no_name_of_mxnet_is_missing():
+    assert _run("-m", "opreg.builtin", "--missing") == ""
+
+
+def test_the_page_of_operators_is_current():
+    page = (ROOT / "docs" / "operators.md").read_text()
+    assert page == _run("-m", "opreg.builtin", "--docs"), "python -m opreg.builtin --docs > docs/operators.md"
+
+
+def test_readme_runs():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert len(blocks) == 2
+    space: dict = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), space)
+    gradient = space["executor"].grad_dict["fc_weight"].asnumpy()
+    assert gradient.shape == (10, 64)
+    mx = space["mx"]
+    assert space["swish"](mx.nd.zeros((2,))).asnumpy().tolist() == [0, 0]
+
+
+def test_links_lead_somewhere():
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *EXAMPLES.glob("data/*.md")):
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "train_digits"))
+def test_examples_run(name, capsys):
+    assert _run(str(EXAMPLES / f"{name}.py"))
+
+
+def test_digits_are_learned(tmp_path, monkeypatch, capsys):
+    """A few epochs of the forty."""
+    monkeypatch.setattr(sys, "argv", ["train_digits.py", "--epochs", "4", "--save", str(tmp_path)])
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    runpy.run_path(str(EXAMPLES / "train_digits.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "the same answers" in said
+    assert float(re.search(r"([\d.]+)% of the held-out", said).group(1)) > 80
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["digits-0001.params", "digits-symbol.json"]
