@@ -15,10 +15,10 @@ import platform
 import select
 import shlex
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +37,9 @@ ENVIRONMENTS = {
 
 #: Frameworks that trace a program, Python bodies of operators included, and run what they have compiled of it.
 COMPILED = ("torch.compile", "JAX")
+
+#: Seconds between two cells: thread pools turn idly for a while after their work, which is not to be in another's time.
+PAUSE = 0.3
 
 #: Columns of the table, with their modules and environments.
 COLUMNS = {
@@ -151,7 +154,7 @@ class Worker:
         """The answer to a request: ``figures`` and ``check``, or ``error``."""
         if self.process is None:
             self._start()
-        self._signal("SIGCONT")
+        time.sleep(PAUSE)
         try:
             print(json.dumps(request), file=self.process.stdin, flush=True)  # type: ignore[union-attr]
         except BrokenPipeError:
@@ -163,14 +166,9 @@ class Worker:
         ready, _, _ = select.select([self.process.stdout], [], [], self.limit)
         line = self.process.stdout.readline() if ready else ""
         if line:
-            self._signal("SIGSTOP")  # thread pools turn idly for a while after their work; not in another's time
             return json.loads(line)
         self.stop()
         return {"error": "the process ended" if ready else f"not within {self.limit:g} s"}
-
-    def _signal(self, name: str) -> None:
-        if self.process is not None and hasattr(signal, name):
-            self.process.send_signal(getattr(signal, name))
 
     def stop(self) -> None:
         if self.process is not None:

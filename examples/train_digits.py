@@ -104,7 +104,7 @@ def bar(done: int, total: int, text: str) -> None:
 
 def train(executor: mx.Executor, digits: Digits, held_out: Digits, epochs: int) -> None:
     """Minimise the loss with SGD, a line an epoch."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(2)
     weights = [name for name in executor.arg_dict if name not in ("data", "label")]
     steps = len(digits.labels) // BATCH
     schedule = mx.lr_scheduler.CosineScheduler(max_update=steps * epochs, base_lr=0.05, final_lr=0.0)
@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("--save", type=Path, help="where to keep the model; a temporary folder by default")
     options = parser.parse_args()
     ctx = mx.gpu(0) if options.ctx == "gpu" else mx.cpu()
-    mx.random.seed(1)
+    mx.random.seed(2)
     digits, held_out = load()
     net = network()
     executor = net.simple_bind(ctx, data=(BATCH, 1, 8, 8), grad_req={

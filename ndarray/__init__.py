@@ -35,11 +35,14 @@ __all__ = [
     "contrib", "image", "op", "custom", "sparse", "Custom",
 ]
 
+_internal = op
+
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    return surface(name)
+    found = globals()[name] = surface(name)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -81,7 +81,8 @@ class Runner:
         shares = self._xp.may_share_memory
         return (self.kernel.takes_out and self.count == 1 and not self.op.states
                 and self.shapes[0] == out.shape and self.dtypes[0] == out.dtype
-                and not any(shares(array, out) for array in arrays))
+                and not any(shares(array, out) and not (array is out and i in self.op.inplace)
+                            for i, array in enumerate(arrays)))
 
     def _mend(self, results: list[Any]) -> list[Any]:
         """Results with the inferred dtypes, in C order, and copies of those that are views of an input."""

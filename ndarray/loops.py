@@ -76,10 +76,11 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     >>> squares.asnumpy().ravel(), last.asnumpy()
     (array([1., 4., 0.], dtype=float32), array([3.], dtype=float32))
     """
-    if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 1:
+    if type(max_iterations) is not int or max_iterations < 1:
         raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
     single = isinstance(loop_vars, NDArray)
-    variables, outputs = _listed(loop_vars), []
+    variables = _listed(loop_vars)
+    outputs: list[Any] = []
     while len(outputs) < max_iterations and bool(cond(*variables)):
         output, changed = func(*variables)
         outputs.append([] if output is None else output)

@@ -431,8 +431,10 @@ class NDArray(Value):
             found = found.reshape(1)
         if basic and found.flags.c_contiguous:
             return self._view(found)
+        if basic or not found.flags.c_contiguous:
+            found = found.copy(order="C")
         result = _new(NDArray)
-        result._data, result._ctx, result._entry = found.copy() if basic else found, self._ctx, None
+        result._data, result._ctx, result._entry = found, self._ctx, None
         return result
 
     def _part(self, key: Any) -> Any:

@@ -63,7 +63,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "test_utils": ("opreg.train.test_utils", None),
 }
 
-__all__ = ["__version__", *_DOORS]
+__all__ = ["__version__", *_DOORS]  # noqa: PLE0604  the doors are text
 
 
 def __getattr__(name: str) -> Any:

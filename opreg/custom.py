@@ -537,6 +537,12 @@ def _mark(data: Any, req: str) -> Any:
     return flat
 
 
+def _untouched(mark: Any) -> bool:
+    """Whether an output holds the pattern still. A device is asked for one truth value, on the first run alone."""
+    same = (mark == _MARK).all()
+    return bool(same.get() if hasattr(same, "get") else same)
+
+
 def _watched(run: Callable, raws: Sequence[Any], reqs: Sequence[str], lists: dict[str, list], title: str,
              unwritten: Callable[[int], list[Callable]]) -> FirstRun:
     """The first run of an operator: no list may be rebound, and ``unwritten(i)`` hears of outputs left alone."""
@@ -549,8 +555,7 @@ def _watched(run: Callable, raws: Sequence[Any], reqs: Sequence[str], lists: dic
             if list(map(id, arrays)) != list(map(id, before[name])):
                 raise OpError(f"{title} put another array into the list {name}: what it holds is lost. Write "
                               f"self.assign({name}[i], req[i], value)")
-        left = [i for i, mark in enumerate(marks)
-                if mark is not None and mark[0] == mark[-1] == _MARK and bool((mark == _MARK).all())]
+        left = [i for i, mark in enumerate(marks) if mark is not None and _untouched(mark)]
         return [step for i in left for step in unwritten(i)] + [run]
 
     return FirstRun(first)

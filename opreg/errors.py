@@ -108,12 +108,13 @@ def here() -> Where | None:
 
 def family() -> str:
     """The module of built-in operators that is being imported, by its last name; nothing outside of that."""
-    found, frame = "", sys._getframe(1)
+    found = ""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
         package, _, module = frame.f_globals.get("__name__", "").rpartition(".")
         if package == "opreg.builtin":
             found = module
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return found
 
 

@@ -341,13 +341,13 @@ class Expression:
                  for function, args, logical in self._functions(xp)]
         if len(steps) == 1 and self.result == self.arity and not steps[0][2]:
             function, args, _ = steps[0]
-            if args == list(range(self.arity)):
+            inputs = [a if isinstance(a, int) else None for a in args]
+            if inputs == list(range(self.arity)):
                 return function
-            if len(args) == 2 and self.arity == 1:
-                left, right = args
-                if isinstance(right, int):
-                    return functools.partial(function, left)
-                return lambda x: function(x, right)
+            if inputs == [None, 0]:
+                return functools.partial(function, args[0])
+            if inputs == [0, None]:
+                return lambda x: function(x, args[1])
 
         def run(*arrays: Any) -> Any:
             registers = list(arrays)

@@ -414,7 +414,7 @@ class Op:
         if rule is None:
             raise NotDifferentiableError(f"operator {self.name} has no gradient"
                                          + ("" if self.where is None else f" (registered at {self.where})"))
-        extra = {}
+        extra: dict[str, Any] = {}
         if "needs" in rule.names:
             extra["needs"] = needs
         if "is_train" in rule.names:

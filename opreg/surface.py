@@ -98,6 +98,10 @@ class Namespace:
                 return function
         raise UnknownOperatorError(f"{self.__name__} has no operator {name!r}. {did_you_mean(name, dir(self))}")
 
+    def extend(self, **functions: Callable) -> None:
+        """Add functions that are no operators."""
+        vars(self).update(functions)
+
     def __dir__(self) -> list[str]:
         return sorted({full[len(prefix):] for prefix in self._prefixes for full in names(prefix)
                        if full[len(prefix):].isidentifier()})

@@ -61,6 +61,9 @@ def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **keywords: Any) -> S
     return _made("_eye", None, dtype, N=N, M=M, k=k, **keywords)
 
 
+_internal = op
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)

@@ -49,7 +49,7 @@ def surface(name: str) -> Callable:
 linalg = Namespace("sym.linalg", ("_linalg_", "linalg_"), _function)
 random = Sampling(surface)
 contrib = Namespace("sym.contrib", ("_contrib_",), _function)
-contrib.foreach, contrib.while_loop, contrib.cond = foreach, while_loop, cond
+contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond)
 image = Namespace("sym.image", ("_image_",), _function)
 custom = Namespace("sym.custom", ("custom.",), _function)
 sparse = Namespace("sym.sparse", ("", "_"), _function)

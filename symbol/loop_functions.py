@@ -68,7 +68,7 @@ class _Cut:
 
     def places(self, slots: Sequence[Symbol]) -> list[int]:
         """Where slots stand among the inputs, -1 for those the body does not use."""
-        return [find(self.inputs, slot._entries[0][0]) for slot in slots]  # type: ignore[arg-type]
+        return [find(self.inputs, slot._entries[0][0]) for slot in slots]
 
 
 def _slots(values: Sequence[Symbol], title: str) -> list[Symbol]:
@@ -157,7 +157,7 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     outputs, loop variables
         In the nesting the function returned.
     """
-    if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 1:
+    if type(max_iterations) is not int or max_iterations < 1:
         raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
     flat_vars, shape_vars = _flat(loop_vars, "while_loop variables")
     single = isinstance(loop_vars, Symbol)

@@ -320,7 +320,7 @@ def _loop_body(call: Call, attrs: Any, ins: Sequence[Any], gradients: bool) -> _
     for i, place in enumerate(places):
         arrays[place] = ins[i][0] if i < len(data) else ins[i]
         own[place] = i < len(data) + len(states)
-    if data and not len(ins[0]):
+    if data and not ins[0].shape[0]:
         raise ShapeError("foreach: the data have no slices: their first dimension is 0")
     return _Body(call, attrs["subgraphs"][0], arrays, own, gradients)
 

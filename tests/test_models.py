@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndarray import NDArray, array, cpu
+from ndarray import Context, NDArray, array
 from ndarray import load as load_arrays
 from opreg.custom import CustomOp, CustomOpProp, register
 from opreg.registry import find, ops
 from symbol import Symbol, compile, load, load_json
+from tests.strict import StrictBackend
+
+assert StrictBackend.name == "strict"  # importing it has made the device known
 
 FOLDER = Path(__file__).parent / "oracle" / "models"
-NETWORKS = sorted(path.parent.name for path in FOLDER.glob("*/io.npz"))
+NETWORKS = {path.parent.name: json.loads((path.parent / "about.json").read_text())
+            for path in sorted(FOLDER.glob("*/io.npz"))}
 
 
 class _Scale(CustomOp):
@@ -100,13 +104,19 @@ class Network:
     def arrays(self, kind: str) -> dict[str, NDArray]:
         return {name[4:]: value.copy() for name, value in self.params.items() if name.startswith(f"{kind}:")}
 
-    def bind(self, gradients: Any = ()) -> Any:
-        """An executor over copies of the checkpoint, and its gradient arrays by name."""
+    def bind(self, gradients: Any = (), device: str = "cpu") -> Any:
+        """An executor over copies of the checkpoint that keeps some gradients."""
+        ctx = Context(device)
         values = {**self.arrays("arg"), **{name: array(value, dtype=value.dtype) for name, value in self.fed.items()}}
         grads = {name: array(np.full(values[name].shape, 9), dtype=values[name].dtype) for name in gradients}
-        return self.symbol.bind(cpu(), values, grads, "write", self.arrays("aux"))
+        placed = [{name: value.as_in_context(ctx) for name, value in each.items()}
+                  for each in (values, grads, self.arrays("aux"))]
+        return self.symbol.bind(ctx, placed[0], placed[1], "write", placed[2])
 
 
+devices = pytest.mark.parametrize("device", ["cpu", "strict", pytest.param("gpu", marks=pytest.mark.gpu)])
+trained = pytest.mark.parametrize(
+    "network", [name for name, about in NETWORKS.items() if about["trainable"]], indirect=True)
 _LOADED: dict[str, Network] = {}
 
 
@@ -116,8 +126,7 @@ def network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(compile, "CHECK", True)
     name = request.param
     if name not in _LOADED:
-        folder = FOLDER / name
-        about = json.loads((folder / "about.json").read_text())
+        folder, about = FOLDER / name, NETWORKS[name]
         missing = [op for op in about["op_counts"] if op != "Custom" and find(op) is None]
         if missing:
             pytest.skip(f"not yet: {', '.join(missing)}")
@@ -173,8 +182,9 @@ def test_from_files_of_its_own(network: Network) -> None:
     assert again.attr_dict() == network.symbol.attr_dict()
 
 
-def test_forward(network: Network) -> None:
-    executor = network.bind()
+@devices
+def test_forward(network: Network, device: str) -> None:
+    executor = network.bind(device=device)
     for _ in range(2):  # an executor gives the same again
         outputs = executor.forward(is_train=False)
         _near(_numbered(outputs), network.recorded("out"), 1e-4, "output")
@@ -183,11 +193,11 @@ def test_forward(network: Network) -> None:
             break
 
 
-def test_training(network: Network) -> None:
+@trained
+@devices
+def test_training(network: Network, device: str) -> None:
     """Where BatchNorm moves its statistics in MXNet's backward, it does so in the training forward here."""
-    if not network.about["trainable"]:
-        pytest.skip("recorded for inference only")
-    executor = network.bind(network.about["gradients"])
+    executor = network.bind(network.about["gradients"], device)
     before = {name: value.asnumpy() for name, value in executor.arg_dict.items()}
     outputs = executor.forward(is_train=True)
     _near(_numbered(outputs), network.recorded("train_out"), 1e-4, "output")
@@ -229,9 +239,8 @@ def _loss(network: Network, outputs: list[np.ndarray]) -> float:
     return float(-np.log(chosen).mean() + outputs[1].sum(dtype=np.float64) / max((outputs[1] > 0).sum(), 1))
 
 
+@trained
 def test_five_steps(network: Network) -> None:
-    if not network.about["trainable"]:
-        pytest.skip("recorded for inference only")
     about, heads = network.about["sgd"], network.recorded("head")
     executor = network.bind(about["updated"])
     momentum = {name: ops.zeros_like(executor.arg_dict[name]) for name in about["updated"]}
@@ -252,7 +261,7 @@ def test_five_steps(network: Network) -> None:
 
 def test_partial_shapes() -> None:
     """What MXNet knows without hints is known here; from a label more, the unknown batch of the data too."""
-    about = json.loads((FOLDER / "regression" / "about.json").read_text())
+    about = NETWORKS["regression"]
     symbol = load(FOLDER / "regression" / "regression-symbol.json")
     for asked, given in (("infer_shape_partial_without_hints", {}),
                          ("infer_shape_from_lin_label_only", {"lin_label": (8, 2)})):

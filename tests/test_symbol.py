@@ -26,7 +26,7 @@ NAMES = [
     (lambda d: d + 1, "_plusscalar0"), (lambda d: d + d, "_plus0"), (lambda d: d * 2, "_mulscalar0"),
     (lambda d: 1 - d, "_rminusscalar0"), (lambda d: d / 2, "_divscalar0"), (lambda d: 2 / d, "_rdivscalar0"),
     (lambda d: d ** 2, "_powerscalar0"), (lambda d: -d, "_mulscalar0"), (lambda d: d > 1, "_greater_scalar0"),
-    (lambda d: d == d, "_equal0"), (lambda d: sym.abs(d), "abs0"), (lambda d: d.reshape((1, -1)), "reshape0"),
+    (lambda d: d == d, "_equal0"), (sym.abs, "abs0"), (lambda d: d.reshape((1, -1)), "reshape0"),
     (lambda d: sym.FullyConnected(d, num_hidden=1), "fullyconnected0"),
 ]
 
@@ -127,9 +127,8 @@ def test_variable_attributes():
 
 
 def test_attribute_scopes_nest():
-    with mx.AttrScope(ctx_group="dev1", __a__="1"):
-        with mx.AttrScope(__a__="2"):
-            net = sym.relu(sym.Variable("x"), name="r")
+    with mx.AttrScope(ctx_group="dev1", __a__="1"), mx.AttrScope(__a__="2"):
+        net = sym.relu(sym.Variable("x"), name="r")
     assert net.attr("ctx_group") == net.attr("__ctx_group__") == "dev1"
     assert net.attr_dict()["r"] == {"__ctx_group__": "dev1", "ctx_group": "dev1", "__a__": "2"}
     with pytest.raises(AttrError, match="text"):
@@ -249,7 +248,7 @@ def test_gradient_is_a_symbol_and_differentiable_again():
 
 def test_unknown_operator():
     with pytest.raises(UnknownOperatorError, match="Did you mean 'FullyConnected'"):
-        sym.FullyConected
+        sym.FullyConected  # noqa: B018
     with pytest.raises(UnknownOperatorError, match="no custom operator"):
         sym.Custom(sym.Variable("x"), op_type="nobody_registered_this")
     with pytest.raises(ArgumentError, match="op_type"):
@@ -257,7 +256,7 @@ def test_unknown_operator():
 
 
 @pytest.mark.parametrize(("make", "words"), [
-    (lambda x: sym.FullyConnected(x), ["num_hidden", "required"]),
+    (sym.FullyConnected, ["num_hidden", "required"]),
     (lambda x: sym.FullyConnected(x, num_hidden="x"), ["num_hidden", "int", "'x'"]),
     (lambda x: sym.Activation(x, act_type="rleu"), ["act_type", "Did you mean 'relu'"]),
     (lambda x: sym.Convolution(x, num_filter=1, kernel=3), ["kernel", "tuple of int"]),

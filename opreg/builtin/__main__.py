@@ -22,9 +22,9 @@ LEFT_OUT = {
     r"^_(np|npi|npx)_": "the NumPy interface",
     r"^_sparse_|^_contrib_(getnnz|edge_id|dgl_)|^_square_sum$|sparse_embedding": "sparse storage",
     r"quantize|^_sg_|intgemm|calibrate|mkldnn": "quantisation and its back ends",
-    r"^_(CachedOp|CachedOpThreadSafe|CustomFunction|NDArray|Native|NoGradient|copyto|set_value)$": "MXNet's own machinery",
-    r"^_cv|^_imdecode$": "decoding images: use an image library",
-    r"^_contrib_RROIAlign$": "not documented",
+    r"^_(CachedOp|CachedOpThreadSafe|CustomFunction|NDArray|Native|NoGradient)$|^_(copyto|set_value)$":
+        "MXNet's own machinery",
+    r"^_cvim(decode|read)$|^_imdecode$": "decoding images: use an image library",
     r"^Custom$": "a function here: mx.nd.Custom, mx.sym.Custom",
 }
 

@@ -18,12 +18,12 @@ from ..registry import declare, ops
 from ..spec import ANY, as_dtype, common_dtype, show
 from .dense import wide
 
-__all__ = ["apart", "ratio", "survivors", "matched", "one_by_one", "floating", "offsets"]
+__all__ = ["apart", "ratio", "survivors", "one_by_one", "floating", "offsets"]
 
 Format = Literal["center", "corner"]
 
-#: Boxes that are compared with all later ones at once, where numbers cannot be looked at.
-BLOCK = 64
+#: Boxes that are compared with all later ones at once.
+BLOCK = 32
 
 
 def apart(boxes: Any, axis: int = -1) -> tuple[Any, Any, Any, Any]:
@@ -77,7 +77,8 @@ def ratio(xp: Any, a: Any, b: Any, border: int = 0) -> Any:
 # Both choose greedily, the best first, and each choice rules out others. The loops are over choices alone.
 
 
-def survivors(xp: Any, alive: Any, rows: Any, clash: Callable[[Any, Any], Any], most: int | None = None) -> Any:
+def survivors(xp: Any, alive: Any, rows: Any, clash: Callable[[Any, Any], Any], groups: Any = None,
+              most: int | None = None) -> Any:
     """Which boxes are left when each, the first first, removes the later ones that it clashes with.
 
     Parameters
@@ -86,15 +87,19 @@ def survivors(xp: Any, alive: Any, rows: Any, clash: Callable[[Any, Any], Any], 
         The boxes that take part; a copy comes back.
     rows : (k, batch, n)
         What ``clash(one, others)`` is told of boxes, as slices of this that broadcast.
+    groups : (batch, n)
+        Only boxes of one group clash.
     most : int
         So many are enough.
     """
     if xp is np:
-        return _kept_on_host(alive, rows, clash, alive.shape[1] if most is None else most)
+        return _kept_on_host(alive, rows, clash, groups, alive.shape[1] if most is None else most)
     alive, n = alive.copy(), alive.shape[1]
     for start in range(0, n, BLOCK):
         stop = min(n, start + BLOCK)
         hits = clash(rows[:, :, start:stop, None], rows[:, :, None, start:])
+        if groups is not None:
+            hits &= groups[:, start:stop, None] == groups[:, None, start:]
         live = alive[:, start:stop]
         for i in range(stop - start):
             later = live[:, i + 1:]
@@ -104,19 +109,29 @@ def survivors(xp: Any, alive: Any, rows: Any, clash: Callable[[Any, Any], Any], 
     return alive if most is None else alive & (xp.cumsum(alive, axis=1) <= most)
 
 
-def _kept_on_host(alive: Any, rows: Any, clash: Callable[[Any, Any], Any], most: int) -> Any:
+def _kept_on_host(alive: Any, rows: Any, clash: Callable[[Any, Any], Any], groups: Any, most: int) -> Any:
     """The same where numbers can be looked at: what is removed is compared with nothing any more."""
     kept = np.zeros_like(alive)
     for batch in range(alive.shape[0]):
         places = np.flatnonzero(alive[batch])
-        rest, count = rows[:, batch, places], 0
-        while places.size and count < most:
-            kept[batch, places[0]], count = True, count + 1
-            free = ~clash(rest[:, :1], rest[:, 1:])
-            places, rest = places[1:], rest[:, 1:]
-            if not free.all():
-                places, rest = places[free], rest[:, free]
-    return kept
+        parts = [places]
+        if groups is not None:
+            places = places[np.argsort(groups[batch, places], kind="stable")]
+            parts = np.split(places, np.flatnonzero(np.diff(groups[batch, places])) + 1)
+        for part in parts:
+            rest, count = rows[:, batch, part], 0
+            while part.size and count < most:
+                size = min(BLOCK, part.size)
+                hits = clash(rest[:, :size, None], rest[:, None, :])
+                live = np.ones(size, bool)
+                for i in range(size):
+                    if live[i]:
+                        live[i + 1:] &= ~hits[i, i + 1:size]
+                kept[batch, part[:size][live]] = True
+                count += int(np.count_nonzero(live))
+                free = ~hits[live, size:].any(axis=0)
+                part, rest = part[size:][free], rest[:, size:][:, free]
+    return kept & (np.cumsum(kept, axis=1) <= most)
 
 
 def one_by_one(xp: Any, scores: Any, rounds: int, enough: Callable[[Any], Any]) -> Any:
@@ -137,7 +152,7 @@ def one_by_one(xp: Any, scores: Any, rounds: int, enough: Callable[[Any], Any]) 
     return found
 
 
-def matched(xp: Any, columns: Any, count: int) -> Any:
+def _matched(xp: Any, columns: Any, count: int) -> Any:
     """The same matches seen from ``count`` columns: for each its row, or -1."""
     hit = columns[:, :, None] == xp.arange(count)
     rows = xp.arange(columns.shape[1])[:, None]
@@ -205,15 +220,9 @@ def box_nms_xp(xp, data, *, overlap_thresh, valid_thresh, topk, coord_start, sco
     ordered = xp.take_along_axis(flat, order[:, :, None], axis=1)
     boxes = ordered[:, :, coord_start:coord_start + 4]
     corners = _corners(xp, boxes, in_format)
-    facts = [*apart(corners), _area(xp, boxes, in_format)]
-    one_class = force_suppress or id_index < 0
-    rows = xp.stack(facts if one_class else [*facts, ordered[:, :, id_index]])
-
-    def clash(one, others):
-        hit = wide(xp, ratio(xp, one, others))[0] > overlap_thresh
-        return hit if one_class else hit & (one[5] == others[5])
-
-    alive = survivors(xp, alive, rows, clash)
+    rows = xp.stack((*apart(corners), _area(xp, boxes, in_format)))
+    groups = None if force_suppress or id_index < 0 else ordered[:, :, id_index]
+    alive = survivors(xp, alive, rows, lambda a, b: wide(xp, ratio(xp, a, b))[0] > overlap_thresh, groups)
     if in_format != out_format:
         converted = corners if out_format == "corner" else _centers(xp, boxes, in_format)
         # MXNet takes a negative number here for the mark of a box that went.
@@ -299,7 +308,7 @@ def bipartite_matching_xp(xp, data, *, is_ascend, threshold, topk):
     least = -threshold if is_ascend else threshold
     rounds = min(n, m, topk + 1) if topk > 0 else min(n, m)  # MXNet counts only after the match
     columns = one_by_one(xp, scores, rounds, lambda best: best > least)
-    return columns.reshape(data.shape[:-1]), matched(xp, columns, m).reshape(*data.shape[:-2], m)
+    return columns.reshape(data.shape[:-1]), _matched(xp, columns, m).reshape(*data.shape[:-2], m)
 
 
 bipartite_matching.grad(ZERO)

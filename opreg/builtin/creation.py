@@ -137,7 +137,8 @@ def _steps(xp: Any, count: int, start: float, step: float, repeat: int, dtype: A
     places = xp.arange(count) // repeat
     if dtype.kind in "iu":
         return (places * int(step) + int(start)).astype(dtype)
-    return (places * float(step) + float(start)).astype(dtype)
+    exact = dtype if dtype.kind == "f" and dtype.itemsize > 2 else _FLOAT32  # MXNet counts in the dtype itself
+    return (places.astype(exact) * step + start).astype(dtype)
 
 
 @declare(name="_arange", types="->@dtype")

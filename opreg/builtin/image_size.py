@@ -37,17 +37,15 @@ def _positions(xp: Any, n: int, m: int, first: int) -> tuple[Any, Any]:
 
 
 def _linear(xp: Any, n: int, m: int, area: bool) -> tuple[Any, Any]:
-    """The first of two places for each of ``m`` pixels, which may be outside, and the weight of the second.
+    """Of two pixels that each of ``m`` lies between the first, which may be outside, and how far behind it is.
 
     When an area is asked for and pixels are enlarged, each covers one or two old ones, and is the average.
     """
-    if area:
-        low = xp.floor(xp.arange(m) * (n / m))
-        part = xp.arange(m) + 1 - (low + 1) * (m / n)
-        low, part = low.astype(xp.int64), xp.where(part <= 0, 0, part - xp.floor(part)).astype(xp.float32)
-    else:
-        low, part = _positions(xp, n, m, 0)
-    return low, part
+    if not area:
+        return _positions(xp, n, m, 0)
+    low = xp.floor(xp.arange(m) * (n / m))
+    part = xp.arange(m) + 1 - (low + 1) * (m / n)
+    return low.astype(xp.int64), xp.where(part <= 0, 0, part - xp.floor(part)).astype(xp.float32)
 
 
 def _cubic(xp: Any, part: Any) -> list[Any]:
@@ -75,80 +73,92 @@ def _lanczos(xp: Any, part: Any) -> list[Any]:
     return [xp.where(exact, 1 if i == 3 else 0, each / xp.where(exact, 1, total)) for i, each in enumerate(found)]
 
 
-def _matrix(xp: Any, n: int, m: int, interp: int, parts: int | None) -> Any:
-    """The matrix that makes ``m`` pixels of ``n``; its numbers are multiples of one over ``parts`` if it is given."""
-    if interp == AREA:
-        start, place = (xp.arange(m) * (n / m))[:, None], xp.arange(n)
-        covered = xp.minimum(start + n / m, place + 1) - xp.maximum(start, place)
-        return xp.maximum(covered, 0) / (n / m)
-    if interp == CUBIC:
+def _taps(xp: Any, n: int, m: int, interp: int, area: bool, axis: int) -> list[tuple[Any, Any]]:
+    """Which pixels of ``n`` each of ``m`` is made of, and their weights."""
+    if interp in (LINEAR, AREA):
+        low, part = _linear(xp, n, m, area)
+        if axis == 2:  # at the ends of rows OpenCV reads one pixel, at the ends of columns the same one twice
+            part = xp.where((low < 0) | (low >= n - 1), 0, part)
+        weights = [1 - part, part]
+    elif interp == CUBIC:
         low, part = _positions(xp, n, m, -1)
         weights = _cubic(xp, part)
     else:
         low, part = _positions(xp, n, m, -3)
         weights = _lanczos(xp, part)
-    found, rows = xp.zeros((m, n), dtype=xp.float64), xp.arange(m)
-    for i, weight in enumerate(weights):
-        weight = weight if parts is None else xp.rint(weight * parts) / parts
-        found[rows, xp.clip(low + i, 0, n - 1)] += weight
-    return found
+    shape = [m if i == axis else 1 for i in range(4)]
+    return [(xp.clip(low + i, 0, n - 1), weight.reshape(shape)) for i, weight in enumerate(weights)]
+
+
+def _covered(xp: Any, n: int, m: int) -> Any:
+    """The matrix of averages over ``m`` equal parts of ``n`` pixels."""
+    start, place = (xp.arange(m) * (n / m))[:, None], xp.arange(n)
+    return xp.maximum(xp.minimum(start + n / m, place + 1) - xp.maximum(start, place), 0) / (n / m)
 
 
 # ------------------------------------------------------------------------------------------------ resized
 
 
-def _pairs(xp: Any, x: Any, size: int, axis: int, area: bool) -> tuple[Any, Any, Any]:
-    """What linear interpolation reads along an axis: first and second pixels, and the weight of the second."""
-    where, last = (slice(None),) * axis, x.shape[axis] - 1
-    low, part = _linear(xp, last + 1, size, area)
-    if axis == 2:  # at the ends of rows OpenCV reads one pixel, at the ends of columns the same one twice
-        part = xp.where((low < 0) | (low >= last), 0, part)
-    shape = [-1 if i == axis else 1 for i in range(x.ndim)]
-    return x[(*where, xp.clip(low, 0, last))], x[(*where, xp.clip(low + 1, 0, last))], part.reshape(shape)
+def _in_parts(xp: Any, weight: Any) -> Any:
+    """A weight in parts of a whole."""
+    return xp.rint(weight * _PARTS).astype(xp.int32)
 
 
-def _resized_bytes(xp: Any, data: Any, height: int, width: int, area: bool) -> Any:
-    """Linear interpolation of bytes in whole numbers, with the places at which OpenCV drops digits."""
-    x = data.astype(xp.int64)
-    left, right, part = _pairs(xp, x, width, 2, area)
-    x = left * xp.rint((1 - part) * _PARTS).astype(xp.int64) + right * xp.rint(part * _PARTS).astype(xp.int64)
-    top, bottom, part = _pairs(xp, x >> 4, height, 1, area)
-    top = top * xp.rint((1 - part) * _PARTS).astype(xp.int64) >> 16
-    bottom = bottom * xp.rint(part * _PARTS).astype(xp.int64) >> 16
-    return top + bottom + 2 >> 2
+def _linear_bytes(xp: Any, data: Any, columns: list[tuple[Any, Any]], rows: list[tuple[Any, Any]]) -> Any:
+    """Bytes interpolated in whole numbers, with the places at which OpenCV drops digits."""
+    x: Any = 0
+    for place, weight in columns:
+        x = x + xp.take(data, place, axis=2).astype(xp.int32) * _in_parts(xp, weight)
+    x, found = x >> 4, 2
+    for place, weight in rows:
+        found = found + (xp.take(x, place, axis=1) * _in_parts(xp, weight) >> 16)
+    return found >> 2
+
+
+def _averaged(xp: Any, x: Any, height: int, width: int) -> Any:
+    """Images made smaller, each pixel the average of what it covers."""
+    batch, old_height, old_width, channels = x.shape
+    columns, rows = _covered(xp, old_width, width).astype(x.dtype), _covered(xp, old_height, height).astype(x.dtype)
+    x = xp.matmul(x.transpose(0, 1, 3, 2).reshape(batch * old_height * channels, old_width), columns.T)
+    x = x.reshape(batch, old_height, channels * width)
+    return xp.matmul(rows, x).reshape(batch, height, channels, width).transpose(0, 1, 3, 2)
 
 
 def _resized(xp: Any, data: Any, height: int, width: int, interp: int) -> Any:
     """Images (batch, height, width, channel) of another size, in the dtype they are computed in."""
-    batch, old_height, old_width, channels = data.shape
+    old_height, old_width = data.shape[1:3]
     if (old_height, old_width) == (height, width):
         return data
     if interp == NEAREST:
         rows, columns = [xp.minimum(xp.floor(xp.arange(m) * (n / m)).astype(xp.int64), n - 1)
                          for n, m in ((old_height, height), (old_width, width))]
-        return data[:, rows][:, :, columns]
-    enlarged = height > old_height or width > old_width
+        return xp.take(xp.take(data, rows, axis=1), columns, axis=2)
+    enlarged, is_bytes = height > old_height or width > old_width, data.dtype.name == "uint8"
     halved = (2 * height, 2 * width) == (old_height, old_width)
-    if interp == LINEAR or (interp == AREA and (enlarged or halved)):
-        area = interp == AREA and enlarged
-        if data.dtype.name == "uint8":
-            return _resized_bytes(xp, data, height, width, area)
-        x = data if data.dtype.name in ("float32", "float64") else data.astype(xp.float64)
-        for axis, size in ((2, width), (1, height)):
-            first, second, part = _pairs(xp, x, size, axis, area)
-            x = first * (1 - part).astype(x.dtype) + second * part.astype(x.dtype)
-    else:
-        parts = _PARTS if data.dtype.name == "uint8" else None
+    if interp == AREA and not enlarged and not (is_bytes and halved):
         # Areas of bytes are summed in single precision, which decides what halves are rounded to.
-        single = data.dtype.name == "float32" or (data.dtype.name == "uint8" and interp == AREA)
-        x = data.astype(xp.float32 if single else xp.float64)
-        rows, columns = [_matrix(xp, n, m, interp, parts).astype(x.dtype)
-                         for n, m in ((old_height, height), (old_width, width))]
-        x = xp.matmul(columns, x.reshape(batch * old_height, old_width, channels))
-        x = xp.matmul(rows, x.reshape(batch, old_height, width * channels)).reshape(batch, height, width, channels)
+        x = _averaged(xp, data.astype(xp.float32 if is_bytes else _wide(xp, data)), height, width)
+    else:
+        area = interp == AREA and enlarged
+        columns = _taps(xp, old_width, width, interp, area, 2)
+        rows = _taps(xp, old_height, height, interp, area, 1)
+        if interp in (LINEAR, AREA) and is_bytes:
+            return _linear_bytes(xp, data, columns, rows)
+        x = data.astype(_wide(xp, data))
+        for taps, axis in ((columns, 2), (rows, 1)):
+            total: Any = 0
+            for place, weight in taps:
+                weight = xp.rint(weight * _PARTS) / _PARTS if is_bytes else weight
+                total = total + xp.take(x, place, axis=axis) * weight.astype(x.dtype)
+            x = total
     if data.dtype.kind not in "iu":
         return x
     return xp.clip(xp.rint(x), xp.iinfo(data.dtype).min, xp.iinfo(data.dtype).max)
+
+
+def _wide(xp: Any, data: Any) -> Any:
+    """The dtype that images are computed in."""
+    return xp.float32 if data.dtype.name == "float32" else xp.float64
 
 
 @declare(name="_image_resize", aliases=("_npx__image_resize",))

@@ -243,13 +243,9 @@ def detection_xp(xp, cls_prob, loc_pred, anchor, *, clip, threshold, nms_thresho
     valid = xp.take_along_axis(valid, order, axis=1)
     rows = xp.take_along_axis(rows, order[:, :, None], axis=1)
     if suppress:
-        facts = xp.stack((*_of_four(xp, rows[:, :, 2:]), rows[:, :, 0]))
-
-        def clash(one, others):
-            hit = ratio(xp, one, others) >= nms_threshold
-            return hit if force_suppress else hit & (one[5] == others[5])
-
-        kept = survivors(xp, valid & (xp.arange(n) < top), facts, clash)
+        kept = survivors(xp, valid & (xp.arange(n) < top), xp.stack(_of_four(xp, rows[:, :, 2:])),
+                         lambda one, others: ratio(xp, one, others) >= nms_threshold,
+                         None if force_suppress else rows[:, :, 0])
         rows[:, :, 0] = xp.where(kept, rows[:, :, 0], -1)
     return xp.where(valid[:, :, None], rows, -1)
 

@@ -12,6 +12,7 @@ Everywhere ``g = clip(rescale_grad * grad)``, where a ``clip_gradient`` below ze
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,21 +23,41 @@ from ..spec import Shape, show
 
 __all__: list[str] = []
 
-# A tile of float32 numbers and its scratch stay in a core's second-level cache.
-TILE = 1 << 15
+# A tile of float32 numbers, 512 kB; smaller ones spend their time in Python.
+TILE = 1 << 17
 
 
 # ----------------------------------------------------------------------------------------- how rules are run
 
 
+class _Held(threading.local):
+    """Scratch of one tile each, by number and dtype: fresh memory of this size costs as much as an update."""
+
+    def __init__(self) -> None:
+        self.tiles: dict[tuple[int, Any], Any] = {}
+
+
+_held = _Held()
+
+
 def _scratch(xp: Any, like: Any, dtype: Any = None) -> Callable[[int], Any]:
-    """Scratch arrays by number, made when first asked for."""
+    """Scratch arrays by number, made when first asked for; those of a tile on the host are kept."""
     made: dict[int, Any] = {}
+    dtype = dtype or like.dtype
+    kept = _held.tiles if like.size <= TILE and hasattr(like, "__array_interface__") else None
 
     def tmp(number: int) -> Any:
-        if number not in made:
-            made[number] = xp.empty(like.shape, dtype or like.dtype)
-        return made[number]
+        found = made.get(number)
+        if found is None:
+            if kept is None:
+                found = xp.empty(like.shape, dtype)
+            else:
+                tile = kept.get((number, dtype))
+                if tile is None:
+                    tile = kept[number, dtype] = xp.empty(TILE, dtype)
+                found = tile[:like.size].reshape(like.shape)
+            made[number] = found
+        return found
 
     return tmp
 

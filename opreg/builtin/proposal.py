@@ -138,7 +138,7 @@ def proposal_xp(xp, cls_prob, bbox_pred, im_info, *, rpn_pre_nms_top_n, rpn_post
     rows = xp.stack((left, top, right, bottom, (right - left + 1) * (bottom - top + 1)))
     most = min(count, rpn_post_nms_top_n)
     kept = survivors(xp, xp.ones((batch, count), dtype=bool), rows,
-                     lambda one, others: ratio(xp, one, others, 1) > threshold, most)
+                     lambda one, others: ratio(xp, one, others, 1) > threshold, most=most)
     place = xp.arange(rpn_post_nms_top_n) % xp.maximum(kept.sum(axis=1), 1)[:, None]
     place = xp.take_along_axis(xp.argsort(~kept, axis=1, kind="stable"), place, axis=1)
     image = xp.broadcast_to(xp.arange(batch).astype(boxes.dtype)[:, None, None], (*place.shape, 1))

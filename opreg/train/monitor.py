@@ -37,13 +37,14 @@ class Monitor:
     Examples
     --------
     >>> import opreg as mx
-    >>> executor = (mx.sym.var("x") * 2).bind(mx.cpu(), {"x": mx.nd.ones((2,))})
+    >>> net = mx.sym.square(mx.sym.var("x"), name="square")
+    >>> executor = net.bind(mx.cpu(), {"x": mx.nd.full((2,), 3)})
     >>> monitor = Monitor(1, stat_func=lambda x: x.sum(), pattern=".*output")
     >>> monitor.install(executor)
     >>> monitor.tic()
     >>> outputs = executor.forward()
     >>> [(name, value.strip()) for step, name, value in monitor.toc()]
-    [('_mulscalar0_output', '4.0')]
+    [('square_output', '18.0')]
     """
 
     def __init__(self, interval: int, stat_func: Callable[[NDArray], Any] | None = None, pattern: str = ".*",

@@ -1,0 +1,604 @@
+"""autograd: what is recorded, what comes back, what is refused, and what stays in memory."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opreg as mx
+from opreg.errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, ShapeError
+
+nd, autograd = mx.nd, mx.autograd
+X = np.float32([[0, 1, 2], [3, 4, 5]])
+
+
+def marked(values=X, req: str = "write", dtype: str = "float32"):
+    x = nd.array(values, dtype=dtype)
+    x.attach_grad(req)
+    return x
+
+
+def slope(function, *arrays):
+    """Gradients of the sum of a recorded function's results."""
+    with autograd.record():
+        y = function(*arrays)
+    y.backward()
+    return [array.grad.asnumpy() for array in arrays]
+
+
+# --------------------------------------------------------------------------------------------- gradients
+
+Z = np.zeros((2, 3), np.float32)
+ROW0, COLUMN1 = Z.copy(), Z.copy()
+ROW0[0], COLUMN1[:, 1] = 1, 1
+
+
+def split_first(x):
+    return nd.split(x, num_outputs=2, axis=0)[0]
+
+
+def assigned(x):
+    y = nd.zeros((2, 3))
+    y[:] = x * 2
+    return y * 3
+
+
+def assigned_broadcast(x):
+    y = nd.zeros((4, 2, 3), dtype="float64")
+    y[:] = x
+    return y
+
+
+def added_to_a_constant(x):
+    y = nd.ones((2, 3))
+    y += x
+    return y * 3
+
+
+def through_out(x):
+    y = nd.zeros((2, 3))
+    nd.relu(x, out=y)
+    return y * 3
+
+
+def copied_into(x):
+    y = nd.zeros((2, 3))
+    x.copyto(y)
+    return y * 3
+
+
+def paused(x):
+    y = x * 2
+    with autograd.pause():
+        z = y * 3
+    return y * z
+
+
+SLOPES = [
+    (lambda x: x * x, 2 * X), (lambda x: (x * x).sum(), 2 * X), (lambda x: x * 2 + 1 - x / 2, Z + 1.5),
+    (lambda x: 1 - x, Z - 1), (lambda x: -x, Z - 1), (lambda x: 6 / (x + 1), -6 / (X + 1) ** 2),
+    (lambda x: x ** 3, 3 * X ** 2), (lambda x: abs(x - 2), np.sign(X - 2)), (lambda x: x.clip(1, 3), (X >= 1) * (X <= 3)),
+    (lambda x: x + nd.array([1, 2, 3]) * x, Z + [2, 3, 4]), (lambda x: x * np.float32([1, 2, 3]), Z + [1, 2, 3]),
+    (lambda x: x[0], ROW0), (lambda x: x[0, 1] * 3, ROW0 * [0, 3, 0]), (lambda x: x[:, 1], COLUMN1),
+    (lambda x: x[[0, 0]], ROW0 * 2), (lambda x: x[nd.array([0, 0])], ROW0 * 2), (lambda x: x[0:1, ::2], ROW0 * [1, 0, 1]),
+    (lambda x: x[...], Z + 1), (lambda x: x[()], Z + 1), (lambda x: x[None] * 3, Z + 3), (lambda x: x.T * 3, Z + 3),
+    (lambda x: x.reshape((3, 2)) * 3, Z + 3), (lambda x: x.reshape(-1)[1:3], ROW0 * [0, 1, 1]),
+    (lambda x: x.copy() * 3, Z + 3), (lambda x: x.astype("float64") * 3, Z + 3), (lambda x: x.flatten() * 3, Z + 3),
+    (lambda x: x.as_in_context(mx.cpu(1)) * 3, Z + 3), (lambda x: x.copyto(mx.cpu(1)) * 3, Z + 3),
+    (lambda x: x * x.detach(), X), (lambda x: x * nd.BlockGrad(x), X), (paused, 12 * X), (split_first, ROW0),
+    (assigned, Z + 6), (assigned_broadcast, Z + 4), (added_to_a_constant, Z + 3), (through_out, (X > 0) * 3),
+    (copied_into, Z + 3), (lambda x: nd.concat(x, x * 2, dim=0), Z + 3), (lambda x: nd.where(x > 2, x * 2, x * 3),
+                                                                         np.where(X > 2, 2, 3)),
+    (lambda x: x > 2, Z), (lambda x: x.argmax(axis=1), Z), (lambda x: x, Z + 1), (lambda x: nd.add_n(x, x, x), Z + 3),
+    (lambda x: nd.sqrt(x), np.float32([[np.inf] + [0.5] + [0.5 / np.sqrt(2)], 0.5 / np.sqrt(X[1])])),
+]
+
+
+@pytest.mark.parametrize("function, expected", SLOPES)
+def test_gradient(function, expected):
+    np.testing.assert_allclose(slope(function, marked())[0], np.asarray(expected, np.float32), rtol=1e-6)
+
+
+def test_gradients_of_broadcast_operands_are_summed():
+    x, v = marked(), marked([3, 1, 2])
+    gx, gv = slope(lambda x, v: x * v, x, v)
+    assert gx.tolist() == [[3, 1, 2]] * 2
+    assert gv.tolist() == [3, 5, 7]
+
+
+def test_gradient_of_integers():
+    assert slope(lambda x: x * 2, marked([0, 1], dtype="int32"))[0].tolist() == [2, 2]
+
+
+def test_losses_need_no_gradient_from_above():
+    x = marked()
+    with autograd.record():
+        y = nd.SoftmaxOutput(x, nd.array([0, 2]))
+    y.backward()
+    expected = y.asnumpy()
+    expected[[0, 1], [0, 2]] -= 1
+    np.testing.assert_allclose(x.grad.asnumpy(), expected, rtol=1e-6)
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.lists(st.sampled_from(["double", "square", "sum", "share", "view", "transpose"]), min_size=1, max_size=8))
+def test_any_computation_against_differences(steps):
+    """Whatever is composed, the gradient is the slope."""
+
+    def function(x):
+        kept = x
+        for step in steps:
+            if step == "double":
+                x = x * 2 - 1
+            elif step == "square":
+                x = x * x * 0.1
+            elif step == "sum":
+                x = x.sum(axis=1, keepdims=True) * 0.5
+            elif step == "share":
+                x = x + kept * x
+            elif step == "view":
+                x = x.reshape((1, -1)).reshape(x.shape)
+            else:
+                x = x.T.T
+        return x.sum()
+
+    start = np.array([[0.5, -0.25, 0.125], [1.0, 0.75, -1.5]])
+    found = slope(function, marked(start, dtype="float64"))[0]
+    for place in np.ndindex(start.shape):
+        step = np.zeros_like(start)
+        step[place] = 1e-5
+        up, down = (function(nd.array(start + sign * step, dtype="float64")).asscalar() for sign in (1, -1))
+        np.testing.assert_allclose(found[place], (up - down) / 2e-5, rtol=1e-5, atol=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------ requests
+
+
+def test_requests():
+    write, add, null = marked(), marked(req="add"), marked(req="null")
+    add.grad[:] = 1
+    null.grad[:] = 7
+    for _ in range(2):
+        with autograd.record():
+            y = write * 2 + add * 3 + null * 4
+        y.backward()
+    assert (write.grad.asnumpy() == 2).all()
+    assert (add.grad.asnumpy() == 7).all()
+    assert (null.grad.asnumpy() == 7).all()
+
+
+def test_gradient_arrays_stay_the_same():
+    x = marked()
+    g = x.grad
+    slope(lambda x: x * 2, x)
+    assert x.grad is g
+    assert (g.asnumpy() == 2).all()
+    x.attach_grad()
+    assert not x.grad.asnumpy().any()
+
+
+def test_what_no_gradient_reaches_is_zero():
+    x, y = marked(), marked()
+    x.grad[:], y.grad[:] = 5, 5
+    with autograd.record():
+        z = x * 2 + y.argmax() + nd.BlockGrad(x * y).sum()
+    z.backward()
+    assert (x.grad.asnumpy() == 2).all()
+    assert not y.grad.asnumpy().any()
+
+
+def test_attach_grad_starts_anew():
+    x = marked()
+    with autograd.record():
+        y = x * 2
+        y.attach_grad()
+        z = y * 3
+    z.backward()
+    assert not x.grad.asnumpy().any()
+    assert (y.grad.asnumpy() == 3).all()
+
+
+def test_mark_variables():
+    x, y, g, h = nd.array(X), nd.array(X), nd.zeros((2, 3)), nd.ones((2, 3))
+    autograd.mark_variables([x, y], [g, h], ["write", "add"])
+    with autograd.record():
+        z = x * 2 + y * 3
+    z.backward()
+    assert x.grad is g
+    assert (g.asnumpy() == 2).all()
+    assert (h.asnumpy() == 4).all()
+    autograd.mark_variables(x, h)
+    assert x.grad is h
+
+
+def test_head_gradients():
+    x = marked()
+    with autograd.record():
+        y, z = x * 3, x * x
+    autograd.backward([y, z], [nd.ones((2, 3)) * 2, None])
+    np.testing.assert_array_equal(x.grad.asnumpy(), 6 + 2 * X)
+    with autograd.record():
+        y = x * 3
+    y.backward(nd.array(X))
+    np.testing.assert_array_equal(x.grad.asnumpy(), 3 * X)
+    with autograd.record():
+        y = x * 3
+    autograd.backward(y, nd.array(X))
+    np.testing.assert_array_equal(x.grad.asnumpy(), 3 * X)
+
+
+def test_retain_graph():
+    x = marked(req="add")
+    with autograd.record():
+        y = x * x
+    y.backward(retain_graph=True)
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), 4 * X)
+    with pytest.raises(OpError, match="operator broadcast_mul, recorded at .*test_autograd.py.*retain_graph=True"):
+        y.backward()
+
+
+# ------------------------------------------------------------------------------------------------- higher order
+
+ORDERS = [
+    (lambda x: x * x * x, [3 * X ** 2, 6 * X, 6 + Z]), (nd.sin, [np.cos(X), -np.sin(X), -np.cos(X)]),
+    (nd.exp, [np.exp(X)] * 3), (lambda x: nd.tanh(x * 0), [Z, Z, Z]), (lambda x: x[0] * x[0], [2 * X * ROW0, 2 * ROW0, Z]),
+    (lambda x: nd.dot(x, x.T).sum(), [2 * X.sum(0) + Z, Z + 4]),
+    (lambda x: x.as_in_context(mx.cpu(1)) ** 3, [3 * X ** 2, 6 * X, 6 + Z]),
+]
+
+
+@pytest.mark.parametrize("function, expected", ORDERS)
+def test_higher_orders(function, expected):
+    x = marked()
+    with autograd.record():
+        y = function(x)
+        found = []
+        for _ in expected:
+            (y,) = autograd.grad(y, x, create_graph=True)
+            found.append(y.asnumpy())
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, np.asarray(other, np.float32), rtol=1e-5, atol=1e-6)
+
+
+def test_backward_through_a_gradient():
+    x = marked()
+    with autograd.record():
+        y = x * x * x
+        (g,) = autograd.grad(y, x, create_graph=True)
+        z = g * g
+    z.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), 36 * X ** 3, rtol=1e-6)
+
+
+def test_grad():
+    x = marked()
+    with autograd.record():
+        y = x * 2
+        z = y * y
+    first, second = autograd.grad(z, [x, y], retain_graph=True)
+    np.testing.assert_array_equal(first.asnumpy(), 8 * X)
+    np.testing.assert_array_equal(second.asnumpy(), 4 * X)
+    assert not x.grad.asnumpy().any()
+    assert isinstance(autograd.grad(z, x, nd.ones((2, 3)) * 3, retain_graph=True), list)
+    unused = marked()
+    assert not autograd.grad(z, [unused])[0].asnumpy().any()
+
+
+def test_gradients_handed_out_are_nobody_elses():
+    x, y, head = marked(), marked(), nd.ones((2, 3))
+    with autograd.record():
+        z = x + y
+    first, second = autograd.grad(z, [x, y], head)
+    first[:] = 7
+    assert (second.asnumpy() == 1).all()
+    assert (head.asnumpy() == 1).all()
+    with autograd.record():
+        z = x + y
+    z.backward()
+    x.grad[:] = 7
+    assert (y.grad.asnumpy() == 1).all()
+
+
+# ----------------------------------------------------------------------------------------------------- modes
+
+
+def modes():
+    return autograd.is_recording(), autograd.is_training()
+
+
+SCOPES = [
+    (lambda: autograd.record(), (True, True)), (lambda: autograd.record(train_mode=False), (True, False)),
+    (lambda: autograd.pause(), (False, False)), (lambda: autograd.pause(train_mode=True), (False, True)),
+    (lambda: autograd.train_mode(), (False, True)), (lambda: autograd.predict_mode(), (False, False)),
+]
+
+
+@pytest.mark.parametrize("scope, expected", SCOPES)
+def test_modes(scope, expected):
+    with scope():
+        assert modes() == expected
+        with autograd.record(), autograd.predict_mode():
+            assert modes() == (True, False)
+        assert modes() == expected
+    assert modes() == (False, False)
+    assert scope()(modes)() == expected
+    with pytest.raises(KeyError), scope():
+        raise KeyError
+    assert modes() == (False, False)
+
+
+def test_set_modes():
+    assert [autograd.set_recording(True), autograd.set_recording(False)] == [False, True]
+    assert [autograd.set_training(True), autograd.set_training(False)] == [False, True]
+
+
+def test_mode_is_a_threads_own():
+    found = []
+    with autograd.record():
+        thread = threading.Thread(target=lambda: found.append(modes()))
+        thread.start()
+        thread.join()
+    assert found == [(False, False)]
+
+
+def test_the_mode_of_the_forward_is_kept():
+    """Dropout is recorded in training mode, so its gradient has its mask whatever the mode of backward."""
+    x = marked(np.ones((2, 50)))
+    with autograd.record():
+        y = nd.Dropout(x, p=0.5)
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), y.asnumpy())
+    assert 0 < (y.asnumpy() == 0).sum() < 100
+
+
+# --------------------------------------------------------------------------------------------------- refused
+
+VALUE, HALF = marked(), nd.array([1.0], dtype="float16")
+
+
+def recorded():
+    x = marked()
+    with autograd.record():
+        return x * 2
+
+
+def change(function):
+    x = marked()
+    with autograd.record():
+        function(x * 2)
+
+
+def change_variable(function):
+    with autograd.record():
+        function(marked())
+
+
+REFUSED = [
+    (lambda: nd.array(X).backward(), OpError, "head 0: .*not in a recorded computation"),
+    (lambda: (marked() * 2).backward(), OpError, "not in a recorded computation"),
+    (lambda: autograd.backward([]), ArgumentError, "at least one head"),
+    (lambda: autograd.backward(5), ArgumentError, "heads: .*int"),
+    (lambda: autograd.backward([5]), ArgumentError, "heads: .*int at 0"),
+    (lambda: autograd.backward([recorded(), recorded()], [None]), ArgumentError, "expected 2 head gradients, got 1"),
+    (lambda: recorded().backward(nd.ones(3)), ShapeError, r"head gradient 0: .*\(2, 3\), got \(3,\)"),
+    (lambda: recorded().backward(nd.ones((2, 3), dtype="float64")), DTypeError, "float32, got float64"),
+    (lambda: autograd.grad(recorded(), []), ArgumentError, "at least one variable"),
+    (lambda: autograd.grad(recorded(), nd.ones(2)), OpError, "variable 0: it is not recorded"),
+    (lambda: marked(req="foo"), ArgumentError, "grad_req 'foo'.*write, add, null"),
+    (lambda: autograd.mark_variables([VALUE], [nd.zeros(3)]), ShapeError, r"\(2, 3\), got \(3,\)"),
+    (lambda: autograd.mark_variables([VALUE], [HALF, HALF]), ArgumentError, "1 variables, 2 gradients"),
+    (lambda: autograd.get_symbol(nd.ones(1)), OpError, "not in a recorded"),
+    *[(lambda go=go, change=change: go(change), OpError, "recorded cannot be changed in place")
+      for go in (change, change_variable) for change in (
+          lambda x: x.__iadd__(1), lambda x: x.__setitem__(slice(None), 1), lambda x: x.__setitem__(0, 1),
+          lambda x: nd.relu(x, out=x), lambda x: nd.ones((2, 3)).copyto(x))],
+]
+
+
+@pytest.mark.parametrize("call, kind, words", REFUSED)
+def test_refused(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+    assert modes() == (False, False)
+
+
+def test_changes_are_fine_where_nothing_is_recorded():
+    x = marked()
+    with autograd.record():
+        y = x * x
+        with autograd.pause():
+            z = nd.zeros(2)
+            z += 1
+            x += 0
+        w = nd.zeros((2, 3))
+        w[0] = 1
+        w += 1
+    y.backward()
+    x += 1
+    np.testing.assert_array_equal(x.grad.asnumpy(), 2 * X)
+
+
+def test_an_operator_without_gradient_is_named():
+    @mx.operator.define(name="without_gradient")
+    def function(x):
+        return x * 2
+
+    x = marked()
+    with autograd.record():
+        y = function(x * 2)
+    with pytest.raises(NotDifferentiableError, match="'without_gradient' has no gradient") as caught:
+        y.backward()
+    assert "recorded at" in caught.value.__notes__[0]
+    assert "test_autograd.py" in caught.value.__notes__[0]
+
+
+# --------------------------------------------------------------------------------------------------- Function
+
+
+class Scaled(autograd.Function):
+    """Twice the first and three times the second; gradients ten times as large."""
+
+    def forward(self, x, y):
+        assert modes()[0] is False
+        self.save_for_backward(x)
+        return x * 2, y * 3
+
+    def backward(self, dx, dy):
+        (x,) = self.saved_tensors
+        assert x.shape == dx.shape
+        assert modes()[0] is False
+        return dx * 20, dy * 30
+
+
+def test_function():
+    x, y = marked(), marked([1.0, 2.0])
+    with autograd.record():
+        u, w = Scaled()(x * 1, y)
+        z = u.sum() + w.sum()
+    z.backward()
+    assert (x.grad.asnumpy() == 20).all()
+    assert (y.grad.asnumpy() == 30).all()
+    with autograd.record():
+        u, w = Scaled()(x, y)
+    u.backward()
+    assert not y.grad.asnumpy().any()
+    assert Scaled()(x, y)[0]._entry is None
+
+
+def test_function_of_one_output_and_of_numbers():
+    class Times(autograd.Function):
+        def forward(self, x, number):
+            return x * number
+
+        def backward(self, dx):
+            return dx * 5
+
+    x = marked()
+    with autograd.record():
+        y = Times()(x, 3)
+    np.testing.assert_array_equal(y.asnumpy(), 3 * X)
+    y.backward()
+    assert (x.grad.asnumpy() == 5).all()
+
+
+class Broken(autograd.Function):
+    def __init__(self, answer):
+        self.answer = answer
+
+    def forward(self, x):
+        return x * 2
+
+    def backward(self, dx):
+        return self.answer(dx)
+
+
+def failing(dx):
+    raise KeyError("mine")
+
+
+@pytest.mark.parametrize("answer, kind, words", [
+    (lambda dx: (dx, dx), ArgumentError, "expected 1 gradients.*got 2"),
+    (lambda dx: nd.ones(5), ShapeError, r"gradient 0 has shape \(5,\), its input \(2, 3\)"),
+    (lambda dx: 5, ArgumentError, "gradient 0 must be an NDArray, got int"),
+    (lambda dx: dx.__imul__(2), OpError, "read-only"),
+    (failing, KeyError, "mine"),
+])
+def test_broken_functions(answer, kind, words):
+    x = marked()
+    with autograd.record():
+        y = Broken(answer)(x)
+    with pytest.raises(kind, match=words) as caught:
+        y.backward()
+    assert any("Function Broken, recorded at" in note for note in caught.value.__notes__)
+    assert slope(lambda x: x * 2, x)[0].tolist() == (Z + 2).tolist()
+
+
+def test_a_function_is_called_once():
+    function = Broken(lambda dx: dx)
+    function(nd.ones(1))
+    with pytest.raises(ArgumentError, match="called once"):
+        function(nd.ones(1))
+    with pytest.raises(NotImplementedError, match="no forward"):
+        autograd.Function()(nd.ones(1))
+
+
+# ------------------------------------------------------------------------------------------------- get_symbol
+
+
+def test_get_symbol():
+    x, y = marked(), marked([3, 1, 2])
+    with autograd.record():
+        z = nd.relu(x * y + 1) + x
+    symbol = autograd.get_symbol(z)
+    assert symbol.list_arguments() == ["var0", "var1"]
+    np.testing.assert_array_equal(symbol.eval(var0=x, var1=y)[0].asnumpy(), z.asnumpy())
+    with autograd.record():
+        z = Broken(lambda dx: dx)(x)
+    with pytest.raises(OpError, match="Function Broken"):
+        autograd.get_symbol(z)
+
+
+# ------------------------------------------------------------------------------------------------------ memory
+
+
+class Watched(autograd.Function):
+    def forward(self, x):
+        self.save_for_backward(x)
+        return x * 2
+
+    def backward(self, dx):
+        return dx * 2
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: (x * x + x).sum(), lambda x: nd.relu(x)[0].reshape((3, 1)), lambda x: Watched()(x),
+    lambda x: nd.concat(x, x, dim=0).as_in_context(mx.cpu(1)),
+])
+def test_nothing_forms_a_cycle(function):
+    """Without the cycle collector everything goes when the last name does."""
+    gc.collect()
+    gc.disable()
+    try:
+        for backward in (False, True):
+            x = marked()
+            with autograd.record():
+                y = function(x)
+            node = y._entry[0]
+            held = [weakref.ref(x), weakref.ref(y), weakref.ref(x.grad), weakref.ref(node)]
+            if backward:
+                autograd.grad(y, x, create_graph=True)
+                y.backward()
+            del x, y, node
+            assert [ref() for ref in held] == [None] * 4
+    finally:
+        gc.enable()
+
+
+def test_backward_lets_go_of_what_it_used():
+    x = marked()
+    with autograd.record():
+        y = nd.exp(x)
+        z = y * y
+    node = z._entry[0]
+    assert node.ins is not None
+    z.backward()
+    assert node.ins is node.outs is None
+
+
+def test_long_chains():
+    """As long as loops are: nothing on the way there, back, or out of memory recurses."""
+    x = marked([1.0])
+    with autograd.record():
+        y = x
+        for _ in range(20000):
+            y = y + 1
+    y.backward()
+    assert x.grad.asscalar() == 1
+    del y

@@ -1,0 +1,110 @@
+"""How operators are called by name: inputs and attributes by position and by keyword, signatures, namespaces."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from opreg.calls import ordered, signature, split
+from opreg.errors import ArgumentError, UnknownOperatorError
+from opreg.registry import get
+from opreg.surface import Namespace, dressed
+
+
+class Tensor:
+    """Stands for an array or symbol."""
+
+
+T, U, W = Tensor(), Tensor(), Tensor()
+
+
+def is_tensor(value):
+    return isinstance(value, Tensor)
+
+
+SPLIT = [
+    ("relu", (T,), {}, {"data": T}, {}),
+    ("relu", (), {"data": T}, {"data": T}, {}),
+    ("clip", (T, 0, 1), {}, {"data": T}, {"a_min": 0, "a_max": 1}),
+    ("clip", (T, 0), {"a_max": 1}, {"data": T}, {"a_min": 0, "a_max": 1}),
+    ("clip", (0, 1), {"data": T}, {"data": T}, {"a_min": 0, "a_max": 1}),
+    ("FullyConnected", (T, U), {"num_hidden": 3}, {"data": T, "weight": U}, {"num_hidden": 3}),
+    ("FullyConnected", (T, U, None, 3, True), {}, {"data": T, "weight": U, "bias": None},
+     {"num_hidden": 3, "no_bias": True}),
+    ("FullyConnected", (T,), {"bias": W, "num_hidden": 3}, {"data": T, "bias": W}, {"num_hidden": 3}),
+    ("softmax", (T, -1), {}, {"data": T}, {"axis": -1}),
+    ("softmax", (T, None, -1), {}, {"data": T, "length": None}, {"axis": -1}),
+    ("relu", (T,), {"anything": 1}, {"data": T}, {"anything": 1}),
+    ("Concat", (T, U), {"dim": 0}, [T, U], {"dim": 0, "num_args": 2}),
+    ("Concat", ([T, U],), {}, [T, U], {"num_args": 2}),
+    ("Concat", (), {"x": T, "y": U, "dim": 0}, [T, U], {"dim": 0, "num_args": 2}),
+    ("Concat", (T, U), {"num_args": 2}, [T, U], {"num_args": 2}),
+    ("_arange", (0, 5), {}, {}, {"start": 0, "stop": 5}),
+    ("custom.custom_op", (T,), {"color": "red"}, [T], {"color": "red"}),
+    ("custom.custom_op", (), {"data": T, "color": "red"}, {"data": T}, {"color": "red"}),
+]
+
+
+@pytest.mark.parametrize("name, args, keywords, inputs, attrs", SPLIT)
+def test_split(name, args, keywords, inputs, attrs):
+    assert split(get(name), args, keywords, is_tensor) == (inputs, attrs)
+
+
+REFUSED = [
+    ("relu", (5,), {}, "input data must be an array or symbol, got int"),
+    ("relu", (), {"data": 5}, "input data must be an array or symbol, got int"),
+    ("relu", (T, U), {}, r"at most 1 inputs \(data\) and 0 attributes, got 2 arguments"),
+    ("relu", (T,), {"data": U}, "input data is given twice"),
+    ("relu", (T,), {"dta": U}, "no input 'dta'. Did you mean 'data'"),
+    ("clip", (T, 0), {"a_min": 1}, "attribute a_min is given twice"),
+    ("clip", (T, 0, 1, 2), {}, "and 2 attributes, got 4 arguments"),
+    ("broadcast_add", (T, 2), {}, "input rhs must be an array or symbol, got int"),
+    ("Concat", (T, 2), {}, "input 1 must be an array or symbol, got int"),
+    ("Concat", (T,), {"x": U}, "by position or by keyword, not both"),
+]
+
+
+@pytest.mark.parametrize("name, args, keywords, words", REFUSED)
+def test_split_refuses(name, args, keywords, words):
+    with pytest.raises(ArgumentError, match=f"operator {name}: .*{words}"):
+        split(get(name), args, keywords, is_tensor)
+
+
+def test_ordered():
+    op = get("FullyConnected")
+    attrs = op.complete({"num_hidden": 3})
+    bare = op.complete({"num_hidden": 3, "no_bias": True})
+    assert ordered(op, {"bias": W, "data": T, "weight": U}, attrs) == [T, U, W]
+    assert ordered(op, {"data": T, "weight": U, "bias": None}, bare) == [T, U]
+    for inputs, given, words in (({"data": T}, attrs, "missing weight, bias"), ([T], attrs, "3 inputs .* got 1"),
+                                 ({"data": T, "weight": U, "bias": W}, bare, "no room for bias")):
+        with pytest.raises(ArgumentError, match=f"operator FullyConnected: .*{words}"):
+            ordered(op, inputs, given)
+
+
+def test_signatures():
+    text = str(signature(get("clip")))
+    assert text.startswith("(data=None, a_min: float = Ellipsis, a_max: float = Ellipsis")
+    assert text.endswith("*, name=None)")
+    parameters = signature(get("Concat")).parameters
+    assert parameters["data"].kind is inspect.Parameter.VAR_POSITIONAL
+    assert parameters["dim"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_namespaces():
+    made = []
+
+    def make(op, name):
+        made.append(name)
+        return dressed(lambda *args: args, op, name, "somewhere")
+
+    space = Namespace("nd.linalg", ("_linalg_", "linalg_"), make)
+    assert space.gemm2 is space.gemm2
+    assert made == ["gemm2"]
+    assert (space.gemm2.__name__, space.gemm2.__module__) == ("gemm2", "somewhere")
+    assert space.gemm2.__doc__ == get("_linalg_gemm2").doc
+    assert "gemm2" in dir(space)
+    with pytest.raises(UnknownOperatorError, match="nd.linalg has no operator 'gem2'. Did you mean 'gemm2'"):
+        space.gem2
+    assert not hasattr(space, "__wrapped__")
