@@ -17,7 +17,7 @@ from opreg.custom import FunctionRecord
 from opreg.errors import ArgumentError, OpError, ShapeError, note
 from opreg.mode import MODE, Recording, quiet
 from opreg.op import Call, Kernel, Op
-from opreg.spec import Spec, as_dtype, known, show
+from opreg.spec import Spec, known, show
 
 __all__ = ["run", "Runner"]
 
@@ -186,7 +186,6 @@ class FunctionRunner(Runner):
         """A result as an array that shares no memory with an input."""
         xp = self._ctx.xp
         data = xp.asarray(getattr(found, "_data", found))
-        as_dtype(data.dtype)
         shares = any(xp.may_share_memory(data, array) for array in arrays)
         return xp.array(data, order="C") if shares or not data.flags.c_contiguous else data
 

@@ -76,7 +76,8 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
 def _taken_apart(op: Op, args: Sequence[Any], keywords: dict[str, Any], is_array: Callable[[Any], bool]
                  ) -> tuple[Any, list[Any]]:
     inputs, given = split(op, args, keywords, is_array)
-    attrs = op.complete({key: value for key, value in given.items() if value is not None or key in op.schema})
+    attrs = op.complete({key: value for key, value in given.items()
+                         if value is not None or key in op.schema or op.schema.open})
     return attrs, ordered(op, inputs, attrs)
 
 

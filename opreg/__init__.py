@@ -12,7 +12,10 @@ This module is the front door: its names are opened at first use, and importing 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+
+TYPE_CHECKING = False  # the module typing takes longer to load than all of this one
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 

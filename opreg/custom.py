@@ -214,6 +214,12 @@ class _Attrs(dict):
                                     f"numbers from 0 to {len(numbers) - 1}")
         return self._needed
 
+    @property
+    def unread(self) -> tuple[int, ...]:
+        """Numbers of the arguments that backward does not read; their gradients have their shapes all the same."""
+        first = len(self.outputs)
+        return tuple([i for i in range(len(self.arguments)) if first + i not in self.needed])
+
     def of_backward(self, needs: Sequence[bool]) -> _Attrs:
         """The same for a backward that is asked for some gradients only."""
         made = _Attrs(self)
@@ -270,11 +276,11 @@ def _hints(function: Callable) -> dict[str, Any]:
     """Types of the annotated parameters; an annotation that cannot be evaluated is none."""
     found = {}
     for name, hint in getattr(function, "__annotations__", {}).items():
-        if isinstance(hint, str):
-            try:
+        try:
+            while isinstance(hint, str):
                 hint = eval(hint, function.__globals__)
-            except Exception:  # it names what only a type checker sees
-                continue
+        except Exception:  # it names what only a type checker sees
+            continue
         found[name] = hint
     return found
 
@@ -303,7 +309,7 @@ class CustomRecord(Op):
         self.op_type, self.prop_class = name, prop
         self.mode = self.late = True
         self.kernel("CustomOp.forward", bound=True)(_forward)
-        self._backward = _BackwardRecord(self)
+        self._backwards: dict[Any, _BackwardRecord] = {}
         self._plain_types = prop.infer_type is CustomOpProp.infer_type  # type: ignore[attr-defined]
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -402,14 +408,15 @@ class CustomRecord(Op):
 
     def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
         given = ins[:len(attrs.arguments)]
-        if given and given.count(None) == len(given):
+        known_ones = [dtype for dtype in given if dtype is not None]  # float64 == None, so `in` will not do
+        if given and not known_ones:
             return ins, outs  # there is nothing to ask with
         found: list | None
         if self._plain_types and given:
             found = [given, given[:1] * len(outs), given[:1] * len(attrs.auxiliary)]
         else:
             found = self._answer(attrs, "infer_type", [None if dtype is None else dtype.type for dtype in given],
-                                 None not in given)
+                                 len(known_ones) == len(given))
         if found is None:
             return ins, outs
         arguments, results, states = [[_dtype(dtype, attrs) for dtype in group] for group in found]
@@ -431,11 +438,17 @@ class CustomRecord(Op):
                                     "for each input")
         else:
             every = [*(g if isinstance(g, tuple) else (g,)), *ins[:count], *outs]
+            read = [every[i] for i in attrs.needed] + [ins[i] for i in attrs.unread] + states
             deciding = ins[0] if ins else outs[0]
-            found = deciding._apply(self._backward, [every[i] for i in attrs.needed] + states,
-                                    attrs.of_backward(needs[:count]))
+            found = deciding._apply(self._backward(attrs), read, attrs.of_backward(needs[:count]))
             found = [found] if count == 1 else list(found)
         return found + [None] * len(states)
+
+    def _backward(self, attrs: _Attrs) -> _BackwardRecord:
+        key = len(attrs.needed), len(attrs.unread)
+        if key not in self._backwards:
+            self._backwards[key] = _BackwardRecord(self, *key)
+        return self._backwards[key]
 
     def create(self, call: Call, shapes: Sequence[Shape], dtypes: Sequence[np.dtype]) -> CustomOp:
         """The operator object of one executor, or one eager call, made at its first step."""
@@ -475,10 +488,13 @@ def _dtype(dtype: Any, attrs: _Attrs) -> np.dtype | None:
 
 
 class _BackwardRecord(Op):
-    """The backward of a ``CustomRecord``: gradients from whatever its Prop declared to read."""
+    """The backward of a ``CustomRecord``: gradients from whatever its Prop declared to read.
 
-    def __init__(self, forward: CustomRecord):
-        super().__init__(f"_backward_{forward.name}", Schema([], True), ())
+    Its inputs are these, then the other arguments, of which only the shape matters, then the auxiliary states.
+    """
+
+    def __init__(self, forward: CustomRecord, read: int, unread: int):
+        super().__init__(f"_backward_{forward.name}", Schema([], True), (), unread=range(read, read + unread))
         self.forward = forward
         self.mode = True
         self.kernel("CustomOp.backward", bound=True)(_backward)
@@ -488,7 +504,7 @@ class _BackwardRecord(Op):
 
     def arguments(self, attrs: Any) -> tuple[str, ...]:
         every = [*[f"{name}_grad" for name in attrs.outputs], *attrs.arguments, *attrs.outputs]
-        return tuple([every[i] for i in attrs.needed])
+        return tuple([every[i] for i in attrs.needed] + [attrs.arguments[i] for i in attrs.unread])
 
     def auxiliary(self, attrs: Any) -> tuple[str, ...]:
         return attrs.auxiliary
@@ -500,23 +516,16 @@ class _BackwardRecord(Op):
         return len(attrs.arguments)
 
     def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return ins, self._from_forward(ins, attrs, self.forward.infer_shapes, outs)
+        return ins, self._like_arguments(ins, attrs)
 
     def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return ins, self._from_forward(ins, attrs, self.forward.infer_dtypes, outs)
+        return ins, self._like_arguments(ins, attrs)
 
-    def _from_forward(self, ins: Any, attrs: Any, rule: Callable, outs: Any) -> Any:
-        """Gradients look like the arguments; arguments that are not read follow from the forward's rule."""
-        n_out, n_in = len(attrs.outputs), len(attrs.arguments)
-        every: list = [None] * (2 * n_out + n_in)
-        for position, known_one in zip(attrs.needed, ins):
-            every[position] = known_one
-        arguments = every[n_out:n_out + n_in]
-        if any(each is None for each in arguments):
-            results = [a if a is not None else b for a, b in zip(every[:n_out], every[n_out + n_in:])]
-            found, _ = rule(arguments + list(ins[len(attrs.needed):]), results, attrs)
-            arguments = found[:n_in]
-        return [old if new is None else new for old, new in zip(outs, arguments)]
+    def _like_arguments(self, ins: Any, attrs: Any) -> list:
+        """Of each argument what is known of the input that it is: gradients look like the arguments."""
+        first = len(attrs.outputs)
+        found = dict(zip([*attrs.needed, *[first + i for i in attrs.unread]], ins))
+        return [found[first + i] for i in range(len(attrs.arguments))]
 
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
         raise NotDifferentiableError(
@@ -603,8 +612,8 @@ def _forward(call: Call) -> list[Callable]:
 def _backward(call: Call) -> list[Callable]:
     attrs: Any = call.attrs
     record: Any = call.op
-    wrap, ctx, n_out, n_in, n_read = call.wrap, call.ctx, len(attrs.outputs), len(attrs.arguments), len(attrs.needed)
-    aux = call.ins[n_read:]
+    wrap, ctx, n_out, n_in = call.wrap, call.ctx, len(attrs.outputs), len(attrs.arguments)
+    aux = call.ins[len(attrs.needed) + len(attrs.unread):]
     made = record.forward.create(call, [s.shape for s in call.specs] + [a.shape for a in aux],
                                  [s.dtype for s in call.specs] + [a.dtype for a in aux])
     title = f"{type(made).__name__}.backward of operator {record.forward.op_type!r}"
@@ -732,6 +741,11 @@ class FunctionRecord(Op):
         for name, each in zip(names, found):
             if each is None:
                 raise ArgumentError(f"operator {self.op_type!r} returned None for {name!r}, expected an array")
+            try:
+                as_dtype(getattr(each, "dtype", float))
+            except DTypeError as error:
+                note(error, f"operator {self.op_type!r} returned it for {name!r}")
+                raise
         return found
 
     def _dry_run(self, shapes: Sequence[Shape], dtypes: Sequence[np.dtype], attrs: Any) -> list[Spec]:

@@ -551,7 +551,8 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
                             f"as __{key}__. {did_you_mean(key, op.schema.names)}")
     try:
         inputs, given = split(op, args, keywords, lambda value: isinstance(value, Symbol))
-        given = {key: value for key, value in given.items() if value is not None or key in op.schema}
+        given = {key: value for key, value in given.items()
+                 if value is not None or key in op.schema or op.schema.open}
         attrs = op.complete({**given, **AttrScope.get(tags)} if op.late and op.schema.open else given)
         names = op.arguments(attrs) + op.auxiliary(attrs)
         if isinstance(inputs, dict):

@@ -12,12 +12,12 @@ Everywhere ``g = clip(rescale_grad * grad)``, where a ``clip_gradient`` below ze
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import ShapeError
-from ..op import Rule
 from ..registry import declare
 from ..spec import Shape, show
 
@@ -44,7 +44,7 @@ def _scratch(xp: Any, like: Any, dtype: Any = None) -> Callable[[int], Any]:
     """Scratch arrays by number, made when first asked for; those of a tile on the host are kept."""
     made: dict[int, Any] = {}
     dtype = dtype or like.dtype
-    kept = _held.tiles if like.size <= TILE and hasattr(like, "__array_interface__") else None
+    kept = _held.tiles if like.size <= TILE and xp.__name__ == "numpy" else None
 
     def tmp(number: int) -> Any:
         found = made.get(number)
@@ -65,9 +65,8 @@ def _scratch(xp: Any, like: Any, dtype: Any = None) -> Callable[[int], Any]:
 def tiled(xp: Any, rule: Callable, new: Any, arrays: Sequence[Any], dtype: Any = None, **attrs: Any) -> None:
     """Run a rule over tiles where that pays: in host memory, on arrays that lie in one piece."""
     size = new.size
-    whole = [new, *(a for a in arrays if a.size == size)]
-    on_host = hasattr(new, "__array_interface__")
-    if size <= TILE or not on_host or not all(a.flags.c_contiguous for a in whole):
+    if size <= TILE or xp.__name__ != "numpy" or not all(
+            a.flags.c_contiguous for a in (new, *arrays) if a.size == size):
         rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
         return
     new = new.reshape(-1)
@@ -81,16 +80,23 @@ def tiled(xp: Any, rule: Callable, new: Any, arrays: Sequence[Any], dtype: Any =
         rule(xp, tmp, piece, *(a[part] if a.size == size else a for a in arrays), **attrs)
 
 
+def _as(rule: Callable, kernel: Callable) -> Callable:
+    """The kernel with the signature that says which attributes its rule reads, so that it gets just these."""
+    read = [p for p in inspect.signature(rule).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    own = [p for p in inspect.signature(kernel).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    kernel.__signature__ = inspect.Signature([*own, *read])  # type: ignore[attr-defined]
+    return kernel
+
+
 def single(rule: Callable) -> Callable:
     """The decorator's argument as a kernel: weight first, the rest in order."""
-    names = Rule(rule)
 
     def kernel(xp: Any, weight: Any, *rest: Any, out: Any = None, **attrs: Any) -> Any:
         new = xp.empty_like(weight) if out is None else out
-        tiled(xp, rule, new, [weight, *rest], **names.select(attrs))
+        tiled(xp, rule, new, [weight, *rest], **attrs)
         return new
 
-    return kernel
+    return _as(rule, kernel)
 
 
 def mixed(rule: Callable) -> Callable:
@@ -103,14 +109,12 @@ def mixed(rule: Callable) -> Callable:
         rule(xp, tmp, weight32, weight32, wide, *states, **attrs)
         new[...] = weight32
 
-    names = Rule(rule)
-
     def kernel(xp: Any, weight: Any, *rest: Any, out: Any = None, **attrs: Any) -> Any:
         new = xp.empty_like(weight) if out is None else out
-        tiled(xp, wide_rule, new, [weight, *rest], rest[-1].dtype, **names.select(attrs))
+        tiled(xp, wide_rule, new, [weight, *rest], rest[-1].dtype, **attrs)
         return new
 
-    return kernel
+    return _as(rule, kernel)
 
 
 def _zero(value: Any) -> bool:

@@ -43,7 +43,8 @@ def _update(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs
         raise ShapeError(f"a weight of shape {weight.shape} got a gradient of shape {grad.shape}")
     arrays = [weight._data, grad._data, *(state._data for state in states)]
     with np.errstate(all="ignore"):
-        get(name).kernels[0].rule.function(weight.context.xp, *arrays, out=arrays[0], **attrs)
+        rule = get(name).kernels[0].rule
+        rule.function(weight.context.xp, *arrays, out=arrays[0], **rule.select(attrs))
 
 
 def _zeros(weight: NDArray) -> NDArray:
