@@ -26,7 +26,8 @@ def test_one_object_a_device():
 
 
 REFUSED = [
-    (("cpuu",), DeviceError, "no device type 'cpuu'. Did you mean 'cpu'"), (("cpu", -1), ArgumentError, "from 0, got -1"),
+    (("cpuu",), DeviceError, "no device type 'cpuu'. Did you mean 'cpu'"),
+    (("cpu", -1), ArgumentError, "from 0, got -1"),
     (("cpu", "x"), ArgumentError, "'x'"), (("cpu", 1.5), ArgumentError, r"1\.5"), ((None,), DeviceError, "None"),
 ]
 
