@@ -6,6 +6,7 @@ result that nobody keeps frees what led to it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -119,6 +120,7 @@ def record(op: Any, attrs: Any, values: Sequence[Any], arrays: Sequence[Any], ou
         out._entry = (node, i)
 
 
+@functools.cache
 def _wrap() -> Any:
     from .ndarray import wrap  # which imports this module
 

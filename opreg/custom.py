@@ -403,30 +403,27 @@ class CustomRecord(Op):
         if found is None:
             return ins, outs
         arguments, results, states = [[_shape(shape, complete, attrs) for shape in group] for group in found]
-        return ([self._agree(*each) for each in zip(attrs.arguments + attrs.auxiliary, ins, arguments + states)],
-                [self._agree(*each) for each in zip(attrs.outputs, outs, results)])
+        return (self._agreed(attrs.arguments + attrs.auxiliary, ins, arguments + states),
+                self._agreed(attrs.outputs, outs, results))
+
+    def _agreed(self, names: Sequence[str], olds: Sequence[Any], news: Sequence[Any]) -> list[Any]:
+        return [new if old is None else self._agree(name, old, new) for name, old, new in zip(names, olds, news)]
 
     def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
         given = ins[:len(attrs.arguments)]
         known_ones = [dtype for dtype in given if dtype is not None]  # float64 == None, so `in` will not do
         if given and not known_ones:
             return ins, outs  # there is nothing to ask with
-        found: list | None
-        if self._plain_types and given:
-            found = [given, given[:1] * len(outs), given[:1] * len(attrs.auxiliary)]
+        if self._plain_types and given:  # what the method of CustomOpProp answers
+            arguments, results, states = given, given[:1] * len(outs), given[:1] * len(attrs.auxiliary)
         else:
             found = self._answer(attrs, "infer_type", [None if dtype is None else dtype.type for dtype in given],
                                  len(known_ones) == len(given))
-        if found is None:
-            return ins, outs
-        arguments, results, states = [[_dtype(dtype, attrs) for dtype in group] for group in found]
-        return ([self._same(*each) for each in zip(attrs.arguments + attrs.auxiliary, ins, arguments + states)],
-                [self._same(*each) for each in zip(attrs.outputs, outs, results)])
-
-    def _same(self, name: str, old: Any, new: Any) -> Any:
-        if old is None or new is None or old == new:
-            return old or new
-        raise DTypeError(f"{name}: expected dtype {new}, got {old}")
+            if found is None:
+                return ins, outs
+            arguments, results, states = [[_dtype(dtype, attrs) for dtype in group] for group in found]
+        return (_same(attrs.arguments + attrs.auxiliary, ins, arguments + states),
+                _same(attrs.outputs, outs, results))
 
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
         count, states = len(attrs.arguments), list(ins[len(attrs.arguments):])
@@ -476,6 +473,14 @@ def _shape(shape: Any, complete: bool, attrs: _Attrs) -> Shape | None:
     except TypeError:
         raise ArgumentError(f"{attrs.title('infer_shape')} returned the shape {shape!r}, expected a tuple or list of "
                             "ints") from None
+
+
+def _same(names: Sequence[str], olds: Sequence[Any], news: Sequence[Any]) -> list[Any]:
+    """Dtypes where what was known and what was said agree."""
+    for name, old, new in zip(names, olds, news):
+        if old is not new and old is not None and new is not None and old != new:
+            raise DTypeError(f"{name}: expected dtype {new}, got {old}")
+    return [new if old is None else old for old, new in zip(olds, news)]
 
 
 def _dtype(dtype: Any, attrs: _Attrs) -> np.dtype | None:
@@ -558,10 +563,10 @@ def _watched(run: Callable, raws: Sequence[Any], reqs: Sequence[str], lists: dic
 
     def first() -> list[Callable]:
         marks = [_mark(data, req) for data, req in zip(raws, reqs)]
-        before = {name: list(arrays) for name, arrays in lists.items()}
+        before = [list(arrays) for arrays in lists.values()]
         run()
-        for name, arrays in lists.items():
-            if list(map(id, arrays)) != list(map(id, before[name])):
+        for (name, arrays), old in zip(lists.items(), before):
+            if len(arrays) != len(old) or any(map(operator.is_not, arrays, old)):
                 raise OpError(f"{title} put another array into the list {name}: what it holds is lost. Write "
                               f"self.assign({name}[i], req[i], value)")
         left = [i for i, mark in enumerate(marks) if mark is not None and _untouched(mark)]
