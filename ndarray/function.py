@@ -81,6 +81,14 @@ def _taken_apart(op: Op, args: Sequence[Any], keywords: dict[str, Any], is_array
     return attrs, ordered(op, inputs, attrs)
 
 
+def _place(values: Sequence[Any]) -> Context:
+    """Where to compute: the context of the first array, or the current one."""
+    for value in values:
+        if isinstance(value, NDArray):
+            return value._ctx
+    return current_context()
+
+
 def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """Call an operator as users write it.
 
@@ -91,10 +99,7 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         out, ctx = keywords.pop("out", None), keywords.pop("ctx", None)
         keywords.pop("name", None)
     attrs, values = _settled(op, args, keywords)
-    if ctx is None:
-        ctx = next((value._ctx for value in values if isinstance(value, NDArray)), None) or current_context()
-    else:
-        ctx = Context(ctx)
+    ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
         return _into(op, attrs, values, ctx, out)
     settled, outs = _compute(op, attrs, values, ctx)

@@ -198,23 +198,20 @@ class _Attrs(dict):
     auxiliary: tuple[str, ...]
     needs: tuple[bool, ...] | None = None
     memo: dict
-    _needed: tuple[int, ...] | None = None
 
-    @property
+    @functools.cached_property
     def needed(self) -> tuple[int, ...]:
         """Positions, among the output gradients, inputs and outputs, of what backward reads."""
-        if self._needed is None:
-            n_out, n_in = len(self.outputs), len(self.arguments)
-            numbers = list(range(2 * n_out + n_in))
-            declared = self.ask("declare_backward_dependency", numbers[:n_out], numbers[n_out:n_out + n_in],
-                                numbers[n_out + n_in:])
-            self._needed = tuple(sorted({int(i) for i in declared}))
-            if any(i not in numbers for i in self._needed):
-                raise ArgumentError(f"{self.title('declare_backward_dependency')} returned {list(declared)}, expected "
-                                    f"numbers from 0 to {len(numbers) - 1}")
-        return self._needed
+        n_out, n_in = len(self.outputs), len(self.arguments)
+        numbers = list(range(2 * n_out + n_in))
+        declared = self.ask("declare_backward_dependency", numbers[:n_out], numbers[n_out:n_out + n_in],
+                            numbers[n_out + n_in:])
+        if not isinstance(declared, (list, tuple, set)) or any(i not in numbers for i in declared):
+            raise ArgumentError(f"{self.title('declare_backward_dependency')} returned {declared!r}, expected a list of "
+                                f"numbers from 0 to {len(numbers) - 1}")
+        return tuple(sorted(set(declared)))
 
-    @property
+    @functools.cached_property
     def unread(self) -> tuple[int, ...]:
         """Numbers of the arguments that backward does not read; their gradients have their shapes all the same."""
         first = len(self.outputs)
@@ -385,11 +382,13 @@ class CustomRecord(Op):
         groups: list = [*found] if isinstance(found, (tuple, list)) else []
         if len(groups) == 2:
             groups.append(())
-        sizes = [len(group) if isinstance(group, (list, tuple)) else -1 for group in groups]
-        if sizes == [len(names) for names in expected]:
-            return groups
+        try:
+            if [*map(len, groups)] == [*map(len, expected)]:
+                return groups
+        except TypeError:  # something has no length: it is no list
+            groups = []
         title = f"{attrs.title(method)} returned"
-        if len(groups) != 3 or -1 in sizes:
+        if len(groups) != 3:
             raise ArgumentError(f"{title} {found!r}, expected 2 or 3 lists: of arguments, outputs and auxiliary states")
         what, names, group = next(each for each in zip(("arguments", "outputs", "auxiliary states"), expected, groups)
                                   if len(each[1]) != len(each[2]))
@@ -447,13 +446,16 @@ class CustomRecord(Op):
             self._backwards[key] = _BackwardRecord(self, *key)
         return self._backwards[key]
 
-    def create(self, call: Call, shapes: Sequence[Shape], dtypes: Sequence[np.dtype]) -> CustomOp:
-        """The operator object of one executor, or one eager call, made at its first step."""
+    def create(self, call: Call, inputs: Sequence[Any]) -> CustomOp:
+        """The operator object of one executor, or one eager call, made at its first step.
+
+        ``inputs`` have the shapes and dtypes of arguments and auxiliary states.
+        """
         attrs: Any = call.attrs
         prop = attrs.prop
         if id(prop) not in call.memo:
-            made = attrs.ask("create_operator", call.ctx, [list(shape) for shape in shapes],
-                             [_flag(dtype) for dtype in dtypes])
+            made = attrs.ask("create_operator", call.ctx, [list(each.shape) for each in inputs],
+                             [_flag(each.dtype) for each in inputs])
             if not hasattr(made, "forward") or not hasattr(made, "backward"):
                 raise ArgumentError(f"{attrs.title('create_operator')} returned {made!r}, expected a CustomOp")
             call.memo[id(prop)] = made, prop  # which is kept so that its address stays its own
@@ -553,6 +555,8 @@ def _mark(data: Any, req: str) -> Any:
 
 def _untouched(mark: Any) -> bool:
     """Whether an output holds the pattern still. A device is asked for one truth value, on the first run alone."""
+    if isinstance(mark, np.ndarray) and mark[0] != _MARK:  # on the host one look will nearly always do
+        return False
     same = (mark == _MARK).all()
     return bool(same.get() if hasattr(same, "get") else same)
 
@@ -600,7 +604,7 @@ def _forward(call: Call) -> list[Callable]:
     attrs: Any = call.attrs
     record: Any = call.op
     wrap, ctx, count, reqs = call.wrap, call.ctx, len(attrs.arguments), list(call.reqs)
-    made = record.create(call, [a.shape for a in call.ins], [a.dtype for a in call.ins])
+    made = record.create(call, call.ins)
     title = f"{type(made).__name__}.forward of operator {record.op_type!r}"
     raws = _stand_ins(call)
     in_data, out_data = [wrap(a, ctx, True) for a in call.ins[:count]], [wrap(a, ctx) for a in raws]
@@ -619,8 +623,7 @@ def _backward(call: Call) -> list[Callable]:
     record: Any = call.op
     wrap, ctx, n_out, n_in = call.wrap, call.ctx, len(attrs.outputs), len(attrs.arguments)
     aux = call.ins[len(attrs.needed) + len(attrs.unread):]
-    made = record.forward.create(call, [s.shape for s in call.specs] + [a.shape for a in aux],
-                                 [s.dtype for s in call.specs] + [a.dtype for a in aux])
+    made = record.forward.create(call, [*call.specs, *aux])
     title = f"{type(made).__name__}.backward of operator {record.forward.op_type!r}"
     every: list[Any] = [*[_Undeclared(f"out_grad[{i}]") for i in range(n_out)],
                         *[_Undeclared(f"in_data[{i}]") for i in range(n_in)],

@@ -659,9 +659,10 @@ def test_bad_props(run, methods, kind, words):
     untouched()
 
 
-def test_bad_dependencies():
-    name = registered(declare_backward_dependency=lambda self, *_: [99])
-    with pytest.raises(ArgumentError, match=r"returned \[99\], expected numbers from 0 to 2"):
+@pytest.mark.parametrize("answer", [[99], None, ["data"]])
+def test_bad_dependencies(answer):
+    name = registered(declare_backward_dependency=lambda self, *_: answer)
+    with pytest.raises(ArgumentError, match="declare_backward_dependency returned .*, expected a list of numbers from 0 to 2"):
         gradient_of(eagerly, name)
 
 
