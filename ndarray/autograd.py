@@ -113,6 +113,8 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
         Gradients that arrive at the heads; ones by default.
     retain_graph : bool
         Keep what was recorded for another pass.
+    train_mode : bool
+        Whether gradients are those of training, whatever mode was recorded in: of batch normalisation, for one.
     """
     heads = _listed(heads, "heads")
     tape.backward(heads, None if head_grads is None else _listed(head_grads, "head_grads"), retain_graph, train_mode)

@@ -51,6 +51,7 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
         return _taken_apart(op, args, keywords, _is_array)
     form: list[Any] = [op, *keywords]
     arrays: list[NDArray] = []
+    found = None
     try:
         for value in (*args, *keywords.values()):
             if isinstance(value, NDArray):
@@ -59,17 +60,20 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
             else:
                 form.append(_constant(value))
         key = tuple(form)
-        attrs, order = _FORMS[key]
-    except KeyError:
+        found = _FORMS.get(key)
+    except TypeError:  # something is not known by its value: a NumPy array, a list of arrays
+        key = None
+    if key is None:
+        return _taken_apart(op, args, keywords, _is_array)
+    if found is None:
         slots = map(_Slot, range(len(arrays)))
         args = [next(slots) if isinstance(value, NDArray) else value for value in args]
         keywords = {name: next(slots) if isinstance(value, NDArray) else value for name, value in keywords.items()}
-        attrs, order = _taken_apart(op, args, keywords, lambda value: isinstance(value, _Slot))
+        found = _taken_apart(op, args, keywords, lambda value: isinstance(value, _Slot))
         if len(_FORMS) >= _LIMIT:
             _FORMS.clear()
-        _FORMS[key] = attrs, order
-    except TypeError:  # something is not known by its value: a NumPy array, a list of arrays
-        return _taken_apart(op, args, keywords, _is_array)
+        _FORMS[key] = found
+    attrs, order = found
     return attrs, [arrays[i] for i in order]
 
 

@@ -64,6 +64,8 @@ def _fast(name: str, ufunc: Any, reflected: bool = False, exact: bool = False, l
         try:
             found = MODE.run(ufunc, right, data) if reflected else MODE.run(ufunc, data, right)
         except (ValueError, RuntimeError):
+            found = None
+        if found is None:
             return self._binary(name, other, reflected)  # says what does not broadcast
         result = _new(NDArray)
         result._data = found.astype(dtype) if logical else found if found.shape else np.asarray(found)
@@ -396,10 +398,18 @@ class NDArray(Value):
         wanted = tuple(keywords.pop("shape", shape))
         if MODE.recording and self._entry is not None:
             return ops.Reshape(self, shape=wanted, **keywords)
-        reshape = get("Reshape")
-        attrs = reshape.complete({"shape": wanted, **keywords})
-        _, (found,) = reshape.infer_shapes([self.shape], [None], attrs)
-        return self._view(self._data.reshape(found))
+        found = None
+        try:
+            if not keywords and 0 not in wanted and min([-1, *wanted]) == -1:  # there are no codes in it
+                found = self._data.reshape(wanted)
+        except (TypeError, ValueError):
+            pass  # the operator says better what is wrong
+        if found is None:
+            reshape = get("Reshape")
+            attrs = reshape.complete({"shape": wanted, **keywords})
+            _, (inferred,) = reshape.infer_shapes([self.shape], [None], attrs)
+            found = self._data.reshape(inferred)
+        return self._view(found)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
         """The operator ``expand_dims`` applied to this; a view when ``inplace``."""
@@ -467,11 +477,11 @@ class NDArray(Value):
             source = _numbers(value, data.dtype)
             if not isinstance(data, np.ndarray):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
-        target, key = (self._part(key), Ellipsis) if basic else (data, key)
+        target, place = (self._part(key), Ellipsis) if basic else (data, key)
         try:
-            quiet(target.__setitem__, key, source)
-        except OverflowError:  # whole numbers wrap around, as in arithmetic
-            quiet(target.__setitem__, key, np.asarray(value).astype(data.dtype))
+            quiet(target.__setitem__, place, source)
+        except OverflowError:  # a whole number wraps around, as in arithmetic
+            self._store(key, np.asarray(value).astype(data.dtype), basic)
 
     # --------------------------------------------------------------------------------------------- gradients
 
@@ -565,14 +575,14 @@ def wrap(data: Any, ctx: Context, frozen: bool = False) -> NDArray:
     return result
 
 
-def raw(value: Any, ctx: Context, like: Any = None) -> Any:
-    """The raw array of an NDArray on a context; a NumPy array or number becomes one."""
+def raw(value: Any, ctx: Context) -> Any:
+    """The raw array of an NDArray on a context; a NumPy array becomes one."""
     if isinstance(value, NDArray):
         if value._ctx is not ctx and not value._ctx.backend_name == ctx.backend_name == "cpu":
             raise DeviceError(f"arrays live on {value._ctx} and {ctx}: move one with as_in_context")
         return value._data
     if isinstance(value, (np.ndarray, np.generic)):
-        return array(value, ctx=ctx, dtype=like)._data
+        return array(value, ctx)._data
     raise ArgumentError(f"expected an NDArray, got {type(value).__name__}")
 
 

@@ -14,7 +14,7 @@ from opreg.dispatch import REQUESTS, write
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, Where, did_you_mean, here
 from opreg.gradient import walk
 from opreg.graph import topological
-from opreg.mode import MODE, Recording
+from opreg.mode import Recording
 from opreg.spec import show
 
 __all__ = ["TapeNode", "leaf", "record", "backward", "gradients", "Taped", "TRANSFER"]
@@ -35,17 +35,17 @@ class TapeNode:
         Raw inputs and outputs; None once a backward pass has released them.
     count : int
         Number of outputs.
-    ctx, is_train, where
-        Context, mode, and the line of user code that applied it.
+    ctx, where
+        Context, and the line of user code that applied it.
     """
 
-    __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "is_train", "where", "__weakref__")
+    __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "where", "__weakref__")
     grad: Any = None
 
     def __init__(self, op: Any, attrs: Any, inputs: tuple, ins: Sequence[Any] | None, outs: Sequence[Any] | None,
-                 count: int, ctx: Any, is_train: bool, where: Where | None):
+                 count: int, ctx: Any, where: Where | None):
         self.op, self.attrs, self.inputs, self.ins, self.outs = op, attrs, inputs, ins, outs
-        self.count, self.ctx, self.is_train, self.where = count, ctx, is_train, where
+        self.count, self.ctx, self.where = count, ctx, where
 
     def describe(self) -> str:
         """As an error note names it."""
@@ -59,7 +59,7 @@ class Leaf(TapeNode):
     __slots__ = ("grad", "req")
 
     def __init__(self, array: Any, grad: Any, req: str):
-        super().__init__(None, None, (), None, [array._data], 1, array._ctx, False, None)
+        super().__init__(None, None, (), None, [array._data], 1, array._ctx, None)
         self.grad, self.req = grad, req
 
 
@@ -94,7 +94,7 @@ class _Transfer(Taped):
 
 
 TRANSFER = _Transfer()
-_CONSTANT = (TapeNode(None, None, (), None, None, 1, None, False, None), 0)
+_CONSTANT = (TapeNode(None, None, (), None, None, 1, None, None), 0)
 
 
 def leaf(array: Any, grad: Any, req: str) -> tuple[TapeNode, int]:
@@ -114,8 +114,7 @@ def record(op: Any, attrs: Any, values: Sequence[Any], arrays: Sequence[Any], ou
             break
     else:
         return
-    node = TapeNode(op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx, MODE.training,
-                    here())
+    node = TapeNode(op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx, here())
     for i, out in enumerate(outs):
         out._entry = (node, i)
 
@@ -168,7 +167,6 @@ def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], keep: 
         if ins is None or outs is None:
             raise OpError(f"{node.describe()}: cannot differentiate again, the first backward pass released what it "
                           "needs; call it with retain_graph=True")
-        MODE.training = node.is_train
         wrapped = [wrap(data, ctx) for data in ins], [wrap(data, ctx) for data in outs]
         if keep:
             for value, entry in zip(wrapped[0], node.inputs):

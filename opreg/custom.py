@@ -98,20 +98,16 @@ class CustomOp:
                 dst._data[...] += getattr(src, "_data", src)
             else:
                 write(dst, req, src)
+            return
         except (AttributeError, TypeError, ValueError) as error:
-            _assign_carefully(dst, req, src, error)
-
-
-def _assign_carefully(dst: Any, req: str, src: Any, error: Exception) -> None:
-    """Store what cannot be stored straight: from another device, to something that is no array; or say why not."""
-    if isinstance(error, OpError):
-        raise error
-    if hasattr(dst, "check_writable"):
-        dst.check_writable()
-    got = getattr(src, "shape", None)
-    if isinstance(error, ValueError) and got is not None and tuple(got) != tuple(dst.shape):
-        raise ShapeError(f"assign: expected shape {show(dst.shape)}, got {show(got)}") from None
-    write(dst, req, src)
+            if isinstance(error, OpError):
+                raise
+            misfit = isinstance(error, ValueError) and tuple(getattr(src, "shape", dst.shape)) != tuple(dst.shape)
+        if hasattr(dst, "check_writable"):
+            dst.check_writable()
+        if misfit:
+            raise ShapeError(f"assign: expected shape {show(dst.shape)}, got {show(src.shape)}")
+        write(dst, req, src)  # from another device, or to something that is no NDArray
 
 
 class CustomOpProp:
@@ -207,8 +203,8 @@ class _Attrs(dict):
         declared = self.ask("declare_backward_dependency", numbers[:n_out], numbers[n_out:n_out + n_in],
                             numbers[n_out + n_in:])
         if not isinstance(declared, (list, tuple, set)) or any(i not in numbers for i in declared):
-            raise ArgumentError(f"{self.title('declare_backward_dependency')} returned {declared!r}, expected a list of "
-                                f"numbers from 0 to {len(numbers) - 1}")
+            raise ArgumentError(f"{self.title('declare_backward_dependency')} returned {declared!r}, expected a list "
+                                f"of numbers from 0 to {len(numbers) - 1}")
         return tuple(sorted(set(declared)))
 
     @functools.cached_property

@@ -44,7 +44,7 @@ def quiet(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         # A context is entered once at a time: inside another quiet call it is quiet already.
         if not str(error).startswith("cannot enter context"):
             raise
-        return function(*args, **keywords)
+    return function(*args, **keywords)
 
 
 class Recording:

@@ -37,7 +37,8 @@ _HINTS = {
     "_plus_scalar": "_plusscalar", "_minus_scalar": "_minusscalar", "_rminus_scalar": "_rminusscalar",
     "_mul_scalar": "_mulscalar", "_div_scalar": "_divscalar", "_rdiv_scalar": "_rdivscalar",
     "_mod_scalar": "_modscalar", "_rmod_scalar": "_rmodscalar", "_power_scalar": "_powerscalar",
-    "_rpower_scalar": "_rpowerscalar",
+    "_rpower_scalar": "_rpowerscalar", "_maximum_scalar": "_maximumscalar", "_minimum_scalar": "_minimumscalar",
+    "_hypot_scalar": "_hypotscalar",
 }
 
 

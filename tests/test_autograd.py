@@ -297,13 +297,13 @@ def test_grad():
 def test_gradients_handed_out_are_nobody_elses():
     x, y, head = marked(), marked(), nd.ones((2, 3))
     with autograd.record():
-        z = x + y
+        z = nd.add_n(x, y)
     first, second = autograd.grad(z, [x, y], head)
     first[:] = 7
     assert (second.asnumpy() == 1).all()
     assert (head.asnumpy() == 1).all()
     with autograd.record():
-        z = x + y
+        z = nd.add_n(x, y)
     z.backward()
     x.grad[:] = 7
     assert (y.grad.asnumpy() == 1).all()
@@ -351,8 +351,38 @@ def test_mode_is_a_threads_own():
     assert found == [(False, False)]
 
 
-def test_the_mode_of_the_forward_is_kept():
-    """Dropout is recorded in training mode, so its gradient has its mask whatever the mode of backward."""
+@pytest.mark.parametrize("train_mode, expected", [(True, True), (False, False)])
+def test_the_mode_of_backward(train_mode, expected):
+    """It is what backward is asked for, whatever the forward was; nothing is recorded."""
+    seen = []
+
+    class Function(autograd.Function):
+        def forward(self, x):
+            return x * 2
+
+        def backward(self, dx):
+            seen.append(modes())
+            return dx
+
+    x = marked()
+    with autograd.record(train_mode=not train_mode):
+        y = Function()(x)
+    y.backward(train_mode=train_mode)
+    assert seen == [(False, expected)]
+
+
+def test_batch_normalisation_in_both_modes():
+    head = nd.array(np.arange(8).reshape(4, 2) ** 2)
+    for train_mode, expected in ((True, [[-7, -25.5], [-23, -52.5], [-35, -75.5], [-43, -94.5]]),
+                                 (False, head.asnumpy() / 2)):
+        x = marked(np.arange(8).reshape(4, 2))
+        with autograd.record(train_mode=False):
+            y = nd.BatchNorm(x, nd.ones(2), nd.zeros(2), nd.zeros(2), nd.full(2, 4), fix_gamma=False, eps=0)
+        y.backward(head, train_mode=train_mode)
+        np.testing.assert_allclose(x.grad.asnumpy(), expected, rtol=1e-5)
+
+
+def test_dropout_keeps_its_mask():
     x = marked(np.ones((2, 50)))
     with autograd.record():
         y = nd.Dropout(x, p=0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 
 import numpy as np
@@ -12,7 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import opreg as mx
+from opreg.attrs import Schema
 from opreg.errors import ArgumentError, AttrError, DTypeError, FileFormatError, OpError, ShapeError
+from opreg.op import Op
+from opreg.value import METHODS
 
 nd = mx.nd
 
@@ -270,6 +274,10 @@ def test_assignment_casts():
     same(y, [44, 44], "uint8")
     y[:] = [-1, 256]
     same(y, [255, 0], "uint8")
+    y[1] = 300
+    same(y, [255, 44], "uint8")
+    y[[0]] = -2
+    same(y, [254, 44], "uint8")
 
 
 @pytest.mark.parametrize("value", [nd.array([7, 8]), (1, 2), nd.ones((3, 3))])
@@ -493,6 +501,15 @@ def test_errors_say_what_was_called():
     assert caught.value.__notes__ == ["operator sum applied to data (2, 3) float32"]
 
 
+@pytest.mark.parametrize("call", [lambda: a() + nd.ones(2), nd.relu, lambda: nd.clip(np.ones(1), 1),
+                                  lambda: mx.operator.CustomOp().assign(a(), "write", nd.ones(2))])
+def test_errors_come_alone(call):
+    """No \"during handling of the above\" of how the call was looked up."""
+    with pytest.raises(OpError) as caught:
+        call()
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
 def test_calls_of_one_form_differ_in_their_arrays():
     """What is remembered of a call is its form, never its arrays."""
     x, y = nd.array([1.0]), nd.array([2.0])
@@ -526,9 +543,49 @@ def test_out():
     same(nd.zeros(2, out=nd.ones(2)), [0, 0])
 
 
-def test_every_method_is_an_operator():
-    from opreg.value import METHODS
+def operator(kernel, types="*T->*T") -> Op:
+    """An operator of one input, registered nowhere."""
+    op = Op("loose", Schema([]), ("data",), types=types)
+    op.kernel()(kernel)
+    return op
 
+
+RETURNED = [
+    (lambda xp, data: xp.asfortranarray(data), X, "float32"), (lambda xp, data: data, X, "float32"),
+    (lambda xp, data: data[::-1], X[::-1], "float32"),
+    (lambda xp, data: (data * 2).astype("float64"), X * 2, "float32"),
+    (lambda xp, data: [data + 1], X + 1, "float32"), (lambda xp, data: data > 2, X > 2, "float32"),
+]
+
+
+@pytest.mark.parametrize("kernel, expected, dtype", RETURNED)
+def test_what_a_kernel_returns_is_made_an_array_of_its_own(kernel, expected, dtype):
+    op = operator(kernel)
+    for _ in range(2):  # first runs are checked, later ones are not
+        x = a()
+        y = op(x)
+        same(y, np.float32(expected), dtype)
+        y[:] = 9
+        same(x, X)
+
+
+def test_single_numbers():
+    op = operator(lambda xp, data: data.sum(), "*T->float64")
+    op.infer(lambda data: (1,))
+    for _ in range(2):
+        same(op(a()), [15], "float64")
+
+
+@pytest.mark.parametrize("kernel, words", [
+    (lambda xp, data: data[0], r"operator loose, kernel reference, output 0: expected shape \(2, 3\), got \(3,\)"),
+    (lambda xp, data: (), "expected 1 outputs, got 0"),
+])
+def test_kernels_that_break_their_word(kernel, words):
+    with pytest.raises(OpError, match=words):
+        operator(kernel)(a())
+
+
+def test_every_method_is_an_operator():
     for name in METHODS:
         for cls in (nd.NDArray, mx.sym.Symbol):
             assert callable(cls._surface(name)), name
@@ -536,8 +593,6 @@ def test_every_method_is_an_operator():
 
 
 def test_functions_have_signatures():
-    import inspect
-
     parameters = inspect.signature(nd.FullyConnected).parameters
     assert list(parameters)[:4] == ["data", "weight", "bias", "num_hidden"]
     assert parameters["no_bias"].default is False
