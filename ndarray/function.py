@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,11 +9,10 @@ import numpy as np
 
 from opreg.calls import ordered, split
 from opreg.custom import custom as user_operator
-from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, UnknownOperatorError, did_you_mean
+from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError
 from opreg.op import Op
-from opreg.registry import find, names
 from opreg.spec import show
-from opreg.surface import WRITTEN, Namespace, dressed
+from opreg.surface import Namespace, dressed, front
 
 from .context import Context, current_context
 from .loops import cond, foreach, while_loop
@@ -150,21 +148,7 @@ def _function(op: Op, name: str) -> Callable:
     return dressed(call, op, name, "ndarray")
 
 
-@functools.cache
-def surface(name: str) -> Callable:
-    """The function ``nd.<name>``.
-
-    Raises
-    ------
-    UnknownOperatorError
-        With the nearest names.
-    """
-    if name in WRITTEN:
-        return WRITTEN[name]
-    op = find(name) or find(f"_{name}")
-    if op is None or op.name.startswith("custom."):
-        raise UnknownOperatorError(f"nd has no operator {name!r}. {did_you_mean(name, names())}")
-    return _function(op, name)
+surface = front("nd", _function)
 
 
 def _dense_only(name: str) -> Callable:
@@ -176,10 +160,10 @@ def _dense_only(name: str) -> Callable:
 
 linalg = Namespace("nd.linalg", ("_linalg_", "linalg_"), _function)
 contrib = Namespace("nd.contrib", ("_contrib_",), _function)
-contrib.__dict__.update(foreach=foreach, while_loop=while_loop, cond=cond)
+contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond)
 image = Namespace("nd.image", ("_image_",), _function)
 custom = Namespace("nd.custom", ("custom.",), _function)
 sparse = Namespace("nd.sparse", ("", "_"), _function)
-sparse.__dict__.update((name, _dense_only(name)) for name in
-                       ("array", "csr_matrix", "empty", "row_sparse_array", "zeros"))
+sparse.extend(**{name: _dense_only(name) for name in
+                 ("array", "csr_matrix", "empty", "row_sparse_array", "zeros")})
 op = Namespace("nd.op", ("", "_"), _function)

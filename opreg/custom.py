@@ -499,7 +499,7 @@ class _BackwardRecord(Op):
     def __init__(self, forward: CustomRecord, read: int, unread: int):
         super().__init__(f"_backward_{forward.name}", Schema([], True), (), unread=range(read, read + unread))
         self.forward = forward
-        self.mode = True
+        self.mode = self.adds = True
         self.kernel("CustomOp.backward", bound=True)(_backward)
 
     def complete(self, given: Any) -> Any:

@@ -252,6 +252,7 @@ class Op:
         self.random, self.mode = random, mode
         self.inplace, self.unread = frozenset(inplace), frozenset(unread)
         self.variable_tags: dict[str, dict[str, str]] = {}  # of variables made for inputs left out
+        self.adds = False  # whether its kernel obeys the request ``add`` itself
         self.late = False  # whether the inputs' names are known only with the attributes
         self.kernels: list[Kernel] = []
         self.expression: Any = None  # of an element-wise operator, see builtin.elementwise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from .op import Op
 from .registry import find, names, ops
 from .value import ARITHMETIC, Value, arithmetic
 
-__all__ = ["Namespace", "dressed", "WRITTEN", "split_v2", "histogram"]
+__all__ = ["Namespace", "dressed", "front", "WRITTEN", "split_v2", "histogram"]
 
 
 def split_v2(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False) -> Any:
@@ -68,6 +69,22 @@ def dressed(function: Callable, op: Op, name: str, module: str) -> Callable:
     function.__doc__ = op.doc
     function.__signature__ = signature(op)  # type: ignore[attr-defined]
     return function
+
+
+def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Callable]:
+    """What opens the functions of ``nd`` or ``sym`` by name, each made once."""
+
+    @functools.cache
+    def surface(name: str) -> Callable:
+        """The function of that name; an `UnknownOperatorError` with the nearest names when there is none."""
+        if name in WRITTEN:
+            return WRITTEN[name]
+        op = find(name) or find(f"_{name}")
+        if op is None or op.name.startswith("custom."):
+            raise UnknownOperatorError(f"{title} has no operator {name!r}. {did_you_mean(name, names())}")
+        return make(op, name)
+
+    return surface
 
 
 class Namespace:

@@ -63,9 +63,8 @@ class _Results:
         fits = node.op is not None and spec.shape == array.shape and spec.dtype == array.dtype
         if fits and req == "write" and entry not in self.targets:
             self.targets[entry] = array
-        elif fits and req == "add" and uses[entry] == 1 and node.op.name.startswith(  # type: ignore[union-attr]
-                "_backward_custom."):
-            self.targets[entry] = self.adds[entry] = array  # an operator of users adds by itself
+        elif fits and req == "add" and uses[entry] == 1 and node.op.adds:  # type: ignore[union-attr]
+            self.targets[entry] = self.adds[entry] = array
         else:
             after.append((entry, array, req))
             if entry not in self.targets:

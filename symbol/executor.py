@@ -466,7 +466,7 @@ def _undecided(unknown: list[str], shapes: Mapping[str, Any]) -> OpError:
 
 
 def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
-          aux: list[NDArray], group2ctx: Mapping[str, Context]) -> Executor:
+         aux: list[NDArray], group2ctx: Mapping[str, Context]) -> Executor:
     """An executor over arrays in the order of the graph's variables."""
     graph = Graph(symbol._entries)
     arguments, auxiliary = graph.variables()

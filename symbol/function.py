@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
-from opreg.errors import UnknownOperatorError, did_you_mean
 from opreg.op import Op
-from opreg.registry import find, names
 from opreg.sampling import Sampling
-from opreg.surface import WRITTEN, Namespace, dressed
+from opreg.surface import Namespace, dressed, front
 
 from .loop_functions import cond, foreach, while_loop
 from .symbol import Symbol, create
@@ -29,21 +26,7 @@ def _function(op: Op, name: str) -> Callable:
     return dressed(call, op, name, "symbol")
 
 
-@functools.cache
-def surface(name: str) -> Callable:
-    """The function ``sym.<name>``.
-
-    Raises
-    ------
-    UnknownOperatorError
-        With the nearest names.
-    """
-    if name in WRITTEN:
-        return WRITTEN[name]
-    op = find(name) or find(f"_{name}")
-    if op is None or op.name.startswith("custom."):
-        raise UnknownOperatorError(f"sym has no operator {name!r}. {did_you_mean(name, names())}")
-    return _function(op, name)
+surface = front("sym", _function)
 
 
 linalg = Namespace("sym.linalg", ("_linalg_", "linalg_"), _function)

@@ -18,7 +18,7 @@ from ndarray.autograd import backward
 from ndarray.function import invoke
 from opreg.mode import Recording
 from opreg.op import Op
-from opreg.registry import find, get
+from opreg.registry import get
 from symbol import Variable
 from symbol.symbol import create
 from tests.running import agree
@@ -31,8 +31,7 @@ with np.load(FOLDER / "arrays.npz") as _file:
 
 def _cases(imperative: bool | None = None) -> Any:
     return pytest.mark.parametrize("case", [
-        pytest.param(case, id=case["id"], marks=[] if find(case["op"]) else pytest.mark.skip(reason="not yet"))
-        for case in CASES if imperative in (None, case["imperative"])])
+        pytest.param(case, id=case["id"]) for case in CASES if imperative in (None, case["imperative"])])
 
 
 def _arrays(case: dict[str, Any], kind: str) -> dict[str, np.ndarray]:

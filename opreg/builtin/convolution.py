@@ -443,8 +443,8 @@ def convolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[in
     """
 
 
-@convolution.fill
-def convolution_fill(ins, outs, *, kernel, num_filter, num_group, no_bias, layout):
+def _filled(ins, outs, weights, *, kernel, num_filter, num_group, no_bias, layout):
+    """Shapes of data, weight and bias; ``weights(channels)`` begins the shape of the weight."""
     data = ins[0]
     bias = [] if no_bias else [(num_filter,)]
     if data is None:
@@ -453,7 +453,13 @@ def convolution_fill(ins, outs, *, kernel, num_filter, num_group, no_bias, layou
     _check_groups(num_filter, num_group, channels)
     if outs[0] is not None and len(outs[0]) == len(data):
         data = (outs[0][0], *data[1:])
-    return [data, channels_last((num_filter, channels // num_group, *kernel), layout), *bias]
+    return [data, channels_last((*weights(channels), *kernel), layout), *bias]
+
+
+@convolution.fill
+def convolution_fill(ins, outs, *, kernel, num_filter, num_group, no_bias, layout):
+    return _filled(ins, outs, lambda channels: (num_filter, channels // num_group), kernel=kernel,
+                   num_filter=num_filter, num_group=num_group, no_bias=no_bias, layout=layout)
 
 
 @convolution.infer
@@ -564,15 +570,8 @@ def _transposed(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, pad: S
 
 @deconvolution.fill
 def deconvolution_fill(ins, outs, *, kernel, num_filter, num_group, no_bias, layout):
-    data = ins[0]
-    bias = [] if no_bias else [(num_filter,)]
-    if data is None:
-        return [None, None, *bias]
-    channels = spatial(data, len(kernel), layout)[1]
-    _check_groups(num_filter, num_group, channels)
-    if outs[0] is not None and len(outs[0]) == len(data):
-        data = (outs[0][0], *data[1:])
-    return [data, channels_last((channels, num_filter // num_group, *kernel), layout), *bias]
+    return _filled(ins, outs, lambda channels: (channels, num_filter // num_group), kernel=kernel,
+                   num_filter=num_filter, num_group=num_group, no_bias=no_bias, layout=layout)
 
 
 @deconvolution.infer
