@@ -10,7 +10,8 @@ from typing import Any
 from opreg.backend import _REGISTERED, Backend, backend
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
 
-__all__ = ["Context", "cpu", "gpu", "cpu_pinned", "current_context", "num_gpus", "gpu_memory_info"]
+__all__ = ["Context", "cpu", "gpu", "cpu_pinned", "current_context", "set_default_context", "num_gpus",
+           "gpu_memory_info"]
 
 
 _MADE: dict[tuple[str, int], Context] = {}
@@ -120,6 +121,7 @@ class _Current(threading.local):
 
 _CURRENT = _Current()
 _CPU = Context("cpu", 0)
+_DEFAULT = _CPU
 
 
 def cpu(device_id: int = 0) -> Context:
@@ -167,6 +169,12 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 
 
 def current_context() -> Context:
-    """Where new arrays go: the innermost ``with`` context, or ``cpu(0)``."""
+    """Where new arrays go: the innermost ``with`` context, or the default one, ``cpu(0)`` unless it was set."""
     stack = _CURRENT.stack
-    return stack[-1] if stack else _CPU
+    return stack[-1] if stack else _DEFAULT
+
+
+def set_default_context(ctx: Context) -> None:
+    """Choose where new arrays of all threads go outside of ``with`` contexts."""
+    global _DEFAULT
+    _DEFAULT = Context(ctx)

@@ -41,7 +41,7 @@ def _fast(name: str, ufunc: Any, reflected: bool = False, exact: bool = False, l
     """
     array_class = np.ndarray
     kinds = "fiu" if exact else "f"
-    with_array, with_number = BINARY[name][1], BINARY[name][3 if reflected else 2]
+    same, broadcast, with_number = BINARY[name][0], BINARY[name][1], BINARY[name][3 if reflected else 2]
 
     def method(self: NDArray, other: Any) -> Any:
         data = self._data
@@ -76,7 +76,7 @@ def _fast(name: str, ufunc: Any, reflected: bool = False, exact: bool = False, l
                 op = get(with_number)
                 tape.record(op, op.complete({"scalar": other}), (self,), (data,), (result,))
             else:
-                op = get(with_array)
+                op = get(same if data.shape == right.shape else broadcast)
                 tape.record(op, op.complete({}), (self, other), (data, right), (result,))
         return result
 
@@ -144,6 +144,27 @@ class NDArray(Value):
         settled, results = _compute(op, attrs, values, self._ctx)
         visible = settled.visible
         return results[0] if visible == 1 else results[:visible]
+
+    def _shape_is(self, other: Any) -> bool:
+        return isinstance(other, NDArray) and self._data.shape == other._data.shape
+
+    def _evaluate(self, expression: Any, values: Sequence[Any]) -> Any:
+        if MODE.recording:
+            return None
+        dtype = self._data.dtype
+        arrays = []
+        for value in values:
+            data = value._data
+            if data.dtype is not dtype:
+                return None
+            arrays.append(data)
+        if dtype.kind != "f":
+            return None
+        found = quiet(expression.settled(self._ctx.xp, dtype), *arrays)
+        result = _new(NDArray)
+        result._data = found if found.shape else self._ctx.xp.asarray(found)
+        result._ctx, result._entry = self._ctx, None
+        return result
 
     @classmethod
     def _surface(cls, name: str) -> Callable:
@@ -586,8 +607,12 @@ def raw(value: Any, ctx: Context) -> Any:
     raise ArgumentError(f"expected an NDArray, got {type(value).__name__}")
 
 
-def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Any = None) -> tuple[Any, list[NDArray]]:
-    """Run an operator, store what it changes in place, record it where somebody wants a gradient."""
+def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Any = None,
+             made: type[NDArray] | None = None) -> tuple[Any, list[Any]]:
+    """Run an operator, store what it changes in place, record it where somebody wants a gradient.
+
+    Results are of the class ``made``, by default NDArray.
+    """
     arrays = []
     for value in values:
         if value.__class__ is NDArray and value._ctx is ctx:
@@ -607,7 +632,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Any =
         del results[count:]
     outs = []
     for data in results:
-        result = _new(NDArray)
+        result = _new(made or NDArray)
         result._data, result._ctx, result._entry = data, ctx, None
         outs.append(result)
     if MODE.recording:

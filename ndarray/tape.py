@@ -14,10 +14,10 @@ from opreg.dispatch import REQUESTS, write
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, Where, did_you_mean, here
 from opreg.gradient import walk
 from opreg.graph import topological
-from opreg.mode import Recording
+from opreg.mode import MODE
 from opreg.spec import show
 
-__all__ = ["TapeNode", "leaf", "record", "backward", "gradients", "Taped", "TRANSFER"]
+__all__ = ["TapeNode", "leaf", "record", "backward", "gradients", "Taped", "TRANSFER", "CONSTANT"]
 
 
 class TapeNode:
@@ -70,6 +70,8 @@ class Taped:
     """
 
     name: str
+    partial = False
+    blind = False
 
     def visible(self, attrs: Any) -> int:
         """Number of outputs that have gradients."""
@@ -94,7 +96,8 @@ class _Transfer(Taped):
 
 
 TRANSFER = _Transfer()
-_CONSTANT = (TapeNode(None, None, (), None, None, 1, None, None), 0)
+#: The entry of what nobody wants the gradient of.
+CONSTANT = (TapeNode(None, None, (), None, None, 1, None, None), 0)
 
 
 def leaf(array: Any, grad: Any, req: str) -> tuple[TapeNode, int]:
@@ -108,9 +111,9 @@ def leaf(array: Any, grad: Any, req: str) -> tuple[TapeNode, int]:
 
 def record(op: Any, attrs: Any, values: Sequence[Any], arrays: Sequence[Any], outs: Sequence[Any]) -> None:
     """Remember an application, if a gradient is wanted of one of its inputs."""
-    entries = tuple([getattr(value, "_entry", None) or _CONSTANT for value in values])
+    entries = tuple([getattr(value, "_entry", None) or CONSTANT for value in values])
     for entry in entries:
-        if entry is not _CONSTANT:
+        if entry is not CONSTANT:
             break
     else:
         return
@@ -170,13 +173,17 @@ def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], keep: 
         wrapped = [wrap(data, ctx) for data in ins], [wrap(data, ctx) for data in outs]
         if keep:
             for value, entry in zip(wrapped[0], node.inputs):
-                value._entry = None if entry is _CONSTANT else entry
+                value._entry = None if entry is CONSTANT else entry
             for i, value in enumerate(wrapped[1]):
                 value._entry = node, i
         return wrapped
 
-    with Recording(keep, train_mode):
+    before = MODE.recording, MODE.training
+    MODE.recording, MODE.training = keep, train_mode
+    try:
         return walk(order, seeds, wanted, values, _zeros_like, train_mode)
+    finally:
+        MODE.recording, MODE.training = before
 
 
 def backward(heads: Sequence[Any], head_grads: Sequence[Any] | None = None, retain_graph: bool = False,

@@ -4,6 +4,12 @@ An expression is written as a Python function of terms, ``lambda x: 1 / (1 + exp
 short list of primitive instructions. That list is the single description of the operator: it runs as NumPy or
 CuPy ufuncs into reused buffers, a tile at a time; it is differentiated symbolically; and it is lowered to
 operators again where a gradient of a gradient is wanted.
+
+What an ``Expression`` says: registers 0 to ``arity - 1`` are the inputs, instruction ``i`` of ``code`` makes register
+``arity + i`` of earlier registers and of constants (floats), ``results`` are the registers (or constants) that are
+asked for, and ``result`` is the first of them. A traced expression has one result. Those that a ``Composition``
+gathers from many may have several, all of one shape, to which the inputs broadcast; there each result is another
+instruction's, the first that of the last, and dtypes may change where an instruction has a ``dtype``.
 """
 
 from __future__ import annotations
@@ -16,14 +22,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import special
+from . import special, threads
 from .registry import ops
 from .value import forms
 
-__all__ = ["Term", "Expression", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive"]
+__all__ = ["Term", "Expression", "Composition", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive",
+           "astype"]
 
-# So many float32 numbers and their temporaries stay in a core's second-level cache.
-TILE = 1 << 15
+# Three arrays of so many float32 numbers, and an instruction has no more, stay in a core's second-level cache. Less
+# would be worse even where more are alive: between calls threads wait for each other.
+TILE = 1 << 16
+# From so many numbers times arrays and instructions on, threads gain more than the 50 microseconds it takes to wake
+# them.
+_SHARED = 1 << 21
 
 
 class Primitive(NamedTuple):
@@ -33,7 +44,7 @@ class Primitive(NamedTuple):
     output may be one of the arrays. ``derivative(g, y, *args)`` gives a term, or None, for each argument;
     None as a whole says it is zero. ``operator`` is the name of the operator, the key of its forms in
     ``value.BINARY``, or a function that applies it to values. ``exact`` says that integers give integers,
-    ``logical`` that it gives 0 or 1.
+    ``logical`` that it gives 0 or 1. ``dtype`` is that of the result where it is not that of the arguments.
     """
 
     name: str
@@ -42,6 +53,7 @@ class Primitive(NamedTuple):
     operator: str | Callable
     exact: bool = False
     logical: bool = False
+    dtype: Any = None
 
     def resolve(self, xp: Any) -> Callable:
         """The function that computes it on arrays of ``xp``; a last positional argument is the output."""
@@ -152,6 +164,13 @@ def _where(xp: Any, condition: Any, left: Any, right: Any, out: Any = None) -> A
     return out
 
 
+def _astype(dtype: Any, xp: Any, array: Any, out: Any = None) -> Any:
+    if out is None:
+        return array.astype(dtype)
+    out[...] = array
+    return out
+
+
 def _apply_where(condition: Any, left: Any, right: Any) -> Any:
     """``where`` as an operator, which has no form for numbers."""
     shaped = left if isinstance(right, float) else right
@@ -233,6 +252,13 @@ _select = primitive("where", _where, exact=True, operator=_apply_where, derivati
     None, where(c, g, 0.0), where(c, 0.0, g)))
 
 
+@functools.lru_cache(16)
+def astype(dtype: np.dtype) -> Primitive:
+    """The instruction that converts to another floating dtype; only compositions have it."""
+    return Primitive(f"as_{dtype}", functools.partial(_astype, dtype), None, lambda value: ops.Cast(value, dtype=dtype),
+                     dtype=dtype)
+
+
 def polygamma(order: int) -> Callable[..., Any]:
     """The instruction that computes the derivative of ``gammaln`` of order ``order + 1``."""
     name = f"polygamma{order}"
@@ -292,7 +318,7 @@ def _compile(inputs: Sequence[Term], term: Any) -> tuple[list[Instruction], int 
 
 
 class Expression:
-    """Instructions that compute one number from several.
+    """Instructions that compute one number, or a few, from several.
 
     Examples
     --------
@@ -303,12 +329,25 @@ class Expression:
     array([0.5, 0.5])
     """
 
-    __slots__ = ("arity", "code", "result", "term", "inputs", "_resolved")
+    __slots__ = ("arity", "code", "result", "results", "term", "inputs", "_resolved",
+                 "_settled")
 
     def __init__(self, inputs: Sequence[Term], term: Any):
-        self.arity, self.inputs, self.term = len(inputs), tuple(inputs), term
-        self.code, self.result = _compile(inputs, term)
+        self.inputs, self.term = tuple(inputs), term
+        self._settle(len(inputs), *_compile(inputs, term))
+
+    def _settle(self, arity: int, code: list[Instruction], *results: int | float) -> Expression:
+        self.arity, self.code, self.result, self.results = arity, code, results[0], results
         self._resolved: tuple[Any, list] = (None, [])
+        self._settled: tuple[Any, Any, Any] = (None, None, None)
+        return self
+
+    @classmethod
+    def of(cls, arity: int, code: list[Instruction], results: Sequence[int | float]) -> Expression:
+        """The expression of instructions that were not traced: it has no terms, so it cannot be differentiated."""
+        self = cls.__new__(cls)
+        self.inputs, self.term = (), None
+        return self._settle(arity, code, *results)
 
     def __repr__(self) -> str:
         text = " ".join(f"{prim.name}({', '.join(map(str, args))})" for prim, args in self.code)
@@ -319,13 +358,15 @@ class Expression:
 
         Integers stay integers where every instruction gives one; else the arithmetic is float64.
         """
-        dtype = arrays[0].dtype
-        if dtype.kind in "iub":
+        if arrays[0].dtype.kind in "iub":
             return self._on_integers(xp, arrays)
         registers: list[Any] = list(arrays)
         for function, args, logical in self._functions(xp):
-            value = function(*[registers[a] if a.__class__ is int else a for a in args])
-            registers.append(value.astype(dtype) if logical else value)
+            values = [registers[a] if a.__class__ is int else a for a in args]
+            value = function(*values)
+            if logical:
+                value = value.astype(next(each.dtype for each in values if each.__class__ is not float))
+            registers.append(value)
         return self._answer(xp, registers)
 
     def on(self, xp: Any, dtype: Any) -> Callable:
@@ -344,9 +385,9 @@ class Expression:
             inputs = [a if isinstance(a, int) else None for a in args]
             if inputs == list(range(self.arity)):
                 return function
-            if inputs == [None, 0]:
+            if inputs == [None, 0] and self.arity == 1:
                 return functools.partial(function, args[0])
-            if inputs == [0, None]:
+            if inputs == [0, None] and self.arity == 1:
                 return lambda x: function(x, args[1])
 
         def run(*arrays: Any) -> Any:
@@ -357,6 +398,12 @@ class Expression:
             return self._answer(xp, registers)
 
         return run
+
+    def settled(self, xp: Any, dtype: Any) -> Callable:
+        """``on``, remembered for one module and dtype."""
+        if self._settled[0] is not xp or self._settled[1] is not dtype:
+            self._settled = (xp, dtype, self.on(xp, dtype))
+        return self._settled[2]
 
     def _functions(self, xp: Any) -> list[tuple[Callable, tuple, bool]]:
         if self._resolved[0] is not xp:
@@ -377,85 +424,52 @@ class Expression:
         return self._answer(xp, registers)
 
     def _answer(self, xp: Any, registers: list[Any]) -> Any:
-        if isinstance(self.result, float):
-            return xp.full(registers[0].shape, self.result, registers[0].dtype)
-        return registers[self.result]
+        found = tuple([registers[result] if isinstance(result, int) else
+                       xp.full(registers[0].shape, result, registers[0].dtype) for result in self.results])
+        return found if len(found) > 1 else found[0]
 
     @property
     def used(self) -> list[int]:
         """The inputs that are read."""
-        read = {a for a in (self.result, *[a for _, args in self.code for a in args]) if isinstance(a, int)}
+        read = {a for a in (*self.results, *[a for _, args in self.code for a in args]) if isinstance(a, int)}
         return [i for i in range(self.arity) if i in read]
 
     def steps(self, xp: Any, ins: Sequence[Any], out: Any, scratch: Callable[[int, tuple, Any], Any],
               overlaps: Callable[[Any, Any], bool]) -> list[Callable[[], Any]]:
         """Functions without arguments that compute into ``out``, in order; arrays are read when they run.
 
+        Large arrays of the host are worked on a tile at a time, and shared among threads if that pays. A tile is
+        computed by one of them, whole, so their number does not matter to the numbers.
+
         Parameters
         ----------
         xp : module
             Array module.
         ins, out : arrays
-            Inputs broadcast against ``out``; all of one floating dtype. An input may share memory with
-            ``out`` if it covers exactly the same elements.
+            Inputs broadcast against ``out``, an array, or a list of them where there are several results; of floating
+            dtypes. An input may share memory with the first output if it covers exactly the same elements.
         scratch : function of number, shape and dtype
             Memory of its own for temporaries.
         overlaps : function of two arrays
             Whether they may share memory.
         """
-        if out.size <= TILE or len(self.code) < 2:
-            return self._once(xp, list(ins), out, scratch, overlaps)
-        return self._tiled(xp, [xp.broadcast_to(a, out.shape) for a in ins], out, scratch, overlaps)
-
-    def _tiled(self, xp: Any, ins: list, out: Any, scratch: Callable, overlaps: Callable) -> list[Callable]:
-        if out.size <= TILE:
-            return self._once(xp, ins, out, scratch, overlaps)
-        if all(array.flags.c_contiguous for array in (out, *ins)):
-            ins, out = [a.reshape(-1) for a in ins], out.reshape(-1)
-        rows = TILE // (out.size // out.shape[0])
-        steps: list[Callable] = []
-        for start in range(0, out.shape[0], max(rows, 1)):
-            part: Any = slice(start, start + rows) if rows else start
-            steps += self._tiled(xp, [a[part] for a in ins], out[part], scratch, overlaps)
-        return steps
-
-    def _once(self, xp: Any, ins: list, out: Any, scratch: Callable, overlaps: Callable) -> list[Callable]:
-        last: dict[int, int] = {}
-        for position, (_, args) in enumerate(self.code):
-            for arg in args:
-                if isinstance(arg, int):
-                    last[arg] = position
-        shared = [i for i, array in enumerate(ins) if overlaps(array, out)]
-        registers: list[Any] = list(ins)
-        owner: dict[int, int] = {}  # register -> its temporary, -1 for the output's memory
-        free: list[int] = []
-        made = 0
-        steps: list[Callable] = []
-        for position, (prim, args) in enumerate(self.code):
-            register = self.arity + position
-            ended = {arg for arg in args if isinstance(arg, int) and arg in owner and last[arg] == position}
-            free += [number for number in map(owner.pop, ended) if number >= 0]
-            final = position == len(self.code) - 1
-            busy = -1 in owner.values() or any(last.get(i, -1) > position for i in shared)
-            if final or not busy:
-                target, dest = -1, out
-            else:
-                if not free:
-                    free.append(made)
-                    made += 1
-                target = free.pop()
-                dest = scratch(target, out.shape, out.dtype)
-            owner[register] = target
-            arrays = [registers[arg] if isinstance(arg, int) else xp.asarray(arg, out.dtype) for arg in args]
-            if prim.name in ("maximum", "minimum"):  # the only ones for which NumPy wants the output named
-                steps.append(functools.partial(prim.resolve(xp), *arrays, out=dest))
-            else:
-                steps.append(functools.partial(prim.resolve(xp), *arrays, dest))
-            registers.append(dest)
-        if not self.code:
-            source = ins[self.result] if isinstance(self.result, int) else xp.asarray(self.result, out.dtype)
-            steps.append(functools.partial(out.__setitem__, Ellipsis, source))
-        return steps
+        outs = list(out) if isinstance(out, (list, tuple)) else [out]
+        schedule = _Schedule(self, xp, ins, outs, overlaps)
+        shape, size = outs[0].shape, outs[0].size
+        held = len(outs) + len(schedule.temporaries) + sum(array.size == size for array in ins)
+        tile = max(1, TILE // 8, TILE * 32 // (max(held, 8) * max(outs[0].itemsize, 4)))
+        parallel = xp is np and size * (len(self.code) + held) >= _SHARED and threads.count() > 1
+        if xp is not np or size <= tile or (len(self.code) < 2 and not parallel):
+            return schedule.bind([*ins, *outs], shape, scratch, 0)
+        pieces = _pieces([*[xp.broadcast_to(array, shape) for array in ins], *outs], tile)
+        # Twice as many parts as threads, so that one which is held up does not hold up the rest; but as each part has
+        # temporaries of its own, not many more than a fourth of the tiles.
+        count = min(len(pieces), max(2, min(2 * threads.count(), len(pieces) // 4))) if parallel else 1
+        parts = [[step for piece in pieces[len(pieces) * i // count:len(pieces) * (i + 1) // count]
+                  for step in schedule.bind(piece, piece[-1].shape, scratch, i)] for i in range(count)]
+        if count == 1:
+            return parts[0]
+        return [functools.partial(threads.run, [functools.partial(_in_turn, steps) for steps in parts])]
 
     def lower(self, *ins: Any, broadcasts: bool = False) -> Any:
         """The same computation as operators on values, which have one shape unless it ``broadcasts``."""
@@ -466,6 +480,187 @@ class Expression:
         if isinstance(self.result, float):
             return ops._plus_scalar(ops.zeros_like(ins[0]), scalar=self.result)
         return registers[self.result]
+
+
+class _Schedule:
+    """Where each instruction reads and writes: numbers of arrays, of inputs, outputs, temporaries, constants."""
+
+    __slots__ = ("steps", "constants", "temporaries", "fills", "copies")
+
+    def __init__(self, expression: Expression, xp: Any, ins: Sequence[Any], outs: Sequence[Any],
+                 overlaps: Callable[[Any, Any], bool]):
+        code, arity = expression.code, expression.arity
+        last = {arg: position for position, (_, args) in enumerate(code) for arg in args if arg.__class__ is int}
+        # An output may be written from the step on that is the last to read the inputs in its memory.
+        opens = [max([last.get(i, -1) for i, array in enumerate(ins) if overlaps(array, out)], default=-2)
+                 for out in outs]
+        self.steps: list[tuple[Callable, bool, list[int], int]] = []
+        self.constants: list[Any] = []
+        self.temporaries: list[Any] = []  # their dtypes
+        self.fills: list[tuple[int, int]] = []  # copies that come first
+        self.copies: list[tuple[int, int]] = []
+        known: dict[tuple, int] = {}
+
+        def constant(value: float, dtype: Any) -> int:
+            key = value, math.copysign(1.0, value), dtype
+            if key not in known:
+                self.constants.append(xp.asarray(value, dtype))
+                known[key] = -len(self.constants)  # from the end, where their number is not known yet
+            return known[key]
+
+        targets: dict[int | float, int] = {}
+        for j, result in enumerate(expression.results):
+            if result.__class__ is int and result >= arity:
+                targets.setdefault(result, j)
+        final = expression.results[0]
+        place = list(range(arity))  # register -> array; a temporary has a number above those of the outputs
+        first = arity + len(outs)
+        dtypes = [array.dtype for array in ins]
+        free: dict[Any, list[int]] = {}
+        lent: int | float = -1  # the register that lives in the first output's memory until its own result comes
+        for position, (prim, args) in enumerate(code):
+            register = arity + position
+            source = next(dtypes[arg] for arg in args if arg.__class__ is int)
+            dtype = source if prim.dtype is None else prim.dtype
+            read = [place[arg] if arg.__class__ is int else constant(arg, source) for arg in args]
+            for arg in set(args):
+                if arg.__class__ is int and last[arg] == position:
+                    if arg == lent:
+                        lent = -1
+                    elif place[arg] >= first:
+                        free.setdefault(dtypes[arg], []).append(place[arg])
+            goal = targets.get(register)
+            if goal is not None and opens[goal] <= position and (goal or lent < 0):
+                home = arity + goal
+            elif (goal is None and lent < 0 and opens[0] <= position and isinstance(final, int) and final > register
+                  and dtype == outs[0].dtype):
+                home, lent = arity, register
+            else:
+                if not free.get(dtype):
+                    self.temporaries.append(dtype)
+                    free[dtype] = [first + len(self.temporaries) - 1]
+                home = free[dtype].pop()
+                if goal is not None:
+                    self.copies.append((home, arity + goal))
+                    last[register] = len(code)
+            place.append(home)
+            dtypes.append(dtype)
+            # The only ones for which NumPy wants the output named.
+            self.steps.append((prim.resolve(xp), prim.name in ("maximum", "minimum"), read, home))
+        for j, result in enumerate(expression.results):
+            if targets.get(result) == j:
+                continue
+            if isinstance(result, float):
+                home = constant(result, outs[j].dtype)
+            else:
+                home = place[result]
+            # Inputs are copied before they can be written over, unless the copy itself would do so to another.
+            late = opens[j] > -2 or (isinstance(result, int) and result >= arity)
+            (self.copies if late else self.fills).append((home, arity + j))
+
+    def bind(self, arrays: list[Any], shape: tuple[int, ...], scratch: Callable, part: int) -> list[Callable]:
+        """The steps over inputs and outputs, with temporaries of their own for each ``part``."""
+        count = len(self.temporaries)
+        arrays = [*arrays, *[scratch(part * count + i, shape, dtype) for i, dtype in enumerate(self.temporaries)],
+                  *reversed(self.constants)]
+        steps: list[Callable] = [functools.partial(arrays[out].__setitem__, Ellipsis, arrays[source])
+                                 for source, out in self.fills]
+        for function, named, read, home in self.steps:
+            values = [arrays[i] for i in read]
+            steps.append(functools.partial(function, *values, out=arrays[home]) if named else
+                         functools.partial(function, *values, arrays[home]))
+        return steps + [functools.partial(arrays[out].__setitem__, Ellipsis, arrays[source])
+                        for source, out in self.copies]
+
+
+def _pieces(arrays: list[Any], tile: int) -> list[list[Any]]:
+    """The arrays, which have one shape, cut into tiles of so many numbers along the leading axes."""
+    last = arrays[-1]
+    if last.size <= tile:
+        return [arrays]
+    if all(array.flags.c_contiguous for array in arrays):
+        arrays = [array.reshape(-1) for array in arrays]
+    length = arrays[-1].shape[0]
+    rows = tile // (last.size // length)
+    if not rows:
+        return [piece for i in range(length) for piece in _pieces([array[i] for array in arrays], tile)]
+    return [[array[start:start + rows] for array in arrays] for start in range(0, length, rows)]
+
+
+def _in_turn(steps: list[Callable]) -> None:
+    for step in steps:
+        step()
+
+
+class Composition:
+    """Instructions gathered from several expressions: equal ones are shared, constants computed at once.
+
+    Examples
+    --------
+    >>> whole = Composition(np.dtype("float32"))
+    >>> x = whole.input()
+    >>> y = whole.add(trace(lambda x: exp(x) * 2.0, 1), [x])
+    >>> z = whole.add(trace(lambda x, y: exp(x) + y, 2), [x, y])
+    >>> whole.finish([z, y])[0]
+    exp(0) multiply(1, 2.0) add(1, 2)
+    """
+
+    def __init__(self, dtype: np.dtype):
+        self.arity, self.dtype = 0, dtype
+        self._code: list[Instruction] = []
+        self._made: dict[Any, int] = {}
+
+    def input(self) -> int:
+        """A further input; like everything until the end its number is negative, ``-1`` being the first."""
+        self.arity += 1
+        return -self.arity
+
+    def add(self, expression: Expression, args: Sequence[int | float]) -> int | float:
+        """The result of an expression of what these numbers stand for; floats are constants."""
+        registers = list(args)
+        for prim, places in expression.code:
+            registers.append(self._instruction(prim, tuple([registers[a] if isinstance(a, int) else a
+                                                            for a in places])))
+        result = expression.result
+        return registers[result] if isinstance(result, int) else result
+
+    def _instruction(self, prim: Primitive, args: tuple[int | float, ...]) -> int | float:
+        constants = sum([arg.__class__ is float for arg in args])
+        if constants == len(args):
+            with np.errstate(all="ignore"):
+                return float(prim.resolve(np)(*[np.asarray(arg, self.dtype) for arg in args]))
+        # A number equals the register of that number, and zeros of both signs are equal.
+        key = prim.name, args, constants and tuple([arg.__class__ is float and math.copysign(1.0, arg) for arg in args])
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = len(self._code)
+            self._code.append(Instruction(prim, args))
+        return found
+
+    def finish(self, results: Sequence[int | float], inputs: Sequence[int] = ()) -> tuple[Expression, list[int]]:
+        """The expression of these results, without what none of them needs, and its inputs.
+
+        ``inputs`` is the order they shall have; by default that in which they were made.
+        """
+        count = len(self._code)
+        needed = bytearray(count + self.arity)  # inputs, whose numbers are negative, lie at the end
+        for result in results:
+            if result.__class__ is int:
+                needed[result] = 1
+        for position in range(count - 1, -1, -1):
+            if needed[position]:
+                for arg in self._code[position].args:
+                    if arg.__class__ is int:
+                        needed[arg] = 1
+        read = [number for number in inputs or range(-1, -1 - self.arity, -1) if needed[number]]
+        registers: dict[int | float, int] = {number: i for i, number in enumerate(read)}
+        code: list[Instruction] = []
+        for position, (prim, args) in enumerate(self._code):
+            if needed[position]:
+                registers[position] = len(read) + len(code)
+                code.append(Instruction(prim, tuple([registers[a] if a.__class__ is int else a for a in args])))
+        whole = Expression.of(len(read), code, [registers[r] if r.__class__ is int else r for r in results])
+        return whole, read
 
 
 # Of these arrays have a short way.

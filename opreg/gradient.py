@@ -72,8 +72,8 @@ def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Ite
         g = grads.pop((node, 0), None) if count == 1 else [grads.pop((node, i), None) for i in range(count)]
         if (g is None or (count != 1 and all(each is None for each in g))) and not op.loss(attrs):
             continue
-        ins, outs = values(node)
-        if count != 1:
+        ins, outs = ((), ()) if op.blind else values(node)
+        if count != 1 and not op.partial:
             visible = op.visible(attrs)
             g = tuple(zeros(outs[i]) if each is None and i < visible else each for i, each in enumerate(g))
         needs = [source in live for source, _ in node.inputs]

@@ -229,6 +229,11 @@ class Op:
         Inputs of which only the shape matters.
     """
 
+    #: Whether its gradient is given None, not zeros, for outputs that no gradient reaches.
+    partial = False
+    #: Whether its gradient reads neither inputs nor outputs.
+    blind = False
+
     def __init__(self, name: str, schema: Schema, arguments: Names, *, outputs: Names = ("output",),
                  auxiliary: Names = (), types: str | Callable = SAME_TYPE.text, variadic: str | None = None,
                  visible: Callable[..., int] | None = None, states: Sequence[int] = (), mutates: Sequence[int] = (),
@@ -253,6 +258,7 @@ class Op:
         self.inplace, self.unread = frozenset(inplace), frozenset(unread)
         self.variable_tags: dict[str, dict[str, str]] = {}  # of variables made for inputs left out
         self.adds = False  # whether its kernel obeys the request ``add`` itself
+        self.effect = False  # whether it does something beside computing, and runs when nobody reads its outputs
         self.late = False  # whether the inputs' names are known only with the attributes
         self.kernels: list[Kernel] = []
         self.expression: Any = None  # of an element-wise operator, see builtin.elementwise

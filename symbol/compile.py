@@ -12,7 +12,9 @@ from typing import Any
 
 from opreg.graph import Entry, Node, verify
 
+from .passes.fuse import fuse
 from .passes.gradient import gradient
+from .passes.inline import inline
 from .passes.memory import plan_memory
 from .passes.place import place
 from .passes.simplify import simplify
@@ -20,18 +22,27 @@ from .plan import Plan, Step
 from .program import Bound, Program, reachable
 from .symbol import output_name
 
-__all__ = ["PASSES", "CHECK", "compile_plan"]
+__all__ = ["PASSES", "CHECK", "compile_plan", "compile_program"]
 
-PASSES: tuple[Callable[[Program], Program], ...] = (gradient, simplify, place)
+PASSES: tuple[Callable[[Program], Program], ...] = (gradient, inline, simplify, place, fuse)
 
 #: Tests set this: the graph is verified after every pass.
 CHECK = False
 
 
-def compile_plan(bound: Bound, is_train: bool) -> Plan:
+def compile_plan(bound: Bound, is_train: bool, watched: bool = False) -> Plan:
     """The plan of a bound graph, for training (forward and backward) or for inference."""
-    program = Program.of(bound, is_train)
+    return compile_program(Program.of(bound, is_train), watched)
+
+
+def compile_program(program: Program, watched: bool = False) -> Plan:
+    """The plan of a program, which may have its gradients already.
+
+    One that is ``watched`` has a step for every node, whose result a monitor can be told.
+    """
     for change in PASSES:
+        if watched and change is fuse:
+            continue
         program = change(program)
         if CHECK:
             verify(program.graph)
@@ -53,14 +64,15 @@ class _Results:
         self.after_backward: list[tuple[Entry, Any, str]] = []
         for entry, array in zip(heads, bound.outputs):
             self._result(program, entry, array, "write", uses, self.after_forward, split)
-        for node, entry in zip(program.wanted, heads[count:]):
-            self._result(program, entry, *bound.grads[node], uses, self.after_backward, len(program.nodes))
+        for entry, (array, req) in zip(heads[count:], program.late):
+            self._result(program, entry, array, req, uses, self.after_backward, len(program.nodes))
 
     def _result(self, program: Program, entry: Entry, array: Any, req: str, uses: dict[Entry, int],
                 after: list[tuple[Entry, Any, str]], until: int) -> None:
         node, index = entry
         spec = program.specs[node][index]
-        fits = node.op is not None and spec.shape == array.shape and spec.dtype == array.dtype
+        fits = (node.op is not None and spec.shape == array.shape and spec.dtype == array.dtype
+                and _overwrites(program, entry, array))
         if fits and req == "write" and entry not in self.targets:
             self.targets[entry] = array
         elif fits and req == "add" and uses[entry] == 1 and node.op.adds:  # type: ignore[union-attr]
@@ -71,14 +83,37 @@ class _Results:
                 self.kept[entry] = max(self.kept.get(entry, 0), until)
 
 
+def _overwrites(program: Program, entry: Entry, array: Any) -> bool:
+    """Whether an entry may be computed straight into an array: not while the variable it holds is still read.
+
+    Element-wise operators write each of their outputs once they have read what its memory held; others are trusted with
+    the first alone.
+    """
+    held = {variable for variable, other in program.arrays.items() if other is array}
+    if not held:
+        return True
+    maker, index = entry
+    later = False
+    for node in program.nodes:
+        op = node.op
+        reads = [i for i, (source, _) in enumerate(node.inputs) if source in held]
+        if reads and op is not None:
+            if node is maker:
+                if not op.inplace.issuperset(reads) or (index and op.expression is None):
+                    return False
+            elif later or (op._view is not None and program.specs[node][0].dtype == array.dtype):
+                return False
+        later = later or node is maker
+    return not any(source in held for source, _ in program.heads)
+
+
 def _lay_out(program: Program) -> Plan:
     split = _split(program.nodes, program.heads[:len(program.bound.graph.heads)])
     results = _Results(program, split)
     variables = {(node, 0): program.arrays[node] for node in program.nodes if node.op is None}
     memory = plan_memory(program.nodes, program.specs, program.contexts, variables, results.targets, results.kept)
     plan = Plan(program, split, memory, variables, results.adds)
-    plan.close([_bring(plan, *each) for each in results.after_forward],
-               [_bring(plan, *each) for each in results.after_backward] + _unreached(program))
+    plan.close(_brought(plan, results.after_forward), _brought(plan, results.after_backward) + _unreached(program))
     return plan
 
 
@@ -96,11 +131,26 @@ def _split(nodes: list[Node], outputs: Sequence[Entry]) -> int:
     return max((i + 1 for i, node in enumerate(nodes) if node in needed), default=0)
 
 
-def _bring(plan: Plan, entry: Entry, array: Any, req: str) -> Step:
-    """The step that brings an entry to the array a caller reads."""
-    source = plan.array(entry)
-    if req == "add":
-        run: Callable = functools.partial(plan.contexts[entry[0]].xp.add, array, source, array)
-    else:
-        run = functools.partial(array.__setitem__, Ellipsis, source)
-    return Step(None, req if req == "add" else "copy", [], f"{output_name(entry)} to its bound array", [run], [array])
+def _brought(plan: Plan, results: Sequence[tuple[Entry, Any, str]]) -> list[Step]:
+    """The steps that bring entries to the arrays callers read, one after the other.
+
+    What one of them writes over, another may have to read, as when two variables change places: that is saved before.
+    """
+    saved, steps, written = [], [], set()
+    for entry, array, req in results:
+        source, title = plan.array(entry), f"{output_name(entry)} to its bound array"
+        if id(plan.memory.storage[entry].pinned) in written:
+            held = plan.contexts[entry[0]].xp.empty_like(source)
+            saved.append(_copy(f"{output_name(entry)} aside", source, held))
+            source = held
+        written.add(id(array))
+        if req == "add":
+            run = functools.partial(plan.contexts[entry[0]].xp.add, array, source, array)
+            steps.append(Step(None, req, [], title, [run], [array]))
+        else:
+            steps.append(_copy(title, source, array))
+    return saved + steps
+
+
+def _copy(title: str, source: Any, array: Any) -> Step:
+    return Step(None, "copy", [], title, [functools.partial(array.__setitem__, Ellipsis, source)], [array])

@@ -45,7 +45,8 @@ class Executor:
         self._arguments, self._auxiliary = arguments, auxiliary
         self.arg_arrays, self.grad_arrays, self.aux_arrays = args, grads, aux
         self._reqs = reqs
-        self._plans: dict[bool, Plan] = {}
+        self._plans: dict[bool, Plan] = {}  # those in use: without a monitor, or with one
+        self._others: dict[bool, Plan] = {}
         self._monitor: tuple[Callable, bool] | None = None
         self._ready = False  # whether a training forward has run whose backward has not
         self._output_names = symbol.list_outputs()
@@ -88,7 +89,7 @@ class Executor:
         """The plan for training or inference, built at first use."""
         found = self._plans.get(is_train)
         if found is None:
-            found = self._plans[is_train] = compile_plan(self._bound, is_train)
+            found = self._plans[is_train] = compile_plan(self._bound, is_train, self._monitor is not None)
         return found
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
@@ -268,6 +269,9 @@ class Executor:
         """
         if callback is not None and not callable(callback):
             raise TypeError(f"set_monitor_callback: expected a function, got {type(callback).__name__}")
+        if (callback is None) is not (self._monitor is None):
+            self._plans, self._others = self._others, self._plans
+            self._ready = False  # the plan that ran forward is not the one that would run backward
         self._monitor = None if callback is None else (callback, monitor_all)
 
     def debug_str(self) -> str:
@@ -292,13 +296,19 @@ class Executor:
             if segment.steps:
                 lines.append(f"{title}:")
             for number, step in enumerate(segment.steps):
-                name = "" if step.node is None else f"{step.node.op.name} {step.node.name}: "  # type: ignore[union-attr]
+                name = "" if step.node is None else f"{_title(step.node)}: "
                 declined = "".join(f"; {kernel} declined: {reason}" for kernel, reason in step.declined)
                 lines.append(f"  {number:4} {name}{step.kernel}{declined} -> {step.where}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"<Executor of {self._symbol!r} on {self._bound.ctx}>"
+
+
+def _title(node: Node) -> str:
+    """Operator and name; of a fused node the operators it is made of too."""
+    title = f"{node.op.name} {node.name}"  # type: ignore[union-attr]
+    return title if "operators" not in node.attrs else f"{title} ({', '.join(node.attrs['operators'])})"
 
 
 def _places(bound: Bound) -> list[Context]:

@@ -64,6 +64,8 @@ class Program:
         Outputs, then the gradients of ``wanted``.
     wanted : list of variables
         Those of ``bound.grads`` that the outputs depend on.
+    late : list of (array, request)
+        Where the heads behind the outputs go, once everything has run.
     specs, arrays, contexts
         As in ``bound``, extended by the passes; in the end every node has specs and a context.
     """
@@ -76,6 +78,7 @@ class Program:
     specs: dict[Node, list[Spec]]
     arrays: dict[Node, Any]
     contexts: dict[Node, Any]
+    late: list[tuple[Any, str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, bound: Bound, is_train: bool) -> Program:
@@ -90,8 +93,11 @@ class Program:
 
 
 def reachable(nodes: Sequence[Node], heads: Sequence[Entry], read: bool = False) -> list[Node]:
-    """The nodes that heads need, in the given order; with ``read`` without those wanted for their shapes alone."""
+    """The nodes that heads need, in the given order; with ``read`` without those wanted for their shapes alone, and
+    with those that do something beside computing."""
     needed = {node for node, _ in heads}
+    if read:
+        needed.update([node for node in nodes if node.op is not None and node.op.effect])
     for node in reversed(nodes):
         if node in needed and node.op is not None:
             unread = node.op.unread if read else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -56,7 +57,7 @@ class Symbol(Value):
     """
 
     __slots__ = ("_entries",)
-    _rank = 1
+    _rank = 2
     _broadcasts = False
     __hash__ = None  # type: ignore[assignment]  # == makes a symbol
     __array_priority__ = 1000.0
@@ -435,13 +436,23 @@ class Symbol(Value):
         return self.bind(ctx or current_context(), kwargs, grad_req="null").forward()
 
 
+class _Rules(threading.local):
+    """What gradient rules of a thread are making: where nodes are noted, and of which node they are the gradient."""
+
+    source: Node | None = None
+
+    def __init__(self) -> None:
+        self.made: list[Node] = []
+
+
+RULES = _Rules()
+
+
 class RuleSymbol(Symbol):
     """What gradient rules are given: a symbol whose arithmetic broadcasts, and whose nodes are noted as made."""
 
     __slots__ = ()
     _broadcasts = True
-    made: list[Node] = []
-    source: Node | None = None
 
     def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
         attrs = op.complete(given)
@@ -450,11 +461,11 @@ class RuleSymbol(Symbol):
             if not isinstance(value, Symbol):
                 raise ArgumentError(f"gradient rule calls operator {op.name} on {type(value).__name__}")
             inputs.append(value._entries[0])
-        source = RuleSymbol.source
+        source = RULES.source
         name, tags, where = ("gradient", {}, None) if source is None else (
             f"{source.name}_backward", source.tags, source.where)
         node = Node(op, name, attrs, inputs, given, tags, where)
-        RuleSymbol.made.append(node)
+        RULES.made.append(node)
         visible = op.visible(attrs)
         if visible == 1:
             return RuleSymbol(((node, 0),))

@@ -132,7 +132,7 @@ def test_strided_arrays_are_cut_into_tiles_too():
     x = numbers(6, 8, count=1)[0]
     out = np.empty((8, 6)).T
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(e, "TILE", 4)
+        patch.setattr(e, "TILE", 8)  # of float32 numbers; of these as many bytes are four
         assert np.allclose(run(expression, [x], out), np.tanh(x) * x)
         assert len(expression.steps(np, [x], out, lambda *_: out, np.may_share_memory)) == 2 * 6 * 2
 

@@ -27,7 +27,7 @@ from ..spec import ANY, Shape, show
 from .dense import adjoint, bilinear, product, wide, with_bias
 from .sliding import Window, channels_first, channels_last, extent, span, spatial, window
 
-__all__ = ["correlate", "spread", "match"]
+__all__ = ["correlate", "spread", "match", "product_alone", "of_deconvolution"]
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NHWC", "NDHWC"]
 Tune = Literal["off", "limited_workspace", "fastest"]
@@ -240,6 +240,18 @@ def _stacked(w: Any, plan: _Plan) -> Any:
 def _flat(w: Any, plan: _Plan) -> Any:
     """Weights for the way by columns: (G, O, C × taps)."""
     return w.reshape(plan.groups, plan.outs, plan.ins * plan.first * plan.taps)
+
+
+def product_alone(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) -> bool:
+    """Whether a convolution of these shapes is one product of matrices of the arrays as they are.
+
+    Examples
+    --------
+    >>> product_alone((2, 3, 5, 5), (4, 3, 1, 1), (2, 4, 5, 5), window((1, 1)))
+    True
+    """
+    plan = _plan(x, w, y, win, groups)
+    return plan.pointwise() or plan.whole()
 
 
 # --------------------------------------------------------------------------------- the three functions
@@ -545,8 +557,8 @@ def deconvolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[
     """
 
 
-def _transposed(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, pad: Shape, adj: Shape,
-                target_shape: Shape) -> tuple[Window, Shape]:
+def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, pad: Shape, adj: Shape,
+                     target_shape: Shape) -> tuple[Window, Shape]:
     """The window of the convolution that this one transposes, and the spatial output shape."""
     win = window(kernel, stride, dilate, pad)
     full = tuple([s * (n - 1) + r for n, s, r in zip(size, win.stride, win.reach)])
@@ -577,7 +589,7 @@ def deconvolution_fill(ins, outs, *, kernel, num_filter, num_group, no_bias, lay
 @deconvolution.infer
 def deconvolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad, adj, target_shape, num_filter, layout):
     x = spatial(data, len(kernel), layout)
-    places = _transposed(x[2:], kernel, stride, dilate, pad, adj, target_shape)[1]
+    places = of_deconvolution(x[2:], kernel, stride, dilate, pad, adj, target_shape)[1]
     return channels_last((x[0], num_filter, *places), layout)
 
 
@@ -585,7 +597,7 @@ def deconvolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad,
 def deconvolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, adj, target_shape, num_filter,
                      num_group, layout, out=None):
     x = channels_first(data.shape, layout)
-    win, places = _transposed(x[2:], kernel, stride, dilate, pad, adj, target_shape)
+    win, places = of_deconvolution(x[2:], kernel, stride, dilate, pad, adj, target_shape)
 
     def compute(y: Any, x: Any, w: Any, b: Any) -> None:
         spread(xp, x, w, y, win, num_group)
@@ -603,7 +615,7 @@ deconvolution_weight = adjoint("_backward_Deconvolution_weight", deconvolution, 
 def deconvolution_data_xp(xp, g, weight, data, *, kernel, stride, dilate, pad, adj, target_shape, num_group, layout,
                           out=None):
     size = channels_first(data.shape, layout)[2:]
-    win, _ = _transposed(size, kernel, stride, dilate, pad, adj, target_shape)
+    win, _ = of_deconvolution(size, kernel, stride, dilate, pad, adj, target_shape)
     return _run(xp, data.shape, out, layout, (g, weight), lambda x, y, w: correlate(xp, y, w, x, win, num_group))
 
 
@@ -611,7 +623,7 @@ def deconvolution_data_xp(xp, g, weight, data, *, kernel, stride, dilate, pad, a
 def deconvolution_weight_xp(xp, g, data, weight, *, kernel, stride, dilate, pad, adj, target_shape, num_group, layout,
                             out=None):
     size = channels_first(data.shape, layout)[2:]
-    win, _ = _transposed(size, kernel, stride, dilate, pad, adj, target_shape)
+    win, _ = of_deconvolution(size, kernel, stride, dilate, pad, adj, target_shape)
     return _run(xp, weight.shape, out, layout, (g, data), lambda w, y, x: match(xp, x, y, w, win, num_group))
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from ..attrs import Schema
 from ..errors import ShapeError
 from ..expression import Expression, derive, trace
+from ..kernels.jit import attach_numba
 from ..op import ZERO, Call, Op, Rule
 from ..registry import declare, ops, register
 from ..spec import Shape, broadcast, show, unify
@@ -61,6 +62,22 @@ def _narrowed(expression: Traced, used: Sequence[int]) -> Traced:
     return lambda attrs: narrow(expression(attrs))
 
 
+@functools.lru_cache(1024)
+def _of_used(whole: Expression) -> tuple[Expression, Sequence[int]]:
+    """An expression of the inputs it reads alone, and which these are."""
+    return Expression([whole.inputs[i] for i in whole.used], whole.term), whole.used
+
+
+def _short(expression: Expression, values: Sequence[Any], broadcasts: bool) -> Any:
+    """An expression of one instruction or none: computed at once where there are numbers, else as an operator."""
+    if expression.code:
+        narrow, used = _of_used(expression)
+        found = values[0]._evaluate(narrow, [values[i] for i in used])
+        if found is not None:
+            return found
+    return expression.lower(*values, broadcasts=broadcasts)
+
+
 # ------------------------------------------------------------------------------------------------ kernels
 
 
@@ -75,11 +92,9 @@ def _address(array: Any) -> int:
 
 
 def _accepts(call: Call) -> str | None:
-    dtype = call.outs[0].dtype
-    if dtype.kind != "f":
-        return f"dtype {dtype}: the instructions write floating numbers"
-    if any(array.dtype != dtype for array in call.ins):
-        return "dtypes differ"
+    for array in (*call.outs, *call.ins):
+        if array.dtype.kind != "f":
+            return f"dtype {array.dtype}: the instructions write floating numbers"
     return None
 
 
@@ -93,7 +108,9 @@ def attach(op: Op, expression: Traced) -> None:
 
     @op.kernel("ufuncs", bound=True, accepts=_accepts)
     def elementwise_ufuncs(call: Call) -> list[Callable]:
-        return expression(call.attrs).steps(call.xp, call.ins, call.outs[0], call.scratch, _overlaps)
+        return expression(call.attrs).steps(call.xp, call.ins, call.outs, call.scratch, _overlaps)
+
+    attach_numba(op, expression, _overlaps)
 
 
 # --------------------------------------------------------------------------------------------- the record
@@ -181,7 +198,7 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
     if isinstance(sample.result, float):
         return None
     if len(sample.code) < 2:
-        return lambda g, ins, y, attrs: slope(attrs).lower(g, *ins, y, broadcasts=broadcasts)
+        return lambda g, ins, y, attrs: _short(slope(attrs), (g, *ins, y), broadcasts)
     used = sample.used
     arguments = op.arguments({})
     expression = _narrowed(slope, used)
@@ -197,7 +214,9 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
 
     def apply(g: Any, ins: Sequence[Any], y: Any, attrs: Mapping[str, Any]) -> Any:
         values = (g, *ins, y)
-        return backward(*[values[i] for i in used], **attrs)
+        read = [values[i] for i in used]
+        found = g._evaluate(expression(attrs), read)
+        return backward(*read, **attrs) if found is None else found
 
     return apply
 
@@ -223,7 +242,8 @@ def _differentiate(op: Op, parts: Sequence[Part | None], broadcasts: bool) -> No
         found = [part(g, ins, outs[0], attrs) if need and part is not None else None
                  for part, need in zip(parts, needs)]
         if broadcasts:
-            return [None if each is None else ops._reduce_like(each, x) for each, x in zip(found, ins)]
+            return [each if each is None or each._shape_is(x) else ops._reduce_like(each, x)
+                    for each, x in zip(found, ins)]
         return found
 
 

@@ -23,6 +23,8 @@ from .optimizer_updates import (
     sgd_mom,
     single,
     tiled,
+    together,
+    widened,
 )
 
 __all__: list[str] = []
@@ -102,12 +104,18 @@ def _each(xp: Any, arrays: Sequence[Any], out: Any, count: int, parts: int) -> A
         yield i, group, xp.empty_like(group[0]) if new is None else new
 
 
-def _multi(rule: Callable, parts: int) -> Callable:
-    """A kernel that runs one made by ``single`` or ``mixed`` for each weight, with its own rate and decay."""
+def _multi(rule: Callable, parts: int, dtype: Any) -> Callable:
+    """A kernel that runs a rule for each weight, with its own rate and decay; ``dtype`` is that of the scratch."""
 
     def kernel(xp, *arrays, lrs, wds, num_weights, out=None, **attrs):
-        return tuple([rule(xp, *group, lr=lrs[i], wd=wds[i], out=new, **attrs)
-                      for i, group, new in _each(xp, arrays, out, num_weights, parts)])
+        alike: dict[tuple[float, float], list[Any]] = {}
+        news = []
+        for i, group, new in _each(xp, arrays, out, num_weights, parts):
+            alike.setdefault((lrs[i], wds[i]), []).append((new, group))
+            news.append(new)
+        for (lr, wd), updates in alike.items():
+            together(xp, rule, updates, dtype, lr=lr, wd=wd, **attrs)
+        return tuple(news)
 
     return kernel
 
@@ -186,15 +194,15 @@ def preloaded_multi_mp_sgd_mom_update(*data, momentum: float = 0.0, rescale_grad
 
 
 for _op, _loaded, _parts, _wide, _rule in (
-    (multi_sgd_update, preloaded_multi_sgd_update, SGD, (), single(sgd)),
-    (multi_sgd_mom_update, preloaded_multi_sgd_mom_update, MOM, (), single(sgd_mom)),
-    (multi_mp_sgd_update, preloaded_multi_mp_sgd_update, MP_SGD, (2,), mixed(sgd)),
-    (multi_mp_sgd_mom_update, preloaded_multi_mp_sgd_mom_update, MP_MOM, (2, 3), mixed(sgd_mom)),
+    (multi_sgd_update, preloaded_multi_sgd_update, SGD, (), sgd),
+    (multi_sgd_mom_update, preloaded_multi_sgd_mom_update, MOM, (), sgd_mom),
+    (multi_mp_sgd_update, preloaded_multi_mp_sgd_update, MP_SGD, (2,), sgd),
+    (multi_mp_sgd_mom_update, preloaded_multi_mp_sgd_mom_update, MP_MOM, (2, 3), sgd_mom),
 ):
     _several(_op, len(_parts), wide=_wide, lists=LISTS)
-    _op.kernel()(_multi(_rule, len(_parts)))
+    _op.kernel()(_multi(widened(_rule) if _wide else _rule, len(_parts), as_dtype("float32") if _wide else None))
     _several(_loaded, len(_parts), tail=2, wide=_wide)
-    _loaded.kernel()(_preloaded(_rule, len(_parts)))
+    _loaded.kernel()(_preloaded(mixed(_rule) if _wide else single(_rule), len(_parts)))
 
 
 ADAM, MP_ADAM = ("weight", "grad", "mean", "var"), ("weight", "grad", "mean", "var", "weight32")

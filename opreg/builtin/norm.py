@@ -24,8 +24,9 @@ import numpy as np
 from ..errors import AttrError, DTypeError, ShapeError
 from ..registry import declare, ops
 from ..spec import ANY, Shape, as_dtype, check_axis, common_dtype, show
+from ..threads import by_rows
 
-__all__ = ["floating", "wide", "place", "settle"]
+__all__ = ["floating", "wide", "place", "room", "settle"]
 
 Over = Literal["batch", "axis", "group"]
 
@@ -57,6 +58,11 @@ def place(out: Any, like: Any) -> Any:
     if out is None or out.dtype != like.dtype or not out.flags.c_contiguous:
         return None
     return out.reshape(like.shape)
+
+
+def room(xp: Any, like: Any, target: Any) -> Any:
+    """Where to compute a result like an array: what ``place`` answered, or new memory."""
+    return xp.empty(like.shape, dtype=like.dtype) if target is None else target
 
 
 def settle(out: Any, target: Any, result: Any, shape: Shape) -> Any:
@@ -128,6 +134,11 @@ def _moments(xp: Any, x: Any, layout: Layout, out: Any = None) -> tuple[Any, Any
     return mean, variance, centred
 
 
+def _part(array: Any, rows: slice) -> Any:
+    """What belongs to some rows of the view: all of an array that has but one for all of them."""
+    return array if array.shape[0] == 1 else array[rows]
+
+
 # ------------------------------------------------------------------------- the parts gradients are made of
 # Each is a plain function of all its inputs, statistics included, and differentiated as such.
 
@@ -152,7 +163,9 @@ def normalize_scale_xp(xp, data, scale, *, over, axis, num_groups, out=None):
     layout = _layout(data.shape, over, axis, num_groups)
     x = wide(data).reshape(layout.view)
     target = place(out, x)
-    return settle(out, target, xp.multiply(x, scale.reshape(layout.keep), out=target), data.shape)
+    y, scale = room(xp, x, target), scale.reshape(layout.keep)
+    by_rows(xp, x, lambda rows: xp.multiply(x[rows], _part(scale, rows), out=y[rows]))
+    return settle(out, target, y, data.shape)
 
 
 @normalize_scale.grad
@@ -246,6 +259,13 @@ def _from_statistics(data: Any, mean: Any, constant: Any, slope: Any, words: dic
     return found
 
 
+def _gathered(xp: Any, sums: Sequence[Any], layout: Layout) -> Any:
+    """Sums of the sets from those of some rows each: added where a set lies in all rows, else side by side."""
+    if len(sums) == 1:
+        return sums[0]
+    return functools.reduce(xp.add, sums) if layout.keep[0] == 1 else xp.concatenate(sums)
+
+
 @declare(name="_backward_normalize_sums", types="T,T,P,P->P,P", outputs=("product", "total"))
 def backward_sums(g, data, mean, inverse, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
     """For each set the sum of ``g`` times the normalised data, and the sum of ``g``."""
@@ -260,10 +280,10 @@ def backward_sums_infer(g, data, mean, inverse, *, over, axis, num_groups):
 def backward_sums_xp(xp, g, data, mean, inverse, *, over, axis, num_groups):
     layout = _layout(data.shape, over, axis, num_groups)
     g, x = wide(g).reshape(layout.view), wide(data).reshape(layout.view)
-    total = xp.einsum(layout.total, g).reshape(mean.shape)
+    sums = by_rows(xp, g, lambda rows: (xp.einsum(layout.total, g[rows]), xp.einsum(layout.dot, g[rows], x[rows])))
+    total, product = (_gathered(xp, each, layout).reshape(mean.shape) for each in zip(*sums))
     # Without a centred copy of the data; the rounding this costs is that of the data themselves.
-    product = (xp.einsum(layout.dot, g, x).reshape(mean.shape) - mean * total) * inverse
-    return product, total
+    return (product - mean * total) * inverse, total
 
 
 @backward_sums.grad
@@ -304,10 +324,17 @@ def backward_normalize_xp(xp, g, data, *rest, over, axis, num_groups, out=None):
     target = place(out, x)
     factor = inverse * gamma[0] if gamma else inverse
     slope = inverse * product / layout.size
-    y = xp.multiply(x, (-slope).reshape(layout.keep), out=target)
-    y += wide(g).reshape(layout.view)
-    y += (slope * mean - total / layout.size).reshape(layout.keep)
-    y *= factor.reshape(layout.keep)
+    offset = (slope * mean - total / layout.size).reshape(layout.keep)
+    slope, factor = (-slope).reshape(layout.keep), factor.reshape(layout.keep)
+    y, g = room(xp, x, target), wide(g).reshape(layout.view)
+
+    def work(rows: slice) -> None:
+        part = xp.multiply(x[rows], _part(slope, rows), out=y[rows])
+        part += g[rows]
+        part += _part(offset, rows)
+        part *= _part(factor, rows)
+
+    by_rows(xp, x, work)
     return settle(out, target, y, data.shape)
 
 
@@ -532,15 +559,22 @@ def _sample_norm(xp: Any, data: Any, gamma: Any, beta: Any, eps: float, layout: 
     """Output, mean and deviation; the two have the shape they have in the view."""
     x = wide(data).reshape(layout.view)
     target = place(out, x)
-    mean, variance, y = _moments(xp, x, layout, target)
-    deviation = xp.sqrt(variance + eps)
-    inverse, scale = 1.0 / deviation, gamma.reshape(layout.scale)
-    if layout.keep[1] == 1:  # along the axis: no small array holds both factors
-        y *= inverse
-        y *= scale
-    else:
-        y *= inverse * scale
-    y += beta.reshape(layout.scale)
+    y, scale, offset = room(xp, x, target), gamma.reshape(layout.scale), beta.reshape(layout.scale)
+
+    def work(rows: slice) -> tuple[Any, Any]:
+        part = y[rows]
+        mean, variance, _ = _moments(xp, x[rows], layout._replace(keep=(part.shape[0], *layout.keep[1:])), part)
+        deviation = xp.sqrt(variance + eps)
+        if layout.keep[1] == 1:  # along the axis: no small array holds both factors
+            part *= 1.0 / deviation
+            part *= scale
+        else:
+            part *= 1.0 / deviation * scale
+        part += offset
+        return mean, deviation
+
+    statistics = by_rows(xp, x, work)
+    mean, deviation = (xp.concatenate(each) for each in zip(*statistics)) if len(statistics) > 1 else statistics[0]
     return settle(out, target, y, data.shape), mean, deviation
 
 
@@ -631,10 +665,15 @@ def backward_layer_norm_xp(xp, g, data, mean, inverse, *, axis):
     layout = _layout(data.shape, "axis", axis, 0)
     letters, rest = layout.total.split("->")
     g, x = wide(g).reshape(layout.view), wide(data).reshape(layout.view)
-    centred = x - wide(mean).reshape(layout.keep)
-    centred *= g
+    mean = wide(mean).reshape(layout.keep)
     inverse = wide(inverse).reshape([dim for i, dim in enumerate(layout.keep) if i != 1])
-    return xp.einsum(f"{letters},{rest}->j", centred, inverse), xp.einsum(f"{letters}->j", g)
+
+    def work(rows: slice) -> tuple[Any, Any]:
+        centred = x[rows] - mean[rows]
+        centred *= g[rows]
+        return xp.einsum(f"{letters},{rest}->j", centred, inverse[rows]), xp.einsum(f"{letters}->j", g[rows])
+
+    return tuple(functools.reduce(xp.add, each) for each in zip(*by_rows(xp, x, work)))
 
 
 @backward_layer_norm.grad

@@ -3,8 +3,9 @@
 The new weight is the output, which is usually asked for in the weight's own memory (``out=weight``); states
 are written in place. Each rule is one function, ``rule(xp, tmp, new, weight, grad, *states, **attrs)``, that
 works on any part of the arrays: ``new`` may be the weight, ``tmp(i)`` is the i-th scratch array of its shape.
-On the host a large array is worked off in tiles: a rule's passes over a tile meet it in the cache, and the
-scratch is a tile long.
+On the host a large array is worked off in tiles, by several threads: a rule's passes over a tile meet it in the cache,
+and the scratch is a tile long. Where several weights move by one rule, the small ones are gathered in one piece, so
+that a pass is one call for all of them.
 
 The formulas are those of Apache MXNet's documentation of the operator of that name, which cites the papers.
 Everywhere ``g = clip(rescale_grad * grad)``, where a ``clip_gradient`` below zero means no clipping.
@@ -12,11 +13,14 @@ Everywhere ``g = clip(rescale_grad * grad)``, where a ``clip_gradient`` below ze
 
 from __future__ import annotations
 
+import functools
 import inspect
+import itertools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import threads
 from ..errors import ShapeError
 from ..registry import declare
 from ..spec import Shape, show
@@ -25,6 +29,14 @@ __all__: list[str] = []
 
 # A tile of float32 numbers, 512 kB; smaller ones spend their time in Python.
 TILE = 1 << 17
+# Weights of at most so many numbers are gathered, where there are so many weights: else copying takes longer than calls
+# of their own.
+GATHERED, MANY = 1 << 12, 16
+# Numbers from which another thread is worth waking.
+SHARED = 1 << 18
+
+#: A place for a new weight, and the arrays of its rule.
+Update = tuple[Any, Sequence[Any]]
 
 
 # ----------------------------------------------------------------------------------------- how rules are run
@@ -64,20 +76,76 @@ def _scratch(xp: Any, like: Any, dtype: Any = None) -> Callable[[int], Any]:
 
 def tiled(xp: Any, rule: Callable, new: Any, arrays: Sequence[Any], dtype: Any = None, **attrs: Any) -> None:
     """Run a rule over tiles where that pays: in host memory, on arrays that lie in one piece."""
-    size = new.size
-    if size <= TILE or xp.__name__ != "numpy" or not all(
-            a.flags.c_contiguous for a in (new, *arrays) if a.size == size):
+    if new.size <= TILE:
         rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
+    else:
+        together(xp, rule, [(new, arrays)], dtype, **attrs)
+
+
+def together(xp: Any, rule: Callable, updates: Sequence[Update], dtype: Any = None, **attrs: Any) -> None:
+    """Run a rule with the same attributes for several weights, which do not depend on each other.
+
+    ``dtype`` is that of the scratch, by default the weight's.
+    """
+    host = xp.__name__ == "numpy"
+    if not host or len(updates) < MANY and sum(new.size for new, _ in updates) <= TILE:
+        for new, arrays in updates:
+            rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
         return
+    alike: dict[tuple[Any, ...], list[Update]] = {}
+    parts: list[Update] = []
+    for new, arrays in updates:
+        every = new, *arrays
+        if not all(a.flags.c_contiguous for a in every if a.size == new.size):
+            parts.append((new, arrays))
+        elif new.size > GATHERED:
+            parts += _tiles(new, arrays)
+        elif len(updates) >= MANY and all(a.size == new.size for a in every):
+            alike.setdefault(tuple([a.dtype for a in every]), []).append((new, arrays))
+        else:
+            parts.append((new, arrays))
+    work = [functools.partial(_apply, xp, rule, dtype, attrs, *part) for part in parts]
+    work += [functools.partial(_gather, xp, rule, dtype, attrs, group) for each in alike.values()
+             for group in _groups(each)]
+    if sum(part[0].size for part in parts) >= SHARED:
+        threads.run(work)
+    else:
+        for each in work:
+            each()
+
+
+def _tiles(new: Any, arrays: Sequence[Any]) -> list[Update]:
+    size = new.size
+    if size <= TILE:
+        return [(new, arrays)]
     new = new.reshape(-1)
     arrays = [a.reshape(-1) if a.size == size else a for a in arrays]
-    tmp = _scratch(xp, new[:TILE], dtype)
-    for start in range(0, size, TILE):
-        part = slice(start, start + TILE)
-        piece = new[part]
-        if piece.size < TILE:
-            tmp = _scratch(xp, piece, dtype)
-        rule(xp, tmp, piece, *(a[part] if a.size == size else a for a in arrays), **attrs)
+    cuts = [slice(start, start + TILE) for start in range(0, size, TILE)]
+    return [(new[cut], [a[cut] if a.size == size else a for a in arrays]) for cut in cuts]
+
+
+def _apply(xp: Any, rule: Callable, dtype: Any, attrs: dict[str, Any], new: Any, arrays: Sequence[Any]) -> None:
+    rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
+
+
+def _groups(updates: Sequence[Update]) -> list[list[Update]]:
+    """Updates in groups of not much more than a tile."""
+    ends = list(itertools.accumulate(new.size for new, _ in updates))
+    return [[each for each, _ in group] for _, group in
+            itertools.groupby(zip(updates, ends), key=lambda pair: pair[1] // TILE)]
+
+
+def _gather(xp: Any, rule: Callable, dtype: Any, attrs: dict[str, Any], updates: Sequence[Update]) -> None:
+    """Run a rule on copies, one behind the other, and bring back what it has written: new weights and states."""
+    flat = [xp.concatenate([a.reshape(-1) for a in column]) for column in zip(*(arrays for _, arrays in updates))]
+    rule(xp, _scratch(xp, flat[0], dtype), flat[0], *flat, **attrs)
+    start = 0
+    for new, arrays in updates:
+        part = slice(start, start + new.size)
+        start += new.size
+        new.reshape(-1)[...] = flat[0][part]
+        for state, whole in zip(arrays[2:], flat[2:]):
+            state.reshape(-1)[...] = whole[part]
 
 
 def _as(rule: Callable, kernel: Callable) -> Callable:
@@ -96,10 +164,11 @@ def single(rule: Callable) -> Callable:
         tiled(xp, rule, new, [weight, *rest], **attrs)
         return new
 
+    kernel.together = functools.partial(together, rule=rule)  # type: ignore[attr-defined]
     return _as(rule, kernel)
 
 
-def mixed(rule: Callable) -> Callable:
+def widened(rule: Callable) -> Callable:
     """The rule on float32 copies of weight and gradient: inputs weight, grad, states, weight32."""
 
     def wide_rule(xp: Any, tmp: Any, new: Any, weight: Any, grad: Any, *rest: Any, **attrs: Any) -> None:
@@ -108,6 +177,13 @@ def mixed(rule: Callable) -> Callable:
         wide[...] = grad
         rule(xp, tmp, weight32, weight32, wide, *states, **attrs)
         new[...] = weight32
+
+    return wide_rule
+
+
+def mixed(rule: Callable) -> Callable:
+    """The ``widened`` rule as a kernel."""
+    wide_rule = widened(rule)
 
     def kernel(xp: Any, weight: Any, *rest: Any, out: Any = None, **attrs: Any) -> Any:
         new = xp.empty_like(weight) if out is None else out
@@ -314,8 +390,11 @@ def adam_update(weight, grad, mean, var, *, lr: float, beta1: float = 0.9, beta2
 @single
 def adam_xp(xp, tmp, new, weight, grad, mean, var, *, lr, beta1, beta2, epsilon, wd, rescale_grad,
             clip_gradient):
-    g = _clipped(xp, tmp, weight, grad, wd, rescale_grad, clip_gradient)
-    _moments(xp, tmp, mean, var, g, beta1, beta2)
+    plain = _zero(wd) and _zero(rescale_grad - 1) and clip_gradient < 0
+    s = grad if plain else _clipped(xp, tmp, weight, grad, wd, rescale_grad, clip_gradient)
+    _average(xp, mean, s, beta1, tmp(1))
+    g = tmp(0)
+    _average_square(xp, var, s, beta2, g)
     xp.sqrt(var, out=g)
     xp.add(g, epsilon, out=g)
     xp.divide(mean, g, out=g)

@@ -20,7 +20,7 @@ from ..spec import Shape, common_dtype, show
 from .dense import wide
 from .sliding import Window, channels_first, channels_last, span, spatial, window
 
-__all__: list[str] = []
+__all__ = ["window_of"]
 
 Convention = Literal["valid", "full", "same"]
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
@@ -102,6 +102,18 @@ def _pool(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool: b
     if layout is None or layout[1] == "C":
         return Pool(win, (n * c, *size, 1), (n * c, *places, 1))
     return Pool(win, (n, *size, c), (n, *places, c))
+
+
+def window_of(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool: bool, pooling_convention: str,
+              layout: str | None) -> Window:
+    """The window that pools data of a shape.
+
+    Examples
+    --------
+    >>> window_of((1, 3, 8, 6), (), (), (), True, "valid", None).kernel
+    (8, 6)
+    """
+    return _pool(shape, kernel, stride, pad, global_pool, pooling_convention, layout).win
 
 
 def _blocks(xp: Any, pool: Pool, itemsize: int) -> Iterator[slice]:

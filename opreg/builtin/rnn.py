@@ -1,24 +1,30 @@
 """RNN: stacked recurrent layers, of one direction or two, with all parameters in one vector.
 
-The part of a layer that comes from its input is one matrix product over all steps; only the rest is a loop over time,
-which runs both directions at once. Inside, the second direction has its time reversed, and arrays are laid out
-(direction, time, batch, features). The gates of an LSTM are in the order in, forget, out, candidate, so that those
-with a sigmoid lie side by side; in the parameters they are in, forget, candidate, out.
+The part of a layer that comes from its input is one product of matrices over all steps, and so are the gradients of
+its parameters and input; only the rest is a loop over time, which runs both directions at once. What a step of the
+gradient multiplies by is computed before, for all steps. Inside, the second direction has its time reversed, and
+arrays are laid out (direction, gate, time, batch, features), so that a gate of a step is one piece of memory.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, Literal, NamedTuple
 
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import Shape, as_dtype, common_dtype, show
+from ..threads import by_rows
 from .norm import floating, wide
 
 __all__: list[str] = []
 
 _GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
+
+# OpenBLAS computes a product of at most so many multiplications where the matrices lie, without threads and without
+# rearranging them; the product of a step, cut into some of that size, takes half as long. Narrower ones gain nothing.
+_SMALL, _NARROW = 1_000_000, 64
 Mode = Literal["gru", "lstm", "rnn_relu", "rnn_tanh"]
 
 
@@ -39,11 +45,6 @@ class _Kind(NamedTuple):
     def gates(self) -> int:
         """How many gates a cell has."""
         return _GATES[self.mode]
-
-    @property
-    def sigmoids(self) -> int:
-        """How many of them, the first ones, are sigmoids."""
-        return {"lstm": 3, "gru": 2}.get(self.mode, 0)
 
     @property
     def out(self) -> int:
@@ -117,31 +118,54 @@ def _parts(kind: _Kind, inputs: int) -> list[list[dict[str, _Part]]]:
     return found
 
 
-def _swapped(xp: Any, kind: _Kind, rows: Any) -> Any:
-    """Rows of gates in the inner order from that of the parameters, or back."""
-    if kind.mode != "lstm":
-        return rows
-    h = kind.size
-    return xp.concatenate([rows[:2 * h], rows[3 * h:], rows[2 * h:3 * h]])
+def _of_gates(kind: _Kind, part: _Part, vector: Any) -> Any:
+    """The view of a vector that is a part, gates first."""
+    return part.of(vector).reshape(kind.gates, kind.size, *part.shape[1:])
 
 
-def _weights(xp: Any, kind: _Kind, parts: list[dict[str, _Part]], parameters: Any, halved: bool) -> dict[str, Any]:
-    """Weights and biases of a layer, in the inner order, directions first.
+def _halves(xp: Any, kind: _Kind, dtype: Any) -> Any:
+    """For each gate what its argument is multiplied by, so that one function does for all gates.
 
-    A sigmoid is ``tanh(x / 2) / 2 + 1 / 2``, one function for all gates of a cell; ``halved`` is what that takes.
+    A sigmoid is ``tanh(x / 2) / 2 + 1 / 2``.
     """
-    found = {}
-    for name in parts[0]:
-        each = [part[name].of(parameters) for part in parts]
-        if name == "projection":
-            found[name] = xp.stack(each)
-            continue
-        each = [_swapped(xp, kind, rows) for rows in each]
-        stacked = xp.stack(each)
-        if halved and kind.sigmoids:
-            stacked[:, :kind.sigmoids * kind.size] *= 0.5
-        found[name] = stacked
-    return found
+    scale = xp.ones((kind.gates, 1, 1), dtype=dtype)
+    if kind.gates > 1:
+        scale[:2] = 0.5
+    if kind.mode == "lstm":
+        scale[3:] = 0.5
+    return scale
+
+
+def _columns(kind: _Kind, batch: int, features: int, columns: int) -> int:
+    """How many columns of a product of a step are computed at a time."""
+    width = columns
+    while width % 2 == 0 and width >= 2 * _NARROW and batch * features * width > _SMALL:
+        width //= 2
+    return width if batch * features * width <= _SMALL else columns
+
+
+class _Product:
+    """``x @ matrix`` of each direction and gate, over and over.
+
+    Parameters
+    ----------
+    matrices : array of shape (directions, gates, features, columns)
+    batch : int
+        Rows of ``x``, which has the shape (directions, gates or 1, batch, features).
+    """
+
+    def __init__(self, xp: Any, kind: _Kind, matrices: Any, batch: int):
+        directions, gates, features, columns = matrices.shape
+        width = _columns(kind, batch, features, columns)
+        cut = matrices.reshape(directions, gates, features, columns // width, width).transpose(0, 1, 3, 2, 4)
+        self.xp, self.matrices = xp, xp.ascontiguousarray(cut)
+        self.result = xp.empty((directions, gates, batch, columns), dtype=matrices.dtype)
+        self.cut = self.result.reshape(directions, gates, batch, columns // width, width).transpose(0, 1, 3, 2, 4)
+
+    def __call__(self, x: Any) -> Any:
+        """The products, (directions, gates, batch, columns), in memory that the next call writes again."""
+        self.xp.matmul(x[:, :, None], self.matrices, out=self.cut)
+        return self.result
 
 
 # --------------------------------------------------------------------------------------------- what is kept
@@ -160,13 +184,14 @@ class _Kept(NamedTuple):
 def _kept_sizes(kind: _Kind, time: Any, batch: Any) -> list[tuple[Any, ...]]:
     """The shape of each of these, zero sizes for what there is not."""
     d, cell = kind.directions, kind.size if kind.gates > 1 else 0
-    return [(d, time, batch, kind.gates * cell), (d, time, batch, cell), (d, time, batch, kind.out),
+    return [(d, kind.gates, time, batch, cell), (d, time, batch, cell), (d, time, batch, kind.out),
             (time, batch, d * kind.out if kind.p else 0)]
 
 
 def _reserve_size(kind: _Kind, time: Any, batch: Any) -> Any:
     gates, cells, states, mask = (shape[-1] for shape in _kept_sizes(kind, time, batch))
-    return (kind.layers * kind.directions * (gates + cells + states) + (kind.layers - 1) * mask) * time * batch
+    of_direction = kind.gates * gates + cells + states
+    return (kind.layers * kind.directions * of_direction + (kind.layers - 1) * mask) * time * batch
 
 
 def _views(kind: _Kind, reserve: Any, time: int, batch: int) -> list[_Kept]:
@@ -176,7 +201,7 @@ def _views(kind: _Kind, reserve: Any, time: int, batch: int) -> list[_Kept]:
         for place, shape in enumerate(_kept_sizes(kind, time, batch)):
             if place == 3 and layer == kind.layers - 1:
                 shape = (*shape[:2], 0)
-            size = shape[0] * shape[1] * shape[2] * (shape[3] if len(shape) > 3 else 1)
+            size = math.prod(shape)
             arrays.append(reserve[at:at + size].reshape(shape))
             at += size
         found.append(_Kept(*arrays))
@@ -217,24 +242,49 @@ def _rows(x: Any) -> Any:
     return x.reshape(x.shape[0] * x.shape[1], x.shape[2])
 
 
-def _layer(xp: Any, kind: _Kind, w: dict[str, Any], x: list[Any], h: Any, c: Any, kept: _Kept, counts: Any) -> Any:
+def _layer(xp: Any, kind: _Kind, parts: list[dict[str, _Part]], parameters: Any, x: list[Any], h: Any, c: Any,
+           kept: _Kept, counts: Any) -> Any:
     """Run a layer: fill ``kept`` and return the last states of its cells."""
-    gates = kept.gates if kind.gates > 1 else kept.states
-    time, batch = gates.shape[1:3]
+    gates = kept.gates if kind.gates > 1 else kept.states[:, None]
+    time, batch = gates.shape[2:4]
+    scale = _halves(xp, kind, gates.dtype)
+    w = {name: [_of_gates(kind, part[name], parameters) for part in parts]
+         for name in ("input", "state", "input_bias", "state_bias")}
     for d, source in enumerate(x):
-        xp.matmul(_rows(source), w["input"][d].T, out=_rows(gates[d]))
-    bias = w["input_bias"] + w["state_bias"]
-    if kind.mode == "gru":  # the candidate's part from the state passes a gate, its bias included
-        bias = xp.concatenate([bias[:, :2 * kind.size], w["input_bias"][:, 2 * kind.size:]], axis=1)
-    gates += bias.reshape(kind.directions, 1, 1, -1)
-    recurrent = xp.ascontiguousarray(w["state"].transpose(0, 2, 1))
-    behind = xp.expand_dims(w["state_bias"][:, 2 * kind.size:], 1) if kind.mode == "gru" else None
-    step = {"lstm": _lstm_step, "gru": _gru_step}.get(kind.mode, _plain_step)
-    from_state = xp.empty((kind.directions, batch, kind.gates * kind.size), dtype=gates.dtype)
+        xp.matmul(_rows(source), (w["input"][d] * scale).swapaxes(1, 2),
+                  out=gates[d].reshape(kind.gates, time * batch, kind.size))
+    own, other = (xp.expand_dims(xp.stack(w[name]), 2) for name in ("input_bias", "state_bias"))
+    behind = other[:, 2].copy() if kind.mode == "gru" else None
+    if behind is not None:  # the candidate's part from the state passes a gate, its bias included
+        other[:, 2] = 0.0
+    # As large as what it is added to: numbers are added faster where none is read again for every row.
+    shape = kind.directions, kind.gates, batch, kind.size
+    bias = xp.ascontiguousarray(xp.broadcast_to((own + other) * scale, shape))
+    # In the candidate of a GRU nothing is halved.
+    product = _Product(xp, kind, xp.stack([(each * scale).swapaxes(1, 2) for each in w["state"]]), batch)
+    projection = xp.stack([part["projection"].of(parameters).T for part in parts]) if kind.projection else None
+    work = xp.empty((kind.directions, batch, kind.size), dtype=gates.dtype)
     for t in range(time):
-        xp.matmul(h, recurrent, out=from_state)
-        before_h, before_c = h, c
-        h, c = step(xp, kind, w, gates[:, t], from_state, h, c, kept.cells[:, t], kept.states[:, t], behind)
+        a, out, before_h, before_c = gates[:, :, t], kept.states[:, t], h, c
+        from_state = product(h[:, None])
+        a += bias
+        if kind.mode == "lstm":
+            c = kept.cells[:, t]
+            a += from_state
+            xp.tanh(a, out=a)
+            for sigmoids in (a[:, :2], a[:, 3]):
+                sigmoids *= 0.5
+                sigmoids += 0.5
+            _lstm_step(xp, kind, a, before_c, c, out, work, projection)
+        elif kind.mode == "gru":
+            _gru_step(xp, a, from_state, h, kept.cells[:, t], out, work, behind)
+        else:
+            a += from_state  # ``a`` is ``out``
+            if kind.mode == "rnn_tanh":
+                xp.tanh(a, out=a)
+            else:
+                xp.maximum(a, 0.0, out=a)
+        h = out
         if counts is not None:
             h[...] = before_h + counts[t] * (h - before_h)
             if c is not None:
@@ -242,70 +292,51 @@ def _layer(xp: Any, kind: _Kind, w: dict[str, Any], x: list[Any], h: Any, c: Any
     return c
 
 
-def _plain_step(xp: Any, kind: _Kind, w: Any, a: Any, from_state: Any, h: Any, c: Any, cell: Any, out: Any,
-                behind: Any) -> tuple[Any, Any]:
-    a += from_state
-    if kind.mode == "rnn_tanh":
-        xp.tanh(a, out=a)
-    else:
-        xp.maximum(a, 0.0, out=a)
-    return out, None  # ``a`` is ``out``
-
-
-def _lstm_step(xp: Any, kind: _Kind, w: Any, a: Any, from_state: Any, h: Any, c: Any, cell: Any, out: Any,
-               behind: Any) -> tuple[Any, Any]:
-    size = kind.size
-    a += from_state
-    xp.tanh(a, out=a)
-    gates = a[..., :3 * size]
-    gates *= 0.5
-    gates += 0.5
-    xp.multiply(a[..., size:2 * size], c, out=cell)
-    cell += a[..., :size] * a[..., 3 * size:]
+def _lstm_step(xp: Any, kind: _Kind, a: Any, before: Any, cell: Any, out: Any, work: Any, projection: Any) -> None:
+    """Fill ``cell`` and ``out`` from the gates."""
+    xp.multiply(a[:, 1], before, out=cell)
+    xp.multiply(a[:, 0], a[:, 2], out=work)
+    cell += work
     if kind.clip is not None:
         low, high = kind.clip
         if kind.clip_nan:
             cell[...] = xp.fmin(xp.fmax(cell, low), high)
         else:
             xp.clip(cell, low, high, out=cell)
-    shown = xp.tanh(cell)
-    if kind.projection:
-        shown *= a[..., 2 * size:3 * size]
-        xp.matmul(shown, w["projection"].transpose(0, 2, 1), out=out)
+    xp.tanh(cell, out=work)
+    if projection is None:
+        xp.multiply(a[:, 3], work, out=out)
     else:
-        xp.multiply(a[..., 2 * size:3 * size], shown, out=out)
-    return out, cell
+        work *= a[:, 3]
+        xp.matmul(work, projection, out=out)
 
 
-def _gru_step(xp: Any, kind: _Kind, w: Any, a: Any, from_state: Any, h: Any, c: Any, cell: Any, out: Any,
-              behind: Any) -> tuple[Any, Any]:
-    size = kind.size
-    gates, candidate = a[..., :2 * size], a[..., 2 * size:]
-    gates += from_state[..., :2 * size]
+def _gru_step(xp: Any, a: Any, from_state: Any, h: Any, cell: Any, out: Any, work: Any, behind: Any) -> None:
+    """Finish the gates and fill ``cell``, the candidate's part from the state, and ``out``."""
+    gates, candidate = a[:, :2], a[:, 2]
+    gates += from_state[:, :2]
     xp.tanh(gates, out=gates)
     gates *= 0.5
     gates += 0.5
-    xp.add(from_state[..., 2 * size:], behind, out=cell)
-    candidate += a[..., :size] * cell
+    xp.add(from_state[:, 2], behind, out=cell)
+    xp.multiply(a[:, 0], cell, out=work)
+    candidate += work
     xp.tanh(candidate, out=candidate)
     xp.subtract(h, candidate, out=out)
-    out *= a[..., size:2 * size]
+    out *= a[:, 1]
     out += candidate
-    return out, None
 
 
-def _run(xp: Any, kind: _Kind, data: Any, parameters: Any, state: Any, cell: Any, lengths: Any, rng: Any
-         ) -> tuple[Any, Any, Any, Any]:
-    """Output, last states, last cells (None without) and what is kept; dropout with ``rng``."""
+def _run(xp: Any, kind: _Kind, data: Any, parameters: Any, state: Any, cell: Any, lengths: Any, rng: Any, reserve: Any
+         ) -> tuple[Any, Any, Any]:
+    """Output, last states and last cells (None without); fills ``reserve``, what is kept. Dropout with ``rng``."""
     time, batch, inputs = data.shape
-    reserve = xp.empty((_reserve_size(kind, time, batch),), dtype=data.dtype)
     counts = None if lengths is None else _counts(xp, time, lengths, data.dtype)
     d, x, last_h, last_c = kind.directions, data, [], []
     for layer, (parts, kept) in enumerate(zip(_parts(kind, inputs), _views(kind, reserve, time, batch))):
-        w = _weights(xp, kind, parts, parameters, halved=True)
         own = slice(layer * d, (layer + 1) * d)
-        c = _layer(xp, kind, w, _ahead(xp, kind, x, lengths), state[own], None if cell is None else cell[own], kept,
-                   counts)
+        c = _layer(xp, kind, parts, parameters, _ahead(xp, kind, x, lengths), state[own],
+                   None if cell is None else cell[own], kept, counts)
         last_h.append(kept.states[:, time - 1] if time else state[own])
         last_c.append(c)
         y = kept.states if counts is None else kept.states * counts
@@ -316,7 +347,7 @@ def _run(xp: Any, kind: _Kind, data: Any, parameters: Any, state: Any, cell: Any
             else:
                 kept.mask[...] = (rng.random(x.shape, dtype=xp.float32) >= kind.p) / (1.0 - kind.p)
                 x = x * kept.mask
-    return x, xp.concatenate(last_h), xp.concatenate(last_c) if kind.mode == "lstm" else None, reserve
+    return x, xp.concatenate(last_h), xp.concatenate(last_c) if kind.mode == "lstm" else None
 
 
 # ----------------------------------------------------------------------------------------------- the operator
@@ -407,12 +438,30 @@ def _unpacked(kind: _Kind, arrays: Any) -> tuple[Any, ...]:
             rest[-1].astype("int64") if kind.lengths else None)
 
 
+def _target(xp: Any, out: Any, shape: Shape, dtype: Any) -> Any:
+    """The array to write a result to, the caller's if it can be."""
+    fits = out is not None and out.dtype == dtype and out.flags.c_contiguous
+    return out if fits else xp.empty(shape, dtype=dtype)
+
+
+def _given(found: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
+    """The results, in the caller's arrays if there are any."""
+    if out is None:
+        return found
+    for target, value in zip(out, found):
+        if target is not value:
+            target[...] = value
+    return out
+
+
 @rnn.kernel()
-def rnn_xp(xp, *arrays, is_train, rng, **attrs):
+def rnn_xp(xp, *arrays, is_train, rng, out=None, **attrs):
     kind = _kind(**attrs)
     data, parameters, state, cell, lengths = _unpacked(kind, arrays)
-    y, last, cells, reserve = _run(xp, kind, data, parameters, state, cell, lengths, rng if is_train else None)
-    return (y, last, *(() if cells is None else (cells,)), reserve)
+    size = _reserve_size(kind, *data.shape[:2])
+    reserve = _target(xp, None if out is None else out[-1], (size,), data.dtype)
+    y, last, cells = _run(xp, kind, data, parameters, state, cell, lengths, rng if is_train else None, reserve)
+    return _given((y, last, *(() if cells is None else (cells,)), reserve), out)
 
 
 @rnn.grad
@@ -465,7 +514,7 @@ def backward_rnn_types(ins, outs, *, mode, use_sequence_length):
 
 
 @backward_rnn.kernel()
-def backward_rnn_xp(xp, *arrays, **attrs):
+def backward_rnn_xp(xp, *arrays, out=None, **attrs):
     kind = _kind(**attrs)
     heads, ins, reserve = _split(kind.mode, arrays)
     data, parameters, state, cell, lengths = _unpacked(kind, ins)
@@ -474,7 +523,7 @@ def backward_rnn_xp(xp, *arrays, **attrs):
     counts = None if lengths is None else _counts(xp, time, lengths, data.dtype)
     layers = _views(kind, reserve, time, batch)
     d, dy = kind.directions, heads[0]
-    d_parameters = xp.zeros_like(parameters)
+    d_parameters = _target(xp, None if out is None else out[1], parameters.shape, parameters.dtype)
     d_state = xp.empty_like(state)
     d_cell = None if cell is None else xp.empty_like(cell)
     for layer in reversed(range(kind.layers)):
@@ -486,17 +535,16 @@ def backward_rnn_xp(xp, *arrays, **attrs):
             dy_each = dy_each * counts
         x = data if layer == 0 else _layer_output(xp, layers[layer - 1], counts, lengths)
         own = slice(layer * d, (layer + 1) * d)
-        w = _weights(xp, kind, parts, parameters, halved=False)
         start = (state[own], None if cell is None else cell[own])
         ends = (heads[1][own], None if cell is None else heads[2][own])
-        da, db, dh, dc, d_shown = _layer_back(xp, kind, w, kept, start, dy_each, ends, counts)
+        da, db, dh, dc, d_shown = _layer_back(xp, kind, parts, parameters, kept, start, dy_each, ends, counts)
         d_state[own] = dh
         if d_cell is not None:
             d_cell[own] = dc
-        dx_each = _layer_products(xp, kind, w, parts, kept, _ahead(xp, kind, x, lengths), start[0], da, db, d_shown,
-                                  d_parameters)
+        dx_each = _layer_products(xp, kind, parts, parameters, kept, _ahead(xp, kind, x, lengths), start[0], da, db,
+                                  d_shown, d_parameters)
         dy = dx_each[0] if d == 1 else dx_each[0] + _turned(xp, dx_each[1], lengths)
-    return (dy, d_parameters, d_state, *(() if d_cell is None else (d_cell,)))
+    return _given((dy, d_parameters, d_state, *(() if d_cell is None else (d_cell,))), out)
 
 
 def _layer_output(xp: Any, kept: _Kept, counts: Any, lengths: Any) -> Any:
@@ -512,89 +560,148 @@ def _ahead_back(xp: Any, kind: _Kind, dy: Any, lengths: Any) -> Any:
     return xp.stack([dy[..., :kind.out], _turned(xp, dy[..., kind.out:], lengths)])
 
 
-def _layer_back(xp: Any, kind: _Kind, w: dict[str, Any], kept: _Kept, start: tuple[Any, Any], dy: Any,
-                ends: tuple[Any, Any], counts: Any) -> tuple[Any, Any, Any, Any, Any]:
+def _before(xp: Any, first: Any, each: Any) -> Any:
+    """States (direction, time, batch, features) before each step, from those after and the first."""
+    return xp.concatenate([first[:, None], each], axis=1)[:, :-1]
+
+
+def _layer_back(xp: Any, kind: _Kind, parts: list[dict[str, _Part]], parameters: Any, kept: _Kept,
+                start: tuple[Any, Any], dy: Any, ends: tuple[Any, Any], counts: Any) -> tuple[Any, Any, Any, Any, Any]:
     """Gradients of what the gates' functions are applied to, by input and by state; of the first states and cells;
     of what is projected."""
     directions, time, batch, _ = dy.shape
-    da = xp.empty((directions, time, batch, kind.gates * kind.size), dtype=dy.dtype)
-    db = xp.empty_like(da) if kind.mode == "gru" else da
+    db, extra = _slopes(xp, kind, kept, start)
+    product = _Product(xp, kind, xp.stack([_of_gates(kind, part["state"], parameters) for part in parts]), batch)
+    projection = xp.stack([part["projection"].of(parameters) for part in parts]) if kind.projection else None
     d_shown = xp.empty_like(dy) if kind.projection else None
-    dh, dc = ends
+    inside = None if kind.clip is None else (kept.cells > kind.clip[0]) & (kept.cells < kind.clip[1])
+    dh = ends[0].copy()
+    dc = None if ends[1] is None else ends[1].copy()
+    work = xp.empty((directions, batch, kind.size), dtype=dy.dtype)
     for t in reversed(range(time)):
-        h, c = (kept.states[:, t - 1], kept.cells[:, t - 1]) if t else start
-        total = dh + dy[:, t]
-        past, dc_before = total, dc
+        dh += dy[:, t]
+        past, rest = dh, None
         if counts is not None:  # behind its end a sample's state is handed on
-            past = total * counts[t]
-            dc = None if dc is None else dc * counts[t]
+            past = dh * counts[t]
+            rest = dh - past, None if dc is None else dc * (1.0 - counts[t])
+            if dc is not None:
+                dc *= counts[t]
         if d_shown is not None:
             d_shown[:, t] = past
+            past = xp.matmul(past, projection)
+        step = db[:, :, t]
         if kind.mode == "lstm":
-            dc = _lstm_back(xp, kind, w, kept.gates[:, t], kept.cells[:, t], c, past, dc, da[:, t])
-            direct = None
-        elif kind.mode == "gru":
-            direct = _gru_back(xp, kind, kept.gates[:, t], kept.cells[:, t], h, past, da[:, t], db[:, t])
+            xp.multiply(past, extra[:, t], out=work)
+            dc += work
+            if inside is not None:
+                dc *= inside[:, t]
+            candidates, shown = step[:, :3], step[:, 3]
+            candidates *= dc[:, None]
+            shown *= past
+            dc *= kept.gates[:, 1, t]
         else:
-            y = kept.states[:, t]
-            xp.multiply(past, 1.0 - y * y if kind.mode == "rnn_tanh" else y > 0, out=da[:, t])
-            direct = None
-        dh = xp.matmul(db[:, t], w["state"])
-        if direct is not None:
-            dh += direct
-        if counts is not None:
-            dh += total - past
+            step *= past[:, None]
+        if kind.mode == "gru":
+            xp.multiply(past, kept.gates[:, 1, t], out=work)
+            extra[:, t] *= past
+        found = product(step)
+        if kind.gates > 1:
+            found.sum(axis=1, out=dh)
+        else:
+            dh[...] = found[:, 0]
+        if kind.mode == "gru":
+            dh += work
+        if rest is not None:
+            dh += rest[0]
             if dc is not None:
-                dc += dc_before * (1.0 - counts[t])
+                dc += rest[1]
+    da = xp.concatenate([db[:, :2], extra[:, None]], axis=1) if kind.mode == "gru" else db
     return da, db, dh, dc, d_shown
 
 
-def _lstm_back(xp: Any, kind: _Kind, w: dict[str, Any], a: Any, cell: Any, before: Any, dh: Any, dc: Any, da: Any
-               ) -> Any:
-    """Fill ``da`` and return the gradient of the cells before."""
-    size = kind.size
-    if kind.projection:
-        dh = xp.matmul(dh, w["projection"])
-    gates, candidate = a[..., :3 * size], a[..., 3 * size:]
-    shown = xp.tanh(cell)
-    dc = dc + dh * a[..., 2 * size:3 * size] * (1.0 - shown * shown)
-    if kind.clip is not None:
-        dc = dc * ((cell > kind.clip[0]) & (cell < kind.clip[1]))
-    xp.subtract(1.0, gates, out=da[..., :3 * size])
-    da[..., :3 * size] *= gates
-    da[..., :size] *= dc * candidate
-    da[..., size:2 * size] *= dc * before
-    da[..., 2 * size:3 * size] *= dh * shown
-    xp.multiply(dc * a[..., :size], 1.0 - candidate * candidate, out=da[..., 3 * size:])
-    return dc * a[..., size:2 * size]
+def _slopes(xp: Any, kind: _Kind, kept: _Kept, start: tuple[Any, Any]) -> tuple[Any, Any]:
+    """For all steps what is multiplied by gradients to those of what the gates' functions are applied to.
+
+    The first is (direction, gate, time, batch, features). In an LSTM it is for the gradient of the cells, of the out
+    gate for that of the output, and the second takes one from output to cells. In a GRU it is by state, and the second
+    is for the candidate by input.
+    """
+    shape = kept.states.shape[:3]
+    extra: Any = None
+    slopes = xp.empty((shape[0], kind.gates, *shape[1:], kind.size), dtype=kept.states.dtype)
+    if kind.gates > 1:
+        extra = xp.empty((*shape, kind.size), dtype=slopes.dtype)
+    before: Any = _before(xp, start[1], kept.cells) if kind.mode == "lstm" else (
+        _before(xp, start[0], kept.states) if kind.mode == "gru" else None)
+
+    def work(steps: slice) -> None:
+        part = slopes[:, :, steps]
+        if kind.mode == "lstm":
+            _lstm_slopes(xp, kept.gates[:, :, steps], kept.cells[:, steps], before[:, steps], part, extra[:, steps])
+        elif kind.mode == "gru":
+            _gru_slopes(xp, kept.gates[:, :, steps], kept.cells[:, steps], before[:, steps], part, extra[:, steps])
+        elif kind.mode == "rnn_tanh":
+            y = kept.states[:, steps]
+            xp.multiply(y, y, out=part[:, 0])
+            xp.subtract(1.0, part, out=part)
+        else:
+            part[:, 0] = kept.states[:, steps] > 0
+
+    by_rows(xp, slopes.transpose(2, 0, 1, 3, 4), work)
+    return slopes, extra
 
 
-def _gru_back(xp: Any, kind: _Kind, a: Any, cell: Any, h: Any, dh: Any, da: Any, db: Any) -> Any:
-    """Fill ``da`` and ``db``, the gradients by input and by state, and return what goes to the state directly."""
-    size = kind.size
-    reset, update, candidate = a[..., :size], a[..., size:2 * size], a[..., 2 * size:]
-    d_candidate = dh * (1.0 - update) * (1.0 - candidate * candidate)
-    da[..., :size] = d_candidate * cell * reset * (1.0 - reset)
-    da[..., size:2 * size] = dh * (h - candidate) * update * (1.0 - update)
-    da[..., 2 * size:] = d_candidate
-    db[..., :2 * size] = da[..., :2 * size]
-    db[..., 2 * size:] = d_candidate * reset
-    return dh * update
+def _lstm_slopes(xp: Any, a: Any, cells: Any, before: Any, slopes: Any, extra: Any) -> None:
+    enter, candidate, leave = a[:, 0], a[:, 2], a[:, 3]
+    xp.subtract(1.0, a, out=slopes)
+    slopes *= a
+    slopes[:, 0] *= candidate
+    slopes[:, 1] *= before
+    xp.multiply(candidate, candidate, out=slopes[:, 2])
+    xp.subtract(1.0, slopes[:, 2], out=slopes[:, 2])
+    slopes[:, 2] *= enter
+    shown = xp.tanh(cells, out=extra)
+    slopes[:, 3] *= shown
+    shown *= shown
+    xp.subtract(1.0, extra, out=extra)
+    extra *= leave
 
 
-def _layer_products(xp: Any, kind: _Kind, w: dict[str, Any], parts: list[dict[str, _Part]], kept: _Kept, x: list[Any],
+def _gru_slopes(xp: Any, a: Any, cells: Any, before: Any, slopes: Any, extra: Any) -> None:
+    reset, candidate = a[:, 0], a[:, 2]
+    xp.subtract(1.0, a, out=slopes)
+    xp.multiply(candidate, candidate, out=extra)
+    xp.subtract(1.0, extra, out=extra)
+    extra *= slopes[:, 1]
+    slopes[:, :2] *= a[:, :2]
+    slopes[:, 0] *= cells
+    slopes[:, 0] *= extra
+    xp.subtract(before, candidate, out=slopes[:, 2])
+    slopes[:, 1] *= slopes[:, 2]
+    xp.multiply(extra, reset, out=slopes[:, 2])
+
+
+def _layer_products(xp: Any, kind: _Kind, parts: list[dict[str, _Part]], parameters: Any, kept: _Kept, x: list[Any],
                     first: Any, da: Any, db: Any, d_shown: Any, d_parameters: Any) -> list[Any]:
     """Write the gradients of a layer's parameters, and return those of its input, a direction each."""
     found = []
+    before = _before(xp, first, kept.states)
     for d, part in enumerate(parts):
-        by_input, by_state = _rows(da[d]), _rows(db[d])
-        before = _rows(xp.concatenate([first[d:d + 1], kept.states[d]])[:-1])
-        gradients = {"input": by_input.T @ _rows(x[d]), "state": by_state.T @ before,
-                     "input_bias": xp.sum(by_input, axis=0), "state_bias": xp.sum(by_state, axis=0)}
-        for name, value in gradients.items():
-            part[name].of(d_parameters)[...] = _swapped(xp, kind, value)
+        by_input = _rows_of_gates(kind, da[d])
+        by_state = by_input if da is db else _rows_of_gates(kind, db[d])
+        into = {name: each.of(d_parameters) for name, each in part.items()}
+        xp.matmul(by_input.T, _rows(x[d]), out=into["input"])
+        xp.matmul(by_state.T, _rows(before[d]), out=into["state"])
+        ones = xp.ones((by_input.shape[0],), dtype=by_input.dtype)
+        xp.matmul(ones, by_input, out=into["input_bias"])
+        xp.matmul(ones, by_state, out=into["state_bias"])
         if d_shown is not None:
-            shown = kept.gates[d, ..., 2 * kind.size:3 * kind.size] * xp.tanh(kept.cells[d])
-            part["projection"].of(d_parameters)[...] = _rows(d_shown[d]).T @ _rows(shown)
-        found.append((by_input @ w["input"][d]).reshape(x[d].shape))
+            shown = kept.gates[d, 3] * xp.tanh(kept.cells[d])
+            xp.matmul(_rows(d_shown[d]).T, _rows(shown), out=into["projection"])
+        found.append(xp.matmul(by_input, part["input"].of(parameters)).reshape(x[d].shape))
     return found
+
+
+def _rows_of_gates(kind: _Kind, gates: Any) -> Any:
+    """(time * batch, gates * features) of (gate, time, batch, features): one product then takes all gates."""
+    return gates.transpose(1, 2, 0, 3).reshape(gates.shape[1] * gates.shape[2], kind.gates * kind.size)

@@ -15,7 +15,8 @@ import numpy as np
 from ..errors import AttrError, DTypeError
 from ..registry import declare, ops
 from ..spec import Shape, as_dtype, check_axis
-from .norm import floating, place, settle, wide
+from ..threads import by_rows
+from .norm import floating, place, room, settle, wide
 
 __all__ = ["soften", "fold"]
 
@@ -103,7 +104,13 @@ def _softened(xp: Any, data: Any, axis: int, scale: float, out: Any, dtype: np.d
     if length is not None:
         length = length.reshape(x.shape[:1] + x.shape[2:])
     target = place(out, x)
-    return settle(out, target, soften(xp, x, scale, length, log, target), data.shape)
+    y = room(xp, x, target)
+
+    def work(rows: slice) -> None:
+        soften(xp, x[rows], scale, None if length is None else length[rows], log, y[rows])
+
+    by_rows(xp, x, work)
+    return settle(out, target, y, data.shape)
 
 
 def _infer(data, *, axis, temperature, use_length):
@@ -260,11 +267,17 @@ def backward_softmax_xp(xp, g, output, *, axis, temperature, out=None):
     shape = fold(g.shape, axis)
     g, y = wide(g).reshape(shape), wide(output).reshape(shape)
     target = place(out, g)
+    dx = room(xp, g, target)
     words = "ij,ij->i" if g.ndim == 2 else "ijk,ijk->ik"
-    dx = xp.subtract(g, xp.expand_dims(xp.einsum(words, g, y), 1), out=target)
-    dx *= y
-    if temperature is not None and temperature != 1.0:
-        dx *= 1.0 / temperature
+
+    def work(rows: slice) -> None:
+        part = dx[rows]
+        xp.subtract(g[rows], xp.expand_dims(xp.einsum(words, g[rows], y[rows]), 1), out=part)
+        part *= y[rows]
+        if temperature is not None and temperature != 1.0:
+            part *= 1.0 / temperature
+
+    by_rows(xp, g, work)
     return settle(out, target, dx, output.shape)
 
 
@@ -287,12 +300,16 @@ def backward_log_softmax_xp(xp, g, output, *, axis, temperature, out=None):
     shape = fold(g.shape, axis)
     g, y = wide(g).reshape(shape), wide(output).reshape(shape)
     target = place(out, g)
-    total = _sum(xp, g, 1)
-    dx = xp.exp(y, out=target)
-    dx *= -total
-    dx += g
-    if temperature is not None and temperature != 1.0:
-        dx *= 1.0 / temperature
+    dx = room(xp, g, target)
+
+    def work(rows: slice) -> None:
+        part = xp.exp(y[rows], out=dx[rows])
+        part *= -_sum(xp, g[rows], 1)
+        part += g[rows]
+        if temperature is not None and temperature != 1.0:
+            part *= 1.0 / temperature
+
+    by_rows(xp, g, work)
     return settle(out, target, dx, output.shape)
 
 

@@ -12,7 +12,7 @@ import json
 import math
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,18 @@ def _update(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs
     with np.errstate(all="ignore"):
         rule = get(name).kernels[0].rule
         rule.function(weight.context.xp, *arrays, out=arrays[0], **rule.select(attrs))
+
+
+def _update_all(name: str, updates: Sequence[tuple[NDArray, ...]], **attrs: Any) -> None:
+    """The same for several weights of one context: weight, gradient and states each."""
+    for weight, grad, *_ in updates:
+        if weight.shape != grad.shape:
+            raise ShapeError(f"a weight of shape {weight.shape} got a gradient of shape {grad.shape}")
+    arrays = [[each._data for each in update] for update in updates]
+    rule = get(name).kernels[0].rule
+    together = vars(rule.function)["together"]
+    with np.errstate(all="ignore"):
+        together(updates[0][0].context.xp, updates=[(each[0], each) for each in arrays], **rule.select(attrs))
 
 
 def _zeros(weight: NDArray) -> NDArray:
@@ -158,6 +170,37 @@ class Optimizer:
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         """Move a weight and its state by one step."""
         raise NotImplementedError(f"{type(self).__name__} does not say how a weight moves: define update")
+
+    def update_all(self, updates: Sequence[tuple[Any, NDArray, NDArray, Any]]) -> None:
+        """Move several weights: index, weight, gradient and a state made by ``create_state_multi_precision`` each.
+
+        A class that names its operator moves them by one call for all that share rates and dtype.
+        """
+        together: dict[Any, list[tuple[NDArray, ...]]] = {}
+        distinct = {index for index, *_ in updates}, {id(weight._data) for _, weight, *_ in updates}
+        apart = all(len(each) == len(updates) for each in distinct)
+        settled = self._settled if len(updates) > 1 and apart and self._by_operator() else None
+        for index, weight, grad, state in updates:
+            self._set_current_context(weight.context.device_id)
+            if settled is None:
+                self.update_multi_precision(index, weight, grad, state)
+                continue
+            name, states, attrs = settled(index, state)
+            key = name, weight.context, weight.dtype, *attrs.items()
+            together.setdefault(key, []).append((weight, grad, *states))
+        for (name, _, _, *attrs), alike in together.items():
+            _update_all(name, alike, **dict(attrs))
+
+    def _settled(self, index: Any, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, Any]]:
+        """Count an update; the operator that does it, its states and attributes."""
+        raise NotImplementedError
+
+    def _by_operator(self) -> bool:
+        """Whether an update is what the class that has ``_settled`` makes of it, and nothing more."""
+        kind: Any = type(self)
+        own: Any = next(each for each in kind.__mro__ if "_settled" in vars(each))
+        return not self.multi_precision and own is not Optimizer and kind.update is own.update and (
+            kind.update_multi_precision is own.update_multi_precision)
 
     def update_multi_precision(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         """The same for a state made by ``create_state_multi_precision``."""
@@ -277,11 +320,14 @@ class SGD(Optimizer):
         return self.create_state(index, weight)
 
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        name, states, attrs = self._settled(index, state)
+        _update(name, weight, grad, *states, **attrs)
+
+    def _settled(self, index: Any, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, Any]]:
         _, attrs = self._step(index)
         if state is None:
-            _update(self._plain, weight, grad, **attrs)
-        else:
-            _update(self._with_momentum, weight, grad, state, momentum=self.momentum, **attrs)
+            return self._plain, (), attrs
+        return self._with_momentum, (state,), {"momentum": self.momentum, **attrs}
 
     def update_multi_precision(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         if not (self.multi_precision and weight.dtype == _FLOAT16):
@@ -420,9 +466,13 @@ class Adam(_Moments):
         self.lazy_update = lazy_update
 
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        name, states, attrs = self._settled(index, state)
+        _update(name, weight, grad, *states, **attrs)
+
+    def _settled(self, index: Any, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, Any]]:
         count, attrs = self._step(index)
         attrs["lr"] *= self._corrected(count)
-        _update("adam_update", weight, grad, *state, **self._betas, **attrs)
+        return "adam_update", tuple(state), {**self._betas, **attrs}
 
 
 @register
@@ -785,15 +835,16 @@ class Updater:
         """Move one weight, or the weights of a list."""
         if not isinstance(index, (list, tuple)):
             index, grad, weight = [index], [grad], [weight]
+        updates = []
         for i, g, w in zip(index, grad, weight):
-            self.optimizer._set_current_context(w.context.device_id)
             if i not in self.states:
                 self.states[i] = self.optimizer.create_state_multi_precision(i, w)
                 self.states_synced[i] = True
             elif not self.states_synced[i]:
                 self.states[i] = self.sync_state_context(self.states[i], w.context)
                 self.states_synced[i] = True
-            self.optimizer.update_multi_precision(i, w, g, self.states[i])
+            updates.append((i, w, g, self.states[i]))
+        self.optimizer.update_all(updates)
 
     def sync_state_context(self, state: Any, context: Context) -> Any:
         """A state on a device."""

@@ -13,7 +13,7 @@ from opreg.spec import Spec
 
 from .. import infer as inference
 from ..program import Bound, Program, reachable
-from ..symbol import RuleSymbol, output_name
+from ..symbol import RULES, RuleSymbol, output_name
 
 __all__ = ["gradients", "gradient"]
 
@@ -39,10 +39,10 @@ def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wa
         The new nodes in the order they were made, which keeps few gradients alive at a time: that of a layer's
         weights stands beside that of its data.
     """
-    before, RuleSymbol.made = RuleSymbol.made, []
+    before, RULES.made = RULES.made, []
     try:
         def values(node: Node) -> tuple[list[Any], list[Any]]:
-            RuleSymbol.source = node
+            RULES.source = node
             return ([RuleSymbol((entry,)) for entry in node.inputs],
                     [RuleSymbol(((node, i),)) for i in range(node.count)])
 
@@ -51,9 +51,9 @@ def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wa
             value, other = make(), arriving.get(entry)
             arriving[entry] = other if value is None else value if other is None else other + value
         found = walk(graph.nodes, arriving, wanted, values, ops.zeros_like)
-        return {node: value._entries[0] for (node, _), value in found.items()}, RuleSymbol.made
+        return {node: value._entries[0] for (node, _), value in found.items()}, RULES.made
     finally:
-        RuleSymbol.made, RuleSymbol.source = before, None
+        RULES.made, RULES.source = before, None
 
 
 def gradient(program: Program) -> Program:
@@ -67,6 +67,7 @@ def gradient(program: Program) -> Program:
         program.arrays[node], program.contexts[node] = array, bound.ctx
         program.specs[node] = [Spec(array.shape, array.dtype)]
     program.wanted = [node for node in bound.grads if node in found]
+    program.late = [bound.grads[node] for node in program.wanted]
     heads = [found[node] for node in program.wanted]
     forward = set(program.nodes)
     everything = program.nodes + list(arrivals) + made

@@ -1,0 +1,329 @@
+"""Kernels of convolutions, pooling and dense layers by oneDNN; see ``opreg.kernels.onednn``.
+
+Products of matrices are the reference kernels themselves over an array module whose ``matmul`` is the library's. They
+serve dense layers, and convolutions that the library has nothing better for. The other kernels of convolutions are
+one of three parts of a convolution of data ``x`` with weight ``w`` to output ``y``. A deconvolution is the gradient
+of the data of one: it reads ``y`` and writes ``x``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import OpError
+from ..kernels import onednn
+from ..op import Call, Op
+from ..spec import Shape
+from .convolution import (
+    convolution,
+    convolution_bias,
+    convolution_data,
+    convolution_weight,
+    deconvolution,
+    deconvolution_data,
+    deconvolution_weight,
+    of_deconvolution,
+    product_alone,
+)
+from .dense import fully_connected, fully_connected_data, fully_connected_weight
+from .pooling import pooling, pooling_max, pooling_sum, window_of
+from .sliding import Window, channels_first, channels_last, window
+
+__all__: list[str] = []
+
+LOWEST = float(np.finfo(np.float32).min)
+
+#: Multiplications, or numbers compared, from which waking the library's threads is worth it. They wait for each other,
+#: which takes long where other programs want the processors.
+LEAST = 1 << 16
+
+#: How many shapes of eager calls are remembered, in each thread.
+MOST = 256
+
+
+def _declined(call: Call, read: Sequence[Any]) -> str | None:
+    """Why oneDNN does not compute with these arrays, or None where it may."""
+    if call.xp is not np:
+        return "the arrays are not the host's"
+    for array in read:
+        if array.dtype != np.float32:
+            return f"oneDNN takes float32 here, not {array.dtype}"
+    return onednn.missing()
+
+
+# ------------------------------------------------------------------------------------ products of matrices
+
+_HOST = types.SimpleNamespace(**{**vars(np), "matmul": onednn.matmul})
+
+
+def _by_products(op: Op, read: int, size: Callable[..., int] | None = None) -> None:
+    """Attach the reference kernel of an operator, with the library's products.
+
+    ``read`` is how many inputs it reads; ``size`` tells from the first two how many multiplications there are.
+    """
+    reference = op.kernels[0].rule
+
+    def accepts(call: Call) -> str | None:
+        if size is not None and call.xp is np and size(*call.ins[:2]) <= onednn.SMALL:
+            return "the product is small"
+        return _declined(call, call.ins[:read])
+
+    @op.kernel("onednn products", accepts=accepts)
+    def products(xp: Any, *ins: Any, out: Any = None, **attrs: Any) -> Any:
+        return reference.function(_HOST, *ins, **reference.select(attrs), out=out)
+
+
+_by_products(fully_connected, 3, lambda data, weight: data.size * weight.shape[0])
+_by_products(fully_connected_data, 2, lambda g, weight: g.size * weight.shape[1])
+_by_products(fully_connected_weight, 2, lambda g, data: data.size * g.shape[-1])
+
+
+@convolution_bias.kernel("without BLAS", accepts=lambda call: _declined(call, call.ins))
+def convolution_bias_sums(xp: Any, g: Any, *, layout: str) -> Any:
+    """Sums that wake no thread of BLAS."""
+    letters = "nabcd"[:g.ndim]
+    channel = layout.index("C")
+    return np.einsum(f"{letters}->{letters[channel]}", g)
+
+
+# ------------------------------------------------------------------------------------------ the two kernels
+
+
+class _Works(threading.local):
+    """What eager calls of one thread have made; it is given other arrays by every call."""
+
+    def __init__(self) -> None:
+        self.made: dict[Any, onednn.Work] = {}
+
+
+_WORKS = _Works()
+
+
+class _Kernels:
+    """An operator's two kernels, for eager calls and for plans.
+
+    Subclasses know what the operator is to the library.
+
+    Parameters
+    ----------
+    op : Op
+    part : str
+        What it is of a convolution or pooling.
+    read : int
+        How many of its inputs it reads.
+    """
+
+    def __init__(self, op: Op, part: onednn.Part, read: int):
+        self.op, self.part, self.read = op, part, read
+        self.reference = op.kernels[0].rule
+        op.kernel("onednn, a call", accepts=self.accepts)(self.call)
+        op.kernel("onednn", bound=True, accepts=self.accepts_bound)(self.bound)
+
+    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> tuple[Any, tuple[Shape, ...]]:
+        """The geometry, and the strides of contiguous arrays, from the shapes of inputs and output."""
+        raise NotImplementedError
+
+    def declines(self, geometry: Any, attrs: Any) -> str | None:
+        """Why this is better left to others, whatever the library can do."""
+        return None
+
+    def arrays(self, ins: Sequence[Any], out: Any) -> list[Any]:
+        """The arrays in the order of the geometry."""
+        raise NotImplementedError
+
+    def finish(self, ins: Sequence[Any], out: Any, attrs: Any) -> Callable[[], Any] | None:
+        """What is to be done after the library's work."""
+        return None
+
+    def fits(self, ins: Sequence[Any]) -> bool:
+        """Whether the library's answer for these numbers is the one that is wanted."""
+        return True
+
+    def accepts(self, call: Call) -> str | None:
+        """Why this is not for the library, or None where it is."""
+        reason = _declined(call, call.ins[:self.read])
+        if reason is not None:
+            return reason
+        ins = [array.shape for array in call.ins]
+        out = self.op.infer_shapes(list(ins), [None], call.attrs)[1][0]
+        assert out is not None
+        try:
+            geometry, strides = self.describe(ins, out, call.attrs)
+        except OpError:
+            return "its window has another form"
+        return self.declines(geometry, call.attrs) or onednn.possible(self.part, geometry, strides)
+
+    def accepts_bound(self, call: Call) -> str | None:
+        """The same for the arrays of a plan."""
+        for array in (*call.ins[:self.read], *call.outs):
+            if call.xp is np and (array is None or not array.flags.carray):
+                return "an array is not contiguous"
+        return self.accepts(call)
+
+    def bound(self, call: Call) -> Callable[[], Any]:
+        """A step of a plan."""
+        ins, out, attrs = call.ins[:self.read], call.outs[0], call.attrs
+        work = onednn.Work(self.part, *self.describe([array.shape for array in call.ins], out.shape, attrs))
+        run = work.bind(self.arrays(ins, out), [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
+        finish = self.finish(ins, out, attrs)
+        reference = functools.partial(self.reference.function, np, *call.ins, **self.reference.select(attrs))
+
+        def step() -> None:
+            if onednn.forked() or not self.fits(ins):
+                out[...] = reference()
+                return
+            run()
+            if finish is not None:
+                finish()
+
+        return step
+
+    def call(self, xp: Any, *ins: Any, out: Any = None, **attrs: Any) -> Any:
+        """A call that returns its result, or writes it to ``out``."""
+        if onednn.forked() or not self.fits(ins):
+            found = self.reference.function(xp, *ins, **self.reference.select(attrs))
+            if out is None:
+                return found
+            out[...] = found
+            return out
+        shapes = [array.shape for array in ins]
+        target = out
+        if out is None or not out.flags.carray:
+            shape = self.op.infer_shapes(list(shapes), [None], attrs)[1][0]
+            assert shape is not None
+            target = np.empty(shape, np.float32)
+        ins = tuple([np.require(array, requirements=["C", "A"]) for array in ins[:self.read]])
+        description = self.describe(shapes, target.shape, attrs)
+        key = self.part, description
+        work = _WORKS.made.get(key)
+        if work is None:
+            if len(_WORKS.made) >= MOST:
+                _WORKS.made.clear()
+            work = _WORKS.made[key] = onednn.Work(self.part, *description)
+        work.bind(self.arrays(ins, target), [np.empty(n, np.uint8) for n in work.nbytes])()
+        work.release()
+        finish = self.finish(ins, target, attrs)
+        if finish is not None:
+            finish()
+        if out is None or out is target:
+            return target
+        out[...] = target
+        return out
+
+
+def _contiguous(shape: Shape) -> Shape:
+    """Strides of a contiguous array, in numbers."""
+    return tuple([math.prod(shape[i + 1:]) for i in range(len(shape))])
+
+
+# ------------------------------------------------------------------------------------------ convolutions
+
+
+@functools.lru_cache(1024)
+def _convolution(x: Shape, w: Shape, y: Shape, win: Window, groups: int, bias: bool, layout: str | None
+                 ) -> tuple[onednn.Convolution, tuple[Shape, ...]]:
+    """What oneDNN has to know, and the strides of contiguous arrays of these shapes with channels on axis 1."""
+    strides = [channels_first(_contiguous(shape), layout) for shape in (x, w, y)]
+    x, w, y = [channels_first(shape, layout) for shape in (x, w, y)]
+    geometry = onednn.Convolution(x, w, y, win.stride, win.dilate, win.pad, groups, bias)
+    return geometry, (*strides, (1,)) if bias else tuple(strides)
+
+
+class _ConvolutionKernels(_Kernels):
+    """``reads`` and ``writes`` say which of ``x``, ``w`` and ``y`` inputs and output are, ``b`` being the bias."""
+
+    def __init__(self, op: Op, part: onednn.Part, reads: str, writes: str):
+        self.reads, self.writes = reads, writes
+        _by_products(op, len(reads))
+        super().__init__(op, part, len(reads))
+
+    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> tuple[Any, tuple[Shape, ...]]:
+        shapes = dict(zip(self.reads, ins))
+        shapes[self.writes] = out
+        words = {name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")}
+        if "adj" in attrs:
+            size = channels_first(shapes["y"], attrs["layout"])[2:]
+            win, _ = of_deconvolution(size, **words, adj=attrs["adj"], target_shape=attrs["target_shape"])
+        else:
+            win = window(**words)
+        bias = "b" in shapes and self.part == "forward"
+        return _convolution(shapes["x"], shapes["w"], shapes["y"], win, attrs["num_group"], bias, attrs["layout"])
+
+    def declines(self, geometry: Any, attrs: Any) -> str | None:
+        if math.prod(geometry.y) * math.prod(geometry.w[1:]) < LEAST:
+            return "it is small"
+        win = Window(geometry.w[2:], geometry.stride, geometry.dilate, geometry.pad)
+        if product_alone(geometry.x, geometry.w, geometry.y, win, geometry.groups):
+            return "it is one product of matrices"
+        return None
+
+    def arrays(self, ins: Sequence[Any], out: Any) -> list[Any]:
+        named = dict(zip(self.reads, ins))
+        named[self.writes] = out
+        return [named[name] for name in ("xwyb" if self.part == "forward" else "xwy") if name in named]
+
+    def finish(self, ins: Sequence[Any], out: Any, attrs: Any) -> Callable[[], Any] | None:
+        if self.part != "data" or "b" not in self.reads[:len(ins)]:
+            return None
+        bias, rank = ins[self.reads.index("b")], len(attrs["kernel"])
+        shift = bias.reshape(channels_last((1, bias.size, *(1,) * rank), attrs["layout"]))
+        return functools.partial(np.add, out, shift, out=out)
+
+
+_ConvolutionKernels(convolution, "forward", "xwb", "y")
+_ConvolutionKernels(convolution_data, "data", "yw", "x")
+_ConvolutionKernels(convolution_weight, "weight", "yx", "w")
+_ConvolutionKernels(deconvolution, "data", "ywb", "x")
+_ConvolutionKernels(deconvolution_data, "forward", "xw", "y")
+_ConvolutionKernels(deconvolution_weight, "weight", "xy", "w")
+
+
+# ----------------------------------------------------------------------------------------------- pooling
+
+
+@functools.lru_cache(1024)
+def _pooling(x: Shape, y: Shape, win: Window, kind: str, layout: str | None, arrays: int
+             ) -> tuple[onednn.Pooling, tuple[Shape, ...]]:
+    strides = [channels_first(_contiguous(shape), layout) for shape in (x, y, x)[:arrays]]
+    x, y = channels_first(x, layout), channels_first(y, layout)
+    return onednn.Pooling(x, y, win.kernel, win.stride, win.pad, kind), tuple(strides)
+
+
+class _PoolingKernels(_Kernels):
+    """Maxima, averages and their gradients."""
+
+    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> tuple[Any, tuple[Shape, ...]]:
+        x, y = (ins[0], out) if self.part == "forward" else (out, ins[0])
+        win = window_of(x, **{name: attrs[name] for name in ("kernel", "stride", "pad", "global_pool", "layout",
+                                                             "pooling_convention")})
+        kind = "max" if attrs["pool_type"] == "max" else "inside" if attrs["count_include_pad"] is False else "all"
+        return _pooling(x, y, win, kind, attrs["layout"], 3 if kind == "max" and self.part == "data" else 2)
+
+    def declines(self, geometry: Any, attrs: Any) -> str | None:
+        if attrs["pool_type"] not in ("max", "avg"):
+            return f"oneDNN has no pool_type {attrs['pool_type']!r}"
+        if math.prod(geometry.y) * math.prod(geometry.kernel) < LEAST:
+            return "it is small"
+        reach = [(q - 1) * s + k for q, s, k in zip(geometry.y[2:], geometry.stride, geometry.kernel)]
+        if any(r > n + 2 * p for r, n, p in zip(reach, geometry.x[2:], geometry.pad)):
+            return "windows reach beyond the padding"
+        return None
+
+    def arrays(self, ins: Sequence[Any], out: Any) -> list[Any]:
+        return [ins[0], out] if self.part == "forward" else [out, *ins[:2]]
+
+    def fits(self, ins: Sequence[Any]) -> bool:
+        """A window of nothing but NaN, whose maximum is the lowest number, passes on no gradient: not so there."""
+        return self.read < 3 or bool(ins[2].min(initial=0) > LOWEST)
+
+
+_PoolingKernels(pooling, "forward", 1)
+_PoolingKernels(pooling_sum, "data", 1)
+_PoolingKernels(pooling_max, "data", 3)

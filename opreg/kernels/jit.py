@@ -1,0 +1,268 @@
+"""Element-wise expressions compiled with numba: numbers are read once and written once, in all lanes of all processors.
+
+The instructions are those of ``vector``. Arithmetic and comparisons give to the bit what NumPy gives; exponentials and
+their like may differ in the last one or two. When a function is compiled, where it is kept, and how to say which
+kernels compute, is in ``compiler``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..expression import Expression
+from ..op import Call, Op
+from .compiler import Function, function_of, mode, runner, steps, unavailable
+from .vector import DETOURS, KINDS, VECTOR
+
+__all__ = ["Arrangement", "Layout", "arrange", "attach_numba", "bound", "compiled"]
+
+# So many numbers at least for fewer than three instructions, whose calls cost no more than that of a function.
+_LEAST = 1 << 10
+# Numbers in a row that is worth a loop of its own.
+_ROW = 16
+# What NumPy alone does more slowly.
+_ALONE = frozenset({"maximum", "minimum", "exp", "erf", "erfinv", "where"})
+
+
+# ---------------------------------------------------------------------------------------------------- layout
+
+
+class Layout(NamedTuple):
+    """What a compiled function knows of its arrays; everything else it reads when it runs.
+
+    Attributes
+    ----------
+    ins, outs : tuple of int
+        For each input and output the number of its array: one that takes over an input's memory has its number.
+        None for an output that nobody reads.
+    inner : tuple of bool
+        For each array whether its numbers change along the last axis, where they stand side by side.
+    axes : int
+        How many axes are left when those are joined that all arrays run through as one, 1 to 3.
+    """
+
+    ins: tuple[int, ...]
+    outs: tuple[int | None, ...]
+    inner: tuple[bool, ...]
+    axes: int
+
+
+class Arrangement(NamedTuple):
+    """Arrays and how they are run through: ``sizes`` of the axes, ``strides`` in numbers by axis and array."""
+
+    layout: Layout
+    arrays: list[Any]
+    sizes: list[int]
+    strides: list[tuple[int, ...]]
+
+
+def arrange(ins: Sequence[Any], outs: Sequence[Any]) -> Arrangement | str:
+    """How arrays that broadcast are run through by a compiled function, or why they cannot be.
+
+    Examples
+    --------
+    >>> x, y = np.zeros((5, 4, 32)), np.zeros((5, 4, 32))
+    >>> arrange([x, x[:, :1, :1]], [y]).layout
+    Layout(ins=(0, 1), outs=(2,), inner=(True, False, True), axes=2)
+    >>> arrange([x.T], [np.zeros((32, 4, 5))])
+    'input 0 is not contiguous along its last axis'
+    """
+    shape = next(out.shape for out in outs if out is not None)
+    arrays: list[Any] = []
+    numbers: list[int | None] = []
+    places: dict[Any, int] = {}
+    for array in (*ins, *outs):
+        if array is None:
+            numbers.append(None)
+            continue
+        array = np.broadcast_to(array, shape)
+        key = array.__array_interface__["data"][0], array.strides
+        if key not in places:
+            places[key] = len(arrays)
+            arrays.append(array)
+        numbers.append(places[key])
+    written = set(numbers[len(ins):])
+    for number, array in enumerate(arrays):
+        if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
+            return "an array is not aligned"
+        if any(number != other and np.may_share_memory(array, arrays[other]) for other in written if other is not None):
+            return "an input overlaps an output"
+    sizes, strides = _joined(shape, arrays)
+    for number, stride in enumerate(strides[-1]):
+        if stride not in (0, 1) or (stride == 0 and number in written):
+            place = numbers.index(number)
+            return f"input {place} is not contiguous along its last axis" if place < len(ins) else "odd output"
+    if len(sizes) > 3:
+        return f"arrays that are run through along {len(sizes)} axes"
+    layout = Layout(tuple(numbers[:len(ins)]), tuple(numbers[len(ins):]),  # type: ignore[arg-type]
+                    tuple(stride == 1 for stride in strides[-1]), len(sizes))
+    return Arrangement(layout, arrays, sizes, strides)
+
+
+def _joined(shape: tuple[int, ...], arrays: Sequence[Any]) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Axes from the outermost in, those of one element left out and those joined that all run through as one."""
+    sizes: list[int] = []
+    strides: list[tuple[int, ...]] = []
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        steps = tuple(array.strides[axis] // array.itemsize for array in arrays)
+        if sizes and all(outer == size * step for outer, step in zip(strides[-1], steps)):
+            sizes[-1] *= size
+            strides[-1] = steps
+        else:
+            sizes.append(size)
+            strides.append(steps)
+    return sizes or [1], strides or [(1,) * len(arrays)]
+
+
+# ------------------------------------------------------------------------------------------------ source text
+
+
+def _source(expression: Expression, layout: Layout) -> tuple[str, list[float]]:
+    """The text of a function ``kernel(table, first, last)`` and the constants it reads.
+
+    The table holds the addresses of the arrays and of the constants, the sizes of all axes but the first, and for all
+    axes but the last the strides of every array. Of the axes but the last, or of one alone, a call computes the part
+    from ``first`` to ``last``.
+    """
+    count, axes = len(layout.inner), layout.axes
+    constants: dict[str, int] = {}
+    names = {i: f"x{number}" for i, number in enumerate(layout.ins)}
+    body = []
+    for position, (prim, args) in enumerate(expression.code):
+        values = [names[a] if isinstance(a, int) else f"c{constants.setdefault(repr(a), len(constants))}" for a in args]
+        names[expression.arity + position] = f"r{position}"
+        body.append(f"r{position} = {prim.name}({', '.join(values)})")
+    read = sorted({layout.ins[i] for i in expression.used})
+    fixed = [f"a{n} = address(table[{n}])" for n in range(count)] + [f"c = address(table[{count}])"]
+    fixed += [f"c{n} = c[{n}]" for n in range(len(constants))]
+    offset = {n: "" if axes == 1 else f"o{n}" for n in range(count)}
+    outer = [f"x{n} = a{n}[{offset[n] or 0}]" for n in read if not layout.inner[n]]
+    index = {n: f"{offset[n]} + i" if offset[n] else "i" for n in range(count)}
+    inner = [f"x{n} = a{n}[{index[n]}]" for n in read if layout.inner[n]]
+    inner += body + [f"a{n}[{index[n]}] = {names[register]}"  # type: ignore[index]
+                     for n, register in zip(layout.outs, expression.results) if n is not None]
+    if axes == 1:
+        lines = [*fixed, *outer, "for i in range(first, last):", *_indented(inner)]
+    else:
+        sizes = count + 1
+        fixed += [f"n{axis} = table[{sizes + axis - 1}]" for axis in range(1, axes)]
+        fixed += [f"s{axis}_{n} = table[{sizes + axes - 1 + axis * count + n}]"
+                  for axis in range(axes - 1) for n in range(count)]
+        if axes == 2:
+            starts = [f"o{n} = row * s0_{n}" for n in range(count)]
+        else:
+            starts = ["j = row // n1", "k = row - j * n1"] + [f"o{n} = j * s0_{n} + k * s1_{n}" for n in range(count)]
+        lines = [*fixed, "for row in range(first, last):",
+                 *_indented([*starts, *outer, f"for i in range(n{axes - 1}):", *_indented(inner)])]
+    return "\n".join(["def kernel(table, first, last):", *_indented(lines), ""]), [float(each) for each in constants]
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+# ------------------------------------------------------------------------------------------------- functions
+
+
+def _function(expression: Expression, dtype: np.dtype, layout: Layout) -> tuple[Function, list[float]]:
+    source, constants = _source(expression, layout)
+    return function_of(source, dtype, len(expression.code)), constants
+
+
+def compiled(expression: Expression, dtype: np.dtype, layout: Layout) -> Callable[[Any, int, int], None]:
+    """The function ``f(table, first, last)`` that computes an expression, compiled now unless it is already.
+
+    Parameters
+    ----------
+    expression : Expression
+        All its instructions are among ``vector.VECTOR``.
+    dtype : dtype
+        float32 or float64.
+    layout : Layout
+        What the arrays are like.
+    """
+    function, _ = _function(expression, dtype, layout)
+    function.compile()
+    return function.address
+
+
+def bound(expression: Expression, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
+    """A function without arguments that computes an expression of arrays into others, compiled now.
+
+    Raises
+    ------
+    ArgumentError
+        The arrays are laid out in a way no function is made for.
+    """
+    found = arrange(ins, outs)
+    if isinstance(found, str):
+        raise ArgumentError(found)
+    function, constants = _function(expression, outs[0].dtype, found.layout)
+    function.compile()
+    return _runner(function, found, constants)
+
+
+def _runner(function: Function, found: Arrangement, constants: Sequence[float]) -> Callable[[], None]:
+    sizes, strides = found.sizes, found.strides
+    numbers = np.array(constants or [0.0], function.dtype)
+    rest = [*sizes[1:], *[step for steps in strides[:-1] for step in steps]]
+    total = sizes[0] * sizes[1] if len(sizes) == 3 else sizes[0]
+    return runner(function, [*found.arrays, numbers], rest, total, math.prod(sizes) // total)
+
+
+# ------------------------------------------------------------------------------------------------- attaching
+
+
+def _declines(expression: Expression, call: Call) -> str | None:
+    """Why a call of an expression is not compiled."""
+    out = call.outs[0]
+    if any(array is not None and array.dtype not in KINDS for array in (*call.ins, *call.outs)):
+        return f"dtype {out.dtype}: float32 and float64 are compiled"
+    if any(array is not None and array.dtype != out.dtype for array in (*call.ins, *call.outs)):
+        return "dtypes differ"
+    if not expression.code or out.size == 0:
+        return "nothing to compute"
+    for prim, _ in expression.code:
+        if prim.name not in VECTOR or (prim.name == "power" and out.dtype == np.float64):
+            return f"{prim.name} has no vectorised form" + " in float64" * (prim.name == "power")
+    found = arrange(call.ins, call.outs)
+    if isinstance(found, str):
+        return found
+    return _gains_nothing(expression, out, found) if mode() == "auto" else None
+
+
+def _gains_nothing(expression: Expression, out: Any, found: Arrangement) -> str | None:
+    """Why the ufuncs are as fast."""
+    names = [prim.name for prim, _ in expression.code]
+    if len(names) < 3 and out.size < _LEAST:
+        return f"{out.size} numbers are too few"
+    if len(names) == 1 and names[0] not in _ALONE:
+        return f"{names[0]} alone is as fast as a ufunc"
+    if out.dtype == np.float32 and 3 * sum(name in DETOURS for name in names) > len(names):
+        return f"{next(name for name in names if name in DETOURS)} is faster as a ufunc"
+    if len(found.sizes) > 1 and found.sizes[-1] < _ROW:
+        return f"rows of {found.sizes[-1]} numbers are too short"
+    return None
+
+
+def attach_numba(op: Op, expression: Callable[[Any], Expression], overlaps: Callable[[Any, Any], bool]) -> None:
+    """Give an operator with an expression, a function of its attributes, the kernel ``numba``."""
+
+    def accepts(call: Call) -> str | None:
+        return unavailable(call) or _declines(expression(call.attrs), call)
+
+    @op.kernel("numba", bound=True, accepts=accepts)
+    def elementwise_numba(call: Call) -> list[Callable]:
+        scalar, found = expression(call.attrs), arrange(call.ins, call.outs)
+        assert isinstance(found, Arrangement)
+        function, constants = _function(scalar, call.outs[0].dtype, found.layout)
+        return steps(function, functools.partial(_runner, function, found, constants),
+                     lambda: scalar.steps(call.xp, call.ins, call.outs, call.scratch, overlaps))

@@ -1,0 +1,138 @@
+"""Sums along rows and what is made of them, compiled with numba: softmax, normalisation and their gradients.
+
+A program is a few lines over pointers, with the instructions of ``vector`` and two more: ``plus``, whose order of
+summation the compiler may choose, and ``largest``. It computes rows of numbers that stand side by side, as many in a
+call as it is told to, so threads share them; what a row gives does not depend on how many there are.
+
+When that happens is in ``compiler``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..op import Call, Op
+from .compiler import Function, function_of, mode, runner, steps, unavailable
+from .vector import KINDS
+
+__all__ = ["Task", "attach_rows"]
+
+# Shorter rows, and fewer numbers, cost as little without.
+_ROW, _LEAST = 16, 256
+
+
+class Task(NamedTuple):
+    """What a program computes.
+
+    Attributes
+    ----------
+    program : str
+        Its lines. ``in0``, ``out0`` and so on are the arrays, ``c0`` and so on the constants, ``zero`` and ``least``
+        (minus infinity) two more; ``rows`` and ``n`` are the sizes. It computes the rows, or where it says so the
+        columns, from ``first`` to ``last``. Lines that write an output that nobody reads are left out.
+    ins, outs : lists of arrays
+        None for an output that nobody reads.
+    constants : sequence of float
+        Numbers by which the calls of an operator differ.
+    rows, n : int
+        How many rows there are, and numbers in each.
+    columns : bool
+        Whether threads share the columns.
+    """
+
+    program: str
+    ins: Sequence[Any]
+    outs: Sequence[Any]
+    constants: Sequence[float]
+    rows: int
+    n: int
+    columns: bool = False
+
+
+def _declines(call: Call, task: Task | str) -> str | None:
+    if isinstance(task, str):
+        return task
+    arrays = [array for array in (*task.ins, *task.outs) if array is not None]
+    dtype = arrays[0].dtype
+    if dtype not in KINDS:
+        return f"dtype {dtype}: float32 and float64 are compiled"
+    if any(array.dtype != dtype for array in arrays):
+        return "dtypes differ"
+    if not all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
+        return "an array is not contiguous"
+    size = task.rows * task.n
+    if size == 0:
+        return "nothing to compute"
+    if mode() == "auto" and (task.n < _ROW or size < _LEAST):
+        return f"{task.rows} rows of {task.n} numbers are too few"
+    return None
+
+
+def _source(task: Task) -> tuple[str, list[Any]]:
+    """The text of a function ``kernel(table, first, last)``, and the arrays whose addresses the table begins with."""
+    arrays: list[Any] = []
+    places: dict[int, int] = {}
+    names: list[str] = []
+    for prefix, group in (("in", task.ins), ("out", task.outs)):
+        for i, array in enumerate(group):
+            if array is None:
+                continue
+            address = array.__array_interface__["data"][0]
+            if address not in places:
+                places[address] = len(arrays)
+                arrays.append(array)
+            names.append(f"{prefix}{i} = a{places[address]}")
+    count = len(arrays)
+    unread = [f"out{i}[" for i, array in enumerate(task.outs) if array is None]
+    lines = [f"a{i} = address(table[{i}])" for i in range(count)]
+    lines += [*names, f"c = address(table[{count}])", f"rows = table[{count + 1}]", f"n = table[{count + 2}]",
+              "zero = c[0]", "least = c[1]"]
+    lines += [f"c{i} = c[{i + 2}]" for i in range(len(task.constants))]
+    lines += [line for line in task.program.strip("\n").split("\n") if not any(each in line for each in unread)]
+    return "def kernel(table, first, last):\n" + "".join(f"    {line}\n" for line in lines), arrays
+
+
+def _plan(task: Task) -> tuple[Function, Callable[[], Callable[[], None]]]:
+    """The function of a task, and what makes a function without arguments of it once it is compiled."""
+    source, arrays = _source(task)
+    length = 4 * len(re.findall(r"\bfor i in", source))  # a pass is worth about as much as four instructions
+    function = function_of(source, arrays[0].dtype, length)
+    numbers = np.array([0.0, -math.inf, *task.constants], arrays[0].dtype)
+    total, each = (task.n, task.rows) if task.columns else (task.rows, task.n)
+    return function, functools.partial(runner, function, [*arrays, numbers], [task.rows, task.n], total, each)
+
+
+def attach_rows(op: Op, task: Callable[[Call], Task | str]) -> None:
+    """Give an operator the kernel ``numba``; ``task`` says for a call what is computed, or why it is not."""
+
+    def accepts(call: Call) -> str | None:
+        return unavailable(call) or _declines(call, task(call))
+
+    @op.kernel("numba", bound=True, accepts=accepts)
+    def rows_numba(call: Call) -> list[Callable]:
+        found = task(call)
+        assert isinstance(found, Task)
+        function, run = _plan(found)
+        return steps(function, run, functools.partial(_reference, call))
+
+
+def _reference(call: Call) -> list[Callable]:
+    """The steps of the operator's first kernel."""
+    rule = call.op.kernels[0].rule
+    outs = [call.scratch(i, spec.shape, spec.dtype) if out is None else out
+            for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
+    compute = functools.partial(rule.function, call.xp, *call.ins, **rule.select(call.attrs))
+    if call.op.kernels[0].takes_out:
+        return [functools.partial(compute, out=outs[0] if len(outs) == 1 else tuple(outs))]
+
+    def run() -> None:
+        for out, result in zip(outs, compute()):
+            out[...] = result
+
+    return [run]

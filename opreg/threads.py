@@ -1,0 +1,141 @@
+"""Threads that share the work on large arrays of the host: made at first use, anew in a forked child.
+
+NumPy lets other threads run while it computes, so parts of an array can be worked on at the same time. There are as
+many threads as ``OPREG_NUM_THREADS`` says, else ``OMP_NUM_THREADS``, else as this process may use processors; the
+caller's is one of them. What a part computes never depends on their number.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["count", "run", "by_rows"]
+
+# Bytes of an array that stay in a core's second-level cache, beside a result and a temporary as large.
+_BLOCK = 1 << 18
+# NumPy copies an operand that broadcasts along rows shorter than its buffer, by default 8192 numbers, which takes
+# longer than to compute with it.
+_BUFFER = 1024
+
+
+@functools.cache
+def count() -> int:
+    """How many threads work, the caller's included."""
+    for name in ("OPREG_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(name, "").strip()
+        if text.isdigit() and int(text) > 0:
+            return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Job:
+    """Parts that wait for a thread, and how many are not done."""
+
+    def __init__(self, parts: Sequence[Callable[[], object]]):
+        self.waiting = deque(parts)
+        self.left = len(parts)
+        self.lock = threading.Lock()
+        self.done = threading.Lock()
+        self.done.acquire()
+        self.error: BaseException | None = None
+
+    def work(self) -> None:
+        """Do parts until none waits."""
+        while True:
+            try:
+                part = self.waiting.popleft()
+            except IndexError:
+                return
+            try:
+                part()
+            except BaseException as error:
+                self.error = error
+            with self.lock:
+                self.left -= 1
+                last = not self.left
+            if last:
+                self.done.release()
+
+
+class _Pool:
+    """Threads that take jobs from a queue."""
+
+    made: _Pool | None = None
+    making = threading.Lock()
+
+    def __init__(self, helpers: int):
+        self.jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        self.helpers = helpers
+        for i in range(helpers):
+            threading.Thread(target=self._serve, name=f"opreg-{i + 1}", daemon=True).start()
+
+    def _serve(self) -> None:
+        with np.errstate(all="ignore"):
+            np.setbufsize(_BUFFER)
+            while True:
+                self.jobs.get().work()
+
+
+def _forget() -> None:
+    """A forked child has none of its parent's threads."""
+    _Pool.made, _Pool.making = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def run(parts: Sequence[Callable[[], object]]) -> None:
+    """Call all functions, some at the same time, and return when the last is done.
+
+    They must not depend on each other. The caller works too and never waits for a thread to become free, so a part
+    may itself run parts. An exception leaves as itself once all parts have ended.
+    """
+    before = np.setbufsize(_BUFFER)
+    try:
+        _share(parts)
+    finally:
+        np.setbufsize(before)
+
+
+def _share(parts: Sequence[Callable[[], object]]) -> None:
+    if len(parts) < 2 or count() < 2:
+        for part in parts:
+            part()
+        return
+    with _Pool.making:
+        pool = _Pool.made = _Pool.made or _Pool(count() - 1)
+    job = _Job(parts)
+    for _ in range(min(pool.helpers, len(parts) - 1)):
+        pool.jobs.put(job)
+    job.work()
+    job.done.acquire()
+    if job.error is not None:
+        raise job.error
+
+
+def by_rows(xp: Any, array: Any, work: Callable[[slice], Any]) -> list[Any]:
+    """``work(rows)`` for slices of the first axis, one after the other as they stay in the cache, on several threads.
+
+    An array of another device than the host, or a small one, is worked on as a whole. The slices do not depend on the
+    number of threads. Returns what ``work`` returns, in the order of the rows.
+    """
+    length = array.shape[0]
+    rows = max(1, _BLOCK // (array.itemsize * max(array.size // max(length, 1), 1)))
+    if xp is not np or length <= 2 * rows:
+        return [work(slice(None))]
+    found: list[Any] = [None] * -(-length // rows)
+
+    def part(number: int) -> None:
+        found[number] = work(slice(number * rows, (number + 1) * rows))
+
+    run([functools.partial(part, number) for number in range(len(found))])
+    return found

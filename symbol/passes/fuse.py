@@ -1,0 +1,341 @@
+"""fuse: chains of element-wise operators become one node each, so that what passes between them stays in the cache.
+
+A fused node holds one expression composed of those of its members. It has an output for each value that is read
+outside of the group, and computes a tile of all of them before the next. Numbers are those of the operators one by
+one: the instructions are the same, in the same order, equal ones computed once.
+
+Groups are found in one sweep. An operator joins the groups that make its inputs as long as nobody else has read from
+them; a group takes the place of its last member. So whatever a group reads comes before it, whoever reads from it
+comes after, and no cycle can arise. No group reaches from forward into backward, nor across contexts, between which
+there are copies.
+
+What backward reads of large arrays is computed again, where that is cheaper than to store and to load it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.attrs import Schema
+from opreg.builtin.elementwise import attach
+from opreg.expression import Composition, Expression, Instruction, astype
+from opreg.graph import Entry, Node
+from opreg.op import Op
+from opreg.spec import Shape, size
+
+from ..program import Program, reachable, replaced
+
+__all__ = ["fuse"]
+
+# Members of a group: more would only crowd the cache.
+_MOST = 64
+# Arrays from so many numbers on do not stay in the cache from forward to backward.
+_LARGE = 1 << 17
+# To store a number and to load it again takes as long as so many additions in the cache, when a processor's last cache
+# holds some of what is stored.
+_STORING = 8
+
+_CASTS = frozenset({"Cast", "_backward_cast", "amp_cast"})
+_NUMBERS = {"zeros_like": 0.0, "ones_like": 1.0}
+
+# What instructions cost, an addition being one; those that are not here are not computed twice.
+_COSTS = {"add": 1, "subtract": 1, "multiply": 1, "divide": 1, "negative": 1, "absolute": 1, "square": 1, "maximum": 1,
+          "minimum": 1, "reciprocal": 2, "greater": 2, "greater_equal": 2, "less": 2, "less_equal": 2, "equal": 2,
+          "not_equal": 2, "floor": 1, "ceil": 1, "trunc": 1, "sign": 4, "sqrt": 4, "exp": 4, "log": 4, "tanh": 4,
+          "log1p": 4, "expm1": 4}
+
+
+# ------------------------------------------------------------------------------------------- the operator
+
+
+@functools.cache
+def _operator(full: int) -> Op:
+    """The operator of fused nodes whose first ``full`` inputs have the shape and dtype of the first output.
+
+    It exists in plans alone: no file, no list of operators has it.
+    """
+    op = Op("_fused", Schema([]), lambda *, expression: [f"arg{i}" for i in range(expression.arity)],
+            outputs=lambda *, expression: [f"output{i}" for i in range(len(expression.results))],
+            inplace=range(full), doc="Element-wise operators computed together.")
+    op.where = None
+    attach(op, lambda attrs: attrs["expression"])
+    return op
+
+
+def _expression(node: Node, program: Program) -> Expression | None:
+    """The expression of a node that can be fused, over the inputs that it reads."""
+    op, specs = node.op, program.specs
+    # On other devices than the host every instruction is a launch, which a group would only bring together.
+    if op is None or program.contexts[node].xp is not np or len(specs[node]) != 1:
+        return None
+    if op.name in _CASTS:
+        return _cast(node, program)
+    dtype = specs[node][0].dtype
+    if op.expression is None or op._view is not None or dtype.kind != "f":  # type: ignore[union-attr]
+        return None
+    for source, index in node.inputs:
+        if specs[source][index].dtype != dtype:
+            return None
+    found: Expression | None = op.expression(node.attrs)
+    return None if found is None or isinstance(found.result, float) else found
+
+
+def _cast(node: Node, program: Program) -> Expression | None:
+    source, index = node.inputs[0]
+    before, after = program.specs[source][index].dtype, program.specs[node][0].dtype
+    if before.kind != "f" or after.kind != "f":  # type: ignore[union-attr]
+        return None
+    if before == after:
+        return Expression.of(1, [], [0])
+    return Expression.of(1, [Instruction(astype(after), (0,))], [1])
+
+
+def _read(node: Node) -> Sequence[Entry]:
+    """The inputs of which not only the shape matters."""
+    unread = node.op.unread if node.op is not None else ()
+    return [entry for i, entry in enumerate(node.inputs) if i not in unread] if unread else node.inputs
+
+
+# ----------------------------------------------------------------------------------------------- grouping
+
+
+class _Group:
+    """Members in the order they would run, and until when others may join."""
+
+    __slots__ = ("members", "shape", "era", "busy", "last", "into")
+
+    def __init__(self, shape: Shape, era: int):
+        self.members: list[Node] = []
+        self.shape = shape
+        self.era = era  # -1 once somebody else has read from it
+        self.busy = 0  # how many other operators had run when its last member came
+        self.last = -1
+        self.into: _Group | None = None  # that it has become a part of
+
+    def whole(self) -> _Group:
+        group = self
+        while group.into is not None:
+            group = group.into
+        return group
+
+
+def _grouped(program: Program, expressions: dict[Node, Expression], split: int) -> dict[Node, _Group]:
+    """The group of every node that has an expression."""
+    last: dict[Entry, int] = {}
+    for position, node in enumerate(program.nodes):
+        for entry in _read(node):
+            last[entry] = position
+    last.update((entry, len(program.nodes)) for entry in program.heads)
+    groups: dict[Node, _Group] = {}
+    era = busy = 0
+    for position, node in enumerate(program.nodes):
+        if position == split:
+            era += 1
+        op = node.op
+        if op is None:
+            continue
+        sources = {id(group): group for group in
+                   [groups[source].whole() for source, _ in _read(node) if source in groups]}
+        if node not in expressions:
+            for group in sources.values():
+                group.era = -1
+            busy += op._view is None
+            if op.mutates:  # what is read before it must not be read after it
+                era += 1
+            continue
+        shape: Shape = program.specs[node][0].shape  # type: ignore[assignment]
+        joined: _Group | None = None
+        for group in sorted(sources.values(), key=lambda each: -each.last):
+            count = len(group.members) + (len(joined.members) if joined else 0)
+            if (group.era != era or group.shape != shape or count >= _MOST
+                    or (group.busy != busy and not _lighter(group, program, last))):
+                group.era = -1
+            elif joined is None:
+                joined = group
+            else:
+                joined.members = group.members + joined.members
+                group.into = joined
+        if joined is None:
+            joined = _Group(shape, era)
+        joined.members.append(node)
+        joined.last, joined.busy = position, busy
+        groups[node] = joined
+    return {node: group.whole() for node, group in groups.items()}
+
+
+def _lighter(group: _Group, program: Program, last: dict[Entry, int]) -> bool:
+    """Whether to run a group later holds no more memory: what it reads for the last time, or what it leaves."""
+    inputs = {entry for node in group.members for entry in _read(node)} - {(node, 0) for node in group.members}
+
+    def nbytes(entries: Any) -> int:
+        specs = [program.specs[node][index] for node, index in entries]
+        return sum(size(spec.shape) * spec.dtype.itemsize for spec in specs)
+
+    return (nbytes(entry for entry in inputs if entry[0].op is not None and last[entry] <= group.last)
+            <= nbytes((node, 0) for node in group.members if last.get((node, 0), -1) > group.last))
+
+
+# ------------------------------------------------------------------------------------------ computing again
+
+
+def _costs(program: Program, expressions: dict[Node, Expression], split: int) -> tuple[dict[Entry, int], set[Entry]]:
+    """What it costs to have a value of forward in backward, and the values to compute again there.
+
+    Values that are there anyway cost nothing: arguments, outputs, what other operators of backward read. Auxiliary
+    states do not count: they change after forward.
+    """
+    _, states = program.graph.variables()
+    moving = set(states)
+    kept: set[Entry] = set(program.heads)
+    wanted: set[Entry] = set()
+    for node in program.nodes[split:]:
+        for entry in _read(node):
+            if node in expressions and program.specs[entry[0]][entry[1]].shape == program.specs[node][0].shape:
+                wanted.add(entry)
+            else:
+                kept.add(entry)
+    costs: dict[Entry, int] = {}
+    again: set[Entry] = set()
+    for node in program.nodes[:split]:
+        expression = expressions.get(node)
+        if expression is None:
+            if node not in moving:
+                costs.update(((node, i), 0) for i in range(len(program.specs[node]))
+                             if node.op is None or (node, i) in kept or (node, i) in wanted)
+            continue
+        entry, spec = (node, 0), program.specs[node][0]
+        cost = _STORING + 1
+        if entry not in kept and size(spec.shape) >= _LARGE and spec.dtype.itemsize > 2:  # type: ignore
+            cost = sum([_COSTS.get(prim.name, cost) for prim, _ in expression.code])
+            for source in _read(node):
+                same = program.specs[source[0]][source[1]].shape == spec.shape
+                cost += costs.get(source, _STORING + 1) if same or not costs.get(source) else _STORING + 1
+        if cost <= _STORING:
+            costs[entry] = cost
+            if entry in wanted:
+                again.add(entry)
+        elif entry in kept or entry in wanted:
+            costs[entry] = 0
+    return costs, again
+
+
+# --------------------------------------------------------------------------------------------- composing
+
+
+class _Composer:
+    """Makes the fused nodes, in the order of the program."""
+
+    def __init__(self, program: Program, expressions: dict[Node, Expression], groups: dict[Node, _Group], split: int):
+        self.program, self.expressions, self.groups = program, expressions, groups
+        self.costs: dict[Entry, int] = {}
+        self.again: set[Entry] = set()
+        if any(size(program.specs[node][0].shape) >= _LARGE for node in expressions):  # type: ignore[arg-type]
+            self.costs, self.again = _costs(program, expressions, split)
+        self.backward = {id(groups[node]) for node in program.nodes[split:] if node in groups}
+        self.became: dict[Entry, Entry] = {}
+        self.outside = set(program.heads)
+        for node in program.nodes:
+            group = groups.get(node)
+            for entry in _read(node):
+                if (group is None or groups.get(entry[0]) is not group) and not self._inline(entry, group):
+                    self.outside.add(entry)
+
+    def _inline(self, entry: Entry, group: _Group | None) -> bool:
+        """Whether a group computes a value from outside by itself."""
+        op = entry[0].op
+        return group is not None and ((op is not None and op.name in _NUMBERS)
+                                      or (entry in self.again and id(group) in self.backward))
+
+    def nodes(self) -> list[Node]:
+        """The program's nodes with those of groups replaced."""
+        found: list[Node] = []
+        for node in self.program.nodes:
+            group = self.groups.get(node)
+            if group is None:
+                found.append(self._moved(node))
+            elif group.members[-1] is node:
+                found += self._fused(group)
+        return found
+
+    def _moved(self, node: Node) -> Node:
+        new = replaced(node, [self.became.get(entry, entry) for entry in node.inputs], self.program.specs, self.became)
+        self.program.contexts[new] = self.program.contexts[node]
+        return new
+
+    def _fused(self, group: _Group) -> list[Node]:
+        exported = [node for node in group.members if (node, 0) in self.outside]
+        inlined = any(self._inline(entry, group) for node in group.members for entry in _read(node))
+        if not exported or (len(group.members) == 1 and not inlined):
+            return [self._moved(node) for node in group.members if exported]
+        specs, last = self.program.specs, group.members[-1]
+        whole = Composition(specs[last][0].dtype)  # type: ignore[arg-type]
+        values: dict[Entry, int | float] = {}
+        inputs: dict[Entry, int] = {}
+        operators: list[str] = []
+
+        def value(entry: Entry) -> int | float:
+            node = entry[0]
+            if entry in values:
+                return values[entry]
+            if node.op is not None and node.op.name in _NUMBERS:
+                return _NUMBERS[node.op.name]
+            if id(group) in self.backward and self.costs.get(entry):
+                return compute(node)
+            entry = self.became.get(entry, entry)
+            if entry not in inputs:
+                inputs[entry] = whole.input()
+            return inputs[entry]
+
+        def compute(node: Node) -> int | float:
+            operators.append(node.op.name)  # type: ignore[union-attr]
+            found = values[node, 0] = whole.add(self.expressions[node], [value(entry) for entry in _read(node)])
+            return found
+
+        for node in group.members:
+            compute(node)
+        named = {number: entry for entry, number in inputs.items()}
+        for node in list(exported):
+            number = values[node, 0]
+            if isinstance(number, int) and number in named:  # it changes nothing
+                self.became[node, 0] = named[number]
+                exported.remove(node)
+        if not exported:
+            return []
+        # The last instruction's result comes first: its memory may be an input's. Constants come last.
+        ranks = {node: (isinstance(values[node, 0], float), -values[node, 0]) for node in exported}
+        spec = {ranks[node]: specs[node][0] for node in exported}
+        order = sorted(spec)
+        full = {number for number, (node, index) in named.items()
+                if specs[node][index] == spec[order[0]] and not order[-1][0]}
+        expression, read = whole.finish([-number for _, number in order], sorted(named, key=lambda n: n not in full))
+        made = Node(_operator(len(full.intersection(read))), last.name,
+                    {"expression": expression, "operators": tuple(operators)}, [named[number] for number in read],
+                    where=last.where)
+        specs[made] = [spec[rank] for rank in order]
+        self.program.contexts[made] = self.program.contexts[last]
+        for node in exported:
+            self.became[node, 0] = made, order.index(ranks[node])
+        return [made]
+
+
+def fuse(program: Program) -> Program:
+    """Put element-wise operators that read each other together."""
+    expressions = {}
+    for node in program.nodes:
+        found = _expression(node, program)
+        if found is not None:
+            expressions[node] = found
+    if not expressions:
+        return program
+    outputs = program.heads[:len(program.bound.graph.heads)]
+    needed = set(reachable(program.nodes, outputs))
+    split = max((i + 1 for i, node in enumerate(program.nodes) if node in needed), default=0)
+    composer = _Composer(program, expressions, _grouped(program, expressions, split), split)
+    nodes = composer.nodes()
+    program.heads = [composer.became.get(entry, entry) for entry in program.heads]
+    program.nodes = reachable(nodes, program.heads, read=True)
+    return program
