@@ -26,10 +26,11 @@ ORDER = [line.split() for line in """
     opreg.gradient opreg.placeholder
     opreg.backend
     opreg.generators
+    opreg.threads
     opreg.expression
     opreg.custom
-    opreg.builtin
     opreg.kernels
+    opreg.builtin
     ndarray.params_file ndarray.context
     ndarray.tape ndarray.eager
     ndarray.ndarray
@@ -49,6 +50,7 @@ ORDER = [line.split() for line in """
     symbol.show
     symbol
     opreg.train opreg.nn
+    opreg.common
     opreg
 """.strip().splitlines()]
 

@@ -31,16 +31,28 @@ def test_the_page_of_operators_is_current():
     assert page == _run("-m", "opreg.builtin", "--docs"), "python -m opreg.builtin --docs > docs/operators.md"
 
 
-def test_readme_runs():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    assert len(blocks) == 2
+def _blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+
+
+def test_readme_runs(capsys):
+    blocks = _blocks("README.md")
+    assert len(blocks) == 3
     space: dict = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), space)
+    assert space["value"].shape == () and [g.shape for g in space["gradients"]] == [(2, 3), (2,)]
+    assert capsys.readouterr().out.startswith("Dense(")
     gradient = space["executor"].grad_dict["fc_weight"].asnumpy()
     assert gradient.shape == (10, 64)
     mx = space["mx"]
     assert space["swish"](mx.nd.zeros((2,))).asnumpy().tolist() == [0, 0]
+
+
+def test_the_page_on_cells_runs(capsys):
+    (block,) = _blocks("docs/mindspore.md")
+    exec(compile(block, "docs/mindspore.md", "exec"), {})
+    assert capsys.readouterr().out.count("Surrogate(") == 2
 
 
 def test_links_lead_somewhere():

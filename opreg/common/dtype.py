@@ -1,0 +1,14 @@
+"""Dtypes, as ``opreg.nn.dtype`` has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..nn import dtype as _own
+from ..nn.dtype import *  # noqa: F403
+
+__all__ = _own.__all__
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_own, name)  # bfloat16, where there is one

@@ -1,0 +1,434 @@
+"""Cell: a layer, with its parameters, its children, its hooks, and perhaps a gradient of its own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ArgumentError, did_you_mean, note
+from ..mode import MODE
+from ..spec import as_dtype
+from . import bprop, hooks
+from .holder import Holder
+from .hooks import KINDS, HookHandle, Hooks
+from .parameter import Parameter
+from .state import STATE, compiles, get_context
+from .tree import flatten, rebuild
+
+__all__ = ["Cell"]
+
+
+class Cell(Holder):
+    """A layer: derive from it, make parameters and children in ``__init__``, compute in ``construct``.
+
+    A Cell that defines ``bprop(self, *inputs, out, dout)`` is differentiated by it: it returns a gradient for each
+    input, and with ``self.internal_params``, a list of parameters, also a dict of their gradients.
+
+    Parameters
+    ----------
+    auto_prefix : bool
+        Whether parameters of children are named after the attributes that lead to them.
+    flags : dict, optional
+        Attributes to set.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> class Twice(Cell):
+    ...     def construct(self, x):
+    ...         return x * 2
+    >>> Twice()(Tensor([1.0, 2.0]))
+    Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  4.00000000e+00])
+    """
+
+    def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None):
+        super().__init__(auto_prefix)
+        self.__dict__.update(
+            _hooks={kind: Hooks() for kind in KINDS}, _jitted=None, _flags={}, training=False, requires_grad=False,
+            _phase="train", _bprop_debug=False, _has_bprop=hasattr(type(self), "bprop"),
+            _construct_arity=_arity(type(self).construct))
+        self._settle()
+        if flags:
+            self.add_flags(**flags)
+
+    def _touch(self) -> None:
+        super()._touch()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Find out whether calling the Cell is just calling ``construct``."""
+        own = self.__dict__
+        own["_plain"] = not (any(own["_hooks"].values()) or own["_has_bprop"] or own["_cast"] is not None)
+
+    # ------------------------------------------------------------------------------------------------ calling
+
+    def construct(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the Cell computes; every Cell defines its own."""
+        raise AttributeError(f"The '{type(self).__name__}' object has no attribute 'construct': define construct(self, "
+                             "...), which computes what the Cell returns")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        own = self.__dict__
+        if "_plain" not in own:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '_auto_prefix': please call "
+                                 "Cell.__init__() firstly, as in super().__init__()")
+        trace = STATE.trace
+        if trace is None:
+            if not STATE.inside:
+                if not own["_checked_names"]:
+                    self.check_names()
+                if compiles():
+                    return self._compiled()(*args, **kwargs)
+                STATE.inside = True
+                try:
+                    return self._run(args, kwargs)
+                finally:
+                    STATE.inside = False
+            return self._run(args, kwargs)
+        trace.visit(self)
+        if own["_name"] is not None:
+            trace.scope.append(own["_name"])
+        try:
+            return self._run(args, kwargs)
+        finally:
+            if own["_name"] is not None:
+                trace.scope.pop()
+
+    def _run(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        try:
+            if self.__dict__["_plain"]:
+                return self.construct(*args, **kwargs)
+            return self._run_with_all(args, kwargs)
+        except Exception as error:
+            note(error, f"in Cell {self.path}")
+            raise
+
+    def _run_with_all(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """With casts, hooks and bprop, in that order around ``construct``."""
+        own, kinds = self.__dict__, self._hooks
+        if own["_cast"] is not None:
+            args, kwargs = self._converted((args, kwargs))
+        if kinds["forward_pre"]:
+            try:
+                args, kwargs = hooks.forward_pre(self, args, kwargs)
+            except Exception:
+                self._failed(args, kwargs)
+                raise
+        watched = (MODE.recording or STATE.trace is not None) and (kinds["backward"] or kinds["backward_pre"])
+        given = args
+        if watched:
+            args, link, tagged = hooks.tag_inputs(self, args)
+        own["_running"] += 1
+        try:
+            if own["_has_bprop"]:
+                out = bprop.apply(self, args, kwargs)
+            else:
+                out = self.construct(*args, **kwargs)
+        except Exception:
+            self._failed(given, kwargs)
+            raise
+        finally:
+            own["_running"] -= 1
+        if watched:
+            out = hooks.tag_outputs(out, link, tagged)
+        if kinds["forward"]:
+            out = hooks.forward(self, given, kwargs, out)
+        return out
+
+    def _failed(self, args: tuple, kwargs: dict[str, Any]) -> None:
+        """Call those forward hooks that are always called."""
+        if any(hook.always_call for hook in self._hooks["forward"].values()):
+            hooks.forward(self, args, kwargs, None, failed=True)
+
+    def _converted(self, tree: Any) -> Any:
+        leaves: list[Any] = []
+        structure = flatten(tree, leaves)
+        return rebuild(structure, iter([leaf._cast(self._cast) if leaf._dt.kind == "f" else leaf for leaf in leaves]))
+
+    # -------------------------------------------------------------------------------------------- compilation
+
+    def _compiled(self) -> Any:
+        own = self.__dict__
+        if own["_jitted"] is None:
+            from .jit import Jitted
+
+            own["_jitted"] = Jitted(self)
+        return own["_jitted"]
+
+    def compile(self, *args: Any, **kwargs: Any) -> Any:
+        """Compile for inputs like these, without running; returns the compiled Cell, to be called as the Cell is.
+
+        Calling the Cell itself compiles it too in ``GRAPH_MODE``.
+        """
+        jitted = self._compiled()
+        jitted.prepare(*args, **kwargs)
+        return jitted
+
+    def compile_and_run(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the compiled Cell."""
+        return self._compiled()(*args, **kwargs)
+
+    def to_symbol(self, *inputs: Any, **kwargs: Any) -> Any:
+        """The Cell as a Symbol over registered operators.
+
+        Parameters
+        ----------
+        *inputs : Tensor, shape or nothing
+            Example inputs, or tuples of int for shapes of float32. Without any, shapes stay open; a Cell that asks
+            for them says so.
+
+        Returns
+        -------
+        Symbol
+            Its arguments are the inputs, by the names of ``construct``, and the parameters, by theirs.
+
+        Examples
+        --------
+        >>> class Twice(Cell):
+        ...     def construct(self, x):
+        ...         return x * 2
+        >>> Twice().to_symbol().list_arguments()
+        ['x']
+        """
+        from .jit import symbol_of
+
+        return symbol_of(self, inputs, kwargs)
+
+    # ------------------------------------------------------------------------------------------------- state
+
+    def set_train(self, mode: bool = True) -> Cell:
+        """Whether layers that differ between training and inference behave as in training; returns this Cell."""
+        if not isinstance(mode, bool):
+            raise TypeError(f"{self.path}: set_train expects a bool, got {type(mode).__name__}")
+        self.phase = "train" if mode else "predict"
+        for _, cell in self.cells_and_names():
+            cell.training = mode
+        return self
+
+    def set_grad(self, requires_grad: bool = True) -> Cell:
+        """Set the attribute ``requires_grad`` of this Cell; returns it."""
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def phase(self) -> str:
+        """``train`` or ``predict``, or text of one's own."""
+        return self._phase
+
+    @phase.setter
+    def phase(self, value: str) -> None:
+        if not isinstance(value, str):
+            raise TypeError(f"{self.path}: phase must be text, got {type(value).__name__}")
+        self.__dict__["_phase"] = value
+
+    @property
+    def bprop_debug(self) -> bool:
+        """Whether ``bprop`` runs as plain Python, with numbers, also in a compiled function."""
+        return self._bprop_debug
+
+    @bprop_debug.setter
+    def bprop_debug(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise TypeError(f"{self.path}: bprop_debug must be a bool, got {type(value).__name__}")
+        self.__dict__["_bprop_debug"] = value
+        self._touch()
+
+    @property
+    def param_prefix(self) -> str:
+        """What the names of its parameters begin with."""
+        name = self.path.partition(".")[2]
+        return name
+
+    @property
+    def cls_name(self) -> str:
+        """The name of its class."""
+        return type(self).__name__
+
+    def add_flags(self, **flags: Any) -> Cell:
+        """Set attributes and remember them as flags; returns this Cell."""
+        for name, value in flags.items():
+            setattr(self, name, value)
+            self._flags[name] = value
+        return self
+
+    def add_flags_recursive(self, **flags: Any) -> Cell:
+        """``add_flags`` of every Cell of the tree."""
+        for _, cell in self.cells_and_names():
+            cell.add_flags(**flags)
+        return self
+
+    def get_flags(self) -> dict[str, Any]:
+        """The flags that were set."""
+        return dict(self._flags)
+
+    def to_float(self, dst_type: Any) -> Cell:
+        """Compute in another dtype: inputs and parameters are cast when the Cell runs; returns this Cell.
+
+        Parameters
+        ----------
+        dst_type : float16, float32 or bfloat16
+        """
+        valid = ("float16", "float32", "bfloat16")
+        name = as_dtype(dst_type).name
+        if name not in valid:
+            raise ValueError(f"{self.path}: to_float expects float16, float32 or bfloat16, got {name}")
+        for _, cell in self.cells_and_names():
+            own = cell.__dict__
+            own["_cast"] = as_dtype(dst_type)
+            for attribute in own["_params"]:  # found by __getattr__ from now on, which casts
+                own.pop(attribute, None)
+            cell._touch()
+        return self
+
+    def set_comm_fusion(self, fusion_type: int, recurse: bool = True) -> Cell:
+        """Set ``comm_fusion`` of the trainable parameters; returns this Cell."""
+        for parameter in self.trainable_params(recurse):
+            parameter.comm_fusion = fusion_type
+        return self
+
+    def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
+        """Nothing to do here: compiled functions follow the shapes they are given."""
+
+    def recompute(self, **_: Any) -> None:
+        """Nothing to do here: what a gradient needs is kept."""
+
+    def set_jit_config(self, jit_config: Any) -> None:
+        """Nothing to do here."""
+
+    def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
+        """Parameters by themselves; their numbers are made already."""
+        return {parameter: parameter for parameter in self.get_parameters()}
+
+    # ------------------------------------------------------------------------------------------------- hooks
+
+    def register_forward_pre_hook(self, hook_fn: Callable, prepend: bool = False, with_kwargs: bool = False
+                                  ) -> HookHandle:
+        """Call a function before every run.
+
+        Parameters
+        ----------
+        hook_fn : callable
+            Of this Cell and its positional inputs, a tuple; with ``with_kwargs`` also of the keyword inputs. Returns
+            None, or what takes the inputs' place: a tuple, or the only input; ``(args, kwargs)`` with
+            ``with_kwargs``.
+        prepend : bool
+            Before those registered already.
+
+        Returns
+        -------
+        HookHandle
+            Removes it.
+        """
+        return HookHandle.add(self, self._hooks["forward_pre"], hook_fn, prepend, with_kwargs=with_kwargs)
+
+    def register_forward_hook(self, hook_fn: Callable, prepend: bool = False, with_kwargs: bool = False,
+                              always_call: bool = False) -> HookHandle:
+        """Call a function after every run.
+
+        Parameters
+        ----------
+        hook_fn : callable
+            Of this Cell, its positional inputs and its output; with ``with_kwargs`` the keyword inputs come before
+            the output. Returns None, or what takes the output's place.
+        prepend : bool
+            Before those registered already.
+        always_call : bool
+            Also when the Cell raises; the output is None then.
+        """
+        return HookHandle.add(self, self._hooks["forward"], hook_fn, prepend, with_kwargs=with_kwargs,
+                              always_call=always_call)
+
+    def register_backward_pre_hook(self, hook_fn: Callable) -> HookHandle:
+        """Call a function with the gradients that arrive at the output, before they go through the Cell.
+
+        Parameters
+        ----------
+        hook_fn : callable
+            Of this Cell and a tuple of gradients, None where none arrives. Returns None, or gradients in their place.
+        """
+        return HookHandle.add(self, self._hooks["backward_pre"], hook_fn)
+
+    def register_backward_hook(self, hook_fn: Callable, convention: str | None = None) -> HookHandle:
+        """Call a function with the gradients on both sides of the Cell.
+
+        Parameters
+        ----------
+        hook_fn : callable
+            By the convention ``document`` of ``(cell_id, grad_input, grad_output)``: text with class and identity,
+            the gradients that arrive at the output, those that leave at the inputs. By ``2.4`` of ``(cell,
+            grad_input, grad_output)``: the Cell, the gradients of its inputs, those of its outputs. Returns None, or
+            a tuple in the place of those that leave.
+        convention : {"document", "2.4"}
+            As set with ``set_context`` or ``nn.convention`` by default.
+        """
+        convention = get_context("convention") if convention is None else convention
+        if convention not in ("document", "2.4"):
+            raise ArgumentError(f"register_backward_hook: convention {convention!r}. "
+                                f"{did_you_mean(convention, ('document', '2.4'))}")
+        return HookHandle.add(self, self._hooks["backward"], hook_fn, convention=convention)
+
+    def register_full_backward_hook(self, hook_fn: Callable) -> HookHandle:
+        """``register_backward_hook`` by the convention of MindSpore 2.4 and later."""
+        return self.register_backward_hook(hook_fn, "2.4")
+
+    def hooks(self) -> dict[str, list[Any]]:
+        """All hooks of the tree, a list by ``path:kind``, such as ``conv1:backward``."""
+        found: dict[str, list[Any]] = {}
+        for path, cell in self.cells_and_names():
+            for kind in KINDS:
+                if cell._hooks[kind]:
+                    found[f"{path}:{kind}"] = list(cell._hooks[kind].values())
+            for name, parameter in cell._params.items():
+                if parameter is not None and parameter._hooks:
+                    found[f"{path}.{name}:gradient" if path else f"{name}:gradient"] = list(parameter._hooks.values())
+        return found
+
+    def remove_hooks(self) -> None:
+        """Take all hooks of the tree away."""
+        for _, cell in self.cells_and_names():
+            for kind in KINDS:
+                cell._hooks[kind].clear()
+            for parameter in cell._params.values():
+                if parameter is not None and parameter._hooks:
+                    parameter._hooks.clear()
+                    parameter._touch()
+            cell._touch()
+
+    def check_bprop(self, *inputs: Any, eps: float = 1e-6, rtol: float = 1e-4, atol: float = 1e-5, seed: int = 0
+                    ) -> float:
+        """Compare ``bprop`` with central differences of ``construct``, in float64.
+
+        Parameters
+        ----------
+        *inputs : Tensor
+            Where to compare.
+        eps : float
+            How far to step aside.
+        rtol, atol : float
+            How far the two may be apart.
+        seed : int
+            Of the random weights by which outputs are summed.
+
+        Returns
+        -------
+        float
+            The largest difference.
+
+        Raises
+        ------
+        AssertionError
+            Saying which input is wrong, where, and by how much.
+        """
+        if not self._has_bprop:
+            raise ArgumentError(f"{self.path}: check_bprop: this Cell has no bprop")
+        return bprop.check(self, inputs, eps, rtol, atol, seed)
+
+def _arity(construct: Callable) -> int:
+    """How many positional inputs a ``construct`` without defaults has, -1 for others."""
+    try:
+        parameters = list(inspect.signature(construct).parameters.values())[1:]
+    except (TypeError, ValueError):
+        return -1
+    plain = all(each.kind is each.POSITIONAL_OR_KEYWORD and each.default is each.empty for each in parameters)
+    return len(parameters) if plain else -1

@@ -1,0 +1,305 @@
+"""Checkpoints: parameters in files, written whole or not at all, and never run as code.
+
+A ``.ckpt`` file is a ``.params`` file with one array more, a checksum of the others; a ``.npz`` file has a checksum of
+its own for each. The content says which of the two a file is.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ndarray import params_file
+
+from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError
+from ..files import warn
+from ..spec import show
+from .cell import Cell
+from .manners import is_number
+from .parameter import Parameter
+from .tensor import Tensor, tensor
+
+__all__ = ["save_checkpoint", "load_checkpoint", "load_param_into_net"]
+
+#: The name of the checksum among the arrays of a file.
+_CHECKSUM = "checkpoint:crc32"
+
+
+def save_checkpoint(save_obj: Any, ckpt_file_name: str | os.PathLike, integrated_save: bool = True,
+                    async_save: bool = False, append_dict: Mapping[str, Any] | None = None, enc_key: Any = None,
+                    enc_mode: str = "AES-GCM", choice_func: Callable[[str], bool] | None = None,
+                    crc_check: bool = False, format: str = "ckpt") -> None:
+    """Write parameters to a file, whole or not at all.
+
+    Parameters
+    ----------
+    save_obj : Cell, dict by name, or list of ``{"name": …, "data": …}``
+        What to save: all parameters of a Cell by their names, or Tensors.
+    ckpt_file_name : str or path
+        The file. ``.npz`` writes NumPy's format; ``.ckpt`` is put behind a name without an ending of its own.
+    append_dict : dict, optional
+        Numbers and Tensors to save too.
+    choice_func : callable, optional
+        Of a name: whether it is saved.
+    integrated_save, async_save, enc_mode, crc_check, format
+        Accepted, without effect here: checksums are always written.
+    enc_key
+        Must be None; files are not encrypted.
+
+    Raises
+    ------
+    TypeError
+        When something is no Cell, Parameter or Tensor, or the name of the file no text.
+    OSError
+        The folder is missing, the file must not be written, the disk is full.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "net.ckpt")
+    ...     save_checkpoint({"w": tensor([1.0, 2.0])}, path)
+    ...     load_checkpoint(path)
+    {'w': Parameter (name=w, shape=(2,), dtype=Float32, requires_grad=True)}
+    """
+    if enc_key is not None:
+        raise ArgumentError("save_checkpoint: files are not encrypted; enc_key must be None")
+    found = dict(_named(save_obj))
+    for name, value in (append_dict or {}).items():
+        if name in found:
+            raise ArgumentError(f"save_checkpoint: append_dict: there is a parameter {name!r} already")
+        found[name] = _array(f"append_dict: {name!r}", value)
+    if choice_func is not None:
+        found = {name: value for name, value in found.items() if choice_func(name)}
+    path = _path("save_checkpoint", ckpt_file_name)
+    if not path.endswith((".ckpt", ".npz")):
+        path += ".ckpt"
+    if not path.endswith(".npz"):
+        found[_CHECKSUM] = _checksum(found)
+    params_file.save(path, [params_file.Record(array) for array in found.values()], list(found))
+
+
+def _path(owner: str, given: Any) -> str:
+    if not isinstance(given, (str, os.PathLike)):
+        raise TypeError(f"{owner}: the name of the file must be text, got {type(given).__name__}")
+    return os.fsdecode(given)
+
+
+def _named(save_obj: Any) -> Iterable[tuple[str, np.ndarray]]:
+    """Names and numbers of what is saved."""
+    if isinstance(save_obj, Cell):
+        save_obj.check_names()
+        pairs = [(parameter.name, parameter) for parameter in save_obj.get_parameters()]
+    elif isinstance(save_obj, Mapping):
+        pairs = list(save_obj.items())
+    elif isinstance(save_obj, (list, tuple)):
+        for i, each in enumerate(save_obj):
+            if not isinstance(each, Mapping) or not {"name", "data"} <= set(each):
+                raise TypeError(f"save_checkpoint: element {i} must be a dict with 'name' and 'data', got "
+                                f"{sorted(each, key=str) if isinstance(each, Mapping) else type(each).__name__}")
+        pairs = [(each["name"], each["data"]) for each in save_obj]
+    else:
+        raise TypeError(f"save_checkpoint: expected a Cell, a dict or a list, got {type(save_obj).__name__}")
+    seen: set[str] = set()
+    for name, value in pairs:
+        if not isinstance(name, str):
+            raise TypeError(f"save_checkpoint: names must be text, got {type(name).__name__}")
+        if name in seen or name == _CHECKSUM:
+            raise ArgumentError(f"save_checkpoint: there are two arrays {name!r}" if name in seen else
+                                f"save_checkpoint: the name {name!r} is that of the checksum")
+        seen.add(name)
+        yield name, _array(repr(name), value)
+
+
+def _array(label: str, value: Any) -> np.ndarray:
+    if isinstance(value, np.ndarray) or is_number(value):
+        value = tensor(value)
+    if not isinstance(value, Tensor):
+        raise TypeError(f"save_checkpoint: {label} must be a Tensor or a number, got {type(value).__name__}")
+    return value.asnumpy()
+
+
+def _checksum(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The CRC-32 of names, dtypes, shapes and numbers."""
+    found = 0
+    for name, array in arrays.items():
+        found = zlib.crc32(f"{name}\0{array.dtype.name}\0{array.shape}".encode(), found)
+        found = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, found)
+    return np.array([found], np.int64)
+
+
+# ------------------------------------------------------------------------------------------------------ loading
+
+
+def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, strict_load: bool = False,
+                    filter_prefix: Any = None, dec_key: Any = None, dec_mode: str = "AES-GCM",
+                    specify_prefix: Any = None, choice_func: Callable[[str], bool] | None = None,
+                    crc_check: bool = False, remove_redundancy: bool = False, format: str = "ckpt"
+                    ) -> dict[str, Parameter]:
+    """Read the parameters of a file.
+
+    Parameters
+    ----------
+    ckpt_file_name : str or path
+        A file of ``save_checkpoint``, or any ``.params`` or ``.npz`` file with names.
+    net : Cell, optional
+        Takes the parameters over, as ``load_param_into_net`` has it.
+    strict_load : bool
+        As ``load_param_into_net`` has it.
+    filter_prefix, specify_prefix : str or list of str, optional
+        Names, or their beginnings up to a dot, that are left out, or that alone are read.
+    choice_func : callable, optional
+        Of a name: whether it is read.
+    dec_key
+        Must be None; files are not encrypted.
+    dec_mode, crc_check, remove_redundancy, format
+        Accepted, without effect here: checksums are always looked at.
+
+    Returns
+    -------
+    dict
+        Parameters by name, as they follow in the file.
+
+    Raises
+    ------
+    FileFormatError
+        When the file is damaged, saying where.
+    ValueError
+        When there is no such file, or nothing is left of it.
+    """
+    if dec_key is not None:
+        raise ArgumentError("load_checkpoint: files are not encrypted; dec_key must be None")
+    path = _path("load_checkpoint", ckpt_file_name)
+    filtered, wanted = _prefixes("filter_prefix", filter_prefix), _prefixes("specify_prefix", specify_prefix)
+    found: dict[str, Parameter] = {}
+    for name, array in _read(path).items():
+        if (_begins(name, filtered) or (specify_prefix is not None and not _begins(name, wanted))
+                or (choice_func is not None and not choice_func(name))):
+            continue
+        found[name] = Parameter(tensor(array), name=name)
+    if not found:
+        raise ArgumentError(f"load_checkpoint: {path} has no parameters that filter_prefix, specify_prefix and "
+                            "choice_func let through")
+    if net is not None:
+        load_param_into_net(net, found, strict_load)
+    return found
+
+
+def _prefixes(what: str, given: Any) -> tuple[str, ...]:
+    listed = () if given is None else (given,) if isinstance(given, str) else given
+    if not isinstance(listed, (tuple, list)) or not all(isinstance(each, str) for each in listed):
+        raise TypeError(f"load_checkpoint: {what} must be text or a list of texts, got {given!r}")
+    return tuple(listed)
+
+
+def _begins(name: str, prefixes: Iterable[str]) -> bool:
+    """Whether a name is one of the prefixes, or one and a dot come first in it."""
+    return any(name == prefix or name.startswith(prefix if prefix.endswith(".") else f"{prefix}.")
+               for prefix in prefixes)
+
+
+def _read(path: str) -> dict[str, np.ndarray]:
+    """The arrays of a file by name, compared with its checksum."""
+    try:
+        records, names = params_file.load(path)
+    except FileNotFoundError as error:
+        raise ArgumentError(f"load_checkpoint: there is no file {path}") from error
+    if len(names) != len(records) or len(set(names)) != len(names):
+        raise FileFormatError(f"{path}: expected a name of its own for each of {len(records)} arrays, found "
+                              f"{len(set(names))} names")
+    arrays: dict[str, np.ndarray] = {}
+    for name, record in zip(names, records):
+        if record.array is None:
+            raise FileFormatError(f"{path}: expected an array {name!r}, found a record without one")
+        arrays[name] = record.array
+    return _compared(path, arrays)
+
+
+def _compared(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays without their checksum, which comes last; by its value it is known even if its name is damaged."""
+    *rest, last = arrays or [""]
+    others = {name: arrays[name] for name in rest}
+    held = arrays.get(last)
+    sound = held is not None and held.shape == (1,) and np.array_equal(held, _checksum(others))
+    if sound != (_CHECKSUM in arrays):
+        raise FileFormatError(f"{path}: the checksum is not that of the {len(others)} arrays: the file is damaged")
+    return others if sound else arrays
+
+
+def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter], strict_load: bool = False,
+                        remove_redundancy: bool = False) -> tuple[list[str], list[str]]:
+    """Take over the numbers of Parameters by name; everything is checked before anything changes.
+
+    Parameters
+    ----------
+    net : Cell
+        Whose parameters change, in place.
+    parameter_dict : dict of Parameter
+        As ``load_checkpoint`` returns it.
+    strict_load : bool
+        Whether dtypes must be the same, and names; else floating numbers are cast to other floating ones, integers to
+        integers, and names may have a prefix in the dict that they have not in the Cell.
+    remove_redundancy
+        Accepted, without effect here.
+
+    Returns
+    -------
+    not_loaded, unused : list of str
+        Names of the Cell's parameters that the dict has not, and names of the dict that the Cell has not.
+
+    Raises
+    ------
+    RuntimeError
+        When a shape or dtype does not fit.
+    TypeError
+        When something is no Cell, dict, text or Parameter.
+    """
+    if not isinstance(net, Cell):
+        raise TypeError(f"load_param_into_net: net must be a Cell, got {type(net).__name__}")
+    if not isinstance(parameter_dict, Mapping):
+        raise TypeError(f"load_param_into_net: parameter_dict must be a dict, got {type(parameter_dict).__name__}")
+    if not isinstance(strict_load, bool):
+        raise TypeError(f"load_param_into_net: strict_load must be a bool, got {type(strict_load).__name__}")
+    for name, value in parameter_dict.items():
+        if type(name) is not str or not isinstance(value, Parameter):
+            raise TypeError("load_param_into_net: parameter_dict must have Parameters by name, got "
+                            f"{type(value).__name__} under {name!r}")
+    own = {parameter.name: parameter for parameter in net.get_parameters()}
+    source = {name: name for name in own if name in parameter_dict}
+    if not strict_load:
+        source.update(_behind_prefix([name for name in own if name not in source], parameter_dict))
+    for name, key in source.items():
+        _check(own[name], parameter_dict[key], strict_load)
+    for name, key in source.items():
+        own[name]._write(Ellipsis, parameter_dict[key].reshape(own[name].shape))
+    used = set(source.values())
+    missing, unused = [name for name in own if name not in source], [key for key in parameter_dict if key not in used]
+    if missing and unused and not source:
+        warn(f"load_param_into_net: nothing was loaded: the Cell has {missing[0]!r}, the dict {unused[0]!r}")
+    return missing, unused
+
+
+def _behind_prefix(missing: list[str], keys: Iterable[str]) -> dict[str, str]:
+    """Keys of names that stand behind one prefix, which all of them have."""
+    keys = set(keys)
+    for key in sorted(keys) if missing else ():
+        if key.endswith(f".{missing[0]}"):
+            prefix = key.removesuffix(missing[0])
+            if all(prefix + name in keys for name in missing):
+                return {name: prefix + name for name in missing}
+    return {}
+
+
+def _check(own: Parameter, incoming: Parameter, strict: bool) -> None:
+    if own.shape != incoming.shape and not own.size == incoming.size == 1:
+        raise ShapeError(f"load_param_into_net: {own.name} has shape {show(own.shape)}, got {show(incoming.shape)} "
+                         f"from {incoming.name}")
+    mine, other = own._dt, incoming._dt
+    groups = "f" if mine.kind in "fV" else "iu" if mine.kind in "iu" else mine.kind
+    if mine != other and (strict or (other.kind if other.kind != "V" else "f") not in groups):
+        raise DTypeError(f"load_param_into_net: {own.name} has dtype {own.dtype}, got {incoming.dtype} from "
+                         f"{incoming.name}{', and strict_load allows no cast' if strict else ''}")

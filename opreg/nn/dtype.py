@@ -1,0 +1,269 @@
+"""Dtypes by MindSpore's names, and which one comes out where two meet.
+
+``float32`` prints as ``Float32`` and is accepted wherever NumPy takes a dtype. ``bfloat16`` exists where the
+package ml_dtypes does.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, did_you_mean
+from ..spec import as_dtype
+
+__all__ = [
+    "DType", "of", "promote", "promote_number", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype",
+    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool_",
+    "half", "single", "double", "float_", "byte", "short", "intc", "long", "intp", "int_",
+    "ubyte", "ushort", "uintc", "uintp", "uint",
+]
+
+
+class DType:
+    """A dtype with MindSpore's manners. There is one object a dtype, and ``of`` finds it.
+
+    Equal to itself, to the NumPy dtype, to the NumPy scalar class and to its names.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        What it is to NumPy.
+
+    Examples
+    --------
+    >>> str(float32), float32
+    ('Float32', mindspore.float32)
+    >>> float32 == np.float32, np.dtype(float32), np.zeros(2, float32)
+    (True, dtype('float32'), array([0., 0.], dtype=float32))
+    """
+
+    __slots__ = ("dtype", "_name")
+
+    dtype: np.dtype
+
+    def __init__(self, name: str, dtype: Any):
+        self._name, self.dtype = name, np.dtype(dtype)
+        _KNOWN[self.dtype] = _KNOWN[name] = self
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number."""
+        return self.dtype.itemsize
+
+    @property
+    def is_floating_point(self) -> bool:
+        """Whether it is one of the floating dtypes."""
+        return "Float" in self._name
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether it has negative numbers."""
+        return self.is_floating_point or self.dtype.kind == "i"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, DType):
+            return self is other
+        if isinstance(other, np.dtype):
+            return self.dtype == other
+        return other is self.dtype.type or (isinstance(other, str) and other in (self._name, self.dtype.name))
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __str__(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"mindspore.{self._name.lower()}"
+
+    def __reduce__(self) -> Any:
+        return of, (self._name,)
+
+
+_KNOWN: dict[Any, DType] = {}
+
+float16 = half = DType("Float16", np.float16)
+float32 = single = DType("Float32", np.float32)
+float64 = double = float_ = DType("Float64", np.float64)
+int8 = byte = DType("Int8", np.int8)
+int16 = short = DType("Int16", np.int16)
+int32 = intc = DType("Int32", np.int32)
+int64 = long = intp = int_ = DType("Int64", np.int64)
+uint8 = ubyte = DType("UInt8", np.uint8)
+uint16 = ushort = DType("UInt16", np.uint16)
+uint32 = uintc = DType("UInt32", np.uint32)
+uint64 = uintp = uint = DType("UInt64", np.uint64)
+bool_ = DType("Bool", np.bool_)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "bfloat16":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}. {did_you_mean(name, __all__)}")
+    try:
+        found = _bfloat16()
+    except DTypeError as error:
+        raise AttributeError(str(error)) from None
+    globals()[name] = found
+    return found
+
+
+def _bfloat16() -> DType:
+    dtype = as_dtype("bfloat16")
+    return _KNOWN.get(dtype) or DType("BFloat16", dtype)
+
+
+# --------------------------------------------------------------------------------- to and from other worlds
+
+
+def of(value: Any) -> DType:
+    """The DType of anything that names one: a NumPy dtype or scalar class, a Python type, a name.
+
+    Raises
+    ------
+    DTypeError
+        When it names none, or bfloat16 where ml_dtypes is missing.
+
+    Examples
+    --------
+    >>> of(np.dtype("int8")), of("Float16"), of(bool)
+    (mindspore.int8, mindspore.float16, mindspore.bool)
+    """
+    try:
+        return _KNOWN[value]
+    except (KeyError, TypeError):
+        pass
+    found = _KNOWN.get(_numpy_dtype(value))
+    if found is None:
+        raise DTypeError(f"there is no dtype {value!r}. {did_you_mean(str(value), _names(), limit=20)}")
+    return found
+
+
+def _numpy_dtype(value: Any) -> np.dtype | None:
+    """What NumPy makes of a name, a dtype, a scalar class or a Python type; other things it is not asked about."""
+    if isinstance(value, type):
+        word = value.__name__
+        valid = value in (int, float, bool) or (issubclass(value, np.generic) and not value.__subclasses__())
+    else:
+        word = str(value)
+        valid = isinstance(value, (str, np.dtype))
+    if not valid:
+        return None
+    if word.lower() == "bfloat16":
+        return _bfloat16().dtype
+    try:
+        return np.dtype(value)
+    except TypeError:
+        return None
+
+
+def _names() -> list[str]:
+    return [repr(each).partition(".")[2] for name, each in _KNOWN.items() if isinstance(name, str)]
+
+
+def dtype_to_nptype(type_: Any) -> type:
+    """NumPy's scalar class of a dtype.
+
+    Examples
+    --------
+    >>> dtype_to_nptype(int8) is np.int8
+    True
+    """
+    return of(type_).dtype.type
+
+
+def dtype_to_pytype(type_: Any) -> type:
+    """Python's type for numbers of a dtype: bool, int or float.
+
+    Examples
+    --------
+    >>> dtype_to_pytype(float16)
+    <class 'float'>
+    """
+    found = of(type_)
+    return bool if found is bool_ else float if found.is_floating_point else int
+
+
+def pytype_to_dtype(obj: Any) -> DType:
+    """The dtype that numbers of a Python type or a NumPy scalar class have: int64 and float64 for Python's own.
+
+    Raises
+    ------
+    DTypeError
+        When it is no type, or not one of numbers.
+
+    Examples
+    --------
+    >>> pytype_to_dtype(int), pytype_to_dtype(np.float32)
+    (mindspore.int64, mindspore.float32)
+    """
+    if not isinstance(obj, type):
+        raise DTypeError(f"pytype_to_dtype: expected a type, such as int or float, got {obj!r}")
+    return of(obj)
+
+
+# ----------------------------------------------------------------------------------------------- promotion
+
+_PROMOTED: dict[tuple[Any, Any], np.dtype] = {}
+
+
+def promote(a: Any, b: Any) -> np.dtype:
+    """The dtype of what an operator makes of arrays of two dtypes.
+
+    Unlike NumPy's, integers beside floating numbers do not widen them: int64 and float16 give float16. Unsigned
+    integers of 16 bits and more mix with nothing else, as in MindSpore. ``/`` of integers gives float32.
+
+    Returns
+    -------
+    numpy.dtype
+        The common one.
+
+    Raises
+    ------
+    DTypeError
+        When there is none.
+
+    Examples
+    --------
+    >>> promote(int64, float16), promote(np.dtype("uint8"), np.dtype("int8"))
+    (dtype('float16'), dtype('int16'))
+    """
+    try:
+        return _PROMOTED[a, b]
+    except KeyError:
+        return _PROMOTED.setdefault((a, b), _promoted(of(a), of(b)).dtype)
+
+
+def _promoted(a: DType, b: DType) -> DType:
+    if a is b:
+        return a
+    if a in (uint16, uint32, uint64) or b in (uint16, uint32, uint64):
+        raise DTypeError(f"{a} and {b} have no common dtype: convert one of them with astype")
+    if bool_ in (a, b):
+        return a if b is bool_ else b
+    if a.is_floating_point != b.is_floating_point:
+        return a if a.is_floating_point else b
+    if a.itemsize != b.itemsize:
+        return a if a.itemsize > b.itemsize else b
+    return float32 if a.is_floating_point else int16  # float16 with bfloat16; int8 with uint8
+
+
+def promote_number(a: Any, number: Any) -> np.dtype:
+    """The dtype of what an operator makes of an array and a Python number.
+
+    A number has no width: only its kind counts, and only where the array's is a lesser one. The order is truth
+    values, integers, floating numbers.
+
+    Examples
+    --------
+    >>> promote_number(float16, 2.5), promote_number(int8, 1000), promote_number(int8, 0.5), promote_number(bool_, 2)
+    (dtype('float16'), dtype('int8'), dtype('float32'), dtype('int64'))
+    """
+    own = of(a)
+    if own.is_floating_point or isinstance(number, (bool, np.bool_)):
+        return own.dtype
+    if isinstance(number, numbers.Integral):
+        return int64.dtype if own is bool_ else own.dtype
+    return float32.dtype

@@ -1,0 +1,522 @@
+"""Hooks: users' functions that see, and may replace, what flows through a Cell or back to a tensor.
+
+Forward hooks are called with what flows. Backward hooks hang on *tags*, operators that pass their inputs on as they
+are and hand the gradients that come back to Python; so the same rule serves the tape and the graph.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ndarray import tape
+from ndarray.ndarray import NDArray
+
+from ..attrs import Schema
+from ..errors import ArgumentError, here, note
+from ..mode import MODE
+from ..op import Op
+from ..spec import Spec, show
+from .call import call
+from .manners import Manners
+from .state import STATE, get_context
+from .tensor import TENSORS, Tensor, lent, made, tensor
+from .trace import Surprise
+from .tree import flatten, key_of, rebuild
+
+__all__ = ["Hooks", "HookHandle", "HookBackward", "convention", "hook_tensor", "forward", "forward_pre", "tag_inputs",
+           "tag_outputs", "Link", "through_hooks", "KINDS"]
+
+#: The kinds of hooks of a Cell, in the order they run.
+KINDS = ("forward_pre", "forward", "backward_pre", "backward")
+_NUMBERS = itertools.count()
+
+
+class Hook:
+    """A registered function with its options."""
+
+    __slots__ = ("function", "with_kwargs", "always_call", "convention", "where")
+
+    def __init__(self, function: Callable, with_kwargs: bool = False, always_call: bool = False,
+                 convention: str | None = None):
+        self.function, self.with_kwargs, self.always_call = function, with_kwargs, always_call
+        self.convention, self.where = convention, here()
+
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__qualname__", repr(self.function))
+        return f"{name} ({self.where})" if self.where else name
+
+
+class Hooks(dict):
+    """Hooks of one kind by number, in the order they run."""
+
+    __slots__ = ("__weakref__",)
+
+
+class HookHandle:
+    """What registering a hook returns: ``remove()`` takes it away, and so does leaving a ``with``.
+
+    It does not keep alive what the hook was registered on.
+    """
+
+    def __init__(self, owner: Any, hooks: Hooks, number: int):
+        self._owner, self._hooks, self.hook_id = weakref.ref(owner), weakref.ref(hooks), number
+
+    @classmethod
+    def add(cls, owner: Any, hooks: Hooks, function: Callable, prepend: bool = False, **options: Any) -> HookHandle:
+        """Register a function."""
+        if not callable(function):
+            raise TypeError(f"Expected a callable hook function, but got {type(function).__name__}.")
+        if getattr(function, "compiled", False):
+            raise TypeError("a hook is a Python function; a compiled one has no values to show")
+        number = next(_NUMBERS)
+        hooks[number] = Hook(function, **options)
+        if prepend:
+            rest = [(key, hooks.pop(key)) for key in list(hooks) if key != number]
+            hooks.update(rest)
+        owner._touch()
+        return cls(owner, hooks, number)
+
+    def remove(self) -> None:
+        """Take the hook away; nothing happens when it is gone already."""
+        hooks, owner = self._hooks(), self._owner()
+        if hooks is not None and hooks.pop(self.hook_id, None) is not None and owner is not None:
+            owner._touch()
+
+    def __enter__(self) -> HookHandle:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        hooks = self._hooks()
+        return f"<handle of hook {hooks[self.hook_id]}>" if hooks and self.hook_id in hooks else "<handle, removed>"
+
+
+class convention:
+    """A stretch of code in which backward hooks that are registered follow a convention, ``document`` or ``2.4``.
+
+    Examples
+    --------
+    >>> with convention("2.4"):
+    ...     pass
+    """
+
+    def __init__(self, name: str):
+        self._name = name
+        self._before: list[str] = []
+
+    def __enter__(self) -> convention:
+        from .state import set_context
+
+        self._before.append(get_context("convention"))
+        set_context(convention=self._name)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        from .state import set_context
+
+        set_context(convention=self._before.pop())
+
+
+def cell_id(cell: Any) -> str:
+    """How backward hooks of the documents name a Cell: class and identity."""
+    return f"{type(cell).__name__}({id(cell)})"
+
+
+# ------------------------------------------------------------------------------------------------ forward
+
+
+def _spec(value: Any) -> Spec:
+    return Spec(value.shape, value._dt) if isinstance(value, Manners) else Spec(value.shape, value._data.dtype)
+
+
+def _lifted(chain: Callable[..., Any], given: tuple[Any, ...], kept: Any, title: str) -> Any:
+    """Run a chain of hooks: at once, or as a node whose results are arranged as ``kept`` is."""
+    leaves: list[Any] = []
+    structure = flatten(given, leaves)
+    trace = STATE.trace
+    key = title, trace.unique(title)
+    expected: list[Any] = []
+    arranged = flatten(kept, expected)
+    arranged, specs = trace.surprises.known.get(key, (arranged, [_spec(leaf) for leaf in expected]))
+    kind = key_of(arranged)
+
+    def function(*values: Any) -> list[Any]:
+        found: list[Any] = []
+        now = flatten(chain(*rebuild(structure, iter(values))), found)
+        if key_of(now) != kind or [_spec(each) for each in found] != specs:
+            raise Surprise(key, now, found, [_spec(each) for each in found])
+        return found
+
+    results = call(function, leaves, [_spec(leaf) for leaf in leaves], specs, title, key)
+    return rebuild(arranged, iter(results))
+
+
+def forward_pre(cell: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """What a Cell is given after its forward pre-hooks."""
+
+    def chain(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        for hook in list(cell._hooks["forward_pre"].values()):
+            found = hook.function(cell, args, kwargs) if hook.with_kwargs else hook.function(cell, args)
+            if found is None:
+                continue
+            if not hook.with_kwargs:
+                args = found if isinstance(found, tuple) else (found,)
+            elif isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict):
+                args, kwargs = found[0] if isinstance(found[0], tuple) else (found[0],), found[1]
+            else:
+                raise TypeError(f"{cell.path}: a forward pre-hook with kwargs returns None or (args, kwargs), got "
+                                f"{type(found).__name__}")
+        return args, kwargs
+
+    if STATE.trace is None:
+        return chain(args, kwargs)
+    return _lifted(chain, (args, kwargs), (args, kwargs), f"the forward pre-hooks of {cell.path}")
+
+
+def forward(cell: Any, args: tuple, kwargs: dict, out: Any, failed: bool = False) -> Any:
+    """What a Cell returns after its forward hooks; those that always run, when it has failed."""
+
+    def chain(args: tuple, kwargs: dict, out: Any) -> Any:
+        error, only = None, failed
+        for hook in list(cell._hooks["forward"].values()):
+            if only and not hook.always_call:
+                continue
+            try:
+                found = hook.function(cell, args, kwargs, out) if hook.with_kwargs else hook.function(cell, args, out)
+            except Exception as raised:
+                error, only = error or raised, True
+            else:
+                out = out if found is None else found
+        if error is not None:
+            raise error
+        return out
+
+    if failed or STATE.trace is None:
+        return chain(args, kwargs, out)
+    return _lifted(chain, (args, kwargs, out), out, f"the forward hooks of {cell.path}")
+
+
+# ------------------------------------------------------------------------------------------------ backward
+
+
+class Link:
+    """What the two tags around one call of a Cell share, or what a single tag does.
+
+    Attributes
+    ----------
+    backward : function of the arriving and the leaving gradients, or None
+        Returns the leaving ones, replaced or not.
+    backward_pre : function of the arriving gradients, or None
+    ins, outs : list of Spec
+        Of the tensors at the two tags.
+    arriving : list
+        Gradients at the outputs, None where none arrived.
+    title : str or function
+        How errors call it.
+    count : int
+        Number of tensors at the inputs.
+    """
+
+    __slots__ = ("backward", "backward_pre", "ins", "outs", "arriving", "title", "count")
+
+    def __init__(self, backward: Callable | None, backward_pre: Callable | None, title: Any):
+        self.count = 0
+        self.backward, self.backward_pre, self.title = backward, backward_pre, title
+        self.ins: Sequence[Spec] = ()
+        self.outs: Sequence[Spec] = ()
+        self.arriving: Sequence[Any] = ()
+
+    def specs(self, op: Op, values: Sequence[Any]) -> None:
+        """Remember shapes and dtypes, which a graph wants to know before there are numbers."""
+        if op is OUTPUT_TAG:
+            self.outs = list(map(_spec, values))
+        else:
+            self.ins = list(map(_spec, values))
+
+    def __str__(self) -> str:
+        return self.title() if callable(self.title) else self.title
+
+    __repr__ = __str__
+
+
+def through_hooks(function: Callable, groups: Sequence[Sequence[Any]], specs: Sequence[Sequence[Spec]], which: int,
+                  title: Any) -> list[Any]:
+    """Hand groups of gradients, None among them, to a function that returns one group, replaced or not."""
+    present = [(i, j) for i, group in enumerate(groups) for j, g in enumerate(group) if g is not None]
+    values = [groups[i][j] for i, j in present]
+    if all(isinstance(value, NDArray) for value in values):
+        given = [tuple([None if g is None else lent(g) for g in group]) for group in groups]
+        try:
+            found = function(*given)
+        except Exception as error:
+            note(error, f"in {title() if callable(title) else title}")
+            raise
+        return list(groups[which]) if found is given[which] else list(found)
+    expected = [j for i, j in present if i == which]
+
+    def on_tensors(*given: Any) -> list[Any]:
+        arranged: list[list[Any]] = [[None] * len(group) for group in groups]
+        for (i, j), value in zip(present, given):
+            arranged[i][j] = lent(value)
+        shown = [tuple(group) for group in arranged]
+        found = function(*shown)
+        if found is shown[which]:  # nothing was replaced, whatever was done to what was shown
+            return [value for (i, _), value in zip(present, given) if i == which]
+        if any(g is None and new is not None for g, new in zip(groups[which], found)):
+            raise ArgumentError(f"{title}: a gradient was returned where none arrives, which a function does not "
+                                "expect that was compiled; leave None there, or run it in PYNATIVE_MODE")
+        return [found[j] for j in expected]
+
+    title = title() if callable(title) else title
+    results = call(on_tensors, values, [specs[i][j] for i, j in present], [specs[which][j] for j in expected], title)
+    replaced: list[Any] = [None] * len(groups[which])
+    for j, value in zip(expected, results):
+        replaced[j] = value
+    return replaced
+
+
+class _Tag(Op):
+    """The same tensors, with a way for Python to look at their gradients."""
+
+    partial = True  # outputs that no gradient reaches are None
+    blind = True  # its gradient asks for no numbers
+
+    def __init__(self, name: str):
+        super().__init__(name, Schema([], True), ())
+        self.late = True
+
+    def complete(self, given: Any) -> Any:
+        return given
+
+    def arguments(self, attrs: Any) -> tuple[str, ...]:
+        return tuple(f"data{i}" for i in range(attrs["given"]))
+
+    def outputs(self, attrs: Any) -> tuple[str, ...]:
+        return tuple(f"output{i}" for i in range(attrs["count"]))
+
+    @property
+    def differentiable(self) -> bool:
+        return True
+
+    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return ins, ins[:attrs["count"]]
+
+    infer_dtypes = infer_shapes
+
+    def inline(self, attrs: Any, inputs: Sequence[Any], specs: Any) -> tuple[list[Any], list[Any]]:
+        """New nodes, and the entries its outputs become, once gradients are made."""
+        return [], list(inputs[:attrs["count"]])
+
+
+class _OutputTag(_Tag):
+    """Behind the outputs of a Cell; its last input is an output of the tag before the inputs, if there is one."""
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+        link, count = attrs["link"], attrs["count"]
+        arriving: Sequence[Any] = g if count != 1 else (g,)
+        if link.backward_pre is not None:
+            arriving = through_hooks(link.backward_pre, [arriving], [link.outs], 0, link.title)
+        link.arriving = arriving
+        tied = attrs["given"] > count
+        if link.backward is not None and not (tied and needs[-1]):  # no gradient will leave at the inputs
+            through_hooks(link.backward, [arriving, [None] * link.count], [link.outs, link.ins], 1, link.title)
+        return [*arriving, None] if tied else list(arriving)
+
+
+class _InputTag(_Tag):
+    """Before the inputs of a Cell, or around tensors alone."""
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+        link = attrs["link"]
+        leaving = g if attrs["count"] != 1 else (g,)
+        arriving, link.arriving = link.arriving, ()
+        return through_hooks(link.backward, (arriving, leaving), (link.outs, link.ins), 1, link.title)
+
+
+OUTPUT_TAG, INPUT_TAG = _OutputTag("_hook_outputs"), _InputTag("_hook_inputs")
+
+
+def _tagged(op: _Tag, values: Sequence[Any], extra: Sequence[Any], link: Link) -> Sequence[Any]:
+    """The tensors behind a tag."""
+    attrs = {"link": link, "count": len(values), "given": len(values) + len(extra)}
+    if STATE.trace is not None:
+        link.specs(op, values)
+        found = STATE.trace.apply(op, [*values, *extra], attrs)
+        return list(found) if isinstance(found, tuple) else [found]
+    entries = [value._entry for value in (*values, *extra)]
+    if not MODE.recording or not any(entries):
+        return values
+    node = tape.TapeNode(op, attrs, tuple([entry or tape.CONSTANT for entry in entries]), (), (), len(values),
+                         values[0]._ctx, None)
+    outs = []
+    for i, value in enumerate(values):
+        out = made(value._data, value._ctx)
+        out._entry = node, i
+        outs.append(out)
+    return outs
+
+
+def _replaced(cell_path: str, kind: str, found: Any, now: Sequence[Any]) -> tuple[Any, ...]:
+    """What a backward hook returned in the place of gradients, checked."""
+    if isinstance(found, Tensor):
+        found = (found,)
+    if not isinstance(found, tuple):
+        raise TypeError(f"{cell_path}: The {kind} hook must return None, a Tensor or a tuple of Tensors, got "
+                        f"{type(found).__name__}")
+    if len(found) != len(now):
+        raise TypeError(f"{cell_path}: The {kind} hook return value size is {len(found)} not equal to expect grad "
+                        f"input size {len(now)}")
+    for i, (new, old) in enumerate(zip(found, now)):
+        if old is None and new is None:
+            continue
+        if not isinstance(new, NDArray):
+            raise TypeError(f"{cell_path}: The {kind} hook must return Tensors, got {type(new).__name__} at {i}")
+        if old is not None and new.shape != old.shape:
+            raise ValueError(f"{cell_path}: gradient {i} that the {kind} hook returned has shape {show(new.shape)}, "
+                             f"expected {show(old.shape)}")
+        if old is not None and new._data.dtype != old._data.dtype:
+            raise ValueError(f"{cell_path}: gradient {i} that the {kind} hook returned has dtype {new._data.dtype}, "
+                             f"expected {old._data.dtype}")
+    return (*found,)  # another tuple: it may be the one the hook was given, with other numbers in it
+
+
+def _backward_chain(cell: Any) -> Callable | None:
+    hooks = cell._hooks["backward"]
+    if not hooks:
+        return None
+
+    def chain(arriving: tuple, leaving: tuple) -> tuple:
+        for hook in list(hooks.values()):
+            if hook.convention == "document":
+                found = hook.function(cell_id(cell), arriving, leaving)
+            else:
+                found = hook.function(cell, leaving, arriving)
+            if found is not None:
+                leaving = _replaced(cell.path, "backward", found, leaving)
+        return leaving
+
+    return chain
+
+
+def _backward_pre_chain(cell: Any) -> Callable | None:
+    hooks = cell._hooks["backward_pre"]
+    if not hooks:
+        return None
+
+    def chain(arriving: tuple) -> tuple:
+        for hook in list(hooks.values()):
+            found = hook.function(cell, arriving)
+            if found is not None:
+                arriving = _replaced(cell.path, "backward pre", found, arriving)
+        return arriving
+
+    return chain
+
+
+def tag_inputs(cell: Any, args: tuple) -> tuple[tuple, Link, Sequence[Any]]:
+    """A Cell's inputs behind a tag, the link to the one at its outputs, and the tensors at the tag."""
+    link = Link(_backward_chain(cell), _backward_pre_chain(cell), lambda: f"the backward hooks of {cell.path}")
+    if link.backward is None:
+        return args, link, ()
+    if args and TENSORS.issuperset(map(type, args)):
+        link.count = len(args)
+        tagged = _tagged(INPUT_TAG, args, (), link)
+        return tuple(tagged), link, tagged
+    leaves: list[Any] = []
+    structure = flatten(args, leaves)
+    if not leaves:
+        return args, link, ()
+    link.count = len(leaves)
+    tagged = _tagged(INPUT_TAG, leaves, (), link)
+    return rebuild(structure, iter(tagged)), link, tagged
+
+
+def tag_outputs(out: Any, link: Link, tagged: Sequence[Any]) -> Any:
+    """A Cell's outputs behind a tag."""
+    if out.__class__ in TENSORS:
+        return _tagged(OUTPUT_TAG, (out,), tagged[:1], link)[0]
+    leaves: list[Any] = []
+    structure = flatten(out, leaves)
+    if not leaves:
+        return out
+    return rebuild(structure, iter(_tagged(OUTPUT_TAG, leaves, tagged[:1], link)))
+
+
+# ----------------------------------------------------------------------------------- around tensors alone
+
+
+class HookBackward:
+    """An operator that passes tensors on, and hands the gradients that come back to a function.
+
+    Parameters
+    ----------
+    hook_fn : callable
+        Of a tuple of gradients; returns None, or the gradients in their place: a tensor or a tuple.
+    cell_id : str
+        Kept, without effect.
+
+    Examples
+    --------
+    >>> from .grad import grad
+    >>> double = HookBackward(lambda gradients: gradients[0] * 2)
+    >>> grad(lambda x: double(x) * 3)(Tensor(1.0))
+    Tensor(shape=[], dtype=Float32, value= 6)
+    """
+
+    def __init__(self, hook_fn: Callable, cell_id: str = ""):
+        if not callable(hook_fn):
+            raise TypeError(f"HookBackward: expected a function, got {type(hook_fn).__name__}")
+        if getattr(hook_fn, "compiled", False):
+            raise TypeError("HookBackward: expected a Python function; a compiled one has no values to show")
+        self.hook_fn, self.cell_id = hook_fn, cell_id
+
+    def __call__(self, *inputs: Any) -> Any:
+        for i, value in enumerate(inputs):
+            if not isinstance(value, (Manners, NDArray)):
+                raise TypeError(f"HookBackward: expected tensors, got {type(value).__name__} at {i}")
+        if not inputs:
+            raise TypeError("HookBackward: expected at least one tensor")
+
+        def function(_: tuple, gradients: tuple) -> tuple:
+            found = self.hook_fn(gradients)
+            return gradients if found is None else _replaced("HookBackward", "backward", found, gradients)
+
+        link = Link(function, None, "a HookBackward")
+        found = _tagged(INPUT_TAG, [tensor(value) for value in inputs], (), link)
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def __repr__(self) -> str:
+        return f"Prim[HookBackward]<cell_id={self.cell_id}>"
+
+
+class _TensorHooks:
+    """The hooks of one tensor: what handles refer to; it lives as long as what was recorded of the tensor."""
+
+    def __init__(self) -> None:
+        self.hooks = Hooks()
+
+    def _touch(self) -> None:
+        pass
+
+
+def hook_tensor(value: Any, function: Callable) -> HookHandle:
+    """Call a function with the gradient of a tensor whenever one is computed; see ``Tensor.register_hook``."""
+    owner = _TensorHooks()
+    handle = HookHandle.add(owner, owner.hooks, function)
+
+    def chain(_: tuple, gradients: tuple) -> tuple:
+        for hook in list(owner.hooks.values()):
+            found = hook.function(gradients[0])
+            if found is not None:
+                gradients = _replaced("the tensor's hook", "tensor", found, gradients)
+        return gradients
+
+    link = Link(chain, None, "a tensor's hook")
+    (tagged,) = _tagged(INPUT_TAG, [value], (), link)
+    value._entry = tagged._entry
+    return handle

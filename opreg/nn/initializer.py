@@ -1,0 +1,511 @@
+"""What the numbers of a tensor begin as, by MindSpore's names: ``initializer("xavier_uniform", (5, 3))``.
+
+An Initializer fills a NumPy array in place. Random numbers come from the generator that ``random.seed`` and
+``set_seed`` start over.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import generators
+from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
+from ..special import erf, erfinv
+from . import dtype as dtypes
+from .tensor import Tensor
+
+__all__ = [
+    "initializer", "Initializer", "Zero", "One", "Constant", "Uniform", "Normal", "TruncatedNormal", "XavierUniform",
+    "XavierNormal", "HeUniform", "HeNormal", "VarianceScaling", "Orthogonal", "Identity", "Dirac", "Sparse",
+    "set_seed", "get_seed",
+]
+
+
+def initializer(init: Any, shape: Any = None, dtype: Any = dtypes.float32) -> Tensor:
+    """A tensor that begins as an initializer says.
+
+    Parameters
+    ----------
+    init : str, number, Initializer or Tensor
+        A name, as ``normal``, ``he_uniform`` or that of a class, in any case; a number for all elements; or a
+        tensor, which is given back.
+    shape : int or sequence of int
+        Positive dimensions. A tensor needs none; with one it must have this shape.
+    dtype : dtype
+        That of the numbers. A tensor keeps its own.
+
+    Raises
+    ------
+    AttrError
+        For a name that is none, or a dimension that is not positive.
+    ArgumentError
+        When ``init`` is something else, or the shape is missing.
+    ShapeError
+        When a tensor has another shape, or no array of this shape can be filled.
+
+    Examples
+    --------
+    >>> initializer("ones", (2, 2))
+    Tensor(shape=[2, 2], dtype=Float32, value=
+    [[ 1.00000000e+00,  1.00000000e+00],
+     [ 1.00000000e+00,  1.00000000e+00]])
+    """
+    wanted = None if shape is None else _dimensions(shape)
+    if isinstance(init, Tensor):
+        if wanted is not None and init.shape != wanted:
+            raise ShapeError(f"initializer: the tensor has shape {init.shape}, expected {wanted}")
+        return init
+    if wanted is None:
+        raise ArgumentError(f"initializer: {init!r} needs a shape")
+    return Tensor(shape=wanted, dtype=dtype, init=_found(init))
+
+
+def _dimensions(shape: Any) -> tuple[int, ...]:
+    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if any(not isinstance(each, numbers.Integral) or each < 1 for each in given):
+        raise AttrError(f"initializer: the shape must consist of positive integers, got {shape!r}")
+    return tuple(int(each) for each in given)
+
+
+def _found(init: Any) -> Initializer:
+    if isinstance(init, Initializer):
+        return init
+    if isinstance(init, numbers.Real):
+        return Constant(init)
+    if not isinstance(init, str):
+        hint = f": make one, {init.__name__}()" if isinstance(init, type) and issubclass(init, Initializer) else ""
+        raise ArgumentError("initializer: expected a Tensor, a number, a name or an Initializer, got "
+                            f"{init if isinstance(init, type) else type(init).__name__}{hint}")
+    try:
+        return _NAMED[init.lower()]()
+    except KeyError:
+        raise AttrError(f"initializer: the class corresponding to {init!r} was not found. "
+                        f"{did_you_mean(init.lower(), _NAMED, limit=30)}") from None
+
+
+# -------------------------------------------------------------------------------------------------- the seed
+
+_SEED: dict[str, int | None] = {"given": None}
+
+
+def set_seed(seed: int) -> None:
+    """Start all random numbers over: those of initializers and operators, and NumPy's own, which data are made of.
+
+    Parameters
+    ----------
+    seed : int
+        Not negative. Of a large one NumPy's own generator takes the lowest 32 bits.
+
+    Raises
+    ------
+    ArgumentError
+        When it is no integer, or a negative one.
+
+    Examples
+    --------
+    >>> set_seed(7)
+    >>> first = initializer("normal", 3).asnumpy()
+    >>> set_seed(7)
+    >>> bool((initializer("normal", 3).asnumpy() == first).all()), get_seed()
+    (True, 7)
+    """
+    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
+        raise ArgumentError(f"set_seed: expected an integer that is not negative, got {seed!r}")
+    generators.seed(int(seed))
+    np.random.seed(int(seed) % 2 ** 32)  # noqa: NPY002  it is the one that programs with np.random.randn draw from
+    _SEED["given"] = int(seed)
+
+
+def get_seed() -> int | None:
+    """What ``set_seed`` was given last, or None."""
+    return _SEED["given"]
+
+
+# ------------------------------------------------------------------------------------------------- the kinds
+
+
+class Initializer:
+    """Fills an array. A subclass says in ``_initialize(arr)`` with what, in place.
+
+    Keyword arguments are what it prints as.
+
+    Examples
+    --------
+    >>> class Half(Initializer):
+    ...     def _initialize(self, arr):
+    ...         arr[...] = 0.5
+    >>> initializer(Half(), 2)
+    Tensor(shape=[2], dtype=Float32, value= [ 5.00000000e-01,  5.00000000e-01])
+    """
+
+    _kwargs: Mapping[str, Any] = {}
+
+    def __init__(self, **kwargs: Any):
+        self._kwargs = kwargs
+
+    def __call__(self, arr: np.ndarray) -> Any:
+        """Fill an array."""
+        return self._initialize(arr)
+
+    def fill(self, shape: tuple[int, ...], np_dtype: Any) -> np.ndarray:
+        """A new array, filled.
+
+        Examples
+        --------
+        >>> Identity().fill((2, 2), np.int32)
+        array([[1, 0],
+               [0, 1]], dtype=int32)
+        """
+        arr = np.zeros(shape, np_dtype)
+        self(arr)
+        return arr
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not say what numbers are: define _initialize")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self._kwargs.items())})"
+
+    def _refuse(self, shape: tuple[int, ...], expected: str) -> None:
+        raise ShapeError(f"{type(self).__name__}: expected {expected}, got shape {shape}")
+
+
+class Zero(Initializer):
+    """Zeros."""
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        arr[...] = 0
+
+
+class One(Initializer):
+    """Ones."""
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        arr[...] = 1
+
+
+class Constant(Initializer):
+    """One number, or an array that broadcasts."""
+
+    def __init__(self, value: Any):
+        super().__init__(value=value)
+        self.value = value
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        value = np.asarray(self.value)
+        try:
+            arr[...] = value
+        except ValueError:
+            self._refuse(arr.shape, f"an array to which one of shape {value.shape} broadcasts")
+
+
+class Uniform(Initializer):
+    """Uniform numbers from ``-scale`` to ``scale``."""
+
+    def __init__(self, scale: float = 0.07):
+        super().__init__(scale=scale)
+        self.scale = scale
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        _uniform(arr, self.scale)
+
+
+class Normal(Initializer):
+    """Normal numbers of standard deviation ``sigma`` around ``mean``."""
+
+    def __init__(self, sigma: float = 0.01, mean: float = 0.0):
+        super().__init__(sigma=sigma, mean=mean)
+        if sigma < 0:
+            raise AttrError(f"Normal: sigma must not be negative, got {sigma}")
+        self.sigma, self.mean = sigma, mean
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        _normal(arr, self.sigma, self.mean)
+
+
+class TruncatedNormal(Initializer):
+    """Normal numbers of which only those between ``a`` and ``b`` count.
+
+    Parameters
+    ----------
+    sigma, mean : float
+        Standard deviation and mean of the whole distribution.
+    a, b : float
+        The ends themselves, not multiples of ``sigma``.
+
+    Raises
+    ------
+    AttrError
+        When ``sigma`` is not positive, or the distribution has next to nothing between the ends.
+    """
+
+    def __init__(self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0):
+        super().__init__(sigma=sigma, mean=mean, a=a, b=b)
+        if sigma <= 0:
+            raise AttrError(f"TruncatedNormal: sigma must be positive, got {sigma}")
+        low, high = _shares(sigma, mean, a, b)
+        if not low < high:
+            raise AttrError(f"TruncatedNormal: there is nothing of mean={mean}, sigma={sigma} between a={a} and b={b}")
+        self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        _truncated_normal(arr, self.sigma, self.mean, self.a, self.b)
+
+
+class XavierUniform(Initializer):
+    """Uniform numbers within ``gain * sqrt(6 / (inputs + outputs))``.
+
+    X. Glorot, Y. Bengio, Understanding the difficulty of training deep feedforward neural networks, 2010.
+    """
+
+    def __init__(self, gain: float = 1):
+        super().__init__(gain=gain)
+        self.gain = gain
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        _uniform(arr, self.gain * math.sqrt(6 / sum(_fans(self, arr.shape))))
+
+
+class XavierNormal(Initializer):
+    """Normal numbers of standard deviation ``gain * sqrt(2 / (inputs + outputs))``."""
+
+    def __init__(self, gain: float = 1):
+        super().__init__(gain=gain)
+        self.gain = gain
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        _normal(arr, self.gain * math.sqrt(2 / sum(_fans(self, arr.shape))))
+
+
+class HeNormal(Initializer):
+    """Normal numbers of standard deviation ``gain / sqrt(n)``.
+
+    K. He, X. Zhang, S. Ren, J. Sun, Delving deep into rectifiers, 2015.
+
+    Parameters
+    ----------
+    negative_slope : float
+        Of the leaky rectifier that follows.
+    mode : {"fan_in", "fan_out"}
+        What ``n`` is, the number of inputs of a unit or of outputs.
+    nonlinearity : str
+        What follows, which decides the gain: ``leaky_relu`` ``sqrt(2 / (1 + negative_slope**2))``, ``relu``
+        ``sqrt(2)``, ``tanh`` ``5 / 3``; ``sigmoid``, ``linear`` and the convolutions 1.
+
+    Raises
+    ------
+    AttrError
+        For a mode or nonlinearity that is none, or a slope that is no number.
+    """
+
+    def __init__(self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"):
+        super().__init__(negative_slope=negative_slope, mode=mode, nonlinearity=nonlinearity)
+        _one_of(self, "mode", mode.lower(), ("fan_in", "fan_out"))
+        _one_of(self, "nonlinearity", nonlinearity, _GAINS)
+        if nonlinearity == "leaky_relu" and not isinstance(negative_slope, numbers.Real):
+            raise AttrError(f"{type(self).__name__}: negative_slope must be a number, got {negative_slope!r}")
+        self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
+
+    def _deviation(self, shape: tuple[int, ...]) -> float:
+        gain = _GAINS[self.nonlinearity]
+        if self.nonlinearity == "leaky_relu":
+            gain /= math.sqrt(1 + self.negative_slope**2)
+        return gain / math.sqrt(_fans(self, shape)[self.mode.lower() == "fan_out"])
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        _normal(arr, self._deviation(arr.shape))
+
+
+class HeUniform(HeNormal):
+    """Uniform numbers within ``gain * sqrt(3 / n)``; parameters as ``HeNormal`` has them."""
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        _uniform(arr, math.sqrt(3) * self._deviation(arr.shape))
+
+
+class VarianceScaling(Initializer):
+    """Numbers of variance ``scale / n``.
+
+    Parameters
+    ----------
+    scale : float
+        Positive.
+    mode : {"fan_in", "fan_out", "fan_avg"}
+        What ``n`` is: the number of inputs of a unit, of outputs, or their mean.
+    distribution : {"truncated_normal", "untruncated_normal", "uniform"}
+        The first leaves out what is more than two standard deviations of the whole distribution off.
+
+    Raises
+    ------
+    AttrError
+        When one of them is not valid.
+    """
+
+    def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal"):
+        super().__init__(scale=scale, mode=mode, distribution=distribution)
+        if scale <= 0:
+            raise AttrError(f"VarianceScaling: scale must be positive, got {scale}")
+        _one_of(self, "mode", mode, ("fan_in", "fan_out", "fan_avg"))
+        _one_of(self, "distribution", distribution, ("truncated_normal", "untruncated_normal", "uniform"))
+        self.scale, self.mode, self.distribution = scale, mode, distribution
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        inputs, outputs = _fans(self, arr.shape)
+        count = {"fan_in": inputs, "fan_out": outputs, "fan_avg": (inputs + outputs) / 2}[self.mode]
+        deviation = math.sqrt(self.scale / count)
+        if self.distribution == "uniform":
+            _uniform(arr, math.sqrt(3) * deviation)
+        elif self.distribution == "untruncated_normal":
+            _normal(arr, deviation)
+        else:
+            whole = deviation / _CUT_AT_TWO
+            _truncated_normal(arr, whole, 0.0, -2 * whole, 2 * whole)
+
+
+class Orthogonal(Initializer):
+    """``gain`` times a matrix whose rows or columns, the fewer ones, are orthonormal.
+
+    The first axis counts rows, the others together columns.
+    """
+
+    def __init__(self, gain: float = 1.0):
+        super().__init__(gain=gain)
+        self.gain = gain
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        if arr.ndim < 2:
+            self._refuse(arr.shape, "at least two axes")
+        rows = arr.shape[0]
+        columns = arr.size // rows
+        q, r = np.linalg.qr(_generator().standard_normal((max(rows, columns), min(rows, columns))))
+        q *= self.gain * np.sign(np.diagonal(r))  # without the signs they would not be evenly distributed
+        arr[...] = (q if rows >= columns else q.T).reshape(arr.shape)
+
+
+class Identity(Initializer):
+    """A matrix with ones on the diagonal."""
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        if arr.ndim != 2:
+            self._refuse(arr.shape, "two axes")
+        arr[...] = np.eye(*arr.shape)
+
+
+class Dirac(Initializer):
+    """Windows of a convolution that hands on its channels as they are, as many as there are.
+
+    Parameters
+    ----------
+    groups : int
+        Groups of channels, each of which hands on its own.
+    """
+
+    def __init__(self, groups: int = 1):
+        super().__init__(groups=groups)
+        self.groups = groups
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        if arr.ndim not in (3, 4, 5):
+            self._refuse(arr.shape, "three to five axes")
+        each, rest = divmod(arr.shape[0], self.groups)
+        if rest:
+            self._refuse(arr.shape, f"a first dimension that is a multiple of groups={self.groups}")
+        channels = np.arange(min(each, arr.shape[1]))
+        middle = [length // 2 for length in arr.shape[2:]]
+        arr[...] = 0
+        for group in range(self.groups):
+            arr[(group * each + channels, channels, *middle)] = 1
+
+
+class Sparse(Initializer):
+    """A matrix of normal numbers, in each column of which some are zero.
+
+    Parameters
+    ----------
+    sparsity : float
+        The share of zeros, from 0 to 1, rounded up to whole rows.
+    sigma : float
+        Standard deviation of the others.
+    """
+
+    def __init__(self, sparsity: float, sigma: float = 0.01):
+        super().__init__(sparsity=sparsity, sigma=sigma)
+        if not 0 <= sparsity <= 1:
+            raise AttrError(f"Sparse: sparsity must be from 0 to 1, got {sparsity}")
+        if sigma < 0:
+            raise AttrError(f"Sparse: sigma must not be negative, got {sigma}")
+        self.sparsity, self.sigma = sparsity, sigma
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        if arr.ndim != 2:
+            self._refuse(arr.shape, "two axes")
+        _normal(arr, self.sigma)
+        order = _generator().random(arr.shape).argsort(axis=0)  # a permutation of the rows in each column
+        arr[order < math.ceil(self.sparsity * arr.shape[0])] = 0
+
+
+_NAMED: dict[str, type[Initializer]] = {
+    **{kind.__name__.lower(): kind for kind in (
+        Zero, One, Uniform, Normal, TruncatedNormal, XavierUniform, XavierNormal, HeUniform, HeNormal,
+        VarianceScaling, Orthogonal, Identity, Dirac)},
+    "zeros": Zero, "ones": One, "xavier_uniform": XavierUniform, "xavier_normal": XavierNormal,
+    "he_uniform": HeUniform, "he_normal": HeNormal,
+}
+
+
+# --------------------------------------------------------------------------------------- sizes of the numbers
+
+#: By what follows a layer: how much larger its weights may be.
+_GAINS = {"leaky_relu": math.sqrt(2), "relu": math.sqrt(2), "tanh": 5 / 3, "sigmoid": 1.0, "linear": 1.0,
+          **{f"conv{kind}{axes}d": 1.0 for kind in ("", "_transpose") for axes in (1, 2, 3)}}
+
+
+def _fans(owner: Initializer, shape: tuple[int, ...]) -> tuple[int, int]:
+    """How many inputs and outputs a unit has, by the shape of its weight."""
+    if len(shape) < 2:
+        owner._refuse(shape, "at least two axes, which count outputs and inputs")
+    window = math.prod(shape[2:])
+    return shape[1] * window, shape[0] * window
+
+
+def _one_of(owner: Initializer, what: str, word: str, valid: Any) -> None:
+    if word not in valid:
+        raise AttrError(f"{type(owner).__name__}: there is no {what} {word!r}. {did_you_mean(word, valid)}")
+
+
+# --------------------------------------------------------------------------------------------------- drawing
+
+#: The standard deviation of what is left of the standard normal distribution between -2 and 2.
+_CUT_AT_TWO = math.sqrt(1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf(math.sqrt(2)))
+
+
+def _generator() -> np.random.Generator:
+    return generators.generator("cpu")
+
+
+def _width(arr: np.ndarray) -> Any:
+    return np.float64 if arr.dtype == np.float64 else np.float32
+
+
+def _uniform(arr: np.ndarray, bound: float) -> None:
+    arr[...] = _generator().random(arr.shape, _width(arr)) * (2 * bound) - bound
+
+
+def _normal(arr: np.ndarray, deviation: float, mean: float = 0.0) -> None:
+    arr[...] = _generator().standard_normal(arr.shape, _width(arr)) * deviation + mean
+
+
+def _shares(deviation: float, mean: float, a: float, b: float) -> np.ndarray:
+    """erf at both ends: the share of the distribution on the left of each, from -1 to 1."""
+    return erf(np, (np.array([a, b], np.float64) - mean) / (deviation * math.sqrt(2)))
+
+
+def _truncated_normal(arr: np.ndarray, deviation: float, mean: float, a: float, b: float) -> None:
+    low, high = _shares(deviation, mean, a, b)
+    found = erfinv(np, low + (high - low) * _generator().random(arr.shape))
+    arr[...] = np.clip(found * (deviation * math.sqrt(2)) + mean, a, b)

@@ -1,0 +1,16 @@
+"""MindSpore's layers as Cells over registered operators."""
+
+from __future__ import annotations
+
+from . import activation, attention, basic, containers, conv, norm, pooling, recurrent
+from .activation import *  # noqa: F403
+from .attention import *  # noqa: F403
+from .basic import *  # noqa: F403
+from .containers import *  # noqa: F403
+from .conv import *  # noqa: F403
+from .norm import *  # noqa: F403
+from .pooling import *  # noqa: F403
+from .recurrent import *  # noqa: F403
+
+__all__ = [name for module in (containers, basic, conv, norm, pooling, activation, recurrent, attention)
+           for name in module.__all__]

@@ -1,0 +1,322 @@
+"""Activation functions as Cells: rows of a table for those without parameters, classes for the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import ArgumentError, ShapeError, did_you_mean
+from ...mode import Recording
+from ...registry import ops
+from ...spec import show
+from ..cell import Cell
+from ..parameter import Parameter
+from .checks import whole
+
+__all__ = ["ReLU", "ReLU6", "LeakyReLU", "RReLU", "ELU", "CELU", "SeLU", "SELU", "GELU", "FastGelu", "SiLU", "Mish",
+           "Sigmoid", "LogSigmoid", "Tanh", "Softmax", "LogSoftmax", "Softmin", "Softmax2d", "Softsign", "HSigmoid",
+           "HSwish", "Hardtanh", "HShrink", "SoftShrink", "Tanhshrink", "PReLU", "Threshold", "GLU", "get_activation"]
+
+
+# ------------------------------------------------------------------------------------- without parameters
+
+
+def _softplus(x: Any) -> Any:
+    return ops.Activation(x, act_type="softrelu")
+
+
+def _elu(x: Any, alpha: float = 1.0) -> Any:
+    return ops.LeakyReLU(x, act_type="elu", slope=alpha)
+
+
+def _hard_sigmoid(x: Any) -> Any:
+    return ops.clip(x + 3.0, a_min=0.0, a_max=6.0) / 6.0
+
+
+def _gelu_tanh(x: Any) -> Any:
+    return x * 0.5 * (ops.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0)
+
+
+# G. Klambauer et al., Self-Normalizing Neural Networks, arXiv:1706.02515.
+_SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+
+
+def _plain(name: str, says: str, function: Callable[[Any], Any]) -> type[Cell]:
+    """A Cell that applies a function of every number."""
+
+    def __init__(self: Cell) -> None:
+        Cell.__init__(self)
+
+    def construct(self: Cell, x: Any) -> Any:
+        return function(x)
+
+    construct.__doc__ = says
+    return type(name, (Cell,), {"__init__": __init__, "construct": construct, "__doc__": says,
+                                "__module__": __name__})
+
+
+ReLU = _plain("ReLU", "The number, or zero if that is more.", ops.relu)
+ReLU6 = _plain("ReLU6", "The number, no less than 0 and no more than 6.", lambda x: ops.clip(x, a_min=0.0, a_max=6.0))
+SeLU = _plain("SeLU", "The scaled exponential linear unit.", lambda x: _elu(x, _SELU_ALPHA) * _SELU_SCALE)
+SELU = SeLU
+FastGelu = _plain("FastGelu", "``x * sigmoid(1.702 x)``.", lambda x: x * ops.sigmoid(x * 1.702))
+SiLU = _plain("SiLU", "``x * sigmoid(x)``.", lambda x: x * ops.sigmoid(x))
+Mish = _plain("Mish", "``x * tanh(log(1 + exp(x)))``.", lambda x: x * ops.tanh(_softplus(x)))
+Sigmoid = _plain("Sigmoid", "1 / (1 + exp(-x)).", ops.sigmoid)
+LogSigmoid = _plain("LogSigmoid", "The logarithm of the sigmoid.", lambda x: -_softplus(-x))
+Tanh = _plain("Tanh", "The hyperbolic tangent.", ops.tanh)
+Softsign = _plain("Softsign", "``x / (1 + |x|)``.", ops.softsign)
+HSigmoid = _plain("HSigmoid", "(x + 3) / 6, no less than 0 and no more than 1.", _hard_sigmoid)
+HSwish = _plain("HSwish", "``x`` times the HSigmoid of x.", lambda x: x * _hard_sigmoid(x))
+Tanhshrink = _plain("Tanhshrink", "``x - tanh(x)``.", lambda x: x - ops.tanh(x))
+
+
+# ---------------------------------------------------------------------------------------- with numbers
+
+
+def _number(cell: Cell, name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ArgumentError(f"{type(cell).__name__}: {name} must be a number, got {value!r}")
+    return value
+
+
+class LeakyReLU(Cell):
+    """``x``, times ``alpha`` below zero."""
+
+    def __init__(self, alpha: float = 0.2):
+        super().__init__()
+        self.alpha = _number(self, "alpha", alpha)
+
+    def construct(self, x: Any) -> Any:
+        """The function of ``x``."""
+        return ops.LeakyReLU(x, act_type="leaky", slope=self.alpha)
+
+
+class RReLU(Cell):
+    """``x``, below zero times a random number between ``lower`` and ``upper``, drawn anew for each and every time."""
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3):
+        super().__init__()
+        self.lower, self.upper = _number(self, "lower", lower), _number(self, "upper", upper)
+        if lower > upper:
+            raise ArgumentError(f"RReLU: upper must be no less than lower, got lower {lower}, upper {upper}")
+
+    def construct(self, x: Any) -> Any:
+        """The function of ``x``."""
+        with Recording(None, True):
+            y = ops.LeakyReLU(x, act_type="rrelu", lower_bound=self.lower, upper_bound=self.upper)
+        return y[0] if isinstance(y, (tuple, list)) else y
+
+
+class ELU(Cell):
+    """``x``, ``alpha * (exp(x) - 1)`` below zero."""
+
+    def __init__(self, alpha: float = 1.0):
+        super().__init__()
+        self.alpha = _number(self, "alpha", alpha)
+
+    def construct(self, x: Any) -> Any:
+        """The function of ``x``."""
+        return _elu(x, self.alpha)
+
+
+class CELU(Cell):
+    """``x``, ``alpha * (exp(x / alpha) - 1)`` below zero."""
+
+    def __init__(self, alpha: float = 1.0):
+        super().__init__()
+        self.alpha = _number(self, "alpha", alpha)
+        if alpha <= 0:
+            raise ArgumentError(f"CELU: alpha must be above 0, got {alpha}")
+
+    def construct(self, x: Any) -> Any:
+        """The function of ``x``."""
+        return _elu(x / self.alpha) * self.alpha
+
+
+class GELU(Cell):
+    """``x`` times the normal distribution function of x, with ``approximate`` the form with tanh.
+
+    Notes
+    -----
+    D. Hendrycks, K. Gimpel, Gaussian Error Linear Units, arXiv:1606.08415.
+    """
+
+    def __init__(self, approximate: bool = True):
+        super().__init__()
+        self.approximate = bool(approximate)
+
+    def construct(self, x: Any) -> Any:
+        """The function of ``x``."""
+        return _gelu_tanh(x) if self.approximate else ops.LeakyReLU(x, act_type="gelu")
+
+
+class Hardtanh(Cell):
+    """``x``, no less than ``min_val`` and no more than ``max_val``."""
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0):
+        super().__init__()
+        self.min_val, self.max_val = _number(self, "min_val", min_val), _number(self, "max_val", max_val)
+        if min_val >= max_val:
+            raise ArgumentError(f"Hardtanh: min_val must be less than max_val, got {min_val} and {max_val}")
+
+    def construct(self, x: Any) -> Any:
+        """The function of ``x``."""
+        return ops.clip(x, a_min=self.min_val, a_max=self.max_val)
+
+
+class HShrink(Cell):
+    """``x``, but zero from ``-lambd`` to ``lambd``."""
+
+    def __init__(self, lambd: float = 0.5):
+        super().__init__()
+        self.lambd = _number(self, "lambd", lambd)
+
+    def construct(self, input: Any) -> Any:
+        """The function of ``input``."""
+        return _unless(abs(input) <= self.lambd, input, 0.0)
+
+
+class SoftShrink(Cell):
+    """``x`` moved towards zero by ``lambd``, as far as zero."""
+
+    def __init__(self, lambd: float = 0.5):
+        super().__init__()
+        self.lambd = _number(self, "lambd", lambd)
+
+    def construct(self, input: Any) -> Any:
+        """The function of ``input``."""
+        return input - ops.clip(input, a_min=-self.lambd, a_max=self.lambd)
+
+
+class Threshold(Cell):
+    """``x`` above ``threshold``, ``value`` elsewhere."""
+
+    def __init__(self, threshold: float, value: float):
+        super().__init__()
+        self.threshold, self.value = _number(self, "threshold", threshold), _number(self, "value", value)
+
+    def construct(self, input_x: Any) -> Any:
+        """The function of ``input_x``."""
+        return _unless(input_x <= self.threshold, input_x, self.value)
+
+
+def _unless(replaced: Any, x: Any, value: float) -> Any:
+    """``x`` with a number where a condition holds."""
+    return ops._npi_where_lscalar(replaced, x, scalar=float(value))
+
+
+class PReLU(Cell):
+    """``x``, below zero times a parameter ``w``, one for all channels or one for each.
+
+    Parameters
+    ----------
+    channel : int
+        How many there are: 1, or as many as the second axis is long.
+    w : float, list of float or Tensor
+        Their first values.
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> PReLU()(nn.Tensor([-1.0, 1.0]))
+    Tensor(shape=[2], dtype=Float32, value= [-2.50000000e-01,  1.00000000e+00])
+    """
+
+    def __init__(self, channel: int = 1, w: Any = 0.25):
+        super().__init__()
+        self.channel = whole(self, "channel", channel)
+        self.w = Parameter([float(w)] * channel if isinstance(w, (int, float)) else w, name="a")
+        if self.w.shape != (channel,):
+            raise ArgumentError(f"PReLU: w must have {channel} numbers, one a channel, got the shape "
+                                f"{show(self.w.shape)}")
+
+    def construct(self, x: Any) -> Any:
+        """The function of ``x``."""
+        if self.channel > 1 and (len(x.shape) < 2 or x.shape[1] != self.channel):
+            raise ShapeError(f"PReLU: expected {self.channel} channels in the second axis, got the shape "
+                             f"{show(x.shape)}")
+        return ops.LeakyReLU(x, self.w, act_type="prelu")
+
+
+# ------------------------------------------------------------------------------------------- along an axis
+
+
+class Softmax(Cell):
+    """Exponentials scaled to add up to one along ``axis``."""
+
+    _function = staticmethod(lambda x, axis: ops.softmax(x, axis=axis))
+
+    def __init__(self, axis: int = -1):
+        super().__init__()
+        if isinstance(axis, bool) or not isinstance(axis, int):
+            raise ArgumentError(f"{type(self).__name__}: axis must be an int, got {axis!r}")
+        self.axis = axis
+
+    def construct(self, x: Any) -> Any:
+        """The function of ``x``."""
+        return self._function(x, self.axis)
+
+
+class LogSoftmax(Softmax):
+    """The logarithm of the softmax along ``axis``."""
+
+    _function = staticmethod(lambda x, axis: ops.log_softmax(x, axis=axis))
+
+
+class Softmin(Softmax):
+    """The softmax of ``-x`` along ``axis``."""
+
+    _function = staticmethod(lambda x, axis: ops.softmin(x, axis=axis))
+
+
+class GLU(Softmax):
+    """The first half along ``axis`` times the sigmoid of the second."""
+
+    @staticmethod
+    def _function(x: Any, axis: int) -> Any:
+        first, second = ops.SliceChannel(x, num_outputs=2, axis=axis)
+        return first * ops.sigmoid(second)
+
+
+class Softmax2d(Cell):
+    """The softmax over the channels of images, ([batch,] channels, height, width)."""
+
+    def construct(self, x: Any) -> Any:
+        """The function of ``x``."""
+        if len(x.shape) not in (3, 4):
+            raise ShapeError(f"Softmax2d: expected 3 or 4 axes, got the shape {show(x.shape)}")
+        return ops.softmax(x, axis=-3)
+
+
+_BY_NAME: dict[str, type[Cell]] = {
+    "softmin": Softmin, "softmax": Softmax, "softmax2d": Softmax2d, "logsoftmax": LogSoftmax, "relu": ReLU,
+    "relu6": ReLU6, "rrelu": RReLU, "silu": SiLU, "tanh": Tanh, "tanhshrink": Tanhshrink, "hardtanh": Hardtanh,
+    "gelu": GELU, "fast_gelu": FastGelu, "elu": ELU, "sigmoid": Sigmoid, "softsign": Softsign, "prelu": PReLU,
+    "leakyrelu": LeakyReLU, "hswish": HSwish, "hsigmoid": HSigmoid, "logsigmoid": LogSigmoid,
+    "softshrink": SoftShrink, "hshrink": HShrink, "threshold": Threshold, "mish": Mish,
+}
+
+
+def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
+    """The activation of a name.
+
+    Parameters
+    ----------
+    name : str or None
+        Such as ``relu``; of None the result is None.
+    prim_name : str, optional
+        Who asks, for the message.
+
+    Examples
+    --------
+    >>> get_activation("leakyrelu")
+    LeakyReLU()
+    """
+    if name is None:
+        return None
+    if name not in _BY_NAME:
+        raise KeyError(f"{f'For {prim_name!r}, the' if prim_name else 'The'} activation must be one of "
+                       f"{', '.join(_BY_NAME)}, got {name!r}. {did_you_mean(str(name), _BY_NAME)}")
+    return _BY_NAME[name]()

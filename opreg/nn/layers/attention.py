@@ -1,0 +1,220 @@
+"""Attention of several heads, and layers of a transformer's encoder."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+from ...errors import ArgumentError, ShapeError
+from ...registry import ops
+from ...spec import show
+from ..cell import Cell
+from ..dtype import float32
+from .activation import GELU
+from .basic import Dense, Dropout
+from .checks import callable_cell, chance, filled, flag, whole
+from .containers import CellList
+from .norm import LayerNorm
+
+__all__ = ["MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"]
+
+
+def _project(x: Any, weight: Any, bias: Any) -> Any:
+    """``x @ weight.T + bias``, the bias perhaps missing."""
+    inputs = (x, weight) if bias is None else (x, weight, bias)
+    return ops.FullyConnected(*inputs, num_hidden=weight.shape[0], flatten=False, no_bias=bias is None)
+
+
+def _added(mask: Any, dtype: Any) -> Any:
+    """A mask as numbers to add to scores: minus infinity where it is true."""
+    if mask._dt.kind != "b":
+        return mask._cast(dtype)
+    return ops._npi_where_lscalar(mask, ops.zeros_like(mask._cast(dtype)), scalar=-math.inf)
+
+
+class MultiheadAttention(Cell):
+    """For each query the values, weighed by how well their keys fit it, in several heads side by side.
+
+    Parameters
+    ----------
+    embed_dim, num_heads : int
+        The first is divided among the second.
+    dropout : float
+        Probability with which a weight is dropped in training.
+    has_bias : bool
+    kdim, vdim : int, optional
+        Features of keys and values, ``embed_dim`` by default.
+    batch_first : bool
+        Whether inputs are (batch, length, features) instead of (length, batch, features).
+
+    Notes
+    -----
+    A. Vaswani et al., Attention Is All You Need, arXiv:1706.03762.
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> x = nn.Tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
+    >>> output, weights = MultiheadAttention(2, 1)(x, x, x)
+    >>> output.shape, weights.shape
+    ((2, 1, 2), (1, 2, 2))
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, has_bias: bool = True,
+                 add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
+                 vdim: int | None = None, batch_first: bool = False, dtype: Any = float32):
+        super().__init__()
+        self.embed_dim, self.num_heads = whole(self, "embed_dim", embed_dim), whole(self, "num_heads", num_heads)
+        if embed_dim % num_heads:
+            raise ArgumentError(f"MultiheadAttention: num_heads {num_heads} must divide embed_dim {embed_dim}")
+        if add_bias_kv or add_zero_attn:
+            raise ArgumentError("MultiheadAttention: add_bias_kv and add_zero_attn are not supported")
+        self.dropout, self.batch_first = chance(self, "dropout", dropout), flag(self, "batch_first", batch_first)
+        self.has_bias, self.head_dim = flag(self, "has_bias", has_bias), embed_dim // num_heads
+        self.kdim = embed_dim if kdim is None else whole(self, "kdim", kdim)
+        self.vdim = embed_dim if vdim is None else whole(self, "vdim", vdim)
+        self._alike = self.kdim == self.vdim == embed_dim
+        if self._alike:
+            self.in_proj_weight = filled("xavier_uniform", (3 * embed_dim, embed_dim), "in_proj_weight", dtype)
+        else:
+            for name, inputs in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
+                name = f"{name}_proj_weight"
+                setattr(self, name, filled("xavier_uniform", (embed_dim, inputs), name, dtype))
+        self.in_proj_bias = filled("zeros", (3 * embed_dim,), "in_proj_bias", dtype) if has_bias else None
+        self.out_proj = Dense(embed_dim, embed_dim, has_bias=has_bias, dtype=dtype)
+
+    def _heads(self, x: Any) -> Any:
+        """(length, batch, embed_dim) as (batch * heads, length, head_dim)."""
+        length, batch = x.shape[:2]
+        return x.reshape(length, batch * self.num_heads, self.head_dim).transpose(1, 0, 2)
+
+    def _projected(self, inputs: tuple[Any, Any, Any]) -> list[Any]:
+        """Queries, keys and values, in heads."""
+        size = self.embed_dim
+        weights = (ops.SliceChannel(self.in_proj_weight, num_outputs=3, axis=0) if self._alike else
+                   (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight))
+        biases = (ops.SliceChannel(self.in_proj_bias, num_outputs=3, axis=0) if self.has_bias else (None,) * 3)
+        for x, features in zip(inputs, (size, self.kdim, self.vdim)):
+            if len(x.shape) != 3 or x.shape[2] != features:
+                raise ShapeError(f"MultiheadAttention: expected 2 or 3 axes, {features} features in the last, got the "
+                                 f"shape {show(x.shape)}")
+        return [self._heads(_project(x, weight, bias)) for x, weight, bias in zip(inputs, weights, biases)]
+
+    def construct(self, query: Any, key: Any, value: Any, key_padding_mask: Any = None, need_weights: bool = True,
+                  attn_mask: Any = None, average_attn_weights: bool = True) -> tuple[Any, Any]:
+        """Outputs like ``query``, and weights (batch, queries, keys), for each head unless averaged.
+
+        Parameters
+        ----------
+        query, key, value : Tensors of shape (length, [batch,] features)
+        key_padding_mask : Tensor of shape ([batch,] keys), optional
+            True, or minus infinity, for keys that no query sees.
+        need_weights : bool
+            Whether weights are returned; None otherwise.
+        attn_mask : Tensor of shape (queries, keys) or (batch * heads, queries, keys), optional
+            True, or minus infinity, where a query does not see a key; other numbers are added to the scores.
+        """
+        alone = len(query.shape) == 2
+        inputs = [query, key, value]
+        if alone:
+            inputs = [ops.expand_dims(each, axis=1) for each in inputs]
+            if key_padding_mask is not None:
+                key_padding_mask = ops.expand_dims(key_padding_mask, axis=0)
+        elif self.batch_first:
+            inputs = [each.transpose(1, 0, 2) for each in inputs]
+        queries, keys, values = self._projected(tuple(inputs))
+        length, batch = inputs[0].shape[:2]
+        count = inputs[1].shape[0]
+        scores = ops.batch_dot(queries * (1 / math.sqrt(self.head_dim)), keys, transpose_b=True)
+        if attn_mask is not None:
+            scores = scores + _added(attn_mask, scores._dt)
+        if key_padding_mask is not None:
+            scores = scores.reshape(batch, self.num_heads, length, count)
+            scores = scores + _added(key_padding_mask, scores._dt).reshape(batch, 1, 1, count)
+            scores = scores.reshape(batch * self.num_heads, length, count)
+        weights = ops.softmax(scores, axis=-1)
+        if self.training and self.dropout:
+            weights = ops.Dropout(weights, p=self.dropout, mode="always")
+        joined = ops.batch_dot(weights, values).transpose(1, 0, 2).reshape(length, batch, self.embed_dim)
+        output = self.out_proj(joined)
+        weights = weights.reshape(batch, self.num_heads, length, count)
+        if average_attn_weights:
+            weights = ops.mean(weights, axis=(1,))
+        if alone:
+            output, weights = ops.squeeze(output, axis=(1,)), ops.squeeze(weights, axis=(0,))
+        elif self.batch_first:
+            output = output.transpose(1, 0, 2)
+        return output, weights if need_weights else None
+
+
+class TransformerEncoderLayer(Cell):
+    """Attention of a sequence to itself, then two Dense layers, each added to what it read and normalised.
+
+    Parameters
+    ----------
+    d_model, nhead : int
+        Features, and heads they are divided among.
+    dim_feedforward : int
+        Features between the Dense layers.
+    dropout : float
+    activation : str, Cell or callable
+        Between the Dense layers; ``gelu`` is the exact one here.
+    layer_norm_eps : float
+    batch_first : bool
+        Whether inputs are (batch, length, features) instead of (length, batch, features).
+    norm_first : bool
+        Whether what is read is normalised, instead of the sum.
+    """
+
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation: Any = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
+                 norm_first: bool = False, dtype: Any = float32):
+        super().__init__()
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
+        self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
+        self.dropout = Dropout(p=dropout)
+        self.dense2 = Dense(dim_feedforward, d_model, dtype=dtype)
+        self.norm_first = flag(self, "norm_first", norm_first)
+        self.norm1 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
+        self.norm2 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
+        self.dropout1, self.dropout2 = Dropout(p=dropout), Dropout(p=dropout)
+        self.activation = GELU(False) if activation == "gelu" else callable_cell(self, "activation", activation)
+
+    def _attend(self, x: Any, mask: Any, padding: Any) -> Any:
+        return self.dropout1(self.self_attn(x, x, x, padding, False, mask)[0])
+
+    def _forward(self, x: Any) -> Any:
+        return self.dropout2(self.dense2(self.dropout(self.activation(self.dense1(x)))))
+
+    def construct(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None) -> Any:
+        """The layer of ``src``; masks are as of ``MultiheadAttention``."""
+        if self.norm_first:
+            x = src + self._attend(self.norm1(src), src_mask, src_key_padding_mask)
+            return x + self._forward(self.norm2(x))
+        x = self.norm1(src + self._attend(src, src_mask, src_key_padding_mask))
+        return self.norm2(x + self._forward(x))
+
+
+class TransformerEncoder(Cell):
+    """Copies of an encoder layer, one after the other, and perhaps a normalisation.
+
+    Parameters
+    ----------
+    encoder_layer : TransformerEncoderLayer
+        What is copied.
+    num_layers : int
+    norm : Cell, optional
+        Applied to the result.
+    """
+
+    def __init__(self, encoder_layer: Cell, num_layers: int, norm: Cell | None = None):
+        super().__init__()
+        self.layers = CellList([copy.deepcopy(encoder_layer) for _ in range(whole(self, "num_layers", num_layers))])
+        self.num_layers, self.norm = num_layers, norm
+
+    def construct(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None) -> Any:
+        """The encoder of ``src``; masks are as of ``MultiheadAttention``."""
+        for layer in self.layers:
+            src = layer(src, src_mask, src_key_padding_mask)
+        return src if self.norm is None else self.norm(src)

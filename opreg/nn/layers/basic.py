@@ -1,0 +1,514 @@
+"""Basic layers: Dense, Embedding, Dropout and its relatives, Flatten, padding, and others that move numbers about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, ShapeError
+from ...registry import ops
+from ...spec import show
+from ..cell import Cell
+from ..dtype import float32
+from ..tensor import tensor
+from .checks import bound_of, callable_cell, chance, fan_filled, filled, flag, several, whole, word
+
+__all__ = ["Dense", "Flatten", "Unflatten", "Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
+           "OneHot", "Pad", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",
+           "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
+           "Upsample", "PixelShuffle", "PixelUnshuffle"]
+
+
+class Dense(Cell):
+    """``x @ weight.T + bias`` over the last axis, and perhaps an activation.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Lengths of the last axis before and after.
+    weight_init, bias_init
+        As ``initializer`` takes them; by default numbers within ``1 / sqrt(in_channels)``.
+    has_bias : bool
+    activation : str, Cell or callable, optional
+        Applied to the result.
+
+    Examples
+    --------
+    >>> Dense(3, 2)
+    Dense(input_channels=3, output_channels=2, has_bias=True)
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, weight_init: Any = None, bias_init: Any = None,
+                 has_bias: bool = True, activation: Any = None, dtype: Any = float32):
+        super().__init__()
+        self.in_channels = whole(self, "in_channels", in_channels)
+        self.out_channels = whole(self, "out_channels", out_channels)
+        self.has_bias = flag(self, "has_bias", has_bias)
+        shape = (out_channels, in_channels)
+        self.weight = fan_filled(weight_init, shape, "weight", dtype)
+        self.bias = filled(bound_of(bias_init, shape), (out_channels,), "bias", dtype) if has_bias else None
+        self.activation = callable_cell(self, "activation", activation)
+
+    def construct(self, x: Any) -> Any:
+        """The layer of ``x`` (..., in_channels)."""
+        inputs = (x, self.weight, self.bias) if self.has_bias else (x, self.weight)
+        y = ops.FullyConnected(*inputs, num_hidden=self.out_channels, flatten=False, no_bias=not self.has_bias)
+        return y if self.activation is None else self.activation(y)
+
+    def extend_repr(self) -> str:
+        """Sizes and what is there."""
+        text = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
+        text += ", has_bias=True" if self.has_bias else ""
+        return text if self.activation is None else f"{text}, activation={self.activation}"
+
+
+# ---------------------------------------------------------------------------------------------- shapes
+
+
+class Flatten(Cell):
+    """Axes from ``start_dim`` to ``end_dim`` joined to one.
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> Flatten()(nn.Tensor([[[1.0, 2.0], [3.0, 4.0]]])).shape
+    (1, 4)
+    """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1):
+        super().__init__()
+        for name, value in (("start_dim", start_dim), ("end_dim", end_dim)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ArgumentError(f"Flatten: {name} must be an int, got {value!r}")
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def construct(self, x: Any) -> Any:
+        """``x`` with fewer axes."""
+        if self.start_dim == 1 and self.end_dim == -1:  # works without knowing the shape
+            return ops.Flatten(x)
+        rank = len(x.shape)
+        if not (-rank <= self.start_dim < rank and -rank <= self.end_dim < rank):
+            raise ShapeError(f"Flatten: start_dim {self.start_dim} or end_dim {self.end_dim} is not an axis of "
+                             f"{show(x.shape)}")
+        start, end = self.start_dim % rank, self.end_dim % rank
+        if start > end:
+            raise ShapeError(f"Flatten: start_dim {self.start_dim} comes behind end_dim {self.end_dim}")
+        return x.reshape(*x.shape[:start], math.prod(x.shape[start:end + 1]), *x.shape[end + 1:])
+
+
+class Unflatten(Cell):
+    """One axis split into several."""
+
+    def __init__(self, axis: int, unflattened_size: tuple[int, ...]):
+        super().__init__()
+        self.axis = axis
+        self.unflattened_size = several(self, "unflattened_size", tuple(unflattened_size), len(unflattened_size))
+
+    def construct(self, input_x: Any) -> Any:
+        """``input_x`` with more axes."""
+        axis = self.axis % len(input_x.shape)
+        return input_x.reshape(*input_x.shape[:axis], *self.unflattened_size, *input_x.shape[axis + 1:])
+
+
+class Identity(Cell):
+    """Its input."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__()
+
+    def construct(self, input: Any) -> Any:
+        """``input`` itself."""
+        return input
+
+
+# --------------------------------------------------------------------------------------------- dropout
+
+
+class Dropout(Cell):
+    """In training numbers are set to zero at random and the others scaled up; otherwise nothing happens.
+
+    Parameters
+    ----------
+    keep_prob : float
+        The probability with which a number stays, in (0, 1].
+    p : float, optional
+        Instead: the probability with which it goes, in [0, 1).
+
+    Examples
+    --------
+    >>> Dropout(p=0.3)
+    Dropout(p=0.3)
+    """
+
+    def __init__(self, keep_prob: float = 0.5, p: float | None = None, dtype: Any = float32):
+        super().__init__()
+        self.p = None if p is None else chance(self, "p", p, high=False)
+        self.keep_prob = chance(self, "keep_prob", keep_prob, low=False)
+
+    def construct(self, x: Any) -> Any:
+        """``x`` with holes, in training."""
+        rate = 1 - self.keep_prob if self.p is None else self.p
+        return ops.Dropout(x, p=rate, mode="always") if self.training and rate else x
+
+    def extend_repr(self) -> str:
+        """The probability, as it was given."""
+        return f"keep_prob={self.keep_prob}" if self.p is None else f"p={self.p}"
+
+
+class _DropoutChannels(Cell):
+    """In training whole channels are set to zero at random and the others scaled up.
+
+    Parameters
+    ----------
+    p : float
+        The probability with which a channel goes.
+    """
+
+    _axes = 0
+
+    def __init__(self, p: float = 0.5):
+        super().__init__()
+        self.p = chance(self, "p", p)
+
+    def construct(self, x: Any) -> Any:
+        """``x`` without some of its channels, in training."""
+        if not self.training or not self.p:
+            return x
+        rank = len(x.shape)
+        if rank != self._axes + 2 and (rank, self._axes) != (2, 1):
+            raise ShapeError(f"{type(self).__name__}: expected {self._axes + 2} axes, got the shape {show(x.shape)}")
+        if self.p == 1:
+            return ops.zeros_like(x)
+        return ops.Dropout(x, p=self.p, mode="always", axes=tuple(range(rank - self._axes, rank)))
+
+    def extend_repr(self) -> str:
+        """The probability."""
+        return f"p={self.p}"
+
+
+class Dropout1d(_DropoutChannels):
+    __doc__ = _DropoutChannels.__doc__
+    _axes = 1
+
+
+class Dropout2d(_DropoutChannels):
+    __doc__ = _DropoutChannels.__doc__
+    _axes = 2
+
+
+class Dropout3d(_DropoutChannels):
+    __doc__ = _DropoutChannels.__doc__
+    _axes = 3
+
+
+# -------------------------------------------------------------------------------------------- indices
+
+
+class Embedding(Cell):
+    """Rows of a table picked by indices.
+
+    Parameters
+    ----------
+    vocab_size, embedding_size : int
+        Rows and columns of the table.
+    use_one_hot : bool
+        Whether rows are picked by a product with vectors of one 1. Slower, with the same result, except that an index
+        outside of the table picks zeros instead of the nearest row.
+    embedding_table
+        What fills the table, as ``initializer`` takes it.
+    padding_idx : int, optional
+        A row that begins as zeros.
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> Embedding(10, 3)(nn.Tensor([[1, 2], [3, 4]])).shape
+    (2, 2, 3)
+    """
+
+    def __init__(self, vocab_size: int, embedding_size: int, use_one_hot: bool = False, embedding_table: Any = "normal",
+                 dtype: Any = float32, padding_idx: int | None = None):
+        super().__init__()
+        self.vocab_size = whole(self, "vocab_size", vocab_size)
+        self.embedding_size = whole(self, "embedding_size", embedding_size)
+        self.use_one_hot, self.padding_idx = flag(self, "use_one_hot", use_one_hot), padding_idx
+        self.dtype = dtype
+        self.embedding_table = filled(embedding_table, (vocab_size, embedding_size), "embedding_table", dtype)
+        if padding_idx is not None:
+            if whole(self, "padding_idx", padding_idx, 0) >= vocab_size:
+                raise ArgumentError(f"Embedding: padding_idx must be below {vocab_size}, got {padding_idx}")
+            self.embedding_table[padding_idx] = 0
+
+    def construct(self, ids: Any) -> Any:
+        """Rows for ``ids``, in a new last axis."""
+        sizes = {"input_dim": self.vocab_size, "output_dim": self.embedding_size}
+        if not self.use_one_hot:
+            return ops.Embedding(ids, self.embedding_table, **sizes)
+        rows = ops.one_hot(ids, depth=self.vocab_size, dtype=self.embedding_table._dt)
+        return ops._npi_matmul(rows, self.embedding_table)
+
+    def extend_repr(self) -> str:
+        """Sizes, table, and row of padding."""
+        return (f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, use_one_hot={self.use_one_hot}, "
+                f"embedding_table={self.embedding_table}, dtype={self.dtype}, padding_idx={self.padding_idx}")
+
+
+class OneHot(Cell):
+    """For each index ``depth`` numbers along a new axis, ``on_value`` at its place and ``off_value`` elsewhere."""
+
+    def __init__(self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0,
+                 dtype: Any = float32):
+        super().__init__()
+        self.axis, self.depth = axis, whole(self, "depth", depth)
+        self.on_value, self.off_value, self.dtype = on_value, off_value, dtype
+
+    def construct(self, indices: Any) -> Any:
+        """Numbers for ``indices``."""
+        rows = ops.one_hot(indices, depth=self.depth, on_value=self.on_value, off_value=self.off_value,
+                           dtype=np.dtype(getattr(self.dtype, "dtype", self.dtype)))
+        rank = len(rows.shape)
+        if not -rank <= self.axis < rank:
+            raise ShapeError(f"OneHot: axis {self.axis} is not one of the {rank} of the result")
+        order = list(range(rank - 1))
+        order.insert(self.axis % rank, rank - 1)
+        return rows.transpose(*order)
+
+
+# -------------------------------------------------------------------------------------------- padding
+
+
+def _padded(x: Any, widths: Sequence[Sequence[int]], mode: str, value: float = 0.0) -> Any:
+    """Numbers around ``x``; widths below zero cut some off."""
+    for axis, (before, after) in enumerate(widths):
+        if before < 0 or after < 0:
+            x = ops.slice_axis(x, axis=axis, begin=max(-before, 0), end=x.shape[axis] - max(-after, 0))
+    flat = tuple(max(width, 0) for pair in widths for width in pair)
+    return ops.Pad(x, mode=mode, pad_width=flat, constant_value=value) if any(flat) else x
+
+
+class Pad(Cell):
+    """Numbers around the data.
+
+    Parameters
+    ----------
+    paddings : tuple of pairs of int
+        How many before and after, for each axis.
+    mode : {"CONSTANT", "REFLECT", "SYMMETRIC"}
+        Zeros; what a mirror on the outermost number shows; what a mirror behind it shows.
+    """
+
+    def __init__(self, paddings: Any, mode: str = "CONSTANT"):
+        super().__init__()
+        if not isinstance(paddings, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in paddings):
+            raise ArgumentError(f"Pad: paddings must be a tuple of pairs, got {paddings!r}")
+        self.paddings = tuple(several(self, "paddings", pair, 2, 0) for pair in paddings)
+        self.mode = word(self, "mode", mode, ("constant", "reflect", "symmetric"))
+
+    def construct(self, x: Any) -> Any:
+        """``x`` and what is around it."""
+        if len(self.paddings) != len(x.shape):
+            raise ShapeError(f"Pad: {len(self.paddings)} pairs do not fit the shape {show(x.shape)}")
+        if self.mode != "symmetric":
+            return _padded(x, self.paddings, self.mode)
+        for axis, (before, after) in enumerate(self.paddings):
+            size = x.shape[axis]
+            places = np.pad(np.arange(size), (before, after), mode="symmetric")
+            x = ops.take(x, tensor(places.astype(np.int32)), axis=axis)
+        return x
+
+
+class _PadAround(Cell):
+    """Numbers around the last axes of data.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        How many, on all sides or one for each: before and after along the last axis, then along the one before it.
+        Numbers below zero cut some off.
+    """
+
+    _axes = 0
+    _mode = "constant"
+
+    def __init__(self, padding: Any):
+        super().__init__()
+        sides = 2 * self._axes
+        given = (padding,) * sides if isinstance(padding, int) else padding
+        fine = isinstance(given, tuple) and all(isinstance(each, int) for each in given)
+        if not fine or len(given) > sides or len(given) % 2:
+            raise ArgumentError(f"{type(self).__name__}: padding must be an int or {sides} of them, got {padding!r}")
+        self.padding, self.value = given, 0.0
+
+    def construct(self, x: Any) -> Any:
+        """``x`` and what is around it."""
+        rank, pairs = len(x.shape), len(self.padding) // 2
+        if rank < pairs:
+            raise ShapeError(f"{type(self).__name__}: padding for {pairs} axes does not fit the shape {show(x.shape)}")
+        widths = [(0, 0)] * (rank - pairs)
+        widths += [(self.padding[2 * i], self.padding[2 * i + 1]) for i in reversed(range(pairs))]
+        return _padded(x, tuple(widths), self._mode, self.value)
+
+
+class ZeroPad2d(_PadAround):
+    """Zeros around the last two axes; ``padding`` is (left, right, top, bottom), or one number for all."""
+
+    _axes = 2
+
+
+class _ConstantPad(_PadAround):
+    """Numbers around the last axes, all of one value."""
+
+    def __init__(self, padding: Any, value: float):
+        super().__init__(padding)
+        self.value = float(value)
+
+
+class ConstantPad1d(_ConstantPad):
+    """``value`` around the last axis; ``padding`` is (before, after), or one number for both."""
+
+    _axes = 1
+
+
+class ConstantPad2d(_ConstantPad):
+    """``value`` around the last two axes; ``padding`` is (left, right, top, bottom), or one number for all."""
+
+    _axes = 2
+
+
+class ConstantPad3d(_ConstantPad):
+    """``value`` around the last three axes; ``padding`` has six numbers, last axis first, or is one for all."""
+
+    _axes = 3
+
+
+class ReflectionPad1d(_PadAround):
+    """What a mirror on the outermost numbers of the last axis shows; ``padding`` is (before, after)."""
+
+    _axes, _mode = 1, "reflect"
+
+
+class ReflectionPad2d(ReflectionPad1d):
+    """What mirrors on the outermost numbers of the last two axes show; ``padding`` is (left, right, top, bottom)."""
+
+    _axes = 2
+
+
+class ReflectionPad3d(ReflectionPad1d):
+    """What mirrors on the outermost numbers of the last three axes show; ``padding`` has six numbers."""
+
+    _axes = 3
+
+
+class ReplicationPad1d(_PadAround):
+    """The outermost numbers of the last axis repeated; ``padding`` is (before, after)."""
+
+    _axes, _mode = 1, "edge"
+
+
+class ReplicationPad2d(ReplicationPad1d):
+    """The outermost numbers of the last two axes repeated; ``padding`` is (left, right, top, bottom)."""
+
+    _axes = 2
+
+
+class ReplicationPad3d(ReplicationPad1d):
+    """The outermost numbers of the last three axes repeated; ``padding`` has six numbers."""
+
+    _axes = 3
+
+
+# --------------------------------------------------------------------------------------------- images
+
+
+class Upsample(Cell):
+    """Images enlarged, or made smaller, along all axes behind the second.
+
+    Parameters
+    ----------
+    size : int or tuple of int, optional
+        The new lengths.
+    scale_factor : float or tuple of float, optional
+        Instead: by how much they grow.
+    mode : {"nearest", "linear", "bilinear"}
+        The nearest number at the left, or a mixture of neighbours, for images of one or two axes.
+    align_corners : bool, optional
+        Whether the outermost numbers of a mixture stay where they are.
+    """
+
+    def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None):
+        super().__init__()
+        if (size is None) == (scale_factor is None):
+            raise ArgumentError("Upsample: expected either size or scale_factor")
+        self.size, self.scale_factor = size, scale_factor
+        self.mode = word(self, "mode", mode, ("nearest", "linear", "bilinear"))
+        self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
+
+    def construct(self, x: Any) -> Any:
+        """``x`` (batch, channels, ...) in its new size."""
+        old = x.shape[2:]
+        given = self.scale_factor if self.size is None else self.size
+        given = given if isinstance(given, (tuple, list)) else (given,) * len(old)
+        if len(given) != len(old):
+            raise ShapeError(f"Upsample: {len(given)} numbers do not fit the shape {show(x.shape)}")
+        new = tuple(int(n * by) for n, by in zip(old, given)) if self.size is None else tuple(given)
+        if self.mode == "nearest":
+            for axis, (n, m) in enumerate(zip(old, new), 2):
+                places = np.arange(m, dtype=np.int64) * n // m
+                x = ops.take(x, tensor(places.astype(np.int32)), axis=axis)
+            return x
+        axes = {"linear": 1, "bilinear": 2}[self.mode]
+        if len(old) != axes:
+            raise ShapeError(f"Upsample: mode {self.mode!r} needs images of {axes} axes, got the shape {show(x.shape)}")
+        height, width = (1, *new)[-2:]
+        x = x.reshape(*x.shape[:2], *(1, *old)[-2:])
+        y = ops._contrib_BilinearResize2D(x, height=height, width=width, align_corners=bool(self.align_corners))
+        return y.reshape(*y.shape[:2], *new)
+
+
+class PixelShuffle(Cell):
+    """Groups of ``upscale_factor ** 2`` channels laid out as squares of pixels.
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> PixelShuffle(2)(nn.Tensor([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]])).shape
+    (1, 1, 2, 2)
+    """
+
+    def __init__(self, upscale_factor: int):
+        super().__init__()
+        self.upscale_factor = whole(self, "upscale_factor", upscale_factor)
+
+    def construct(self, input: Any) -> Any:
+        """``input`` (..., channels, height, width) with fewer channels and more pixels."""
+        r, shape = self.upscale_factor, input.shape
+        if len(shape) < 3 or shape[-3] % (r * r):
+            raise ShapeError(f"PixelShuffle: expected channels that divide by {r * r}, got the shape {show(shape)}")
+        *lead, channels, height, width = shape
+        n = len(lead)
+        parts = input.reshape(*lead, channels // (r * r), r, r, height, width)
+        parts = parts.transpose(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
+        return parts.reshape(*lead, channels // (r * r), height * r, width * r)
+
+
+class PixelUnshuffle(Cell):
+    """Squares of ``downscale_factor ** 2`` pixels as channels; the reverse of ``PixelShuffle``."""
+
+    def __init__(self, downscale_factor: int):
+        super().__init__()
+        self.downscale_factor = whole(self, "downscale_factor", downscale_factor)
+
+    def construct(self, input: Any) -> Any:
+        """``input`` (..., channels, height, width) with more channels and fewer pixels."""
+        r, shape = self.downscale_factor, input.shape
+        if len(shape) < 3 or shape[-2] % r or shape[-1] % r:
+            raise ShapeError(f"PixelUnshuffle: expected images that divide by {r}, got the shape {show(shape)}")
+        *lead, channels, height, width = shape
+        n = len(lead)
+        parts = input.reshape(*lead, channels, height // r, r, width // r, r)
+        parts = parts.transpose(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
+        return parts.reshape(*lead, channels * r * r, height // r, width // r)

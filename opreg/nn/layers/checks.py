@@ -1,0 +1,101 @@
+"""What layers are made of: numbers, tuples, words; a mistake is refused when the layer is made, and names it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ...errors import ArgumentError, did_you_mean
+from .. import initializer as initializers
+from ..cell import Cell
+from ..dtype import float32
+from ..parameter import Parameter
+from ..trace import TraceError
+
+__all__ = ["whole", "several", "flag", "chance", "word", "callable_cell", "filled", "fan_filled", "bound_of",
+           "open_shape"]
+
+
+def whole(cell: Cell, name: str, value: Any, least: int = 1) -> int:
+    """A whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ArgumentError(f"{type(cell).__name__}: {name} must be a whole number of at least {least}, got {value!r}")
+    return value
+
+
+def several(cell: Cell, name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
+    """``count`` whole numbers: a tuple, or one number for all."""
+    if isinstance(value, (tuple, list)) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, (tuple, list)):
+        if len(value) != count:
+            raise ArgumentError(f"{type(cell).__name__}: {name} must be a whole number or {count} of them, got "
+                                f"{value!r}")
+        return tuple(whole(cell, name, each, least) for each in value)
+    return (whole(cell, name, value, least),) * count
+
+
+def flag(cell: Cell, name: str, value: Any) -> bool:
+    """A truth value."""
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{type(cell).__name__}: {name} must be a bool, got {value!r}")
+    return value
+
+
+def chance(cell: Cell, name: str, value: Any, low: bool = True, high: bool = True) -> float:
+    """A number from zero to one; ``low`` and ``high`` say whether the ends are included."""
+    fine = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not fine or not 0 <= value <= 1 or (value == 0 and not low) or (value == 1 and not high):
+        interval = f"{'[' if low else '('}0, 1{']' if high else ')'}"
+        raise ArgumentError(f"{type(cell).__name__}: {name} must be a number in {interval}, got {value!r}")
+    return float(value)
+
+
+def word(cell: Cell, name: str, value: Any, words: Iterable[str]) -> str:
+    """One of some words, in lower or upper case."""
+    words = tuple(words)
+    if not isinstance(value, str) or value.lower() not in words:
+        raise ArgumentError(f"{type(cell).__name__}: {name} must be one of {', '.join(words)}, got {value!r}. "
+                            f"{did_you_mean(str(value), words)}")
+    return value.lower()
+
+
+def callable_cell(cell: Cell, name: str, value: Any) -> Any:
+    """Something to be called with a tensor: None, the name of an activation, a Cell or another callable."""
+    if isinstance(value, str):
+        from .activation import get_activation
+
+        return get_activation(value, type(cell).__name__)
+    if value is not None and not callable(value):
+        raise ArgumentError(f"{type(cell).__name__}: {name} must be the name of an activation, a Cell or None, got "
+                            f"{value!r}")
+    return value
+
+
+def open_shape(x: Any) -> tuple[int, ...] | None:
+    """The shape of a value, None in a trace that leaves it open."""
+    try:
+        return x.shape
+    except TraceError:
+        return None
+
+
+# ------------------------------------------------------------------------------------------- parameters
+
+
+def filled(init: Any, shape: tuple[int, ...], name: str, dtype: Any = float32, requires_grad: bool = True
+           ) -> Parameter:
+    """A Parameter filled by an initializer, as ``initializer`` takes it."""
+    return Parameter(initializers.initializer(init, shape, dtype), name=name, requires_grad=requires_grad)
+
+
+def fan_filled(init: Any, shape: tuple[int, ...], name: str, dtype: Any = float32) -> Parameter:
+    """``filled``, by default uniformly within ``1 / sqrt(inputs)``."""
+    return filled(initializers.HeUniform(math.sqrt(5)) if init is None else init, shape, name, dtype)
+
+
+def bound_of(init: Any, shape: tuple[int, ...]) -> Any:
+    """What fills the bias beside a weight of this shape: by default numbers within ``1 / sqrt(inputs)``."""
+    inputs = math.prod(shape[1:])
+    return init if init is not None else initializers.Uniform(1 / math.sqrt(inputs)) if inputs else "zeros"

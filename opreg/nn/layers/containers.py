@@ -1,0 +1,261 @@
+"""Containers: Cells in a list, one after the other, or by name."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ...errors import ArgumentError, did_you_mean
+from ..cell import Cell
+
+__all__ = ["CellList", "SequentialCell", "CellDict"]
+
+
+class _Children(Cell):
+    """What the three share: Cells that come, go and are renamed."""
+
+    def _checked(self, cell: Any) -> Cell:
+        if not isinstance(cell, Cell):
+            raise ArgumentError(f"For '{type(self).__name__}', each cell must be a Cell, got {type(cell).__name__}")
+        return cell
+
+    def _replace(self, named: Iterable[tuple[str, Any]]) -> None:
+        """Hold these Cells and no others; their parameters are named after their places."""
+        named = [(name, self._checked(cell)) for name, cell in named]
+        for name in self._cells:
+            self.__dict__.pop(name, None)
+        self._cells.clear()
+        for name, cell in named:
+            self._put_cell(name, cell)
+        if self._auto_prefix and self.param_prefix:
+            for path, parameter in self.parameters_and_names(self.param_prefix):
+                parameter.name = path
+        self._touch()
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __contains__(self, cell: Any) -> bool:
+        return any(each is cell for each in self._cells.values())
+
+
+class _Row(_Children):
+    """Cells by number."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._cells.values())
+
+    def _index(self, index: Any, last: int = 0) -> int:
+        """An index from the front; ``last`` is 1 where one past the end is meant too."""
+        who, count = type(self).__name__, len(self._cells)
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise TypeError(f"For '{who}', the index must be an int or a slice, got {type(index).__name__}")
+        if not -count <= index < count + last:
+            raise IndexError(f"For '{who}', the index must be in range [{-count}, {count}{']' if last else ')'}, got "
+                             f"{index}")
+        return index + count if index < 0 else index
+
+    def _settle_named(self, named: Iterable[tuple[str, Any]]) -> None:
+        """Hold these; names that are numbers become those of the places."""
+        self._replace((str(i) if name.isdigit() else name, cell) for i, (name, cell) in enumerate(named))
+
+    def _part(self, index: slice) -> Any:
+        """Some of the Cells, which keep their parents and the names of their parameters."""
+        part = type(self)()
+        for name, cell in list(self._cells.items())[index]:
+            part._cells[name] = part.__dict__[name] = cell
+        return part
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._part(index)
+        return list(self._cells.values())[self._index(index)]
+
+    def __setitem__(self, index: Any, cell: Any) -> None:
+        named, place = list(self._cells.items()), self._index(index)
+        named[place] = (named[place][0], cell)
+        self._replace(named)
+
+    def __delitem__(self, index: Any) -> None:
+        named = list(self._cells.items())
+        del named[index if isinstance(index, slice) else self._index(index)]
+        self._settle_named(named)
+
+    def append(self, cell: Cell) -> Any:
+        """Add a Cell behind the others; returns this one."""
+        self._settle_named([*self._cells.items(), ("0", cell)])
+        return self
+
+    def insert(self, index: int, cell: Cell) -> None:
+        """Add a Cell before that of an index; those behind are renumbered."""
+        named = list(self._cells.items())
+        named.insert(self._index(index, 1), ("0", cell))
+        self._settle_named(named)
+
+
+class CellList(_Row):
+    """Cells in a list; their parameters are named ``0.weight``, ``1.weight`` and so on.
+
+    Parameters
+    ----------
+    *cells : Cells, or one list of them
+    auto_prefix : bool
+        As of ``Cell``.
+
+    Examples
+    --------
+    >>> from opreg.nn.layers import Flatten, Identity
+    >>> blocks = CellList([Flatten()])
+    >>> len(blocks.append(Identity())), blocks[-1]
+    (2, Identity())
+    """
+
+    def __init__(self, *cells: Any, auto_prefix: bool = True):
+        super().__init__(auto_prefix)
+        alone = len(cells) == 1 and (isinstance(cells[0], _Row) or not isinstance(cells[0], Cell))
+        self.extend(cells[0] if alone else cells)
+
+    def extend(self, cells: Iterable[Cell]) -> CellList:
+        """Add several Cells behind the others; returns this one."""
+        if isinstance(cells, Mapping) or not isinstance(cells, Iterable):
+            raise ArgumentError(f"For '{type(self).__name__}', expected Cells or a list of them, got "
+                                f"{type(cells).__name__}")
+        self._settle_named([*self._cells.items(), *(("0", cell) for cell in cells)])
+        return self
+
+    __iadd__ = extend
+
+    def construct(self, *inputs: Any) -> Any:
+        """A list does not say in which order its Cells run."""
+        raise NotImplementedError("A CellList is not called itself: call its Cells, or use a SequentialCell")
+
+
+class SequentialCell(_Row):
+    """Cells that run one after the other, each on what the one before has returned; without any, the identity.
+
+    Parameters
+    ----------
+    *cells : Cells, one list of them, or one OrderedDict, whose keys become names
+
+    Examples
+    --------
+    >>> from opreg.nn.layers import Flatten, ReLU
+    >>> SequentialCell(Flatten(), ReLU())
+    SequentialCell(
+      (0): Flatten()
+      (1): ReLU()
+    )
+    """
+
+    def __init__(self, *cells: Any):
+        super().__init__()
+        first = cells[0] if len(cells) == 1 else None
+        if isinstance(first, OrderedDict):
+            self._replace(first.items())
+            return
+        if len(cells) == 1 and not isinstance(first, (Cell, list)):
+            raise ArgumentError(f"For '{type(self).__name__}', expected Cells, a list of them or an OrderedDict, got "
+                                f"{type(first).__name__}")
+        self._settle_named(("0", cell) for cell in (first if isinstance(first, list) else cells))
+
+    def construct(self, input_data: Any) -> Any:
+        """The output of the last Cell."""
+        for cell in self._cells.values():
+            input_data = cell(input_data)
+        return input_data
+
+
+class CellDict(_Children):
+    """Cells by name, as in a dict.
+
+    Parameters
+    ----------
+    cells : dict of str to Cell, or pairs
+
+    Examples
+    --------
+    >>> from opreg.nn.layers import ReLU, Tanh
+    >>> choices = CellDict({"relu": ReLU(), "tanh": Tanh()})
+    >>> choices["tanh"], list(choices.keys()), "gelu" in choices
+    (Tanh(), ['relu', 'tanh'], False)
+    """
+
+    def __init__(self, cells: Any = None, auto_prefix: bool = True):
+        super().__init__(auto_prefix)
+        if cells is not None:
+            self.update(cells)
+
+    def _named(self, name: Any, cell: Any) -> tuple[str, Cell]:
+        if not isinstance(name, str):
+            raise TypeError(f"For 'CellDict', a key must be text, got {type(name).__name__}")
+        if not name or "." in name:
+            raise KeyError(f"For 'CellDict', the key {name!r} is empty or has a dot")
+        if name not in self._cells and hasattr(self, name):
+            raise KeyError(f"For 'CellDict', the key {name!r} is an attribute of every Cell")
+        if isinstance(cell, _Children):
+            raise TypeError(f"For 'CellDict', the value of {name!r} can not be a {type(cell).__name__}")
+        return name, self._checked(cell)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._cells:
+            raise KeyError(f"For 'CellDict', there is no Cell {name!r}. {did_you_mean(str(name), self._cells)}")
+        return self._cells[name]
+
+    def __setitem__(self, name: str, cell: Cell) -> None:
+        self.update([(name, cell)])
+
+    def __delitem__(self, name: str) -> None:
+        self.pop(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells)
+
+    def __contains__(self, name: Any) -> bool:
+        return name in self._cells
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._cells.keys()
+
+    def values(self) -> Any:
+        """The Cells."""
+        return self._cells.values()
+
+    def items(self) -> Any:
+        """Names with Cells."""
+        return self._cells.items()
+
+    def pop(self, key: str) -> Cell:
+        """Take a Cell out; returns it."""
+        cell = self[key]
+        self._replace((name, each) for name, each in list(self._cells.items()) if name != key)
+        return cell
+
+    def clear(self) -> None:
+        """Take all Cells out."""
+        self._replace(())
+
+    def update(self, cells: Any) -> None:
+        """Add Cells, or replace those of the same names.
+
+        Parameters
+        ----------
+        cells : CellDict, dict or list of pairs
+        """
+        if isinstance(cells, (Mapping, CellDict)):
+            cells = list(cells.items())
+        if not isinstance(cells, Iterable):
+            raise TypeError(f"For 'CellDict', expected a dict or pairs, got {type(cells).__name__}")
+        named = dict(self._cells)
+        for i, pair in enumerate(cells):
+            if not isinstance(pair, (tuple, list)):
+                raise TypeError(f"For 'CellDict', expected a pair at {i}, got {type(pair).__name__}")
+            if len(pair) != 2:
+                raise ValueError(f"For 'CellDict', expected a pair at {i}, got {len(pair)} things")
+            named.update([self._named(*pair)])
+        self._replace(named.items())
+
+    def construct(self, *inputs: Any) -> Any:
+        """A dict does not say in which order its Cells run."""
+        raise NotImplementedError("A CellDict is not called itself: call its Cells")

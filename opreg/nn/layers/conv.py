@@ -1,0 +1,236 @@
+"""Convolutions and transposed convolutions in one to three dimensions, padded MindSpore's way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import ArgumentError, ShapeError
+from ...registry import ops
+from ...spec import show
+from ..cell import Cell
+from ..dtype import float32
+from .checks import bound_of, fan_filled, filled, flag, several, whole, word
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose"]
+
+PAD_MODES = ("same", "valid", "pad")
+
+
+def same_padding(size: int, kernel: int, stride: int) -> int:
+    """How much padding makes ``ceil(size / stride)`` windows fit exactly; below zero when numbers are left over.
+
+    Examples
+    --------
+    >>> same_padding(5, 4, 1), same_padding(6, 1, 2)
+    (3, -1)
+    """
+    return (-(-size // stride) - 1) * stride + kernel - size
+
+
+class _Convolution(Cell):
+    """What all six share."""
+
+    _dims = 0
+    _transposed = False
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same",
+                 padding: Any = 0, dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None,
+                 bias_init: Any = None, data_format: str = "", dtype: Any = float32, output_padding: Any = 0):
+        super().__init__()
+        rank, dims = max(self._dims, 2), self._dims
+        self.in_channels = whole(self, "in_channels", in_channels)
+        self.out_channels = whole(self, "out_channels", out_channels)
+        self.kernel_size = self._sizes("kernel_size", kernel_size, 1)
+        self.stride, self.dilation = self._sizes("stride", stride, 1), self._sizes("dilation", dilation, 1)
+        self.output_padding = self._sizes("output_padding", output_padding, 0, 0)
+        self.pad_mode = word(self, "pad_mode", pad_mode, PAD_MODES)
+        self.group = whole(self, "group", group)
+        if in_channels % group or out_channels % group:
+            raise ArgumentError(f"{type(self).__name__}: group {group} must divide in_channels {in_channels} and "
+                                f"out_channels {out_channels}")
+        self.has_bias = flag(self, "has_bias", has_bias)
+        self.data_format = "NCDHW" if dims == 3 else "NCHW"
+        if data_format not in ("", self.data_format):
+            raise ArgumentError(f"{type(self).__name__}: data_format must be {self.data_format}, got {data_format!r}")
+        sides = several(self, "padding", padding, 2 * dims, 0)
+        if self.pad_mode != "pad" and any(sides):
+            raise ArgumentError(f"{type(self).__name__}: padding must be 0 unless pad_mode is 'pad', got {padding!r} "
+                                f"with pad_mode {self.pad_mode!r}")
+        self.padding = (0, 0, *sides) if dims == 1 else padding
+        self._sides = ((0, 0),) * (rank - dims) + tuple(zip(sides[::2], sides[1::2]))
+        if any(self.output_padding) and self.pad_mode != "pad":
+            raise ArgumentError(f"{type(self).__name__}: output_padding needs pad_mode 'pad'")
+        first, second = (in_channels, out_channels) if self._transposed else (out_channels, in_channels)
+        shape = (first, second // group, *self.kernel_size)
+        self.weight_init, self.bias_init = weight_init, bias_init
+        self.weight = fan_filled(weight_init, shape, "weight", dtype)
+        self.bias = filled(bound_of(bias_init, shape), (out_channels,), "bias", dtype) if has_bias else None
+
+    def _sizes(self, name: str, value: Any, least: int, beside: int = 1) -> tuple[int, ...]:
+        """A number for each axis; data of one axis are seen as images one pixel high."""
+        if self._dims > 1:
+            return several(self, name, value, self._dims, least)
+        return beside, whole(self, name, value, least)
+
+    @property
+    def _reach(self) -> tuple[int, ...]:
+        return tuple((k - 1) * d + 1 for k, d in zip(self.kernel_size, self.dilation))
+
+    def _inputs(self, x: Any) -> tuple[Any, ...]:
+        return (x, self.weight, self.bias) if self.has_bias else (x, self.weight)
+
+    def _common(self) -> dict[str, Any]:
+        return {"kernel": self.kernel_size, "stride": self.stride, "dilate": self.dilation, "num_group": self.group,
+                "num_filter": self.out_channels, "no_bias": not self.has_bias}
+
+    def construct(self, x: Any) -> Any:
+        """The layer of ``x`` (batch, in_channels, ...)."""
+        if self._dims > 1:
+            return self._convolve(x)
+        if len(x.shape) != 3:
+            raise ShapeError(f"{type(self).__name__}: expected 3 axes, got the shape {show(x.shape)}")
+        y = self._convolve(ops.expand_dims(x, axis=2))
+        return ops.squeeze(y, axis=(2,))
+
+    def _convolve(self, x: Any) -> Any:
+        raise NotImplementedError
+
+    def extend_repr(self) -> str:
+        """All attributes."""
+        return (f"input_channels={self.in_channels}, output_channels={self.out_channels}, "
+                f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}, "
+                f"padding={self.padding}, dilation={self.dilation}, group={self.group}, has_bias={self.has_bias}, "
+                f"weight_init={self.weight_init}, bias_init={self.bias_init}, format={self.data_format}")
+
+
+class _Forward(_Convolution):
+    def _convolve(self, x: Any) -> Any:
+        sides = self._sides
+        if self.pad_mode == "same":
+            totals = [kernel - 1 if stride == 1 else max(same_padding(size, kernel, stride), 0)
+                      for size, kernel, stride in zip(self._images(x), self._reach, self.stride)]
+            sides = tuple((total // 2, total - total // 2) for total in totals)
+        if any(before != after for before, after in sides):
+            flat = (0, 0, 0, 0, *(width for pair in sides for width in pair))
+            x = ops.Pad(x, mode="constant", pad_width=flat)
+            sides = ((0, 0),) * len(sides)
+        return ops.Convolution(*self._inputs(x), pad=tuple(before for before, _ in sides), **self._common())
+
+    def _images(self, x: Any) -> Any:
+        """Lengths of the axes, only asked for where they matter."""
+        return self.stride if all(stride == 1 for stride in self.stride) else x.shape[2:]
+
+
+class _Transposed(_Convolution):
+    _transposed = True
+
+    def _convolve(self, x: Any) -> Any:
+        """The full transposed convolution, less what padding cuts off."""
+        totals = [max(reach - stride, 0) for reach, stride in zip(self._reach, self.stride)]
+        sides = self._sides
+        if self.pad_mode == "same":
+            sides = tuple((total // 2, total - total // 2) for total in totals)
+        pad = tuple(min(pair) for pair in sides)
+        more = tuple(max(stride - reach, 0) if self.pad_mode != "pad" else 0
+                     for reach, stride in zip(self._reach, self.stride))
+        y = ops.Deconvolution(*self._inputs(x), pad=pad, adj=more, **self._common())
+        for axis, (before, after) in enumerate(sides, 2):
+            if before != after:
+                low = before - pad[axis - 2]
+                high = y.shape[axis] - (after - pad[axis - 2])
+                y = ops.slice_axis(y, axis=axis, begin=low, end=high)
+        if any(self.output_padding):
+            flat = (0, 0, 0, 0, *(width for each in self.output_padding for width in (0, each)))
+            y = ops.Pad(y, mode="constant", pad_width=flat)
+        return y
+
+
+class Conv2d(_Forward):
+    """A convolution over images (batch, channels, height, width).
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Channels of the data and of the result.
+    kernel_size, stride, dilation : int or tuple of 2 int
+        Lengths of the window, steps between windows, steps between the numbers of a window.
+    pad_mode : {"same", "valid", "pad"}
+        Zeros such that there are ``ceil(n / stride)`` windows, of an odd number one more behind; none; ``padding``.
+    padding : int or tuple of 4 int
+        Zeros (top, bottom, left, right), or as many on all sides.
+    group : int
+        Parts of the channels that do not see each other.
+    has_bias : bool
+    weight_init, bias_init
+        As ``initializer`` takes them; by default numbers within one by the root of the inputs of a window.
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> Conv2d(3, 8, 3, stride=2)(nn.Tensor([[[[1.0] * 5] * 5] * 3])).shape
+    (1, 8, 3, 3)
+    """
+
+    _dims = 2
+
+
+class Conv3d(_Forward):
+    """A convolution over data (batch, channels, depth, height, width); see ``Conv2d``; ``padding`` has six numbers."""
+
+    _dims = 3
+
+
+class Conv1d(_Forward):
+    """A convolution over sequences (batch, channels, length); see ``Conv2d``.
+
+    Its weight has the shape (out_channels, in_channels / group, 1, kernel_size).
+    """
+
+    _dims = 1
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, pad_mode: str = "same",
+                 padding: Any = 0, dilation: int = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None,
+                 bias_init: Any = None, dtype: Any = float32):
+        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
+                         weight_init, bias_init, dtype=dtype)
+
+
+class Conv2dTranspose(_Transposed):
+    """A transposed convolution over images (batch, channels, height, width); parameters as of ``Conv2d``.
+
+    The result has the size ``n * stride`` with pad_mode "same", ``n * stride + max(reach - stride, 0)`` with "valid",
+    reach being ``(kernel_size - 1) * dilation + 1``, and ``(n - 1) * stride + reach - padding`` with "pad".
+    ``output_padding`` rows and columns of zeros follow.
+    """
+
+    _dims = 2
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same",
+                 padding: Any = 0, output_padding: Any = 0, dilation: Any = 1, group: int = 1, has_bias: bool = False,
+                 weight_init: Any = None, bias_init: Any = None, dtype: Any = float32):
+        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
+                         weight_init, bias_init, dtype=dtype, output_padding=output_padding)
+
+
+class Conv3dTranspose(_Transposed):
+    """A transposed convolution over data (batch, channels, depth, height, width); see ``Conv2dTranspose``."""
+
+    _dims = 3
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same",
+                 padding: Any = 0, dilation: Any = 1, group: int = 1, output_padding: Any = 0, has_bias: bool = False,
+                 weight_init: Any = None, bias_init: Any = None, data_format: str = "NCDHW", dtype: Any = float32):
+        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
+                         weight_init, bias_init, data_format, dtype, output_padding)
+
+
+class Conv1dTranspose(_Transposed):
+    """A transposed convolution over sequences (batch, channels, length); see ``Conv2dTranspose``."""
+
+    _dims = 1
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, pad_mode: str = "same",
+                 padding: Any = 0, dilation: int = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None,
+                 bias_init: Any = None, dtype: Any = float32):
+        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
+                         weight_init, bias_init, dtype=dtype)

@@ -1,0 +1,260 @@
+"""Normalisation: BatchNorm, LayerNorm, GroupNorm, InstanceNorm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import ArgumentError, ShapeError
+from ...mode import Recording
+from ...registry import get, ops
+from ...spec import show
+from ..cell import Cell
+from ..dtype import float32
+from ..trace import create
+from .checks import chance, filled, flag, open_shape, several, whole
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",
+           "InstanceNorm3d"]
+
+
+class _Moving(Cell):
+    """Scales, offsets and moving statistics, one a channel."""
+
+    _ranks: tuple[int, ...] = ()
+    _axis = 1
+
+    def __init__(self, num_features: int, eps: float, momentum: float, affine: bool, gamma_init: Any, beta_init: Any,
+                 moving_mean_init: Any, moving_var_init: Any, dtype: Any):
+        super().__init__()
+        self.num_features = whole(self, "num_features", num_features)
+        self.eps, self.momentum = eps, chance(self, "momentum", momentum)
+        shape, affine = (num_features,), flag(self, "affine", affine)
+        self.moving_mean = filled(moving_mean_init, shape, "mean", dtype, requires_grad=False)
+        self.moving_variance = filled(moving_var_init, shape, "variance", dtype, requires_grad=False)
+        self.gamma = filled(gamma_init, shape, "gamma", dtype, requires_grad=affine)
+        self.beta = filled(beta_init, shape, "beta", dtype, requires_grad=affine)
+
+    def extend_repr(self) -> str:
+        """Attributes and parameters."""
+        return (f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, gamma={self.gamma}, "
+                f"beta={self.beta}, moving_mean={self.moving_mean}, moving_variance={self.moving_variance}")
+
+    def _check(self, x: Any) -> None:
+        shape = open_shape(x)
+        if shape is not None and (len(shape) not in self._ranks or shape[self._axis] != self.num_features):
+            raise ShapeError(f"{type(self).__name__}: expected {' or '.join(map(str, self._ranks))} axes, "
+                             f"{self.num_features} channels in axis {self._axis}, got the shape {show(shape)}")
+
+
+class BatchNorm2d(_Moving):
+    """Images (batch, channels, height, width) with mean beta and deviation gamma in every channel.
+
+    In training the statistics are those of the data, and ``moving_mean`` and ``moving_variance`` become
+    ``momentum * moving + (1 - momentum) * batch``, where the variance is divided by one less than the count. Otherwise
+    the moving ones are taken.
+
+    Parameters
+    ----------
+    num_features : int
+        Channels.
+    eps, momentum : float
+    affine : bool
+        Whether gamma and beta are trained.
+    gamma_init, beta_init, moving_mean_init, moving_var_init
+        As ``initializer`` takes them.
+    use_batch_statistics : bool, optional
+        True or False to take the statistics of the data always or never.
+
+    Notes
+    -----
+    S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167.
+    """
+
+    _ranks: tuple[int, ...] = (4,)
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
+                 gamma_init: Any = "ones", beta_init: Any = "zeros", moving_mean_init: Any = "zeros",
+                 moving_var_init: Any = "ones", use_batch_statistics: bool | None = None, data_format: str = "NCHW",
+                 dtype: Any = float32):
+        super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
+                         moving_var_init, dtype)
+        if data_format not in ("NCHW", "NHWC"):
+            raise ArgumentError(f"{type(self).__name__}: data_format must be NCHW or NHWC, got {data_format!r}")
+        if use_batch_statistics is not None:
+            flag(self, "use_batch_statistics", use_batch_statistics)
+        self.use_batch_statistics, self._axis = use_batch_statistics, 1 if data_format == "NCHW" else -1
+
+    def construct(self, x: Any) -> Any:
+        """The layer of ``x``."""
+        self._check(x)
+        batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
+        # Not by attribute, which would cast them after to_float: the statistics are changed in place.
+        values = (x, *(self._params[name] for name in ("gamma", "beta", "moving_mean", "moving_variance")))
+        if not batch:
+            return ops.BatchNorm(*values, eps=self.eps, axis=self._axis, fix_gamma=False, use_global_stats=True)
+        with Recording(None, True):
+            return ops._nn_batch_norm(*values, eps=self.eps, axis=self._axis, momentum=self.momentum)
+
+
+class BatchNorm1d(BatchNorm2d):
+    """``BatchNorm2d`` of data (batch, channels) or (batch, channels, length)."""
+
+    _ranks = (2, 3)
+
+
+class BatchNorm3d(Cell):
+    """``BatchNorm2d`` of data (batch, channels, depth, height, width), which it has in it as ``bn2d``."""
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
+                 gamma_init: Any = "ones", beta_init: Any = "zeros", moving_mean_init: Any = "zeros",
+                 moving_var_init: Any = "ones", use_batch_statistics: bool | None = None, dtype: Any = float32):
+        super().__init__()
+        self.bn2d = BatchNorm2d(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
+                                moving_var_init, use_batch_statistics, dtype=dtype)
+        self.bn2d._ranks = (5,)
+
+    def construct(self, x: Any) -> Any:
+        """The layer of ``x``."""
+        return self.bn2d(x)
+
+
+class LayerNorm(Cell):
+    """Mean zero and deviation one over the axes from ``begin_norm_axis`` on, then times gamma, plus beta.
+
+    Parameters
+    ----------
+    normalized_shape : tuple or list of int
+        The shape of gamma and beta: that of the data from ``begin_params_axis`` on.
+    begin_norm_axis, begin_params_axis : int
+    gamma_init, beta_init
+        As ``initializer`` takes them.
+    epsilon : float
+
+    Notes
+    -----
+    J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization, arXiv:1607.06450.
+    """
+
+    def __init__(self, normalized_shape: Any, begin_norm_axis: int = -1, begin_params_axis: int = -1,
+                 gamma_init: Any = "ones", beta_init: Any = "zeros", epsilon: float = 1e-7, dtype: Any = float32):
+        super().__init__()
+        if not isinstance(normalized_shape, (tuple, list)) or not normalized_shape:
+            raise ArgumentError(f"LayerNorm: normalized_shape must be a tuple or list of int, got {normalized_shape!r}")
+        self.normalized_shape, self.epsilon = normalized_shape, epsilon
+        self.begin_norm_axis, self.begin_params_axis = begin_norm_axis, begin_params_axis
+        shape = several(self, "normalized_shape", tuple(normalized_shape), len(normalized_shape))
+        self.gamma = filled(gamma_init, shape, "gamma", dtype)
+        self.beta = filled(beta_init, shape, "beta", dtype)
+
+    def construct(self, input_x: Any) -> Any:
+        """The layer of ``input_x``."""
+        gamma, beta = self.gamma, self.beta
+        if self.begin_norm_axis == self.begin_params_axis == -1 and len(gamma.shape) == 1:
+            return ops.LayerNorm(input_x, gamma, beta, axis=-1, eps=self.epsilon)
+        shape, rank = input_x.shape, len(input_x.shape)
+        begins = (self.begin_norm_axis, self.begin_params_axis)
+        if not all(-rank <= begin < rank for begin in begins) or shape[begins[1] % rank:] != gamma.shape:
+            raise ShapeError(f"LayerNorm: the shape {show(shape)} from axis {begins[1]} on must be "
+                             f"{show(gamma.shape)}, and axis {begins[0]} must be there")
+        over, of = begins[0] % rank, begins[1] % rank
+        rows = input_x.reshape(*shape[:over], -1)
+        if over == of:
+            y = ops.LayerNorm(rows, gamma.reshape(-1), beta.reshape(-1), axis=-1, eps=self.epsilon)
+            return y.reshape(*shape)
+        unit = _vectors(rows.shape[-1], input_x)
+        y = ops.LayerNorm(rows, *unit, axis=-1, eps=self.epsilon).reshape(*shape)
+        return y * gamma + beta
+
+    def extend_repr(self) -> str:
+        """Attributes and parameters."""
+        return (f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "
+                f"begin_params_axis={self.begin_params_axis}, gamma={self.gamma}, beta={self.beta}")
+
+
+def _vectors(count: int, like: Any) -> tuple[Any, Any]:
+    """Ones and zeros, for operators that scale when a layer does so itself."""
+    attrs = {"shape": (count,), "dtype": like._dt}
+    return create(get("_ones"), **attrs), create(get("_zeros"), **attrs)
+
+
+def _per_channel(y: Any, gamma: Any, beta: Any) -> Any:
+    """``y * gamma + beta`` along the second axis."""
+    shape = (-1, *(1,) * (len(y.shape) - 2))
+    return y * gamma.reshape(*shape) + beta.reshape(*shape)
+
+
+class GroupNorm(Cell):
+    """Mean zero and deviation one in groups of channels of each sample, then times gamma, plus beta of the channel.
+
+    Parameters
+    ----------
+    num_groups, num_channels : int
+        The first divides the second.
+    eps : float
+    affine : bool
+        Whether gamma and beta are trained.
+    gamma_init, beta_init
+        As ``initializer`` takes them.
+
+    Notes
+    -----
+    Y. Wu, K. He, Group Normalization, arXiv:1803.08494.
+    """
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+                 gamma_init: Any = "ones", beta_init: Any = "zeros", dtype: Any = float32):
+        super().__init__()
+        self.num_groups = whole(self, "num_groups", num_groups)
+        self.num_channels = whole(self, "num_channels", num_channels)
+        if num_channels % num_groups:
+            raise ArgumentError(f"GroupNorm: num_groups {num_groups} must divide num_channels {num_channels}")
+        self.eps, affine = eps, flag(self, "affine", affine)
+        self.gamma = filled(gamma_init, (num_channels,), "gamma", dtype, requires_grad=affine)
+        self.beta = filled(beta_init, (num_channels,), "beta", dtype, requires_grad=affine)
+
+    def construct(self, x: Any) -> Any:
+        """The layer of ``x`` (batch, num_channels, ...)."""
+        if len(x.shape) < 2 or x.shape[1] != self.num_channels:
+            raise ShapeError(f"GroupNorm: expected {self.num_channels} channels in the second axis, got the shape "
+                             f"{show(x.shape)}")
+        y = ops.GroupNorm(x, *_vectors(self.num_groups, x), num_groups=self.num_groups, eps=self.eps)
+        return _per_channel(y, self.gamma, self.beta)
+
+    def extend_repr(self) -> str:
+        """Groups and channels."""
+        return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
+
+
+class InstanceNorm2d(_Moving):
+    """Images (batch, channels, height, width) with mean beta and deviation gamma in every channel of every sample.
+
+    The statistics are those of the data in training and otherwise; ``moving_mean`` and ``moving_variance`` are kept as
+    they are.
+
+    Notes
+    -----
+    D. Ulyanov, A. Vedaldi, V. Lempitsky, Instance Normalization, arXiv:1607.08022.
+    """
+
+    _ranks = (4,)
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
+                 gamma_init: Any = "ones", beta_init: Any = "zeros", dtype: Any = float32):
+        super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, "zeros", "ones", dtype)
+
+    def construct(self, x: Any) -> Any:
+        """The layer of ``x``."""
+        self._check(x)
+        return ops.InstanceNorm(x, self.gamma, self.beta, eps=self.eps)
+
+
+class InstanceNorm1d(InstanceNorm2d):
+    """``InstanceNorm2d`` of data (batch, channels, length)."""
+
+    _ranks = (3,)
+
+
+class InstanceNorm3d(InstanceNorm2d):
+    """``InstanceNorm2d`` of data (batch, channels, depth, height, width)."""
+
+    _ranks = (5,)

@@ -1,0 +1,252 @@
+"""Pooling in one to three dimensions, padded MindSpore's way, and to a size that is given."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...errors import ArgumentError, ShapeError
+from ...registry import ops
+from ...spec import show
+from ..cell import Cell
+from .checks import flag, open_shape, several, whole, word
+from .conv import same_padding
+
+__all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "AdaptiveAvgPool1d",
+           "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"]
+
+
+class _Pool(Cell):
+    """What all windows share: their size, and numbers that are missing at the border."""
+
+    _dims = 0
+    _type = ""
+
+    def __init__(self, kernel_size: Any, stride: Any, pad_mode: str, padding: Any, ceil_mode: bool,
+                 count_include_pad: bool = True, divisor_override: int | None = None, data_format: str = ""):
+        super().__init__()
+        self._kernel = several(self, "kernel_size", kernel_size, self._dims)
+        self._stride = several(self, "stride", stride, self._dims)
+        self.kernel_size = (1, *self._kernel) if self._dims == 1 else kernel_size
+        self.stride = (1, *self._stride) if self._dims == 1 else stride
+        self.pad_mode = word(self, "pad_mode", pad_mode, ("same", "valid", "pad")).upper()
+        self._pad = several(self, "padding", padding, self._dims, 0)
+        self.ceil_mode = flag(self, "ceil_mode", ceil_mode)
+        self.count_include_pad = flag(self, "count_include_pad", count_include_pad)
+        self.divisor_override = divisor_override
+        # MindSpore counts the zeros of pad_mode "same" in three dimensions, and not in one or two.
+        self._divisor = math.prod(self._kernel) if self._dims == 3 and self.pad_mode == "SAME" else divisor_override
+        if divisor_override is not None:
+            whole(self, "divisor_override", divisor_override)
+        free = ceil_mode or any(self._pad) or not count_include_pad or divisor_override is not None
+        if free and self.pad_mode != "PAD":
+            raise ArgumentError(f"{type(self).__name__}: padding, ceil_mode, count_include_pad and divisor_override "
+                                f"need pad_mode 'pad', got {pad_mode!r}")
+        if data_format not in ("", "NCHW"):
+            raise ArgumentError(f"{type(self).__name__}: data_format must be NCHW, got {data_format!r}")
+
+    def construct(self, x: Any) -> Any:
+        """The maximum or average of each window of ``x`` ([batch,] channels, ...)."""
+        shape, axes = open_shape(x), self._dims
+        if shape is None:
+            return self._padded(x)
+        if len(shape) not in (axes + 1, axes + 2):
+            raise ShapeError(f"{type(self).__name__}: expected {axes + 1} or {axes + 2} axes, got the shape "
+                             f"{show(shape)}")
+        if len(shape) == axes + 1:
+            return ops.squeeze(self._padded(ops.expand_dims(x, axis=0)), axis=(0,))
+        return self._padded(x)
+
+    def _padded(self, x: Any) -> Any:
+        if self.pad_mode != "SAME":
+            return self._windows(x, self._pad, "full" if self.ceil_mode else "valid")
+        pad, first = [], []
+        for axis, (kernel, stride) in enumerate(zip(self._kernel, self._stride), 2):
+            total = same_padding(x.shape[axis], kernel, stride)
+            if total < 0:  # no window reaches the last numbers
+                x = ops.slice_axis(x, axis=axis, begin=0, end=x.shape[axis] + total)
+            total = max(total, 0)
+            # Padding is the same on both sides here. Windows at the end that reach too far are cut off by rounding up;
+            # with a stride of one there is instead a window too many, the first.
+            more = total % 2 if stride == 1 else 0
+            pad.append(total // 2 + more)
+            first.append(more)
+        y = self._windows(x, tuple(pad), "full", count=False)
+        for axis, begin in enumerate(first, 2):
+            if begin:
+                y = ops.slice_axis(y, axis=axis, begin=begin, end=None)
+        return y
+
+    def _windows(self, x: Any, pad: tuple[int, ...], convention: str, count: bool | None = None) -> Any:
+        attrs = {"kernel": self._kernel, "stride": self._stride, "pad": pad, "pooling_convention": convention}
+        if self._type == "max":
+            return ops.Pooling(x, pool_type="max", **attrs)
+        if self._divisor is not None:
+            return ops.Pooling(x, pool_type="sum", **attrs) / float(self._divisor)
+        count = self.count_include_pad if count is None else count
+        return ops.Pooling(x, pool_type="avg", count_include_pad=count, **attrs)
+
+    def extend_repr(self) -> str:
+        """Windows and padding."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}"
+
+
+class _MaxPool(_Pool):
+    _type = "max"
+
+    def __init__(self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0,
+                 dilation: Any = 1, return_indices: bool = False, ceil_mode: bool = False, data_format: str = ""):
+        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format=data_format)
+        if any(each != 1 for each in several(self, "dilation", dilation, self._dims)) or return_indices:
+            raise ArgumentError(f"{type(self).__name__}: dilation and return_indices are not supported")
+
+
+class MaxPool2d(_MaxPool):
+    """The maximum of each window of images ([batch,] channels, height, width).
+
+    Parameters
+    ----------
+    kernel_size, stride : int or tuple of 2 int
+        Lengths of the window, steps between windows.
+    pad_mode : {"valid", "same", "pad"}
+        No padding; as much as makes ``ceil(n / stride)`` windows; ``padding``. What is padded does not count.
+    padding : int or tuple of 2 int
+        How much, on both sides, with pad_mode "pad".
+    ceil_mode : bool
+        Whether a last window may reach beyond the border, with pad_mode "pad".
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> MaxPool2d(2, 2)(nn.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).shape
+    (1, 1, 1, 1)
+    """
+
+    _dims = 2
+
+
+class MaxPool1d(_MaxPool):
+    """The maximum of each window of sequences ([batch,] channels, length); see ``MaxPool2d``."""
+
+    _dims = 1
+
+
+class MaxPool3d(_MaxPool):
+    """The maximum of each window of data ([batch,] channels, depth, height, width); see ``MaxPool2d``."""
+
+    _dims = 3
+
+
+class AvgPool2d(_Pool):
+    """The average of each window of images ([batch,] channels, height, width).
+
+    Parameters
+    ----------
+    kernel_size, stride, pad_mode, padding, ceil_mode
+        As of ``MaxPool2d``.
+    count_include_pad : bool
+        Whether zeros of ``padding`` count; those of pad_mode "same" do not,
+        but for ``AvgPool3d``.
+    divisor_override : int, optional
+        What sums are divided by instead of the count.
+    """
+
+    _dims, _type = 2, "avg"
+
+    def __init__(self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0,
+                 ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
+                 data_format: str = ""):
+        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override,
+                         data_format)
+
+
+class AvgPool1d(AvgPool2d):
+    """The average of each window of sequences ([batch,] channels, length); see ``AvgPool2d``."""
+
+    _dims = 1
+
+
+class AvgPool3d(AvgPool2d):
+    """The average of each window of data ([batch,] channels, depth, height, width); see ``AvgPool2d``."""
+
+    _dims = 3
+
+
+# --------------------------------------------------------------------------------------- to a given size
+
+
+class _Adaptive(Cell):
+    """A grid laid over the last axes; cell ``i`` of ``m`` holds ``floor(i n / m)`` to ``ceil((i + 1) n / m)``."""
+
+    _dims = 0
+    _operator = ""
+
+    def __init__(self, output_size: Any):
+        super().__init__()
+        given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * self._dims
+        if len(given) != self._dims:
+            raise ArgumentError(f"{type(self).__name__}: output_size must be an int or {self._dims} of them, got "
+                                f"{output_size!r}")
+        self.output_size = tuple(None if each is None else whole(self, "output_size", each) for each in given)
+
+    def construct(self, input: Any) -> Any:
+        """The average or maximum of each cell of the grid, ([batch,] channels, ...)."""
+        shape, axes = input.shape, self._dims
+        if len(shape) not in (axes + 1, axes + 2):
+            raise ShapeError(f"{type(self).__name__}: expected {axes + 1} or {axes + 2} axes, got the shape "
+                             f"{show(shape)}")
+        reduce = getattr(ops, self._operator)
+        for axis, cells in enumerate(self.output_size, len(shape) - axes):
+            size = shape[axis]
+            if cells in (None, size):
+                continue
+            # A maximum or an average over a box is one over each axis after the other.
+            parts = [reduce(ops.slice_axis(input, axis=axis, begin=i * size // cells, end=-(-(i + 1) * size // cells)),
+                            axis=(axis,), keepdims=True) for i in range(cells)]
+            input = parts[0] if cells == 1 else ops.Concat(*parts, num_args=cells, dim=axis)
+        return input
+
+
+class AdaptiveAvgPool2d(_Adaptive):
+    """Averages over a grid of ``output_size`` (height, width) on images ([batch,] channels, height, width).
+
+    None as a size keeps the axis as it is.
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> AdaptiveAvgPool2d(1)(nn.Tensor([[[[1.0, 2.0], [3.0, 6.0]]]]))[0, 0, 0, 0].item()
+    3.0
+    """
+
+    _dims, _operator = 2, "mean"
+
+
+class AdaptiveAvgPool1d(_Adaptive):
+    """Averages over ``output_size`` parts of sequences ([batch,] channels, length)."""
+
+    _dims, _operator = 1, "mean"
+
+
+class AdaptiveAvgPool3d(_Adaptive):
+    """Averages over a grid of ``output_size`` on data ([batch,] channels, depth, height, width)."""
+
+    _dims, _operator = 3, "mean"
+
+
+class AdaptiveMaxPool2d(_Adaptive):
+    """Maxima over a grid of ``output_size`` (height, width) on images ([batch,] channels, height, width)."""
+
+    _dims, _operator = 2, "max"
+
+
+class AdaptiveMaxPool1d(_Adaptive):
+    """Maxima over ``output_size`` parts of sequences ([batch,] channels, length)."""
+
+    _dims, _operator = 1, "max"
+
+
+class AdaptiveMaxPool3d(_Adaptive):
+    """Maxima over a grid of ``output_size`` on data ([batch,] channels, depth, height, width)."""
+
+    _dims, _operator = 3, "max"

@@ -1,0 +1,240 @@
+"""Recurrent layers over the fused operator RNN, and the cells of one step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...errors import ArgumentError, ShapeError
+from ...mode import Recording
+from ...registry import get, ops
+from ...spec import show
+from .. import initializer as initializers
+from ..cell import Cell
+from ..dtype import float32
+from ..trace import create
+from .checks import chance, filled, flag, whole, word
+
+__all__ = ["RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"]
+
+
+class _Recurrent(Cell):
+    """Layers one on top of the other; the parameters of each are ``weight_ih_l0``, ``bias_hh_l1_reverse`` and so on."""
+
+    _mode = ""
+    _gates = 1
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, has_bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, dtype: Any = float32):
+        super().__init__()
+        self.input_size = whole(self, "input_size", input_size)
+        self.hidden_size = whole(self, "hidden_size", hidden_size)
+        self.num_layers, self.has_bias = whole(self, "num_layers", num_layers), flag(self, "has_bias", has_bias)
+        self.batch_first = flag(self, "batch_first", batch_first)
+        self.dropout = chance(self, "dropout", dropout, high=False)
+        self.bidirectional = flag(self, "bidirectional", bidirectional)
+        self.num_directions = 2 if bidirectional else 1
+        within = initializers.Uniform(1 / math.sqrt(hidden_size))
+        for kind in ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if has_bias else ())):
+            for i, place in enumerate(self._places()):
+                rows = self._gates * hidden_size
+                inputs = input_size if i < self.num_directions else hidden_size * self.num_directions
+                shape = {"weight_ih": (rows, inputs), "weight_hh": (rows, hidden_size)}.get(kind, (rows,))
+                setattr(self, kind + place, filled(within, shape, kind + place, dtype))
+
+    def _places(self) -> list[str]:
+        """Ends of names: layer by layer, forward then backward."""
+        ends = ("", "_reverse")[:self.num_directions]
+        return [f"_l{layer}{end}" for layer in range(self.num_layers) for end in ends]
+
+    def _packed(self, x: Any) -> Any:
+        """All parameters in one vector, as the operator wants them: weights of each layer, then biases."""
+        parts = [getattr(self, kind + place).reshape(-1) for place in self._places()
+                 for kind in ("weight_ih", "weight_hh")]
+        if self.has_bias:
+            parts += [getattr(self, kind + place) for place in self._places() for kind in ("bias_ih", "bias_hh")]
+        else:
+            count = 2 * self._gates * self.hidden_size * len(self._places())
+            parts.append(create(get("_zeros"), shape=(count,), dtype=x._dt))
+        return ops.Concat(*parts, num_args=len(parts), dim=0)
+
+    def _states(self, x: Any, hx: Any) -> tuple[Any, ...]:
+        """Initial states: those given, or zeros."""
+        count = 2 if self._mode == "lstm" else 1
+        shape = (len(self._places()), x.shape[1], self.hidden_size)
+        if hx is None:
+            return tuple(create(get("_zeros"), shape=shape, dtype=x._dt) for _ in range(count))
+        states = hx if isinstance(hx, (tuple, list)) else (hx,)
+        if len(states) != count or (count == 2 and not isinstance(hx, (tuple, list))):
+            wanted = "a pair of tensors" if count == 2 else "a tensor"
+            raise ArgumentError(f"{type(self).__name__}: hx must be {wanted}, got {type(hx).__name__}")
+        for state in states:
+            if state.shape != shape:
+                raise ShapeError(f"{type(self).__name__}: expected states of shape {show(shape)}, got "
+                                 f"{show(state.shape)}")
+        return tuple(states)
+
+    def construct(self, x: Any, hx: Any = None, seq_length: Any = None) -> Any:
+        """Outputs of the last layer at all steps, and the last states of all layers.
+
+        Parameters
+        ----------
+        x : Tensor of shape (time, batch, input_size)
+            With ``batch_first`` (batch, time, input_size).
+        hx : Tensor of shape (layers * directions, batch, hidden_size), optional
+            First states, zeros by default; of an LSTM a pair.
+        seq_length : Tensor of shape (batch,), optional
+            How many steps of each sample count; outputs behind them are zeros.
+        """
+        if len(x.shape) != 3 or x.shape[2] != self.input_size:
+            raise ShapeError(f"{type(self).__name__}: expected 3 axes, {self.input_size} inputs in the last, got the "
+                             f"shape {show(x.shape)}")
+        if self.batch_first:
+            x = x.transpose(1, 0, 2)
+        inputs = [x, self._packed(x), *self._states(x, hx)]
+        if seq_length is not None:
+            inputs.append(seq_length)
+        attrs = {"state_size": self.hidden_size, "num_layers": self.num_layers, "bidirectional": self.bidirectional,
+                 "mode": self._mode, "state_outputs": True, "use_sequence_length": seq_length is not None}
+        with Recording(None, self.training):
+            y, *states = ops.RNN(*inputs, p=self.dropout if self.training else 0.0, **attrs)
+        if self.batch_first:
+            y = y.transpose(1, 0, 2)
+        return y, tuple(states) if len(states) == 2 else states[0]
+
+    def extend_repr(self) -> str:
+        """Sizes, and what differs from the default."""
+        said = [f"{name}={getattr(self, name)}" for name in ("input_size", "hidden_size")]
+        for name, usual in (("num_layers", 1), ("has_bias", True), ("batch_first", False), ("dropout", 0.0),
+                            ("bidirectional", False)):
+            if getattr(self, name) != usual:
+                said.append(f"{name}={getattr(self, name)}")
+        return ", ".join(said)
+
+
+class RNN(_Recurrent):
+    """Layers of ``h = tanh(W x + b + V h + c)``, or relu.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers : int
+    has_bias, batch_first : bool
+    dropout : float
+        Probability with which outputs between layers are dropped in training.
+    bidirectional : bool
+        Whether each layer also reads the sequence from its end.
+    nonlinearity : {"tanh", "relu"}
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> outputs, last = RNN(3, 4)(nn.Tensor([[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]))
+    >>> outputs.shape, last.shape
+    ((2, 1, 4), (1, 1, 4))
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, has_bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, dtype: Any = float32,
+                 *, nonlinearity: str = "tanh"):
+        super().__init__(input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype)
+        self.nonlinearity = word(self, "nonlinearity", nonlinearity, ("tanh", "relu"))
+        self._mode = f"rnn_{self.nonlinearity}"
+
+
+class LSTM(_Recurrent):
+    """Layers of long short-term memory; states are a pair, hidden and cell; see ``RNN``.
+
+    Rows of the weights are the gates in, forget, candidate, out.
+
+    Notes
+    -----
+    S. Hochreiter, J. Schmidhuber, Long Short-Term Memory, Neural Computation 9, 1997.
+    """
+
+    _mode, _gates = "lstm", 4
+
+
+class GRU(_Recurrent):
+    """Layers of gated recurrent units; see ``RNN``.
+
+    Rows of the weights are the gates reset, update, candidate; the reset gate scales ``V h + c``, bias included.
+
+    Notes
+    -----
+    K. Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, arXiv:1406.1078.
+    """
+
+    _mode, _gates = "gru", 3
+
+
+# ------------------------------------------------------------------------------------------------ one step
+
+
+class _Step(Cell):
+    """A step of a recurrent layer, with the parameters ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh``."""
+
+    _gates = 1
+
+    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: Any = float32):
+        super().__init__()
+        self.input_size = whole(self, "input_size", input_size)
+        self.hidden_size = whole(self, "hidden_size", hidden_size)
+        self.has_bias, rows = flag(self, "has_bias", has_bias), self._gates * hidden_size
+        within = initializers.Uniform(1 / math.sqrt(hidden_size))
+        self.weight_ih = filled(within, (rows, input_size), "weight_ih", dtype)
+        self.weight_hh = filled(within, (rows, hidden_size), "weight_hh", dtype)
+        self.bias_ih = filled(within, (rows,), "bias_ih", dtype) if has_bias else None
+        self.bias_hh = filled(within, (rows,), "bias_hh", dtype) if has_bias else None
+
+    def _products(self, x: Any, h: Any) -> tuple[Any, Any]:
+        """``W x + b`` and ``V h + c``."""
+        for name, value, size in (("x", x, self.input_size), ("hx", h, self.hidden_size)):
+            if len(value.shape) != 2 or value.shape[1] != size:
+                raise ShapeError(f"{type(self).__name__}: expected {name} of shape (batch, {size}), got "
+                                 f"{show(value.shape)}")
+        attrs = {"num_hidden": self._gates * self.hidden_size, "no_bias": not self.has_bias}
+        biases = ((self.bias_ih,), (self.bias_hh,)) if self.has_bias else ((), ())
+        return (ops.FullyConnected(x, self.weight_ih, *biases[0], **attrs),
+                ops.FullyConnected(h, self.weight_hh, *biases[1], **attrs))
+
+
+class RNNCell(_Step):
+    """One step of an ``RNN``: of ``x`` (batch, input_size) and ``hx`` (batch, hidden_size), the next ``hx``."""
+
+    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, nonlinearity: str = "tanh",
+                 dtype: Any = float32):
+        super().__init__(input_size, hidden_size, has_bias, dtype)
+        self.nonlinearity = word(self, "nonlinearity", nonlinearity, ("tanh", "relu"))
+
+    def construct(self, x: Any, hx: Any) -> Any:
+        """The next state."""
+        of_x, of_h = self._products(x, hx)
+        return ops.Activation(of_x + of_h, act_type=self.nonlinearity)
+
+
+class LSTMCell(_Step):
+    """One step of an ``LSTM``: of ``x`` and a pair of states, hidden and cell, the next pair."""
+
+    _gates = 4
+
+    def construct(self, x: Any, hx: Any) -> tuple[Any, Any]:
+        """The next states."""
+        if not isinstance(hx, (tuple, list)) or len(hx) != 2:
+            raise ArgumentError(f"LSTMCell: hx must be a pair of tensors, got {type(hx).__name__}")
+        of_x, of_h = self._products(x, hx[0])
+        into, forget, candidate, out = ops.SliceChannel(of_x + of_h, num_outputs=4, axis=1)
+        cell = ops.sigmoid(forget) * hx[1] + ops.sigmoid(into) * ops.tanh(candidate)
+        return ops.sigmoid(out) * ops.tanh(cell), cell
+
+
+class GRUCell(_Step):
+    """One step of a ``GRU``: of ``x`` (batch, input_size) and ``hx`` (batch, hidden_size), the next ``hx``."""
+
+    _gates = 3
+
+    def construct(self, x: Any, hx: Any) -> Any:
+        """The next state."""
+        of_x, of_h = (ops.SliceChannel(each, num_outputs=3, axis=1) for each in self._products(x, hx))
+        reset, update = (ops.sigmoid(of_x[i] + of_h[i]) for i in (0, 1))
+        candidate = ops.tanh(of_x[2] + reset * of_h[2])
+        return candidate + update * (hx - candidate)

@@ -1,0 +1,37 @@
+"""ops: functions and primitives of tensors by MindSpore's names, all of them views of registered operators.
+
+Functions take tensors, NumPy arrays, lists and numbers, eagerly and while a function is compiled. Primitives are
+classes, of which one is made with settings and then called on tensors.
+
+>>> from opreg import Tensor, ops
+>>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+>>> print(ops.sum(x, 0), ops.ReduceSum(keep_dims=True)(x, 1).shape)
+[4. 6.] (2, 1)
+"""
+
+from __future__ import annotations
+
+from ..grad import GradOperation, grad, jacfwd, jacrev, jvp, value_and_grad, vjp
+from ..hooks import HookBackward
+from . import activation, array, control, creation, indexing, linalg, losses, math, nn, primitives, random, reduce
+from .activation import *  # noqa: F403
+from .array import *  # noqa: F403
+from .control import *  # noqa: F403
+from .creation import *  # noqa: F403
+from .indexing import *  # noqa: F403
+from .linalg import *  # noqa: F403
+from .losses import *  # noqa: F403
+from .math import *  # noqa: F403
+from .methods import attach
+from .nn import *  # noqa: F403
+from .primitives import *  # noqa: F403
+from .random import *  # noqa: F403
+from .reduce import *  # noqa: F403
+
+__all__ = ["GradOperation", "HookBackward", "grad", "jacfwd", "jacrev", "jvp",  # noqa: PLE0604
+           "value_and_grad", "vjp",
+           *activation.__all__, *array.__all__, *control.__all__, *creation.__all__, *indexing.__all__,
+           *linalg.__all__, *losses.__all__, *math.__all__, *nn.__all__, *primitives.__all__, *random.__all__,
+           *reduce.__all__]
+
+attach()

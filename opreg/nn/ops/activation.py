@@ -1,0 +1,220 @@
+"""Activation functions: what layers apply to every number."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, ShapeError
+from ...registry import ops
+from .lift import floating, like, one_axis, tensor
+from .math import clamp, maximum, minimum, where
+
+__all__ = ["celu", "elu", "fast_gelu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+           "leaky_relu", "log_softmax", "logit", "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu",
+           "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanhshrink", "threshold"]
+
+#: The fixed point of ``selu``; the operator ``_selu`` has MXNet's gradient, which is another.
+_ALPHA, _LAMBDA = 1.6732632423543772, 1.0507009873554805
+
+
+def relu(input: Any, inplace: bool = False) -> Any:
+    """The number, or zero if that is more; ``inplace`` has no effect."""
+    return ops.relu(tensor(input))
+
+
+def relu6(x: Any) -> Any:
+    """The number, cut off at 0 and 6."""
+    return ops.clip(floating(x), a_min=0.0, a_max=6.0)
+
+
+def sigmoid(input: Any) -> Any:
+    """``1 / (1 + exp(-x))``."""
+    return ops.sigmoid(floating(input))
+
+
+def logsigmoid(x: Any) -> Any:
+    """The logarithm of ``sigmoid``, exact far below zero."""
+    return -ops._softrelu(-floating(x))
+
+
+def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
+    """``log(1 + exp(beta x)) / beta``, and x itself where ``beta x`` is above the threshold."""
+    x = floating(input)
+    return where(x * beta > threshold, x, ops._softrelu(x * beta) / beta)
+
+
+def softsign(x: Any) -> Any:
+    """``x / (1 + |x|)``."""
+    return ops.softsign(floating(x))
+
+
+def silu(input: Any) -> Any:
+    """``x sigmoid(x)``."""
+    x = floating(input)
+    return x * ops.sigmoid(x)
+
+
+def mish(x: Any) -> Any:
+    """``x tanh(log(1 + exp(x)))``."""
+    x = floating(x)
+    return x * ops.tanh(ops._softrelu(x))
+
+
+def gelu(input: Any, approximate: str = "none") -> Any:
+    """``x`` times the normal distribution function of x.
+
+    Parameters
+    ----------
+    approximate : {"none", "tanh"}
+        "tanh" takes ``0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x ** 3)))``.
+
+    D. Hendrycks, K. Gimpel, Gaussian Error Linear Units, arXiv:1606.08415.
+    """
+    x = floating(input)
+    if approximate == "none":
+        return ops._gelu(x)
+    if approximate != "tanh":
+        raise ArgumentError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+    return x * 0.5 * (1 + ops.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)))
+
+
+def fast_gelu(x: Any) -> Any:
+    """``x sigmoid(1.702 x)``, near ``gelu``."""
+    x = floating(x)
+    return x * ops.sigmoid(x * 1.702)
+
+
+def leaky_relu(input: Any, alpha: Any = 0.2) -> Any:
+    """``x``, times ``alpha`` below zero."""
+    x = tensor(input)
+    if isinstance(alpha, (int, float)):
+        return ops._leaky(x, slope=float(alpha)) if x._dt.kind == "f" else where(x > 0, x, x * alpha)._cast(x._dt)
+    return where(x > 0, x, x * tensor(alpha))
+
+
+def prelu(input: Any, weight: Any) -> Any:
+    """``x``, times ``weight`` below zero, which has one number, or one for each channel, the second axis."""
+    x = floating(input)
+    slope = like(weight, x)
+    if slope.shape != () and slope.shape[0] != 1:
+        if x.ndim < 2 or slope.shape != (x.shape[1],):
+            raise ShapeError(f"prelu: a weight of shape {slope.shape} does not fit the channels of {x.shape}")
+        slope = slope.reshape((-1,) + (1,) * (x.ndim - 2))
+    return where(x > 0, x, x * slope)
+
+
+def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3) -> Any:
+    """``x``, times a random number from ``lower`` to ``upper`` below zero."""
+    from .random import uniform_like
+
+    x = floating(input)
+    return where(x >= 0, x, x * uniform_like(x, lower, upper))
+
+
+def elu(input_x: Any, alpha: float = 1.0) -> Any:
+    """``x``, ``alpha * (exp(x) - 1)`` below zero."""
+    return ops._elu(floating(input_x), slope=float(alpha))
+
+
+def celu(x: Any, alpha: float = 1.0) -> Any:
+    """``x``, ``alpha * (exp(x / alpha) - 1)`` below zero."""
+    return ops._elu(floating(x) / alpha, slope=1.0) * alpha
+
+
+def selu(input_x: Any) -> Any:
+    """The scaled exponential linear unit.
+
+    G. Klambauer et al., Self-Normalizing Neural Networks, arXiv:1706.02515.
+    """
+    return ops._elu(floating(input_x), slope=_ALPHA) * _LAMBDA
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """The number, cut off at two limits; the dtype stays."""
+    x = tensor(input)
+    return clamp(x, min_val, max_val)._cast(x._dt)
+
+
+def hardsigmoid(input: Any) -> Any:
+    """``(x + 3) / 6``, cut off at 0 and 1; the dtype stays."""
+    x = tensor(input)
+    return (ops.clip(floating(x) + 3, a_min=0.0, a_max=6.0) / 6)._cast(x._dt)
+
+
+def hardswish(input: Any) -> Any:
+    """``x hardsigmoid(x)``; the dtype stays."""
+    x = tensor(input)
+    real = floating(x)
+    return (real * ops.clip(real + 3, a_min=0.0, a_max=6.0) / 6)._cast(x._dt)
+
+
+def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+    """``x``, and 0 within ``lambd`` of zero."""
+    x = floating(input)
+    return where(ops.abs(x) > lambd, x, 0.0)
+
+
+def softshrink(input: Any, lambd: float = 0.5) -> Any:
+    """``x`` less ``lambd`` above, more ``lambd`` below, and 0 within ``lambd`` of zero."""
+    x = floating(input)
+    return maximum(x - lambd, 0.0) + minimum(x + lambd, 0.0)
+
+
+def tanhshrink(input: Any) -> Any:
+    """``x - tanh(x)``."""
+    x = floating(input)
+    return x - ops.tanh(x)
+
+
+def threshold(input: Any, thr: float, value: float) -> Any:
+    """``x`` where it is above ``thr``, ``value`` elsewhere."""
+    x = tensor(input)
+    return where(x > thr, x, value)
+
+
+def logit(input: Any, eps: float | None = None) -> Any:
+    """``log(x / (1 - x))``, x kept ``eps`` away from 0 and 1."""
+    x = floating(input)
+    x = x if eps is None else clamp(x, eps, 1 - eps)
+    return ops.log(x / (1 - x))
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half along an axis times ``sigmoid`` of the second."""
+    x = floating(x)
+    axis = one_axis(axis, x.ndim, "glu")
+    if x.shape[axis] % 2:
+        raise ShapeError(f"glu: axis {axis} of {x.shape} has no halves")
+    left, right = ops.SliceChannel(x, num_outputs=2, axis=axis)
+    return left * ops.sigmoid(right)
+
+
+def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Any:
+    """Exponentials, scaled to add up to one along an axis."""
+    x = tensor(input)
+    x = floating(x) if dtype is None else x.astype(dtype)
+    return ops.softmax(x, axis=_axis(axis)) if x.ndim else ops.ones_like(x)
+
+
+def log_softmax(logits: Any, axis: int = -1) -> Any:
+    """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+    x = floating(logits)
+    return ops.log_softmax(x, axis=_axis(axis)) if x.ndim else ops.zeros_like(x)
+
+
+def softmin(x: Any, axis: int = -1, *, dtype: Any = None) -> Any:
+    """``softmax`` of the numbers with the other sign."""
+    return softmax(-tensor(x), axis, dtype=dtype)
+
+
+def _axis(axis: Any) -> int:
+    if isinstance(axis, (tuple, list)):
+        if len(axis) != 1:
+            raise ArgumentError(f"softmax: expected one axis, got {axis!r}")
+        (axis,) = axis
+    if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
+        raise TypeError(f"softmax: axis must be an int, got {type(axis).__name__}")
+    return int(axis)

@@ -1,0 +1,448 @@
+"""Functions that move numbers: other shapes, axes in another order, parts taken apart and put together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, ShapeError
+from ...registry import ops
+from ...spec import as_dtype
+from ..grad import stop_gradient
+from ..manners import Manners, is_number
+from ..parameter import assign
+from .lift import axes, like, one_axis, promoted, scalar, shape_of, tensor
+from .lift import tensor as _tensor
+
+__all__ = [
+    "assign", "assign_add", "assign_sub", "atleast_1d", "atleast_2d", "broadcast_to", "cast", "cat", "chunk", "concat",
+    "diff", "dstack", "expand", "expand_dims", "flatten", "flip", "fliplr", "flipud", "hsplit", "hstack", "identity",
+    "is_tensor", "moveaxis", "movedim", "narrow", "numel", "pad", "permute", "rank", "ravel", "repeat_elements",
+    "repeat_interleave", "reshape", "reverse", "roll", "rot90", "scalar_to_tensor", "shape", "size", "split",
+    "squeeze", "stack", "stop_gradient", "swapaxes", "swapdims", "tensor_split", "tile", "transpose", "unbind",
+    "unsqueeze", "unstack", "vsplit", "vstack"]
+
+
+# -------------------------------------------------------------------------------------------- shapes and dtypes
+
+
+def shape(input_x: Any) -> tuple[int, ...]:
+    """The lengths of the axes, as a tuple."""
+    return tensor(input_x).shape
+
+
+def size(input_x: Any) -> int:
+    """How many numbers there are."""
+    return tensor(input_x).size
+
+
+numel = size
+
+
+def rank(input_x: Any) -> int:
+    """How many axes there are."""
+    return tensor(input_x).ndim
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether something is a tensor, of numbers or of a trace."""
+    return isinstance(obj, Manners)
+
+
+def cast(input: Any, dtype: Any) -> Any:
+    """The numbers in another dtype; fractions are cut off towards zero."""
+    x = tensor(np.asarray(input, np.float64 if isinstance(input, float) else None)) if is_number(input) else \
+        tensor(input)
+    return x.astype(dtype)
+
+
+def scalar_to_tensor(input_x: Any, dtype: Any = np.float32) -> Any:
+    """One number as a tensor without axes."""
+    return scalar(input_x, as_dtype(dtype))
+
+
+def identity(x: Any) -> Any:
+    """The same."""
+    return tensor(x)
+
+
+def assign_add(variable: Any, value: Any) -> Any:
+    """Add to a Parameter, or another tensor; see ``assign``."""
+    return assign(variable, variable + like(value, variable))
+
+
+def assign_sub(variable: Any, value: Any) -> Any:
+    """Subtract from a Parameter, or another tensor; see ``assign``."""
+    return assign(variable, variable - like(value, variable))
+
+
+def reshape(input: Any, shape: Any) -> Any:
+    """The same numbers in another shape; one -1 follows from the rest."""
+    return tensor(input).reshape(shape_of(shape))
+
+
+def transpose(input: Any, dims: Sequence[int]) -> Any:
+    """The axes in another order."""
+    return tensor(input).transpose(tuple(dims))
+
+
+def permute(input: Any, axis: Sequence[int]) -> Any:
+    """The axes in another order."""
+    return tensor(input).transpose(tuple(axis))
+
+
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+    """Two axes exchanged."""
+    x = tensor(input)
+    return ops.SwapAxis(x, dim1=one_axis(axis0, x.ndim, "swapaxes"), dim2=one_axis(axis1, x.ndim, "swapaxes"))
+
+
+def swapdims(input: Any, dim0: int, dim1: int) -> Any:
+    """Two axes exchanged."""
+    return swapaxes(input, dim0, dim1)
+
+
+def movedim(x: Any, source: Any, destination: Any) -> Any:
+    """Axes moved to other places; the rest keep their order."""
+    x = tensor(x)
+    sources = [one_axis(each, x.ndim, "movedim") for each in ((source,) if isinstance(source, int) else source)]
+    targets = [one_axis(each, x.ndim, "movedim") for each in
+               ((destination,) if isinstance(destination, int) else destination)]
+    if len(sources) != len(targets):
+        raise ArgumentError(f"movedim: {source} and {destination} have different lengths")
+    order = [axis for axis in range(x.ndim) if axis not in sources]
+    for target, axis in sorted(zip(targets, sources)):
+        order.insert(target, axis)
+    return x.transpose(tuple(order))
+
+
+moveaxis = movedim
+
+
+def expand_dims(input_x: Any, axis: int) -> Any:
+    """An axis of length one inserted, so that it is ``axis`` of the result."""
+    x = tensor(input_x)
+    return ops.expand_dims(x, axis=one_axis(axis, x.ndim + 1, "expand_dims"))
+
+
+def unsqueeze(input: Any, dim: int) -> Any:
+    """An axis of length one inserted, so that it is ``dim`` of the result."""
+    return expand_dims(input, dim)
+
+
+def squeeze(input: Any, axis: Any = None) -> Any:
+    """Without those axes, which have length one, or without all such axes."""
+    x = tensor(input)
+    if axis is None or axis == ():
+        return x.reshape(tuple(dim for dim in x.shape if dim != 1))
+    gone = [one_axis(each, x.ndim, "squeeze") for each in ((axis,) if isinstance(axis, int) else axis)]
+    for each in gone:
+        if x.shape[each] != 1:
+            raise ShapeError(f"squeeze: axis {each} of {x.shape} has length {x.shape[each]}, not 1")
+    return x.reshape(tuple(dim for i, dim in enumerate(x.shape) if i not in gone))
+
+
+def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Any:
+    """Axes from ``start_dim`` to ``end_dim`` made one; with the order "F" the first axis varies fastest."""
+    x = tensor(input)
+    if order not in ("C", "F"):
+        raise ArgumentError(f"flatten: order must be 'C' or 'F', got {order!r}")
+    if order == "F":
+        x = x.transpose()
+    if x.ndim < 2:
+        return x.reshape((-1,))
+    first, last = one_axis(start_dim, x.ndim, "flatten"), one_axis(end_dim, x.ndim, "flatten")
+    if first > last:
+        raise ShapeError(f"flatten: start_dim={start_dim} comes after end_dim={end_dim}")
+    return x.reshape((*x.shape[:first], math.prod(x.shape[first:last + 1]), *x.shape[last + 1:]))
+
+
+def ravel(input: Any) -> Any:
+    """All numbers in a row."""
+    return tensor(input).reshape((-1,))
+
+
+def atleast_1d(inputs: Any) -> Any:
+    """With one axis at least; of a list, a list."""
+    if isinstance(inputs, (list, tuple)):
+        return type(inputs)(atleast_1d(each) for each in inputs)
+    x = tensor(inputs)
+    return x if x.ndim else x.reshape((1,))
+
+
+def atleast_2d(inputs: Any) -> Any:
+    """With two axes at least, new ones in front; of a list, a list."""
+    if isinstance(inputs, (list, tuple)):
+        return type(inputs)(atleast_2d(each) for each in inputs)
+    x = tensor(inputs)
+    return x if x.ndim > 1 else x.reshape((1, -1))
+
+
+# -------------------------------------------------------------------------------------------- put together
+
+
+def _joined(tensors: Any, what: str) -> list[Any]:
+    """Tensors of one dtype."""
+    if isinstance(tensors, Manners) or not isinstance(tensors, (list, tuple)) or not tensors:
+        raise TypeError(f"{what}: expected a list or tuple of tensors, got {type(tensors).__name__}")
+    given = [tensor(each) for each in tensors]
+    wanted = promoted(given)
+    return [each._cast(wanted) for each in given]
+
+
+def concat(tensors: Any, axis: int = 0) -> Any:
+    """Tensors one after the other along an axis."""
+    given = _joined(tensors, "concat")
+    return ops.Concat(*given, num_args=len(given), dim=one_axis(axis, given[0].ndim, "concat"))
+
+
+def cat(tensors: Any, axis: int = 0) -> Any:
+    """Tensors one after the other along an axis."""
+    return concat(tensors, axis)
+
+
+def stack(tensors: Any, axis: int = 0) -> Any:
+    """Tensors of one shape side by side along a new axis."""
+    given = _joined(tensors, "stack")
+    return ops.stack(*given, num_args=len(given), axis=one_axis(axis, given[0].ndim + 1, "stack"))
+
+
+def hstack(tensors: Any) -> Any:
+    """Tensors one after the other along the second axis, vectors along their only one."""
+    given = [atleast_1d(each) for each in tensors]
+    return concat(given, 0 if given[0].ndim == 1 else 1)
+
+
+def vstack(inputs: Any) -> Any:
+    """Tensors one after the other along the first axis; vectors are rows."""
+    return concat([atleast_2d(each) for each in inputs], 0)
+
+
+def dstack(tensors: Any) -> Any:
+    """Tensors one after the other along the third axis."""
+    given = [atleast_2d(each) for each in tensors]
+    return concat([each if each.ndim > 2 else expand_dims(each, 2) for each in given], 2)
+
+
+# ------------------------------------------------------------------------------------------------ taken apart
+
+
+def _cut(x: Any, axis: int, places: Sequence[int]) -> tuple[Any, ...]:
+    """Parts along an axis that begin at places."""
+    ends = [*places[1:], x.shape[axis]]
+    return tuple(ops.slice_axis(x, axis=axis, begin=begin, end=end) for begin, end in zip(places, ends))
+
+
+def split(tensor: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
+    """Parts along an axis: of one length, the last perhaps shorter, or of the lengths given."""
+    x = _tensor(tensor)
+    axis = one_axis(axis, x.ndim, "split")
+    length = x.shape[axis]
+    if isinstance(split_size_or_sections, (int, np.integer)) and not isinstance(split_size_or_sections, bool):
+        if split_size_or_sections < 1:
+            raise ArgumentError(f"split: expected a length from 1, got {split_size_or_sections}")
+        return _cut(x, axis, range(0, length, int(split_size_or_sections)))
+    if not isinstance(split_size_or_sections, (list, tuple)):
+        raise TypeError(f"split: expected an int or a list of ints, got {type(split_size_or_sections).__name__}")
+    sizes = [int(each) for each in split_size_or_sections]
+    if sum(sizes) != length or any(each < 0 for each in sizes):
+        raise ShapeError(f"split: the lengths {sizes} do not add up to {length}, axis {axis} of {x.shape}")
+    return _cut(x, axis, [sum(sizes[:i]) for i in range(len(sizes))])
+
+def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Any, ...]:
+    """At most so many parts along an axis, of one length, the last perhaps shorter."""
+    x = tensor(input)
+    axis = one_axis(axis, x.ndim, "chunk")
+    if chunks < 1:
+        raise ArgumentError(f"chunk: expected a number of parts from 1, got {chunks!r}")
+    return split(x, max(math.ceil(x.shape[axis] / chunks), 1), axis)
+
+
+def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
+    """Parts along an axis: so many, of nearly one length, or cut before the places given."""
+    x = tensor(input)
+    axis = one_axis(axis, x.ndim, "tensor_split")
+    length = x.shape[axis]
+    if isinstance(indices_or_sections, int):
+        parts, longer = divmod(length, indices_or_sections)
+        sizes = [parts + (i < longer) for i in range(indices_or_sections)]
+        return split(x, sizes, axis)
+    return _cut(x, axis, [0, *(min(max(place, 0), length) for place in indices_or_sections)])
+
+
+def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """``tensor_split`` along the second axis, of vectors along their only one."""
+    x = tensor(input)
+    return tensor_split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
+
+
+def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """``tensor_split`` along the first axis."""
+    return tensor_split(input, indices_or_sections, 0)
+
+
+def unstack(input_x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The slices along an axis, which is gone."""
+    x = tensor(input_x)
+    axis = one_axis(axis, x.ndim, "unstack")
+    rest = x.shape[:axis] + x.shape[axis + 1:]
+    return tuple(part.reshape(rest) for part in _cut(x, axis, range(x.shape[axis])))
+
+
+def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+    """The slices along an axis, which is gone."""
+    return unstack(input, dim)
+
+
+def narrow(input: Any, axis: int, start: int, length: int) -> Any:
+    """A number of slices along an axis, from one on."""
+    x = tensor(input)
+    axis = one_axis(axis, x.ndim, "narrow")
+    if not 0 <= start <= start + length <= x.shape[axis]:
+        raise ShapeError(f"narrow: {start} to {start + length} is not inside axis {axis} of {x.shape}")
+    return ops.slice_axis(x, axis=axis, begin=start, end=start + length)
+
+
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Every number along an axis less the one before it, ``n`` times."""
+    x = tensor(x)
+    axis = one_axis(axis, x.ndim, "diff")
+    parts = [each for each in (prepend, x, append) if each is not None]
+    x = concat(parts, axis) if len(parts) > 1 else x
+    for _ in range(n):
+        x = narrow(x, axis, 1, x.shape[axis] - 1) - narrow(x, axis, 0, x.shape[axis] - 1)
+    return x
+
+
+# --------------------------------------------------------------------------------------------------- repeated
+
+
+def tile(input: Any, dims: Any) -> Any:
+    """Laid side by side, so many times along each axis."""
+    return ops.tile(tensor(input), reps=shape_of(dims))
+
+
+def repeat_interleave(input: Any, repeats: Any, axis: int | None = None) -> Any:
+    """Every slice along an axis repeated in place, or every number of all in a row.
+
+    Parameters
+    ----------
+    repeats : int, or sequence of int
+        How often; one for all, or one for each slice.
+    """
+    x = tensor(input)
+    if axis is None:
+        x, axis = x.reshape((-1,)), 0
+    axis = one_axis(axis, x.ndim, "repeat_interleave")
+    if isinstance(repeats, (int, np.integer)):
+        return ops.repeat(x, repeats=int(repeats), axis=axis)
+    counts = shape_of(repeats)
+    if len(counts) == 1:
+        return ops.repeat(x, repeats=counts[0], axis=axis)
+    if len(counts) != x.shape[axis]:
+        raise ShapeError(f"repeat_interleave: {len(counts)} numbers for {x.shape[axis]} slices")
+    return ops.take(x, tensor(np.repeat(np.arange(len(counts)), counts)), axis=axis)
+
+
+def repeat_elements(x: Any, rep: int, axis: int = 0) -> Any:
+    """Every slice along an axis repeated in place."""
+    return repeat_interleave(x, rep, axis)
+
+
+def broadcast_to(input: Any, shape: Any) -> Any:
+    """Repeated along axes of length one, and new ones in front, to fill a shape; -1 keeps a length."""
+    x, wanted = tensor(input), list(shape_of(shape))
+    extra = len(wanted) - x.ndim
+    if extra < 0:
+        raise ShapeError(f"broadcast_to: {x.shape} has more axes than {tuple(wanted)}")
+    for i, dim in enumerate(x.shape):
+        have = wanted[i + extra]
+        wanted[i + extra] = dim if have == -1 else have
+        if dim not in (1, wanted[i + extra]):
+            raise ShapeError(f"broadcast_to: {x.shape} does not broadcast to {tuple(wanted)}")
+    if -1 in wanted[:extra]:
+        raise ShapeError(f"broadcast_to: -1 keeps a length, and {tuple(wanted)} has it for a new axis")
+    return ops.broadcast_to(x.reshape((1,) * extra + x.shape), shape=tuple(wanted)) if wanted else x
+
+
+def expand(input_x: Any, size: Any) -> Any:
+    """See ``broadcast_to``."""
+    return broadcast_to(input_x, size)
+
+
+# --------------------------------------------------------------------------------------------- turned around
+
+
+def flip(input: Any, dims: Any) -> Any:
+    """In opposite order along axes."""
+    x = tensor(input)
+    found = axes(dims, "dims")
+    chosen = (found,) if isinstance(found, int) else found or ()
+    return ops.reverse(x, axis=tuple(one_axis(each, x.ndim, "flip") for each in chosen)) if chosen else x
+
+
+def reverse(x: Any, axis: Any) -> Any:
+    """In opposite order along axes."""
+    return flip(x, axis)
+
+
+def flipud(input: Any) -> Any:
+    """In opposite order along the first axis."""
+    return flip(input, 0)
+
+
+def fliplr(input: Any) -> Any:
+    """In opposite order along the second axis."""
+    return flip(input, 1)
+
+
+def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+    """Moved on along axes, or all in a row; what leaves at the end comes in again at the front."""
+    return ops._np_roll(tensor(input), shift=axes(shifts, "shifts"), axis=None if dims is None else axes(dims, "dims"))
+
+
+def rot90(input: Any, k: int, dims: Sequence[int]) -> Any:
+    """Turned ``k`` times by a quarter, from the first of two axes to the second."""
+    x = tensor(input)
+    first, second = (one_axis(each, x.ndim, "rot90") for each in dims)
+    turns = k % 4
+    if turns == 2:
+        return flip(x, (first, second))
+    if turns == 1:
+        return swapaxes(flip(x, second), first, second)
+    return flip(swapaxes(x, first, second), second) if turns else x
+
+
+def pad(input_x: Any, padding: Any, mode: str = "constant", value: float | None = None) -> Any:
+    """Numbers around a tensor.
+
+    Parameters
+    ----------
+    padding : sequence of int
+        Before and after the last axis, then before and after the one before it, and so on; negative ones cut.
+    mode : {"constant", "reflect", "replicate", "circular"}
+        A number, what a mirror shows, the outermost numbers, or what comes round from the other side.
+    """
+    x, widths = tensor(input_x), shape_of(padding)
+    if len(widths) % 2 or len(widths) > 2 * x.ndim:
+        raise ArgumentError(f"pad: expected pairs for at most {x.ndim} axes, got {widths}")
+    pairs = [(0, 0)] * (x.ndim - len(widths) // 2) + list(zip(widths[::2], widths[1::2]))[::-1]
+    for axis, (before, after) in enumerate(pairs):
+        if before < 0 or after < 0:
+            x = ops.slice_axis(x, axis=axis, begin=max(-before, 0), end=x.shape[axis] + min(after, 0))
+            pairs[axis] = max(before, 0), max(after, 0)
+    if mode == "circular":
+        for axis, (before, after) in enumerate(pairs):
+            count = x.shape[axis]
+            around = [narrow(x, axis, count - before, before)] if before else []
+            around += [x, narrow(x, axis, 0, after)] if after else [x]
+            x = concat(around, axis) if len(around) > 1 else x
+        return x
+    modes = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}
+    if mode not in modes:
+        raise ArgumentError(f"pad: mode must be one of {', '.join([*modes, 'circular'])}, got {mode!r}")
+    flat = tuple(each for pair in pairs for each in pair)
+    return ops.Pad(x, mode=modes[mode], pad_width=flat, constant_value=float(value or 0))

@@ -1,0 +1,345 @@
+"""Control flow over the numbers of tensors: branches and loops that compiled functions keep as such.
+
+Eagerly these are plain Python. While a function is compiled they become one node whose body is a graph; bodies may use
+tensors and Parameters from outside, and gradients pass through them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symbol.loops import COND, FOREACH, WHILE_LOOP
+from symbol.symbol import Symbol
+
+from ...custom import custom
+from ...errors import ArgumentError, ShapeError
+from ...op import Op
+from ...registry import ops
+from ..manners import Manners
+from ..state import STATE
+from ..trace import Trace, Traced
+from ..tree import flatten, rebuild
+from .array import stack
+from .lift import tensor
+
+__all__ = ["Custom", "cond", "fori_loop", "scan", "while_loop"]
+
+
+def Custom(*inputs: Any, op_type: str, **attributes: Any) -> Any:
+    """A user's operator, registered with ``opreg.operator.register``, applied to tensors; also in compiled functions.
+
+    Parameters
+    ----------
+    *inputs : tensors
+        Its inputs.
+    op_type : str
+        The name it was registered by.
+    **attributes
+        Handed to its Prop.
+    """
+    return custom(op_type)(*[tensor(value) for value in inputs], **attributes)
+
+
+class _Body:
+    """A function followed to a graph of its own.
+
+    Attributes
+    ----------
+    symbol : Symbol
+        What it computes.
+    inputs : list of Node
+        The variables of the graph, in its order.
+    structure
+        The nesting of what the function returned.
+    outside : dict
+        By variable, what it is outside of the body.
+    """
+
+    def __init__(self, title: str, function: Callable, given: Any, needs_all: bool = False):
+        leaves: list[Any] = []
+        structure = flatten(given, leaves)
+        outer = STATE.trace
+        self.trace = Trace(title, outer)
+        self.slots = [self.trace.input(outer.unique(f"{title}_arg"), leaf.shape, leaf._dt) for leaf in leaves]
+        with self.trace:
+            found = function(*rebuild(structure, iter(self.slots)))
+            values: list[Any] = []
+            self.structure = flatten(found, values)
+            self.values = [self.trace.read(value) for value in values]
+            heads = [ops._copy(value) if value._entry[0].op is None else value for value in self.values]
+            if needs_all:  # a loop has a place for everything that goes round
+                used = {node for node in Symbol([head._entry for head in heads])._graph().nodes if node.op is None}
+                heads = [ops._copy(slot) for slot in self.slots if slot._entry[0] not in used] + heads
+        if self.trace.updated:
+            raise ArgumentError(f"{title}: its body assigns a Parameter; while compiling that must happen outside")
+        self.extra = len(heads) - len(self.values)
+        self.symbol = Symbol([head._entry for head in heads])
+        self.inputs = [node for node in self.symbol._graph().nodes if node.op is None]
+        self.outside = self.trace.outer
+
+    def places(self) -> list[int]:
+        """Where slots stand among the inputs."""
+        return [self.inputs.index(slot._entry[0]) for slot in self.slots]
+
+
+class _Inputs:
+    """The inputs of a node with bodies: each thing from outside once."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._at: dict[Any, int] = {}
+
+    def add(self, value: Any) -> int:
+        """Where a value is among the inputs."""
+        entry = value._entry
+        if entry not in self._at:
+            self._at[entry] = len(self.values)
+            self.values.append(value)
+        return self._at[entry]
+
+
+def _node(op: Op, inputs: Sequence[Any], bodies: Sequence[_Body], **attrs: Any) -> list[Any]:
+    given = {**attrs, "num_args": len(inputs) + len(bodies), "subgraphs": tuple(body.symbol for body in bodies)}
+    found = STATE.trace.apply(op, inputs, given)
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+def _tensors(value: Any) -> Any:
+    """A nesting with its arrays and numbers as tensors."""
+    if isinstance(value, tuple):
+        return tuple(_tensors(each) for each in value)
+    if isinstance(value, list):
+        return [_tensors(each) for each in value]
+    return value if value is None else tensor(value)
+
+
+def _live(value: Any) -> Any:
+    """A nesting with its tensors read by the trace."""
+    leaves: list[Any] = []
+    structure = flatten(value, leaves)
+    return rebuild(structure, iter([STATE.trace.read(leaf) for leaf in leaves]))
+
+
+# ------------------------------------------------------------------------------------------------------ branches
+
+
+def cond(pred: Any, true_fn: Callable, false_fn: Callable, *inputs: Any) -> Any:
+    """One of two functions of the same inputs, as a condition says.
+
+    Parameters
+    ----------
+    pred : tensor of one number, or bool
+        Anything but zero means yes.
+    true_fn, false_fn : callable
+        Return tensors of the same shapes and dtypes, in the same nesting.
+
+    Examples
+    --------
+    >>> print(cond(tensor(True), lambda x: x + 1, lambda x: x - 1, tensor([1.0])))
+    [2.]
+    """
+    if STATE.trace is None or not (isinstance(pred, Traced) or getattr(pred, "traced", False)):
+        return (true_fn if bool(pred) else false_fn)(*inputs)
+    pred = STATE.trace.read(pred)
+    if pred.size != 1:
+        raise ShapeError(f"cond: expected a condition of one number, got shape {pred.shape}")
+    given = _live(_tensors(inputs))
+    test = _Body("cond_pred", lambda truth: truth, (pred.reshape((1,)),))
+    branches = [_Body(f"cond_{name}", function, given) for name, function in (("then", true_fn), ("else", false_fn))]
+    then, other = branches
+    if [(v.shape, v._dt) for v in then.values] != [(v.shape, v._dt) for v in other.values] or \
+            then.structure != other.structure:
+        raise ShapeError("cond: both functions must return tensors of the same shapes and dtypes, in one nesting")
+    leaves: list[Any] = []
+    flatten(given, leaves)
+    inputs_, locations = _Inputs(), []
+    for body, values in ((test, [pred.reshape((1,))]), (then, leaves), (other, leaves)):
+        known = dict(zip([slot._entry[0] for slot in body.slots], values))
+        locations.append(tuple(inputs_.add(known[node] if node in known else body.outside[node])
+                               for node in body.inputs))
+    found = _node(COND, inputs_.values, [test, then, other], num_outputs=len(then.values),
+                  cond_input_locs=locations[0], then_input_locs=locations[1], else_input_locs=locations[2])
+    return rebuild(then.structure, iter(found))
+
+
+# --------------------------------------------------------------------------------------------------------- loops
+
+
+def while_loop(cond_func: Callable, loop_func: Callable, init_val: Any, max_iterations: int | None = None) -> Any:
+    """A function applied to a value, or a nesting of them, while a condition on it holds.
+
+    Parameters
+    ----------
+    cond_func : callable
+        Of the value; one number.
+    loop_func : callable
+        Of the value; returns the next, of the same shapes and dtypes.
+    max_iterations : int
+        The most rounds. While a function is compiled it must be given: it decides how much memory gradients take.
+
+    Examples
+    --------
+    >>> print(while_loop(lambda x: x < 100, lambda x: x * 2, tensor(3.0)))
+    192.0
+    """
+    value = _tensors(init_val)
+    if STATE.trace is None:
+        rounds = 0
+        while bool(cond_func(value)) and (max_iterations is None or rounds < max_iterations):
+            value, rounds = loop_func(value), rounds + 1
+        return value
+    if not isinstance(max_iterations, int) or max_iterations < 1:
+        raise ArgumentError("while_loop: max_iterations must be an int from 1 while a function is compiled, got "
+                            f"{max_iterations!r}")
+    value = _live(value)
+    leaves: list[Any] = []
+    structure = flatten(value, leaves)
+    test = _Body("while_cond", lambda given: tensor(cond_func(given)).reshape((1,)), (value,))
+    body = _Body("while_body", loop_func, (value,), needs_all=True)
+    _check("while_loop", structure, leaves, body.structure, body.values)
+    inputs = _Inputs()
+    inputs.values += leaves
+    shift = len(leaves)
+    locations = []
+    for each in (test, body):
+        own = {slot._entry[0]: i for i, slot in enumerate(each.slots)}
+        locations.append(tuple(own[node] if node in own else
+                               _added(inputs, each.outside[node], shift) for node in each.inputs))
+    found = _node(WHILE_LOOP, inputs.values, [test, body], num_outputs=body.extra + len(leaves),
+                  num_out_data=body.extra, max_iterations=max_iterations, cond_input_locs=locations[0],
+                  func_input_locs=locations[1], func_var_locs=tuple(body.places()))
+    return rebuild(structure, iter(found[body.extra:]))
+
+
+def _added(inputs: _Inputs, value: Any, shift: int) -> int:
+    """Where something from outside is among the inputs, behind the loop's own values."""
+    for at, each in enumerate(inputs.values[shift:], shift):
+        if each._entry == value._entry:
+            return at
+    inputs.values.append(value)
+    return len(inputs.values) - 1
+
+
+def _check(name: str, structure: Any, before: Sequence[Any], new: Any, after: Sequence[Any]) -> None:
+    if structure != new or [(v.shape, v._dt) for v in before] != [(v.shape, v._dt) for v in after]:
+        raise ShapeError(f"{name}: the body must return what it is given, in shapes, dtypes and nesting: "
+                         f"{[(v.shape, str(v._dt)) for v in before]}, not {[(v.shape, str(v._dt)) for v in after]}")
+
+
+def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unroll: bool = True) -> tuple[Any, Any]:
+    """A function applied to the slices of a tensor along the first axis, handing a value on from one to the next.
+
+    Parameters
+    ----------
+    loop_func : callable
+        Of the value and a slice; returns the next value and an output.
+    xs : tensor, list, tuple or None
+        What is sliced; a list or tuple is gone through; None stands for nothing, ``length`` times.
+    unroll : bool
+        Whether a compiled function holds every round; otherwise it holds the body once.
+
+    Returns
+    -------
+    value, outputs
+        The last value, and the outputs stacked along a new first axis; None where they are None.
+
+    Examples
+    --------
+    >>> total, sums = scan(lambda total, x: (total + x, total + x), tensor(0.0), tensor([1.0, 2.0, 3.0]))
+    >>> print(total, sums)
+    6.0 [1. 3. 6.]
+    """
+    value = _tensors(init)
+    if STATE.trace is not None and not unroll and isinstance(xs, (Manners, np.ndarray)):
+        return _foreach(loop_func, value, tensor(xs))
+    if xs is None and length is None:
+        raise ArgumentError("scan: expected xs or length")
+    count = length if xs is None else len(xs)
+    outputs = []
+    for i in range(count or 0):
+        value, out = loop_func(value, None if xs is None else xs[i])
+        outputs.append(out)
+    return value, _stacked(outputs)
+
+
+def _stacked(outputs: list[Any]) -> Any:
+    if not outputs or outputs[0] is None:
+        return None
+    found: list[list[Any]] = []
+    structure: Any = None
+    for out in outputs:
+        leaves: list[Any] = []
+        structure = flatten(_tensors(out), leaves)
+        found.append(leaves)
+    return rebuild(structure, iter([stack(column) for column in zip(*found)]))
+
+
+def _foreach(loop_func: Callable, value: Any, xs: Any) -> tuple[Any, Any]:
+    value, xs = _live(value), STATE.trace.read(xs)
+    leaves: list[Any] = []
+    structure = flatten(value, leaves)
+    outs: list[Any] = []
+
+    def step(given: Any, part: Any) -> Any:
+        new, out = loop_func(given, part)
+        outs.append(flatten(None if out is None else _tensors(out), []))
+        return out if out is None else _tensors(out), new
+
+    body = _Body("scan_body", step, (value, _Slice(xs)), needs_all=True)
+    count = len(body.values) - len(leaves)
+    _check("scan", structure, leaves, body.structure[2][1], body.values[count:])
+    *states, data = body.places()
+    rest = [i for i in range(len(body.inputs)) if i not in (*states, data)]
+    inputs = [xs, *leaves, *(body.outside[body.inputs[i]] for i in rest)]
+    found = _node(FOREACH, inputs, [body], num_outputs=body.extra + len(body.values),
+                  num_out_data=body.extra + count, in_state_locs=tuple(states), in_data_locs=(data,),
+                  remain_locs=tuple(rest))
+    first = body.extra + count
+    return rebuild(structure, iter(found[first:])), rebuild(outs[0], iter(found[body.extra:first]))
+
+
+class _Slice(Manners):
+    """Stands for a slice of a tensor where only its shape and dtype are asked for."""
+
+    __slots__ = ("_shape", "_dtype")
+
+    def __init__(self, xs: Any):
+        self._shape, self._dtype = xs.shape[1:], xs._dt
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Dimensions of a slice."""
+        return self._shape
+
+    @property
+    def _dt(self) -> np.dtype:
+        return self._dtype
+
+
+def fori_loop(lower: int, upper: int, loop_func: Callable, init_val: Any, unroll: bool = True) -> Any:
+    """A function of a counter and a value applied so many times.
+
+    Parameters
+    ----------
+    lower, upper : int
+        The counter goes from ``lower`` to before ``upper``.
+    loop_func : callable
+        Of the counter, a tensor where the loop is not unrolled, and the value; returns the next value.
+    unroll : bool
+        Whether a compiled function holds every round; otherwise it holds the body once.
+
+    Examples
+    --------
+    >>> print(fori_loop(0, 4, lambda i, x: x + i, tensor(0.0)))
+    6.0
+    """
+    if STATE.trace is not None and not unroll and upper > lower:
+        counter = tensor(np.arange(lower, upper))
+        return _foreach(lambda value, i: (loop_func(i, value), None), _tensors(init_val), counter)[0]
+    value = _tensors(init_val)
+    for i in range(lower, upper):
+        value = loop_func(i, value)
+    return value

@@ -1,0 +1,332 @@
+"""Numbers picked by indices, numbers put at indices, and numbers in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, ShapeError
+from ...registry import ops
+from ..trace import Traced, TraceError
+from .array import broadcast_to, swapaxes
+from .creation import zeros
+from .lift import like, one_axis, shape_of, tensor
+from .math import maximum, minimum, where
+
+__all__ = [
+    "argsort", "argwhere", "bincount", "diag", "diagonal", "gather", "gather_d", "gather_elements", "gather_nd",
+    "index_add", "index_fill", "index_select", "masked_select", "nonzero", "scatter", "scatter_nd", "searchsorted",
+    "sort", "take", "tensor_scatter_add", "tensor_scatter_div", "tensor_scatter_elements", "tensor_scatter_max",
+    "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub", "tensor_scatter_update", "topk", "trace", "tril",
+    "triu", "unique", "unsorted_segment_sum"]
+
+
+def _index(value: Any, what: str) -> Any:
+    index = tensor(value)
+    if index._dt.kind not in "iu":
+        raise TypeError(f"{what}: indices must be integers, got dtype {index._dt}")
+    return index
+
+
+def _known(value: Any, what: str, instead: str) -> Any:
+    """Numbers on the host, for functions whose results have a shape that follows from them."""
+    if isinstance(value, Traced):
+        raise TraceError(f"{what}: the shape of its result follows from numbers, which are not known while a function "
+                         f"is compiled; {instead}, or run in PYNATIVE_MODE")
+    return tensor(value).asnumpy()
+
+
+# ------------------------------------------------------------------------------------------------------ picked
+
+
+def gather(input_params: Any, input_indices: Any, axis: int, batch_dims: int = 0) -> Any:
+    """The slices along an axis that indices name.
+
+    Parameters
+    ----------
+    batch_dims : int
+        How many axes in front the data and the indices share; each of their places has indices of its own.
+    """
+    x, index = tensor(input_params), _index(input_indices, "gather")
+    axis = one_axis(axis, x.ndim, "gather")
+    if not batch_dims:
+        return ops.take(x, index, axis=axis, mode="clip")
+    if batch_dims > axis or x.shape[:batch_dims] != index.shape[:batch_dims]:
+        raise ShapeError(f"gather: batch_dims={batch_dims} does not fit {x.shape}, {index.shape} and axis {axis}")
+    between, length, rest = x.shape[batch_dims:axis], x.shape[axis], x.shape[axis + 1:]
+    batch, middle = math.prod(x.shape[:batch_dims]), math.prod(between)
+    rows = x.reshape((batch * middle * length, *rest))
+    per = index.reshape((batch, 1, -1)) + tensor(np.arange(batch * middle).reshape(batch, middle, 1) * length)
+    return ops.take(rows, per, axis=0, mode="clip").reshape(
+        (*x.shape[:batch_dims], *between, *index.shape[batch_dims:], *rest))
+
+
+def take(input: Any, index: Any, axis: int | None = None, mode: str = "clip") -> Any:
+    """The slices along an axis that indices name, or numbers of all in a row."""
+    x = tensor(input)
+    return ops.take(x.reshape((-1,)) if axis is None else x, _index(index, "take"), axis=axis or 0,
+                    mode="wrap" if mode == "wrap" else "clip")
+
+
+def index_select(input: Any, axis: int, index: Any) -> Any:
+    """The slices along an axis that a vector of indices names."""
+    index = _index(index, "index_select")
+    if index.ndim != 1:
+        raise ShapeError(f"index_select: expected a vector of indices, got shape {index.shape}")
+    return gather(input, index, axis)
+
+
+def _places(shape: Any, dim: int, index: Any) -> Any:
+    """Where numbers lie in a row, when along one axis indices name them and along the others they stay."""
+    strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
+    others = sum(np.arange(size).reshape([-1 if j == i else 1 for j in range(len(shape))]) * strides[i]
+                 for i, size in enumerate(index.shape) if i != dim)
+    index = index._cast(np.dtype(np.int64))
+    index = where(index < 0, index + shape[dim], index)
+    return index * strides[dim] + tensor(np.asarray(others, np.int64))
+
+
+def gather_elements(input: Any, dim: int, index: Any) -> Any:
+    """Numbers along an axis at the places that ``index``, of as many axes, names."""
+    x, index = tensor(input), _index(index, "gather_elements")
+    if x.ndim != index.ndim:
+        raise ShapeError(f"gather_elements: {x.shape} and {index.shape} differ in how many axes they have")
+    dim = one_axis(dim, x.ndim, "gather_elements")
+    return ops.take(x.reshape((-1,)), _places(x.shape, dim, index), axis=0, mode="clip")
+
+
+def gather_d(x: Any, dim: int, index: Any) -> Any:
+    """See ``gather_elements``."""
+    return gather_elements(x, dim, index)
+
+
+def _columns(indices: Any, what: str) -> Any:
+    """Indices whose last axis names a place, as operators take them: with that axis first."""
+    index = _index(indices, what)
+    return index.transpose((index.ndim - 1, *range(index.ndim - 1))) if index.ndim > 1 else index
+
+
+def gather_nd(input_x: Any, indices: Any) -> Any:
+    """The parts at places whose indices, one an axis from the first on, lie along the last axis of ``indices``."""
+    return ops.gather_nd(tensor(input_x), _columns(indices, "gather_nd"))
+
+
+def diag(input: Any) -> Any:
+    """The matrix that has a vector on its diagonal; of more axes, twice as many."""
+    x = tensor(input)
+    found = ops.diag(x.reshape((-1,)))
+    return found if x.ndim < 2 else found.reshape(x.shape * 2)
+
+
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """A diagonal over two axes, as last axis: the main one, or ``offset`` above it."""
+    x = tensor(input)
+    return ops.diag(x, k=offset, axis1=one_axis(dim1, x.ndim, "diagonal"), axis2=one_axis(dim2, x.ndim, "diagonal"))
+
+
+def trace(input: Any) -> Any:
+    """The sum of the diagonal of a matrix."""
+    return ops._np_sum(diagonal(input))
+
+
+def tril(input: Any, diagonal: int = 0) -> Any:
+    """Matrices with zeros above a diagonal."""
+    return ops._npi_tril(tensor(input), k=int(diagonal))
+
+
+def triu(input: Any, diagonal: int = 0) -> Any:
+    """Matrices with zeros below a diagonal."""
+    return ops._npi_triu(tensor(input), k=int(diagonal))
+
+
+# -------------------------------------------------------------------------------------------------------- put
+
+
+def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
+    """Zeros of a shape with ``updates`` added at the places that ``gather_nd`` would take them from."""
+    updates, dims = tensor(updates), shape_of(shape)
+    return _added(zeros(dims, updates._dt), indices, updates)
+
+
+def _added(x: Any, indices: Any, updates: Any) -> Any:
+    return ops._backward_gather_nd(updates, _columns(indices, "tensor_scatter"), x)
+
+
+def tensor_scatter_add(input_x: Any, indices: Any, updates: Any) -> Any:
+    """``updates`` added at places, those of equal indices one after the other."""
+    x = tensor(input_x)
+    return x + _added(x, indices, like(updates, x))
+
+
+def tensor_scatter_sub(input_x: Any, indices: Any, updates: Any) -> Any:
+    """``updates`` subtracted at places, those of equal indices one after the other."""
+    x = tensor(input_x)
+    return x - _added(x, indices, like(updates, x))
+
+
+def tensor_scatter_update(input_x: Any, indices: Any, updates: Any) -> Any:
+    """``updates`` in place of what is there; of equal indices the last counts."""
+    x = tensor(input_x)
+    return ops._scatter_set_nd(x, like(updates, x), _columns(indices, "tensor_scatter_update"))
+
+
+def _combined(name: str, neutral: Callable[[np.dtype], float], reduce: str, join: Callable, doc: str) -> Callable:
+    """A scatter that gathers, for every place, all updates that name it.
+
+    It compares every place with every update, so time and memory grow with the product of both.
+    """
+
+    def function(input_x: Any, indices: Any, updates: Any) -> Any:
+        x, index, updates = tensor(input_x), _index(indices, name), tensor(updates)
+        updates = like(updates, x)
+        depth = index.shape[-1]
+        lengths, rest = x.shape[:depth], x.shape[depth:]
+        strides = tensor(np.asarray([math.prod(lengths[i + 1:]) for i in range(depth)], np.int64))
+        at = ops._np_sum(index._cast(np.dtype(np.int64)) * strides, axis=-1).reshape((1, -1))
+        hit = at == tensor(np.arange(math.prod(lengths)).reshape(-1, 1))
+        hit = hit.reshape((*hit.shape, *(1 for _ in rest)))
+        each = where(hit, updates.reshape((1, -1, *rest)), neutral(x._dt))
+        return join(x, getattr(ops, reduce)(each, axis=1).reshape(x.shape))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _least(dtype: np.dtype) -> float:
+    return -math.inf if dtype.kind == "f" else float(np.iinfo(dtype).min)
+
+
+def _most(dtype: np.dtype) -> float:
+    return math.inf if dtype.kind == "f" else float(np.iinfo(dtype).max)
+
+
+tensor_scatter_max = _combined("tensor_scatter_max", _least, "_np_max", maximum,
+                               "The larger of what is there and all of ``updates`` that name the place.")
+tensor_scatter_min = _combined("tensor_scatter_min", _most, "_np_min", minimum,
+                               "The smaller of what is there and all of ``updates`` that name the place.")
+tensor_scatter_mul = _combined("tensor_scatter_mul", lambda dtype: 1.0, "_np_prod", lambda x, u: x * u,
+                               "What is there times all of ``updates`` that name the place.")
+tensor_scatter_div = _combined("tensor_scatter_div", lambda dtype: 1.0, "_np_prod", lambda x, u: x / u,
+                               "What is there divided by all of ``updates`` that name the place.")
+
+
+def tensor_scatter_elements(input_x: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "none") -> Any:
+    """``updates`` put, or added with ``reduction="add"``, at the places along an axis that indices name."""
+    x, index = tensor(input_x), _index(indices, "tensor_scatter_elements")
+    updates = like(updates, x)
+    if reduction not in ("none", "add"):
+        raise ArgumentError(f"tensor_scatter_elements: reduction must be 'none' or 'add', got {reduction!r}")
+    axis = one_axis(axis, x.ndim, "tensor_scatter_elements")
+    at, flat = _places(x.shape, axis, index).reshape((-1, 1)), x.reshape((-1,))
+    put = tensor_scatter_add if reduction == "add" else tensor_scatter_update
+    return put(flat, at, updates.reshape((-1,))).reshape(x.shape)
+
+
+def scatter(input: Any, axis: int, index: Any, src: Any) -> Any:
+    """``src`` put at the places along an axis that indices name."""
+    return tensor_scatter_elements(input, index, src, axis)
+
+
+def index_fill(x: Any, axis: int, index: Any, value: Any) -> Any:
+    """One number in all slices along an axis that indices name."""
+    x, index = tensor(x), _index(index, "index_fill")
+    axis = one_axis(axis, x.ndim, "index_fill")
+    named = ops._np_any(index.reshape((-1, 1)) == tensor(np.arange(x.shape[axis])), axis=0)
+    return where(named.reshape(tuple(-1 if i == axis else 1 for i in range(x.ndim))), like(value, x), x)
+
+
+def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, check_index_bound: bool = True) -> Any:
+    """Slices of ``y`` added to those along an axis that indices name."""
+    x = tensor(x)
+    axis = one_axis(axis, x.ndim, "index_add")
+    front = tensor_scatter_add(swapaxes(x, 0, axis), _index(indices, "index_add").reshape((-1, 1)),
+                               swapaxes(like(y, x), 0, axis))
+    return swapaxes(front, 0, axis)
+
+
+def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: int) -> Any:
+    """Sums of the slices along the first axes that have the same number in ``segment_ids``."""
+    x, ids = tensor(input_x), _index(segment_ids, "unsorted_segment_sum")
+    rest = x.shape[ids.ndim:]
+    return scatter_nd(ids.reshape((-1, 1)), x.reshape((-1, *rest)), (int(num_segments), *rest))
+
+
+# ---------------------------------------------------------------------------------------------------- in order
+
+
+def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Any, Any]:
+    """Numbers in order along an axis, and the places they come from, as int32."""
+    x = tensor(input_x)
+    axis = one_axis(axis, x.ndim, "sort")
+    return ops.sort(x, axis=axis, is_ascend=not descending), argsort(x, axis, descending)
+
+
+def argsort(input: Any, axis: int = -1, descending: bool = False) -> Any:
+    """The places along an axis that its numbers in order come from, as int32."""
+    x = tensor(input)
+    return ops.argsort(x, axis=one_axis(axis, x.ndim, "argsort"), is_ascend=not descending, dtype=np.dtype(np.int32))
+
+
+def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
+    """The ``k`` largest numbers along an axis, or the smallest, and their places as int32."""
+    x = tensor(input)
+    axis = one_axis(-1 if dim is None else dim, x.ndim, "topk")
+    if not 1 <= k <= x.shape[axis]:
+        raise ArgumentError(f"topk: k must be an int from 1 to {x.shape[axis]}, got {k!r}")
+    return ops.topk(x, axis=axis, k=int(k), ret_typ="both", is_ascend=not largest, dtype=np.dtype(np.int32))
+
+
+def searchsorted(sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False,
+                 side: str | None = None, sorter: Any = None) -> Any:
+    """Where along the last axis, in order, numbers belong: before equal ones, or behind them with ``right``."""
+    x, values = tensor(sorted_sequence), tensor(values)
+    if sorter is not None:
+        x = gather_elements(x, -1, sorter)
+    row = x.reshape((*x.shape[:-1], *((1,) * (values.ndim - 1 if x.ndim == 1 else 0)), 1, x.shape[-1]))
+    at = values.reshape((*values.shape, 1))
+    behind = row <= at if right or side == "right" else row < at
+    return ops._np_sum(behind._cast(np.dtype(np.int64)), axis=-1)._cast(np.dtype("i4" if out_int32 else "i8"))
+
+
+# --------------------------------------------------------------------------- whose shapes follow from numbers
+
+
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis; not while compiling."""
+    found = np.nonzero(_known(input, "nonzero", "use ops.where"))
+    return tuple(map(tensor, found)) if as_tuple else tensor(np.stack(found, axis=1).astype(np.int64))
+
+
+def argwhere(input: Any) -> Any:
+    """Places of numbers that are not zero, one a row; not while compiling."""
+    return nonzero(input)
+
+
+def masked_select(input: Any, mask: Any) -> Any:
+    """The numbers where a mask holds, in a row; not while compiling."""
+    x, mask = tensor(input), np.asarray(_known(mask, "masked_select", "use ops.select"))
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    found = tensor(np.flatnonzero(np.broadcast_to(mask, shape)))
+    return ops.take(broadcast_to(x, shape).reshape((-1,)), found, axis=0)
+
+
+def unique(input: Any) -> tuple[Any, Any]:
+    """The different numbers in the order they first occur, and for each number which it is; not while compiling."""
+    numbers = _known(input, "unique", "sort it")
+    found, first, back = np.unique(numbers.ravel(), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    which = place[back].reshape(numbers.shape).astype(np.int64 if numbers.dtype == np.int64 else np.int32)
+    return tensor(found[order]), tensor(which)
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each number from 0 up occurs, or the sums of weights; not while compiling."""
+    numbers = _known(input, "bincount", "use ops.one_hot")
+    given = None if weights is None else tensor(weights).asnumpy()
+    return tensor(np.bincount(numbers, given, minlength).astype(np.float32))

@@ -1,0 +1,106 @@
+"""What functions do with what they are given: numbers and lists become tensors, dtypes are made equal."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, ShapeError
+from ...registry import ops
+from ...spec import as_dtype
+from .. import dtype as dtypes
+from ..manners import is_number
+from ..tensor import tensor
+
+__all__ = ["axes", "binary", "floating", "like", "one_axis", "promoted", "scalar", "shape_of", "tensor", "together"]
+
+_PYTHON: dict[str, Callable] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv, "mod": operator.mod,
+    "pow": operator.pow, "floordiv": operator.floordiv, "eq": operator.eq, "ne": operator.ne, "gt": operator.gt,
+    "ge": operator.ge, "lt": operator.lt, "le": operator.le, "and": operator.and_, "or": operator.or_,
+    "xor": operator.xor}
+
+
+def scalar(number: Any, dtype: np.dtype) -> Any:
+    """One number as a tensor without axes."""
+    return tensor(np.asarray(number, dtype))
+
+
+def binary(name: str, x: Any, y: Any) -> Any:
+    """Python's operator of that name, between tensors, or a tensor and a number."""
+    left = x if is_number(x) else tensor(x)
+    right = y if is_number(y) else tensor(y)
+    return _PYTHON[name](tensor(left) if is_number(left) and is_number(right) else left, right)
+
+
+def floating(x: Any) -> Any:
+    """A tensor of floating numbers; integers and truth values as float32."""
+    x = tensor(x)
+    return x if x._dt.kind == "f" else x._cast(np.dtype(np.float32))
+
+
+def promoted(values: Sequence[Any]) -> np.dtype:
+    """The dtype that tensors and numbers have in common."""
+    found: np.dtype | None = None
+    for value in values:
+        if not is_number(value):
+            found = value._dt if found is None else dtypes.promote(found, value._dt)
+    if found is None:
+        return tensor(values[0])._dt
+    for value in values:
+        if is_number(value):
+            found = dtypes.promote_number(found, value)
+    return found
+
+
+def together(*values: Any, real: bool = False) -> list[Any]:
+    """Tensors of one dtype, made of tensors and numbers; floating with ``real``."""
+    given = [value if is_number(value) else tensor(value) for value in values]
+    wanted = promoted(given)
+    if real and wanted.kind != "f":
+        wanted = np.dtype(np.float32)
+    return [scalar(value, wanted) if is_number(value) else value._cast(wanted) for value in given]
+
+
+def like(value: Any, x: Any) -> Any:
+    """A tensor or number as a tensor of the dtype of ``x``."""
+    return scalar(value, x._dt) if is_number(value) else tensor(value)._cast(x._dt)
+
+
+def axes(axis: Any, what: str = "axis") -> Any:
+    """Axes as operators take them: None for all of them, an int, or a tuple; () means all."""
+    if axis is None or (isinstance(axis, (tuple, list)) and not axis):
+        return None
+    if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer, tuple, list)):
+        raise ArgumentError(f"{what} must be an int, a tuple of ints or None, got {axis!r}")
+    return tuple(map(int, axis)) if isinstance(axis, (tuple, list)) else int(axis)
+
+
+def one_axis(axis: Any, rank: int, what: str) -> int:
+    """An axis counted from the front."""
+    if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
+        raise TypeError(f"{what}: axis must be an int, got {type(axis).__name__}")
+    if not -rank <= axis < rank:
+        raise ShapeError(f"{what}: axis {axis} does not exist among {rank} axes")
+    return int(axis) % rank
+
+
+def shape_of(size: Any) -> tuple[int, ...]:
+    """A shape given as an int, a tuple or list, or a tensor of numbers that are known."""
+    if isinstance(size, (int, np.integer)):
+        return (int(size),)
+    return tuple(int(each) for each in (size.asnumpy() if hasattr(size, "asnumpy") else size))
+
+
+def whole_dtype(dtype: Any, default: Any) -> np.dtype:
+    """A dtype by any of its names, or the default."""
+    return np.dtype(default) if dtype is None else as_dtype(dtype)
+
+
+def as_bool(x: Any) -> Any:
+    """Truth values."""
+    x = tensor(x)
+    return x if x._dt.kind == "b" else ops._npi_not_equal_scalar(x, scalar=0.0)

@@ -1,0 +1,261 @@
+"""Products of matrices and vectors, and what is solved with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import ArgumentError, ShapeError
+from ...registry import ops
+from .array import concat
+from .lift import floating, like, one_axis, tensor, together
+
+__all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "batch_dot", "bias_add", "bmm", "cross", "dense", "det",
+           "dot", "einsum", "ger", "inner", "inverse", "kron", "matmul", "mm", "mv", "outer", "tensor_dot"]
+
+
+def matmul(input: Any, other: Any) -> Any:
+    """Products of the matrices in the last two axes; the axes before broadcast, and vectors are a row or a column.
+
+    Examples
+    --------
+    >>> print(matmul(tensor([[1.0, 2.0]]), tensor([[3.0], [4.0]])))
+    [[11.]]
+    """
+    return ops._npi_matmul(*together(input, other))
+
+
+def _of_rank(name: str, rank: tuple[int, int], x: Any, y: Any) -> tuple[Any, Any]:
+    x, y = together(x, y)
+    if (x.ndim, y.ndim) != rank:
+        raise ShapeError(f"{name}: expected {rank[0]} and {rank[1]} axes, got shapes {x.shape} and {y.shape}")
+    return x, y
+
+
+def mm(input: Any, mat2: Any) -> Any:
+    """The product of two matrices."""
+    return matmul(*_of_rank("mm", (2, 2), input, mat2))
+
+
+def bmm(input_x: Any, mat2: Any) -> Any:
+    """Products of matrices, as many on either side."""
+    x, y = together(input_x, mat2)
+    if x.ndim < 3 or x.shape[:-2] != y.shape[:-2]:
+        raise ShapeError(f"bmm: expected stacks of as many matrices, got shapes {x.shape} and {y.shape}")
+    return matmul(x, y)
+
+
+def mv(mat: Any, vec: Any) -> Any:
+    """The product of a matrix and a vector."""
+    return matmul(*_of_rank("mv", (2, 1), mat, vec))
+
+
+def dot(input: Any, other: Any) -> Any:
+    """The last axis of ``input`` multiplied with the last but one of ``other``; both have two axes at least."""
+    x, y = together(input, other)
+    if x.ndim < 2 or y.ndim < 2:
+        raise ShapeError(f"dot: expected two axes at least, got shapes {x.shape} and {y.shape}")
+    return tensor_dot(x, y, ((x.ndim - 1,), (y.ndim - 2,)))
+
+
+def outer(input: Any, vec2: Any) -> Any:
+    """Every number of a vector times every one of another."""
+    x, y = _of_rank("outer", (1, 1), input, vec2)
+    return x.reshape((-1, 1)) * y
+
+
+def ger(input: Any, vec2: Any) -> Any:
+    """Every number of a vector times every one of another."""
+    return outer(input, vec2)
+
+
+def inner(input: Any, other: Any) -> Any:
+    """Sums of products along the last axis of both."""
+    x, y = together(input, other)
+    if not x.ndim or not y.ndim:
+        return x * y
+    return tensor_dot(x, y, ((x.ndim - 1,), (y.ndim - 1,)))
+
+
+def tensor_dot(x1: Any, x2: Any, axes: Any) -> Any:
+    """Sums of products along axes of both.
+
+    Parameters
+    ----------
+    axes : int, or pair of sequences of int
+        The last so many of ``x1`` with the first of ``x2``; or those of ``x1`` and those of ``x2``.
+    """
+    x, y = together(x1, x2)
+    if isinstance(axes, int):
+        first: Sequence[int] = range(x.ndim - axes, x.ndim)
+        second: Sequence[int] = range(axes)
+    else:
+        first, second = ((each,) if isinstance(each, int) else each for each in axes)
+    left = [one_axis(each, x.ndim, "tensor_dot") for each in first]
+    right = [one_axis(each, y.ndim, "tensor_dot") for each in second]
+    if [x.shape[i] for i in left] != [y.shape[i] for i in right]:
+        raise ShapeError(f"tensor_dot: axes {left} of {x.shape} and {right} of {y.shape} differ in length")
+    rows = [i for i in range(x.ndim) if i not in left]
+    columns = [i for i in range(y.ndim) if i not in right]
+    length = math.prod(x.shape[i] for i in left)
+    a = x.transpose((*rows, *left)).reshape((-1, length))
+    b = y.transpose((*right, *columns)).reshape((length, -1))
+    return matmul(a, b).reshape((*(x.shape[i] for i in rows), *(y.shape[i] for i in columns)))
+
+
+def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Any:
+    """Sums of products along one axis of each, for every place along the first, which both share.
+
+    Parameters
+    ----------
+    axes : int or pair of int, optional
+        Of ``x1`` and ``x2``; by default the last and the last but one.
+    """
+    x, y = together(x1, x2)
+    if x.ndim < 2 or y.ndim < 2 or x.shape[0] != y.shape[0]:
+        raise ShapeError(f"batch_dot: {x.shape} and {y.shape} do not share their first axis and have another")
+    axes = (x.ndim - 1, max(y.ndim - 2, 1)) if axes is None else axes
+    first, second = (axes, axes) if isinstance(axes, int) else axes
+    i, j = one_axis(first, x.ndim, "batch_dot"), one_axis(second, y.ndim, "batch_dot")
+    if not i or not j:
+        raise ArgumentError("batch_dot: the first axis counts samples; it cannot be summed over")
+    rows = [k for k in range(1, x.ndim) if k != i]
+    columns = [k for k in range(1, y.ndim) if k != j]
+    a = x.transpose((0, *rows, i)).reshape((x.shape[0], -1, x.shape[i]))
+    b = y.transpose((0, j, *columns)).reshape((y.shape[0], y.shape[j], -1))
+    shape = (x.shape[0], *(x.shape[k] for k in rows), *(y.shape[k] for k in columns))
+    return matmul(a, b).reshape(shape if len(shape) > 1 else (shape[0], 1))
+
+
+def kron(input: Any, other: Any) -> Any:
+    """The Kronecker product."""
+    x, y = together(input, other)
+    rank = max(x.ndim, y.ndim)
+    a, b = ((1,) * (rank - each.ndim) + each.shape for each in (x, y))
+    wide = x.reshape([each for dim in a for each in (dim, 1)]) * y.reshape([each for dim in b for each in (1, dim)])
+    return wide.reshape([m * n for m, n in zip(a, b)])
+
+
+def cross(input: Any, other: Any, dim: int | None = None) -> Any:
+    """The cross product along an axis of length three, by default the first such."""
+    x, y = together(input, other)
+    axis = next(i for i, length in enumerate(x.shape) if length == 3) if dim is None else \
+        one_axis(dim, x.ndim, "cross")
+    (a, b, c), (d, e, f) = (ops.SliceChannel(each, num_outputs=3, axis=axis) for each in (x, y))
+    return concat((b * f - c * e, c * d - a * f, a * e - b * d), axis)
+
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * input + alpha * mat1 @ mat2``."""
+    return tensor(input) * beta + mm(mat1, mat2) * alpha
+
+
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * input + alpha * mat @ vec``."""
+    return tensor(input) * beta + mv(mat, vec) * alpha
+
+
+def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * x + alpha * outer(vec1, vec2)``."""
+    return tensor(x) * beta + outer(vec1, vec2) * alpha
+
+
+def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * input + alpha * batch1 @ batch2``."""
+    return tensor(input) * beta + bmm(batch1, batch2) * alpha
+
+
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * input`` plus ``alpha`` times the sum of all products ``batch1 @ batch2``."""
+    return tensor(input) * beta + ops._np_sum(bmm(batch1, batch2), axis=0) * alpha
+
+
+def dense(input: Any, weight: Any, bias: Any = None) -> Any:
+    """``input @ weight.T + bias``, over the last axis."""
+    x, w = together(input, weight)
+    if w.ndim == 1:
+        found = matmul(x, w)
+        return found if bias is None else found + bias
+    given = (x, w) if bias is None else (x, w, like(bias, x))
+    return ops.FullyConnected(*given, num_hidden=w.shape[0], flatten=False, no_bias=bias is None)
+
+
+def bias_add(input_x: Any, bias: Any) -> Any:
+    """A vector added along the second axis."""
+    x, bias = tensor(input_x), tensor(bias)
+    if x.ndim < 2 or bias.shape != (x.shape[1],):
+        raise ShapeError(f"bias_add: a bias of shape {bias.shape} does not fit the channels of {x.shape}")
+    return x + bias.reshape((-1,) + (1,) * (x.ndim - 2))
+
+
+def inverse(input: Any) -> Any:
+    """The inverse of matrices."""
+    return ops._linalg_inverse(floating(input))
+
+
+def det(input: Any) -> Any:
+    """The determinant of matrices."""
+    x = floating(input)
+    found = ops._linalg_det(x)
+    return found.reshape(x.shape[:-2])
+
+
+def einsum(equation: str, *operands: Any) -> Any:
+    """Sums of products as an equation of letters says: ``"ij,jk->ik"`` is the product of matrices.
+
+    Letters behind the arrow are axes of the result, all others are summed over; without an arrow those that occur
+    once are kept, in the order of the alphabet. ``...`` is not understood.
+    """
+    given = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
+    values = together(*given)
+    left, _, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if "." in equation or len(terms) != len(values):
+        raise ArgumentError(f"einsum: {equation!r} does not name the axes of {len(values)} tensors")
+    if "->" not in equation:
+        right = "".join(sorted(each for each in set(left) - {","} if left.count(each) == 1))
+    pairs = [_once(term, value) for term, value in zip(terms, values)]
+    letters, found = pairs[0]
+    for k, (term, value) in enumerate(pairs[1:], 1):
+        later = set(right).union(*(term for term, _ in pairs[k + 1:]))
+        letters, found = _product(letters, found, term, value, later)
+    letters, found = _summed(letters, found, set(right))
+    if sorted(letters) != sorted(right):
+        raise ArgumentError(f"einsum: {equation!r} asks for axes that no tensor has, or for one twice")
+    return found.transpose(tuple(letters.index(each) for each in right)) if len(right) > 1 else found
+
+
+def _once(term: str, x: Any) -> tuple[str, Any]:
+    """A tensor with each letter once: of two equal ones the diagonal."""
+    if len(term) != x.ndim:
+        raise ShapeError(f"einsum: {term!r} names {len(term)} axes of shape {x.shape}")
+    while len(set(term)) < len(term):
+        twice = next(each for each in term if term.count(each) > 1)
+        i, j = term.index(twice), term.rindex(twice)
+        x = ops.diag(x, axis1=i, axis2=j)
+        term = term[:i] + term[i + 1:j] + term[j + 1:] + twice
+    return term, x
+
+
+def _summed(term: str, x: Any, kept: set[str]) -> tuple[str, Any]:
+    gone = tuple(i for i, each in enumerate(term) if each not in kept)
+    return "".join(each for each in term if each in kept), ops._np_sum(x, axis=gone) if gone else x
+
+
+def _product(left: str, x: Any, right: str, y: Any, later: set[str]) -> tuple[str, Any]:
+    """The product of two terms, summed over letters that neither the result nor later terms have."""
+    left, x = _summed(left, x, later | set(right))
+    right, y = _summed(right, y, later | set(left))
+    both = [each for each in left if each in right]
+    batch, inner_ = [each for each in both if each in later], [each for each in both if each not in later]
+    rows, columns = [each for each in left if each not in both], [each for each in right if each not in both]
+    size = {**dict(zip(left, x.shape)), **dict(zip(right, y.shape))}
+
+    def laid(term: str, value: Any, *groups: list[str]) -> Any:
+        order = tuple(term.index(each) for group in groups for each in group)
+        return value.transpose(order).reshape([math.prod(size[each] for each in group) for group in groups])
+
+    found = matmul(laid(left, x, batch, rows, inner_), laid(right, y, batch, inner_, columns))
+    kept = [*batch, *rows, *columns]
+    return "".join(kept), found.reshape([size[each] for each in kept])

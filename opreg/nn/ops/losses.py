@@ -1,0 +1,179 @@
+"""Losses: how far what a network says is from what it should."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import ArgumentError, ShapeError
+from ...registry import ops
+from .creation import one_hot, ones
+from .lift import floating, like, tensor, together
+from .math import clamp, maximum, where
+from .nn import cosine_similarity
+
+__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
+           "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "nll_loss",
+           "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss"]
+
+
+def reduced(loss: Any, reduction: str, name: str) -> Any:
+    """The mean or sum of losses, or all of them."""
+    if reduction == "mean":
+        return ops._npi_mean(loss)
+    if reduction == "sum":
+        return ops._np_sum(loss)
+    if reduction != "none":
+        raise ArgumentError(f"{name}: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+    return loss
+
+
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """The squared difference."""
+    x, y = together(input, target, real=True)
+    return reduced(ops.square(x - y), reduction, "mse_loss")
+
+
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """The absolute difference."""
+    x, y = together(input, target, real=True)
+    return reduced(ops.abs(x - y), reduction, "l1_loss")
+
+
+def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = "none") -> Any:
+    """Half the squared difference by ``beta`` where it is below that, the absolute one less half of it elsewhere.
+
+    R. Girshick, Fast R-CNN, arXiv:1504.08083.
+    """
+    x, y = together(input, target, real=True)
+    apart = ops.abs(x - y)
+    return reduced(where(apart < beta, apart * apart * (0.5 / beta), apart - 0.5 * beta), reduction, "smooth_l1_loss")
+
+
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
+    """Half the squared difference up to ``delta``, linear from there on."""
+    x, y = together(input, target, real=True)
+    apart = ops.abs(x - y)
+    return reduced(where(apart <= delta, apart * apart * 0.5, (apart - 0.5 * delta) * delta), reduction, "huber_loss")
+
+
+def _log_probabilities(x: Any) -> Any:
+    return ops.log_softmax(x, axis=1 if x.ndim > 1 else 0)
+
+
+def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> Any:
+    """Minus the logarithm of the target's probability, of scores before softmax.
+
+    Parameters
+    ----------
+    input : tensor of shape (batch, classes, ...) or (classes,)
+        Scores.
+    target : tensor
+        Class numbers, of the shape without classes; or probabilities, of the shape of ``input``.
+    weight : tensor of shape (classes,), optional
+        How much each class counts.
+    ignore_index : int
+        A class number that stands for none.
+    label_smoothing : float
+        How much of a class's probability goes to all, in equal shares.
+    """
+    x, target = floating(input), tensor(target)
+    if target._dt.kind != "f":
+        return nll_loss(_log_probabilities(x), target, weight, ignore_index, reduction, label_smoothing)
+    if target.shape != x.shape:
+        raise ShapeError(f"cross_entropy: probabilities of shape {target.shape} do not fit scores of {x.shape}")
+    axis = 1 if x.ndim > 1 else 0
+    logs = _log_probabilities(x)
+    smooth = target._cast(x._dt) * (1 - label_smoothing) + label_smoothing / x.shape[axis]
+    if weight is not None:
+        logs = logs * like(weight, x).reshape((-1,) + (1,) * (x.ndim - axis - 1))
+    loss = -ops._np_sum(logs * smooth, axis=axis)
+    return ops._np_sum(loss) / (loss.size or 1) if reduction == "mean" else reduced(loss, reduction, "cross_entropy")
+
+
+def nll_loss(inputs: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
+             label_smoothing: float = 0.0) -> Any:
+    """Minus the target's number, of logarithms of probabilities; the mean is one by weight. See ``cross_entropy``."""
+    x, target = floating(inputs), tensor(target)
+    axis = 1 if x.ndim > 1 else 0
+    classes = x.shape[axis]
+    table = ones((classes,), x._dt) if weight is None else like(weight, x)
+    counts = target != ignore_index
+    label = where(counts, target, 0)
+    hot = one_hot(label, classes, 1.0, 0.0, axis)._cast(x._dt)
+    each = where(counts, ops.take(table, label, axis=0), 0.0)
+    loss = -ops._np_sum(x * hot, axis=axis) * each
+    if label_smoothing:
+        wide = table.reshape((-1,) + (1,) * (x.ndim - axis - 1))
+        spread = where(counts, -ops._np_sum(x * wide, axis=axis), 0.0)
+        loss = loss * (1 - label_smoothing) + spread * (label_smoothing / classes)
+    if reduction == "mean":
+        return ops._np_sum(loss) / ops._np_sum(each)
+    return reduced(loss, reduction, "nll_loss")
+
+
+def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction: str = "mean") -> Any:
+    """``-(labels log(p) + (1 - labels) log(1 - p))`` of probabilities; logarithms are -100 at least."""
+    p, y = together(logits, labels, real=True)
+    loss = -(y * maximum(ops.log(clamp(p, 1e-44, None)), -100.0) + (1 - y) * maximum(ops.log(1 - p), -100.0))
+    return reduced(loss if weight is None else loss * like(weight, p), reduction, "binary_cross_entropy")
+
+
+def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None,
+                                     reduction: str = "mean") -> Any:
+    """The binary cross entropy of scores before the sigmoid; ``pos_weight`` is how much the positive side counts."""
+    x, y = together(input, target, real=True)
+    negative = ops._softrelu(-x)
+    positive = y * negative if pos_weight is None else y * negative * like(pos_weight, x)
+    loss = (1 - y) * (x + negative) + positive
+    return reduced(loss if weight is None else loss * like(weight, x), reduction, "binary_cross_entropy_with_logits")
+
+
+def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Any:
+    """``labels (log(labels) - logits)``, 0 where a label is not positive; "batchmean" divides by the samples."""
+    x, y = together(logits, labels, real=True)
+    positive = y > 0
+    loss = where(positive, y * (ops.log(where(positive, y, 1.0)) - x), 0.0)
+    return ops._np_sum(loss) / x.shape[0] if reduction == "batchmean" else reduced(loss, reduction, "kl_div")
+
+
+def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """``log(1 + exp(-target input))``, targets 1 or -1."""
+    x, y = together(input, target, real=True)
+    return reduced(ops._softrelu(-y * x), reduction, "soft_margin_loss")
+
+
+def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reduction: str = "mean") -> Any:
+    """The number where the target is 1, what it lacks to ``margin`` where it is -1."""
+    x, y = together(inputs, targets, real=True)
+    loss = where(y == 1, x, 0.0) + where(y == -1, ops.relu(margin - x), 0.0)
+    return reduced(loss, reduction, "hinge_embedding_loss")
+
+
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
+    """``max(0, -target (input1 - input2) + margin)``."""
+    x, y, sign = together(input1, input2, target, real=True)
+    return reduced(ops.relu(-sign * (x - y) + margin), reduction, "margin_ranking_loss")
+
+
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
+    """One less the cosine where the target is 1, what it is above ``margin`` where it is -1."""
+    near, target = cosine_similarity(input1, input2, dim=-1, eps=1e-8), tensor(target)
+    loss = where(target == 1, 1 - near, 0.0) + where(target == -1, ops.relu(near - margin), 0.0)
+    return reduced(loss, reduction, "cosine_embedding_loss")
+
+
+def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: int = 2, eps: float = 1e-6,
+                        swap: bool = False, reduction: str = "mean") -> Any:
+    """How much farther than ``margin`` beyond the positive one the negative one is not, by the p-norm.
+
+    V. Balntas et al., Learning Shallow Convolutional Feature Descriptors with Triplet Losses, 2016.
+    """
+    a, b, c = together(anchor, positive, negative, real=True)
+
+    def apart(x: Any, y: Any) -> Any:
+        return ops._np_sum(ops.abs(x - y + eps) ** p, axis=-1) ** (1 / p)
+
+    far = apart(a, c)
+    far = ops.broadcast_minimum(far, apart(b, c)) if swap else far
+    return reduced(ops.relu(apart(a, b) - far + margin), reduction, "triplet_margin_loss")

@@ -1,0 +1,394 @@
+"""Functions of every number: arithmetic, comparisons, logic, exponentials, angles, rounding.
+
+Two operands broadcast, and are brought to the dtype they have in common; either may be a Python number, which changes
+an integer dtype only when it is a float. Functions that are not defined on integers compute in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...registry import get, ops
+from ..manners import is_number
+from .lift import as_bool, binary, floating, like, tensor, together
+
+__all__ = [
+    "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "clamp",
+    "clip", "clip_by_norm", "clip_by_value", "copysign", "cos", "cosh", "deg2rad", "digamma", "div", "divide", "eq",
+    "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "float_power", "floor", "floor_div", "floor_divide",
+    "floor_mod", "fmax", "fmin", "fmod", "frac", "ge", "greater", "greater_equal", "gt", "heaviside", "hypot",
+    "isclose", "isfinite", "isinf", "isnan", "le", "lerp", "less", "less_equal", "lgamma", "log", "log10", "log1p",
+    "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "masked_fill",
+    "maximum", "minimum", "mod", "mul", "multiply", "nan_to_num", "ne", "neg", "negative", "not_equal", "positive",
+    "pow", "rad2deg", "reciprocal", "remainder", "round", "rsqrt", "select", "sgn", "sign", "sin", "sinc", "sinh",
+    "sqrt", "square", "sub", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xlogy"]
+
+
+# ------------------------------------------------------------------------------------------------ of one number
+
+
+def _unary(name: str, op: str, doc: str, real: bool = True) -> Callable:
+    """A function that is one operator, of floating numbers with ``real``."""
+    make = floating if real else tensor
+
+    def function(input: Any) -> Any:
+        return get(op)(make(input))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+abs = _unary("abs", "abs", "The absolute value.", real=False)
+exp = _unary("exp", "exp", "The exponential.")
+log = _unary("log", "log", "The natural logarithm.")
+log2 = _unary("log2", "log2", "The logarithm to base two.")
+log10 = _unary("log10", "log10", "The logarithm to base ten.")
+log1p = _unary("log1p", "log1p", "The natural logarithm of one more, exact near zero.")
+expm1 = _unary("expm1", "expm1", "The exponential less one, exact near zero.")
+sqrt = _unary("sqrt", "sqrt", "The square root.")
+rsqrt = _unary("rsqrt", "rsqrt", "One by the square root.")
+square = _unary("square", "square", "The square.", real=False)
+reciprocal = _unary("reciprocal", "reciprocal", "One by the number.")
+sign = sgn = _unary("sign", "sign", "-1, 0 or 1.", real=False)
+floor = _unary("floor", "floor", "The next whole number below.", real=False)
+ceil = _unary("ceil", "ceil", "The next whole number above.", real=False)
+trunc = _unary("trunc", "trunc", "The next whole number towards zero.", real=False)
+sin = _unary("sin", "sin", "The sine, of radians.")
+cos = _unary("cos", "cos", "The cosine, of radians.")
+tan = _unary("tan", "tan", "The tangent, of radians.")
+asin = arcsin = _unary("asin", "arcsin", "The angle in radians whose sine it is.")
+acos = arccos = _unary("acos", "arccos", "The angle in radians whose cosine it is.")
+atan = arctan = _unary("atan", "arctan", "The angle in radians whose tangent it is.")
+sinh = _unary("sinh", "sinh", "The hyperbolic sine.")
+cosh = _unary("cosh", "cosh", "The hyperbolic cosine.")
+tanh = _unary("tanh", "tanh", "The hyperbolic tangent.")
+asinh = arcsinh = _unary("asinh", "arcsinh", "The inverse of the hyperbolic sine.")
+acosh = arccosh = _unary("acosh", "arccosh", "The inverse of the hyperbolic cosine.")
+atanh = arctanh = _unary("atanh", "arctanh", "The inverse of the hyperbolic tangent.")
+erf = _unary("erf", "erf", "The error function.")
+erfinv = _unary("erfinv", "erfinv", "The inverse of the error function.")
+lgamma = _unary("lgamma", "gammaln", "The natural logarithm of the gamma function's absolute value.")
+digamma = _unary("digamma", "_polygamma", "The derivative of ``lgamma``.")
+rad2deg = _unary("rad2deg", "degrees", "Degrees from radians.")
+deg2rad = _unary("deg2rad", "radians", "Radians from degrees.")
+isnan = _unary("isnan", "_npi_isnan", "Whether it is NaN.", real=False)
+isinf = _unary("isinf", "_npi_isinf", "Whether it is infinite.", real=False)
+isfinite = _unary("isfinite", "_npi_isfinite", "Whether it is neither infinite nor NaN.", real=False)
+logical_not = _unary("logical_not", "_npi_logical_not", "Whether it is zero, or false.", real=False)
+positive = _unary("positive", "_copy", "The same numbers.", real=False)
+
+
+def neg(input: Any) -> Any:
+    """The number with the other sign."""
+    return -tensor(input)
+
+
+negative = neg
+
+
+def erfc(input: Any) -> Any:
+    """One less the error function."""
+    return 1 - erf(input)
+
+
+def exp2(input: Any) -> Any:
+    """Two to the power of the number."""
+    return exp(floating(input) * math.log(2))
+
+
+def frac(x: Any) -> Any:
+    """The number less what is before its point."""
+    x = tensor(x)
+    return x - trunc(x)
+
+
+def round(input: Any, *, decimals: int = 0) -> Any:
+    """The nearest number with so many decimals, halves to the even one."""
+    return ops._npi_around(tensor(input), decimals=int(decimals))
+
+
+def sinc(input: Any) -> Any:
+    """``sin(pi x) / (pi x)``, and 1 at zero."""
+    x = floating(input) * math.pi
+    zero = x == 0
+    return where(zero, 1.0, sin(x) / where(zero, 1.0, x))
+
+
+def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Any:
+    """Finite numbers in place of NaN (0), infinity and negative infinity (the largest and least of the dtype)."""
+    x = tensor(input)
+    if x._dt.kind != "f":
+        return x
+    info = np.finfo(x._dt)
+    x = where(ops._npi_isnan(x), 0.0 if nan is None else nan, x)
+    x = where(ops._npi_isposinf(x), float(info.max) if posinf is None else posinf, x)
+    return where(ops._npi_isneginf(x), float(info.min) if neginf is None else neginf, x)
+
+
+# ------------------------------------------------------------------------------------------------- of two numbers
+
+
+def _python(name: str, operator: str, doc: str, parameters: tuple[str, str] = ("input", "other")) -> Callable:
+    """A function that is one of Python's operators."""
+    if parameters[0] == "input":
+        def function(input: Any, other: Any) -> Any:
+            return binary(operator, input, other)
+    else:
+        def function(x: Any, y: Any) -> Any:  # type: ignore[misc]
+            return binary(operator, x, y)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+add = _python("add", "add", "The sum.")
+mul = multiply = _python("mul", "mul", "The product.")
+true_divide = _python("true_divide", "truediv", "The quotient; of integers in float32.")
+floor_div = _python("floor_div", "floordiv", "The quotient, rounded down.", ("x", "y"))
+floor_divide = _python("floor_divide", "floordiv", "The quotient, rounded down.")
+floor_mod = _python("floor_mod", "mod", "The remainder, with the sign of the divisor.", ("x", "y"))
+mod = _python("mod", "mod", "The remainder, with the sign of the divisor.", ("x", "y"))
+remainder = _python("remainder", "mod", "The remainder, with the sign of the divisor.")
+eq = equal = _python("equal", "eq", "Whether numbers are equal.")
+ne = not_equal = _python("not_equal", "ne", "Whether numbers differ.")
+gt = greater = _python("greater", "gt", "Whether numbers of the first are greater.")
+ge = greater_equal = _python("greater_equal", "ge", "Whether numbers of the first are no less.")
+lt = less = _python("less", "lt", "Whether numbers of the first are less.")
+le = less_equal = _python("less_equal", "le", "Whether numbers of the first are no greater.")
+bitwise_and = _python("bitwise_and", "and", "The bits that are set in both.")
+bitwise_or = _python("bitwise_or", "or", "The bits that are set in either.")
+bitwise_xor = _python("bitwise_xor", "xor", "The bits that are set in just one.")
+
+
+def sub(input: Any, other: Any) -> Any:
+    """The difference."""
+    return binary("sub", input, other)
+
+
+def subtract(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    """``input - alpha * other``."""
+    return sub(input, other if alpha == 1 else mul(other, alpha))
+
+
+def pow(input: Any, exponent: Any) -> Any:
+    """``input`` to the power ``exponent``."""
+    return binary("pow", input, exponent)
+
+
+def float_power(input: Any, exponent: Any) -> Any:
+    """``input`` to the power ``exponent``, in float64."""
+    x, y = together(input, exponent)
+    return x._cast(np.dtype(np.float64)) ** y._cast(np.dtype(np.float64))
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """The quotient; of integers in float32.
+
+    Parameters
+    ----------
+    rounding_mode : {None, "floor", "trunc"}
+        Rounded down, or towards zero; integers then stay integers.
+    """
+    if rounding_mode not in (None, "floor", "trunc"):
+        raise ArgumentError(f"div: rounding_mode must be None, 'floor' or 'trunc', got {rounding_mode!r}")
+    if rounding_mode == "floor":
+        return floor_div(input, other)
+    if rounding_mode is None:
+        return true_divide(input, other)
+    x, y = together(input, other)
+    return trunc(x / y) if x._dt.kind == "f" else ops.broadcast_div(x, y)
+
+
+divide = div
+
+
+def fmod(input: Any, other: Any) -> Any:
+    """The remainder of the quotient cut towards zero: it has the sign of ``input``."""
+    x, y = together(input, other)
+    if x._dt.kind == "b":
+        return x & False
+    return x - y * div(x, y, rounding_mode="trunc")
+
+
+def _broadcasting(name: str, scalar_op: str, op: str, doc: str) -> Callable:
+    """A symmetric function of two operands, one of which may be a number."""
+
+    def function(input: Any, other: Any) -> Any:
+        if is_number(input):
+            input, other = other, input
+        if is_number(other) and not is_number(input) and not isinstance(other, (bool, np.bool_)):
+            x = tensor(input)
+            (x, _) = together(x, other)
+            return get(scalar_op)(x, scalar=float(other))
+        return get(op)(*together(input, other))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+maximum = fmax = _broadcasting("maximum", "_maximum_scalar", "broadcast_maximum", "The larger one, or NaN.")
+minimum = fmin = _broadcasting("minimum", "_minimum_scalar", "broadcast_minimum", "The smaller one, or NaN.")
+
+
+def hypot(input: Any, other: Any) -> Any:
+    """The square root of both squares' sum."""
+    return ops.broadcast_hypot(*together(input, other, real=True))
+
+
+def atan2(input: Any, other: Any) -> Any:
+    """The angle in radians, from -pi to pi, of the point whose height is ``input`` and whose width is ``other``."""
+    y, x = together(input, other, real=True)
+    angle = ops.arctan(y / x)
+    quarter = sign(y) * (math.pi / 2)
+    behind = where(y < 0, angle - math.pi, angle + math.pi)
+    return where(x > 0, angle, where(x < 0, behind, quarter))
+
+
+arctan2 = atan2
+
+
+def logaddexp(input: Any, other: Any) -> Any:
+    """The logarithm of the sum of both exponentials."""
+    x, y = together(input, other, real=True)
+    most = ops.BlockGrad(ops.broadcast_maximum(x, y))
+    return ops.log(ops.exp(x - most) + ops.exp(y - most)) + most
+
+
+def logaddexp2(input: Any, other: Any) -> Any:
+    """The logarithm to base two of the sum of two to both powers."""
+    x, y = together(input, other, real=True)
+    return logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)
+
+
+def xlogy(input: Any, other: Any) -> Any:
+    """``input * log(other)``, and 0 where ``input`` is."""
+    x, y = together(input, other, real=True)
+    zero = x == 0
+    return where(zero, 0.0, x * ops.log(where(zero, 1.0, y)))
+
+
+def copysign(x: Any, other: Any) -> Any:
+    """The size of ``x`` with the sign of ``other``."""
+    x, y = together(x, other, real=True)
+    return ops.abs(x) * where(y < 0, -1.0, ops.ones_like(y))
+
+
+def heaviside(input: Any, values: Any) -> Any:
+    """0 below zero, 1 above, ``values`` at zero."""
+    x, values = together(input, values)
+    return where(x == 0, values, (x > 0)._cast(x._dt))
+
+
+def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether numbers are within ``atol + rtol * |other|`` of each other."""
+    x, y = together(input, other, real=True)
+    near = (abs(x - y) <= atol + rtol * abs(y)) | (x == y)
+    return near | (isnan(x) & isnan(y)) if equal_nan else near
+
+
+def _logic(name: str, op: str, doc: str) -> Callable:
+    def function(input: Any, other: Any) -> Any:
+        return get(op)(as_bool(input), as_bool(other))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+logical_and = _logic("logical_and", "_npi_logical_and", "Whether both are true, or not zero.")
+logical_or = _logic("logical_or", "_npi_logical_or", "Whether one is true, or not zero.")
+logical_xor = _logic("logical_xor", "_npi_logical_xor", "Whether just one is true, or not zero.")
+
+
+# --------------------------------------------------------------------------------------------------- of more
+
+
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """``input + weight * (end - input)``."""
+    x, y = together(input, end)
+    return x + (y - x) * weight
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Any:
+    """``input + value * tensor1 * tensor2``."""
+    return tensor(input) + mul(tensor1, tensor2) * value
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Any:
+    """``input + value * tensor1 / tensor2``."""
+    return tensor(input) + true_divide(tensor1, tensor2) * value
+
+
+def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
+    """The number, or ``min`` if that is more, or ``max`` if that is less; each a number, a tensor or None."""
+    if min is None and max is None:
+        raise ArgumentError("clamp: expected min, max or both")
+    x = tensor(input)
+    if is_number(min) and is_number(max) and x._dt.kind == "f":
+        return ops.clip(x, a_min=float(min), a_max=float(max))
+    x = x if min is None else maximum(x, min)
+    return x if max is None else minimum(x, max)
+
+
+clip = clamp
+
+
+def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
+    """The number, or the first limit if that is more, or the second if that is less; see ``clamp``."""
+    return clamp(x, clip_value_min, clip_value_max)
+
+
+def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
+    """A tensor, or each of a list of them, scaled so that the norm of all their numbers is at most ``max_norm``."""
+    from .reduce import norm
+
+    given = [floating(each) for each in x] if isinstance(x, (list, tuple)) else [floating(x)]
+    norms = [norm(each.reshape((-1,)), norm_type).reshape((1,)) for each in given]
+    total = norm(ops.Concat(*norms, num_args=len(norms), dim=0), norm_type)
+    if error_if_nonfinite and not bool(isfinite(total)):
+        raise RuntimeError("clip_by_norm: the norm is not finite")
+    factor = minimum(max_norm / (total + 1e-6), 1.0)
+    scaled = [each * factor for each in given]
+    return type(x)(scaled) if isinstance(x, (list, tuple)) else scaled[0]
+
+
+def where(condition: Any, input: Any, other: Any) -> Any:
+    """Numbers of ``input`` where the condition holds, of ``other`` elsewhere; each a tensor or a number."""
+    condition = tensor(condition)
+    if is_number(input) and is_number(other):
+        return ops._npi_where(condition, *together(input, other))
+    if is_number(input):
+        (y, _) = together(other, input)
+        return ops._npi_where_lscalar(condition, y, scalar=float(input))
+    if is_number(other):
+        (x, _) = together(input, other)
+        return ops._npi_where_rscalar(condition, x, scalar=float(other))
+    return ops._npi_where(condition, *together(input, other))
+
+
+def select(condition: Any, input: Any, other: Any) -> Any:
+    """Numbers of ``input`` where the condition holds, of ``other`` elsewhere; one of both may be a number.
+
+    Examples
+    --------
+    >>> x = tensor([-1.0, 2.0])
+    >>> print(select(x > 0, x, 0.5))
+    [0.5 2. ]
+    """
+    return where(condition, input, other)
+
+
+def masked_fill(input_x: Any, mask: Any, value: Any) -> Any:
+    """A number, or that of a tensor without axes, where the mask holds; the dtype stays."""
+    x = tensor(input_x)
+    return ops._npi_where(tensor(mask), like(value, x), x) if not is_number(value) else \
+        ops._npi_where_lscalar(tensor(mask), x, scalar=float(value))
+

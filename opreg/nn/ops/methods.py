@@ -1,0 +1,371 @@
+"""Methods of tensors: the functions of this package that MindSpore has as methods too, attached to ``Manners``.
+
+``Value`` brings methods that are MXNet's operators; each of these that MindSpore has is replaced here, so that no name
+means one thing as a function and another as a method. MindSpore has two spellings of some parameters, ``axis`` and
+``dim``, ``keepdims``, ``keep_dims`` and ``keepdim``: all are taken.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...registry import ops
+from ..manners import Manners, is_number
+from . import activation, array, creation, indexing, linalg, math, random, reduce
+
+__all__ = ["attach", "METHODS", "MXNET_ONLY"]
+
+#: Names of ``Value`` that MindSpore has neither as methods nor as functions; they stay what they are.
+MXNET_ONLY = frozenset({"argmax_channel", "broadcast_axes", "broadcast_like", "cbrt", "degrees", "depth_to_space",
+                        "fix", "nanprod", "pick", "radians", "rcbrt", "reshape_like", "shape_array", "size_array",
+                        "slice", "slice_axis", "slice_like", "space_to_depth", "split_v2"})
+
+_SPELLINGS = {"dim": "axis", "keepdim": "keepdims", "keep_dims": "keepdims"}
+
+
+def spelled(function: Callable) -> Callable:
+    """A method whose keywords may be spelled in any of MindSpore's ways."""
+
+    @functools.wraps(function)
+    def method(self: Any, *args: Any, **keywords: Any) -> Any:
+        for name in list(keywords):
+            if name in _SPELLINGS:
+                if _SPELLINGS[name] in keywords:
+                    raise TypeError(f"{function.__name__}: {name} and {_SPELLINGS[name]} are one parameter")
+                keywords[_SPELLINGS[name]] = keywords.pop(name)
+        return function(self, *args, **keywords)
+
+    return method
+
+
+def _many(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """Ints given as arguments or as one sequence."""
+    return tuple(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+
+
+# ------------------------------------------------------------------------------------------------- reductions
+
+
+@spelled
+def sum(self: Any, axis: Any = None, keepdims: Any = False, dtype: Any = None, initial: Any = None) -> Any:
+    """The sum; see ``ops.sum``."""
+    if not isinstance(keepdims, (bool, np.bool_)):  # an older order: axis, dtype, keepdims
+        keepdims, dtype = bool(dtype), keepdims
+    found = reduce.sum(self, axis, keepdims, dtype=dtype)
+    return found if initial is None else found + initial
+
+
+@spelled
+def mean(self: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
+    """The mean; see ``ops.mean``."""
+    return reduce.mean(self if dtype is None else self.astype(dtype), axis, keepdims)
+
+
+@spelled
+def prod(self: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
+    """The product; see ``ops.prod``."""
+    return reduce.prod(self, axis, keepdims, dtype)
+
+
+def _extreme(name: str, value: Callable, both: Callable) -> Callable:
+    def method(self: Any, *args: Any, initial: Any = None, where: Any = None, return_indices: bool = False,
+               **keywords: Any) -> Any:
+        if args or "dim" in keywords or "keepdim" in keywords:
+            axis = args[0] if args else keywords.pop("dim", None)
+            keep = args[1] if len(args) > 1 else keywords.pop("keepdim", keywords.pop("keepdims", False))
+            _nothing_left(name, keywords)
+            return value(self) if axis is None else both(self, axis, keep)
+        axis, keep = keywords.pop("axis", None), keywords.pop("keepdims", False)
+        _nothing_left(name, keywords)
+        if return_indices:
+            return both(self, axis, keep, initial=initial, where=where)
+        return value(self, axis, keep, initial=initial, where=where if where is not True else None)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = (f"The {name}imum of all, or along an axis: with ``{name}(dim)`` the numbers and their places, "
+                      f"with ``{name}(axis=…)`` the numbers alone unless ``return_indices``, as in MindSpore.")
+    return method
+
+
+def _nothing_left(name: str, keywords: dict[str, Any]) -> None:
+    if keywords:
+        raise TypeError(f"{name}: there is no parameter {sorted(keywords)[0]!r}")
+
+
+@spelled
+def argmax(self: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The place of the largest number, as int64; see ``ops.argmax``."""
+    return reduce.argmax(self, axis, keepdims)
+
+
+@spelled
+def argmin(self: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The place of the smallest number, as int32; see ``ops.argmin``."""
+    return reduce.argmin(self, axis, keepdims)
+
+
+def _by_axis(name: str, function: Callable) -> Callable:
+    def method(self: Any, axis: Any = None, keepdims: bool = False, **more: Any) -> Any:
+        return function(self, axis, keepdims, **more)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = function.__doc__
+    return spelled(method)
+
+
+def _deviation(name: str, function: Callable) -> Callable:
+    def method(self: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+        return function(self, axis, ddof, keepdims)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = function.__doc__
+    return spelled(method)
+
+
+@spelled
+def cumsum(self: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    """The sums so far along an axis, or of all in a row."""
+    return reduce.cumsum(self, axis, dtype)
+
+
+@spelled
+def cumprod(self: Any, axis: int, dtype: Any = None) -> Any:
+    """The products so far along an axis."""
+    return reduce.cumprod(self, axis, dtype)
+
+
+@spelled
+def logsumexp(self: Any, axis: Any, keepdims: bool = False) -> Any:
+    """The logarithm of the sum of exponentials; see ``ops.logsumexp``."""
+    return reduce.logsumexp(self, axis, keepdims)
+
+
+@spelled
+def count_nonzero(self: Any, axis: Any = (), keepdims: bool = False, dtype: Any = None) -> Any:
+    """How many are not zero; see ``ops.count_nonzero``."""
+    return reduce.count_nonzero(self, axis, keepdims, dtype)
+
+
+# ------------------------------------------------------------------------------------------------------ shapes
+
+
+def transpose(self: Any, *axes: Any) -> Any:
+    """Axes in another order, reversed by default; of more than two axes, two ints exchange these."""
+    wanted = _many(axes)
+    if len(axes) == 2 and len(self.shape) > 2:
+        return array.swapaxes(self, *axes)
+    return _transpose(self, *wanted)
+
+
+_transpose = Manners.transpose
+
+
+def permute(self: Any, *axis: Any) -> Any:
+    """Axes in another order."""
+    return _transpose(self, *_many(axis))
+
+
+def flatten(self: Any, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """Axes from ``start_dim`` to ``end_dim`` made one, by default all."""
+    if not isinstance(order, str):
+        order, start_dim = "C", order
+    return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
+
+
+def squeeze(self: Any, *axis: Any) -> Any:
+    """Without those axes, or without all of length one."""
+    wanted: tuple[Any, ...] = _many(axis)
+    return array.squeeze(self, None if not wanted or wanted[0] is None else wanted)
+
+
+def broadcast_to(self: Any, *shape: Any) -> Any:
+    """Repeated to fill a shape; see ``ops.broadcast_to``."""
+    return array.broadcast_to(self, _many(shape))
+
+
+def expand_as(self: Any, other: Any) -> Any:
+    """Repeated to fill the shape of another tensor."""
+    return array.broadcast_to(self, other.shape)
+
+
+def tile(self: Any, *dims: Any) -> Any:
+    """Laid side by side, so many times along each axis."""
+    return array.tile(self, _many(dims))
+
+
+def repeat(self: Any, *repeats: Any, axis: int | None = None) -> Any:
+    """Laid side by side, so many times along each axis; with ``axis=`` every slice along it repeated in place."""
+    if axis is not None:
+        return array.repeat_interleave(self, repeats[0], axis)
+    counts = _many(repeats)
+    if len(counts) < self.ndim:
+        raise ArgumentError(f"repeat: expected a number for each of {self.ndim} axes, got {counts}")
+    return array.tile(self, counts)
+
+
+@spelled
+def split(self: Any, split_size_or_sections: Any, axis: int = 0) -> Any:
+    """Parts along an axis; see ``ops.split``."""
+    return array.split(self, split_size_or_sections, axis)
+
+
+@spelled
+def chunk(self: Any, chunks: int, axis: int = 0) -> Any:
+    """At most so many parts along an axis; see ``ops.chunk``."""
+    return array.chunk(self, chunks, axis)
+
+
+def flip(self: Any, *dims: Any) -> Any:
+    """In opposite order along axes."""
+    return array.flip(self, _many(dims))
+
+
+# ----------------------------------------------------------------------------------------- numbers and indices
+
+
+def gather(self: Any, input_indices: Any, axis: Any, batch_dims: int = 0) -> Any:
+    """Slices that indices name, ``gather(indices, axis)``; or numbers along one, ``gather(dim, index)``."""
+    if is_number(input_indices):
+        return indexing.gather_elements(self, input_indices, axis)
+    return indexing.gather(self, input_indices, axis, batch_dims)
+
+
+@spelled
+def take(self: Any, indices: Any, axis: int | None = None, mode: str = "clip") -> Any:
+    """Slices along an axis that indices name, or numbers of all in a row."""
+    return indexing.take(self, indices, axis, mode)
+
+
+@spelled
+def sort(self: Any, axis: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """Numbers in order along an axis, and the places they come from."""
+    return indexing.sort(self, axis, descending)
+
+
+@spelled
+def argsort(self: Any, axis: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The places along an axis that its numbers in order come from."""
+    return indexing.argsort(self, axis, descending)
+
+
+def where(self: Any, condition: Any, y: Any) -> Any:
+    """These numbers where the condition holds, of ``y`` elsewhere."""
+    return math.where(condition, self, y)
+
+
+def fill(self: Any, value: Any) -> Any:
+    """One number in this shape and dtype."""
+    return creation.full_like(self, value)
+
+
+def to(self: Any, *args: Any, **keywords: Any) -> Any:
+    """The numbers in another dtype, or that of another tensor."""
+    wanted = keywords.get("dtype", args[0] if args else None)
+    return self.astype(wanted._dt if isinstance(wanted, Manners) else wanted)
+
+
+def type_as(self: Any, other: Any) -> Any:
+    """The numbers in the dtype of another tensor."""
+    return self._cast(other._dt)
+
+
+def _as(name: str, dtype: Any) -> Callable:
+    def method(self: Any) -> Any:
+        return self._cast(np.dtype(dtype))
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"The numbers as {np.dtype(dtype)}."
+    return method
+
+
+def new_zeros(self: Any, size: Any, dtype: Any = None) -> Any:
+    """Zeros of a shape, in this dtype or another."""
+    return creation.zeros(size, self._dt if dtype is None else dtype)
+
+
+def new_ones(self: Any, size: Any, dtype: Any = None) -> Any:
+    """Ones of a shape, in this dtype or another."""
+    return creation.ones(size, self._dt if dtype is None else dtype)
+
+
+def new_full(self: Any, size: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """One number in a shape, in this dtype or another."""
+    return creation.fill(self._dt if dtype is None else dtype, size, fill_value)
+
+
+def view_as(self: Any, other: Any) -> Any:
+    """The same numbers in the shape of another tensor."""
+    return self.reshape(other.shape)
+
+
+def contiguous(self: Any) -> Any:
+    """This tensor."""
+    return self
+
+
+def clone(self: Any) -> Any:
+    """A tensor with the same numbers, through which gradients pass."""
+    return ops._copy(self)
+
+
+def is_floating_point(self: Any) -> bool:
+    """Whether it holds floating numbers."""
+    return self._dt.kind == "f"
+
+
+def argmax_with_value(self: Any, axis: int = 0, keep_dims: bool = False) -> tuple[Any, Any]:
+    """The largest number along an axis and its place."""
+    return reduce.max(self, axis, keep_dims)
+
+
+def argmin_with_value(self: Any, axis: int = 0, keep_dims: bool = False) -> tuple[Any, Any]:
+    """The smallest number along an axis and its place."""
+    return reduce.min(self, axis, keep_dims)
+
+
+#: Functions whose first parameter is the tensor, and that are methods as they are.
+_AS_THEY_ARE = {
+    math: """abs acos acosh add addcdiv addcmul arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
+        atan2 atanh bitwise_and bitwise_or bitwise_xor ceil clamp clip copysign cos cosh deg2rad digamma div
+        divide eq equal erf erfc erfinv exp exp2 expm1 float_power floor floor_divide fmax fmin fmod frac ge
+        greater greater_equal gt heaviside hypot isclose isfinite isinf isnan le lerp less less_equal lgamma log
+        log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor lt masked_fill
+        maximum minimum mul multiply nan_to_num ne neg negative not_equal positive pow rad2deg reciprocal
+        remainder round rsqrt sgn sign sin sinc sinh sqrt square sub subtract tan tanh true_divide trunc xlogy""",
+    activation: "hardshrink log_softmax logit relu sigmoid softmax softmin",
+    reduce: "aminmax cummax cummin median norm ptp",
+    array: """diff expand_dims fliplr flipud hsplit moveaxis movedim narrow numel pad ravel repeat_interleave reverse
+        roll rot90 swapaxes swapdims tensor_split unbind unsqueeze vsplit""",
+    indexing: """argwhere bincount diag diagonal gather_elements gather_nd index_add index_fill index_select
+        masked_select nonzero scatter searchsorted topk trace tril triu unique""",
+    linalg: "addbmm addmm addmv addr baddbmm bmm cross det dot ger inner inverse kron matmul mm mv outer",
+    creation: "one_hot ones_like zeros_like",
+    random: "bernoulli multinomial"}
+
+#: What becomes a method, by name.
+METHODS: dict[str, Callable] = {
+    **{name: getattr(module, name) for module, names in _AS_THEY_ARE.items() for name in names.split()},
+    **{function.__name__: function for function in (
+        sum, mean, prod, argmax, argmin, cumsum, cumprod, logsumexp, count_nonzero, transpose, permute, flatten,
+        squeeze, broadcast_to, expand_as, tile, repeat, split, chunk, flip, gather, take, sort, argsort, where, fill,
+        to, type_as, new_zeros, new_ones, new_full, view_as, contiguous, clone, is_floating_point, argmax_with_value,
+        argmin_with_value)},
+    **{name: _by_axis(name, getattr(reduce, name)) for name in ("all", "any", "amax", "amin", "nansum", "nanmean")},
+    **{name: _deviation(name, getattr(reduce, name)) for name in ("std", "var")},
+    "max": _extreme("max", reduce.amax, reduce.max), "min": _extreme("min", reduce.amin, reduce.min),
+    "expand": broadcast_to, "reshape_as": view_as, "select": where, "rint": math.round, "absolute": math.abs,
+    "nelement": array.size, "ndimension": array.rank, "t": _transpose,
+    **{name: _as(name, dtype) for name, dtype in {
+        "float": "f4", "double": "f8", "half": "f2", "int": "i4", "long": "i8", "byte": "u1", "bool": "?"}.items()}}
+
+
+def attach() -> None:
+    """Make them methods of tensors, of numbers and of traces."""
+    for name, function in METHODS.items():
+        setattr(Manners, name, function)
+

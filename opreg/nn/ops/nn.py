@@ -1,0 +1,355 @@
+"""Functions behind layers: convolutions, pooling, normalisation, embedding, resizing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, ShapeError
+from ...mode import Recording
+from ...registry import ops
+from ..parameter import Parameter
+from .array import expand_dims, squeeze
+from .creation import ones, zeros
+from .lift import floating, like, tensor, together
+from .math import where
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+    "batch_norm", "conv1d", "conv2d", "conv3d", "cosine_similarity", "embedding", "group_norm", "interpolate",
+    "layer_norm", "lrn", "max_pool2d", "max_pool3d", "pixel_shuffle", "pixel_unshuffle", "rms_norm", "upsample"]
+
+Sizes = int | Sequence[int]
+
+
+def sizes(value: Any, count: int, what: str) -> tuple[int, ...]:
+    """One number for each axis of an image, given as one for all or as a tuple, perhaps behind two ones."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return (int(value),) * count
+    found = tuple(map(int, value))
+    if len(found) == count + 2 and found[:2] == (1, 1):
+        found = found[2:]
+    if len(found) == 1:
+        found *= count
+    if len(found) != count:
+        raise ArgumentError(f"{what} must be an int or {count} of them, got {value!r}")
+    return found
+
+
+def same_pads(shape: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+              ) -> list[tuple[int, int]]:
+    """What is added before and after each axis so that it yields ``ceil(length / stride)`` windows."""
+    totals = [max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
+              for n, k, s, d in zip(shape, kernel, stride, dilation)]
+    return [(total // 2, total - total // 2) for total in totals]
+
+
+def padded(x: Any, pads: Sequence[tuple[int, int]], value: float = 0.0) -> Any:
+    """Images with numbers around them."""
+    if not any(each for pair in pads for each in pair):
+        return x
+    width = (0, 0, 0, 0, *(each for pair in pads for each in pair))
+    return ops.Pad(x, mode="constant", pad_width=width, constant_value=value)
+
+
+# ---------------------------------------------------------------------------------------------- convolutions
+
+
+def _conv(name: str, count: int, input: Any, weight: Any, bias: Any, stride: Any, pad_mode: str, padding: Any,
+          dilation: Any, groups: int) -> Any:
+    x, w = together(input, weight)
+    single = x.ndim == count + 1
+    x = expand_dims(x, 0) if single else x
+    if x.ndim != count + 2 or w.ndim != count + 2:
+        raise ShapeError(f"{name}: expected {count + 2} axes, got shapes {x.shape} and {w.shape} of the weight")
+    kernel, strides = w.shape[2:], sizes(stride, count, f"{name}: stride")
+    dilate, pads = sizes(dilation, count, f"{name}: dilation"), [(0, 0)] * count
+    if pad_mode == "same":
+        pads = same_pads(x.shape[2:], kernel, strides, dilate)
+    elif pad_mode == "pad":
+        found = (padding,) * count if isinstance(padding, int) else tuple(padding)
+        pads = list(zip(found[::2], found[1::2])) if len(found) == 2 * count and count > 1 else \
+            [(each, each) for each in sizes(found, count, f"{name}: padding")]
+    elif pad_mode != "valid":
+        raise ArgumentError(f"{name}: pad_mode must be 'same', 'valid' or 'pad', got {pad_mode!r}")
+    elif padding not in (0, (0,) * count):
+        raise ArgumentError(f"{name}: padding={padding!r} needs pad_mode='pad'")
+    if any(before != after for before, after in pads):
+        x, pads = padded(x, pads), [(0, 0)] * count
+    given = (x, w) if bias is None else (x, w, like(bias, x))
+    found = ops.Convolution(*given, kernel=kernel, stride=strides, dilate=dilate, pad=tuple(pair[0] for pair in pads),
+                            num_filter=w.shape[0], num_group=int(groups), no_bias=bias is None)
+    return squeeze(found, 0) if single else found
+
+
+def conv1d(input: Any, weight: Any, bias: Any = None, stride: Sizes = 1, pad_mode: str = "valid", padding: Sizes = 0,
+           dilation: Sizes = 1, groups: int = 1) -> Any:
+    """Sums over windows of sequences (batch, channels, length); see ``conv2d``."""
+    return _conv("conv1d", 1, input, weight, bias, stride, pad_mode, padding, dilation, groups)
+
+
+def conv2d(input: Any, weight: Any, bias: Any = None, stride: Sizes = 1, pad_mode: str = "valid", padding: Sizes = 0,
+           dilation: Sizes = 1, groups: int = 1) -> Any:
+    """Sums over windows of images (batch, channels, height, width), weighted by kernels.
+
+    Parameters
+    ----------
+    weight : tensor of shape (filters, channels / groups, height, width)
+        The kernels.
+    pad_mode : {"valid", "same", "pad"}
+        No padding; as much that the result is as large as the image by the stride; or ``padding`` on each side.
+    """
+    return _conv("conv2d", 2, input, weight, bias, stride, pad_mode, padding, dilation, groups)
+
+
+def conv3d(input: Any, weight: Any, bias: Any = None, stride: Sizes = 1, pad_mode: str = "valid", padding: Sizes = 0,
+           dilation: Sizes = 1, groups: int = 1) -> Any:
+    """Sums over windows of volumes (batch, channels, depth, height, width); see ``conv2d``."""
+    return _conv("conv3d", 3, input, weight, bias, stride, pad_mode, padding, dilation, groups)
+
+
+# --------------------------------------------------------------------------------------------------- pooling
+
+
+def pool(kind: str, count: int, x: Any, kernel: Any, stride: Any, padding: Any, ceil: bool, **more: Any) -> Any:
+    """The maxima or averages of windows."""
+    x = floating(x)
+    single = x.ndim == count + 1
+    x = expand_dims(x, 0) if single else x
+    if x.ndim != count + 2:
+        raise ShapeError(f"{kind} pooling: expected {count + 2} axes, got shape {x.shape}")
+    found = ops.Pooling(x, kernel=sizes(kernel, count, "kernel_size"), stride=sizes(stride, count, "stride"),
+                        pad=sizes(padding, count, "padding"), pool_type=kind,
+                        pooling_convention="full" if ceil else "valid", **more)
+    return squeeze(found, 0) if single else found
+
+
+def _no(name: str, **given: Any) -> None:
+    for what, (value, only) in given.items():
+        if value not in (only, (only,), (only, only), (only, only, only)):
+            raise ArgumentError(f"{name}: {what}={value!r} is not available, only {only!r}")
+
+
+def max_pool2d(x: Any, kernel_size: Sizes, stride: Any = None, padding: Sizes = 0, dilation: Sizes = 1,
+               return_indices: bool = False, ceil_mode: bool = False) -> Any:
+    """The largest number of each window of images; by default windows do not overlap."""
+    _no("max_pool2d", dilation=(dilation, 1), return_indices=(return_indices, False))
+    return pool("max", 2, x, kernel_size, kernel_size if stride is None else stride, padding, ceil_mode)
+
+
+def max_pool3d(x: Any, kernel_size: Sizes, stride: Any = None, padding: Sizes = 0, dilation: Sizes = 1,
+               ceil_mode: bool = False, return_indices: bool = False) -> Any:
+    """The largest number of each window of volumes; by default windows do not overlap."""
+    _no("max_pool3d", dilation=(dilation, 1), return_indices=(return_indices, False))
+    return pool("max", 3, x, kernel_size, kernel_size if stride is None else stride, padding, ceil_mode)
+
+
+def avg_pool1d(input_x: Any, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0, ceil_mode: bool = False,
+               count_include_pad: bool = True) -> Any:
+    """The mean of each window of sequences."""
+    return pool("avg", 1, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad=count_include_pad)
+
+
+def avg_pool2d(input_x: Any, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0, ceil_mode: bool = False,
+               count_include_pad: bool = True, divisor_override: int = 0) -> Any:
+    """The mean of each window of images, or the sum divided by ``divisor_override``."""
+    return _avg(2, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def avg_pool3d(input_x: Any, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0, ceil_mode: bool = False,
+               count_include_pad: bool = True, divisor_override: int = 0) -> Any:
+    """The mean of each window of volumes, or the sum divided by ``divisor_override``."""
+    return _avg(3, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def _avg(count: int, x: Any, kernel: Any, stride: Any, padding: Any, ceil: bool, include: bool, divisor: int) -> Any:
+    if divisor:
+        return pool("sum", count, x, kernel, stride, padding, ceil) / divisor
+    return pool("avg", count, x, kernel, stride, padding, ceil, count_include_pad=bool(include))
+
+
+def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+    """Means over the cells of a grid of ``output_size``, (height, width) or one for both; None keeps a length."""
+    x = floating(input)
+    single = x.ndim == 3
+    x = expand_dims(x, 0) if single else x
+    wanted = (output_size, output_size) if isinstance(output_size, int) else output_size
+    size = tuple(have if want is None else int(want) for have, want in zip(x.shape[2:], wanted))
+    found = ops._contrib_AdaptiveAvgPooling2D(x, output_size=size)
+    return squeeze(found, 0) if single else found
+
+
+def adaptive_avg_pool1d(input: Any, output_size: int) -> Any:
+    """Means over so many cells of sequences."""
+    return squeeze(adaptive_avg_pool2d(expand_dims(input, -2), (1, output_size)), -2)
+
+
+def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    """The largest number of each cell of a grid of ``output_size``; None keeps a length."""
+    _no("adaptive_max_pool2d", return_indices=(return_indices, False))
+    x = floating(input)
+    wanted = (output_size, output_size) if isinstance(output_size, int) else output_size
+    for axis, want in zip((-2, -1), wanted):
+        n = x.shape[axis]
+        m = n if want is None else int(want)
+        cells = [ops._np_max(ops.slice_axis(x, axis=axis, begin=i * n // m, end=-(-(i + 1) * n // m)), axis=axis,
+                             keepdims=True) for i in range(m)]
+        x = ops.Concat(*cells, num_args=m, dim=x.ndim + axis)
+    return x
+
+
+# --------------------------------------------------------------------------------------------- normalisation
+
+
+def batch_norm(input_x: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool = False,
+               momentum: float = 0.1, eps: float = 1e-5) -> Any:
+    """Mean ``bias`` and deviation ``weight`` in every channel.
+
+    With ``training`` the statistics are those of the data, and running ones that are Parameters move towards them by
+    the part ``momentum``; otherwise the running ones take their place.
+    """
+    x = floating(input_x)
+    mean, var, gamma, beta = (tensor(each) for each in (running_mean, running_var, weight, bias))
+    if training and isinstance(mean, Parameter) and isinstance(var, Parameter):
+        with Recording(None, True):
+            return ops.BatchNorm(x, gamma, beta, mean, var, eps=float(eps), momentum=1 - float(momentum),
+                                 fix_gamma=False, use_global_stats=False)
+    if training:
+        over = (0, *range(2, x.ndim))
+        mean, var = ops._npi_mean(x, axis=over), ops._npi_var(x, axis=over)
+    wide = (-1,) + (1,) * (x.ndim - 2)
+    scale = gamma * ops.rsqrt(var + eps)
+    return x * scale.reshape(wide)._cast(x._dt) + (beta - mean * scale).reshape(wide)._cast(x._dt)
+
+
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Mean zero and deviation one over the last axes, whose lengths are given; times ``weight``, plus ``bias``."""
+    x = floating(input)
+    shape = tuple([normalized_shape] if isinstance(normalized_shape, int) else normalized_shape)
+    if not shape or x.shape[-len(shape):] != shape:
+        raise ShapeError(f"layer_norm: {shape} is not what {x.shape} ends in")
+    count = math.prod(shape)
+    gamma = ones((count,), x._dt) if weight is None else like(weight, x).reshape((count,))
+    beta = zeros((count,), x._dt) if bias is None else like(bias, x).reshape((count,))
+    flat = x.reshape((*x.shape[:-len(shape)], count))
+    return ops.LayerNorm(flat, gamma, beta, axis=-1, eps=float(eps)).reshape(x.shape)
+
+
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Mean zero and deviation one in every group of channels of every sample; times ``weight``, plus ``bias``."""
+    x = floating(input)
+    found = ops.GroupNorm(x, ones((num_groups,), x._dt), zeros((num_groups,), x._dt), num_groups=int(num_groups),
+                          eps=float(eps))
+    wide = (-1,) + (1,) * (x.ndim - 2)
+    found = found if weight is None else found * like(weight, x).reshape(wide)
+    return found if bias is None else found + like(bias, x).reshape(wide)
+
+
+def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Any, Any]:
+    """Divided by the root of the mean square over the axes of ``gamma``, times that; and one by the root.
+
+    B. Zhang, R. Sennrich, Root Mean Square Layer Normalization, arXiv:1910.07467.
+    """
+    x, gamma = floating(x), tensor(gamma)
+    over = tuple(range(x.ndim - gamma.ndim, x.ndim))
+    scale = ops.rsqrt(ops._npi_mean(x * x, axis=over, keepdims=True) + epsilon)
+    return x * scale * like(gamma, x), scale
+
+
+def lrn(x: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
+        norm_region: str = "ACROSS_CHANNELS") -> Any:
+    """Divided by ``(bias + alpha s) ** beta``, s the sum of squares over channels within ``depth_radius``."""
+    size = 2 * depth_radius + 1
+    return ops.LRN(floating(x), nsize=size, alpha=float(alpha) * size, beta=float(beta), knorm=float(bias))
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """The sum of products along an axis, divided by both lengths, ``eps`` at least."""
+    x, y = together(x1, x2, real=True)
+    lengths = [ops.sqrt(ops._np_sum(each * each, axis=dim)) for each in (x, y)]
+    a, b = (ops._maximum_scalar(each, scalar=float(eps)) for each in lengths)
+    return ops._np_sum(x * y, axis=dim) / (a * b)
+
+
+# ------------------------------------------------------------------------------------------------- the rest
+
+
+def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None,
+              norm_type: float = 2.0, scale_grad_by_freq: bool = False) -> Any:
+    """Rows of a table picked by integers; the row ``padding_idx`` has no gradient."""
+    _no("embedding", max_norm=(max_norm, None), scale_grad_by_freq=(scale_grad_by_freq, False))
+    index, table = tensor(input), tensor(weight)
+    found = ops.Embedding(index, table, input_dim=table.shape[0], output_dim=table.shape[1])
+    if padding_idx is None:
+        return found
+    row = padding_idx % table.shape[0]
+    return where(expand_dims(index == row, -1), ops.BlockGrad(found), found)
+
+
+def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+    """Channels spread over blocks of height and width."""
+    x, r = tensor(input), int(upscale_factor)
+    *lead, c, h, w = x.shape
+    n = len(lead)
+    wide = x.reshape((*lead, c // (r * r), r, r, h, w)).transpose((*range(n), n, n + 3, n + 1, n + 4, n + 2))
+    return wide.reshape((*lead, c // (r * r), h * r, w * r))
+
+
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+    """Blocks of height and width laid along the channels: the inverse of ``pixel_shuffle``."""
+    x, r = tensor(input), int(downscale_factor)
+    *lead, c, h, w = x.shape
+    n = len(lead)
+    wide = x.reshape((*lead, c, h // r, r, w // r, r)).transpose((*range(n), n, n + 2, n + 4, n + 1, n + 3))
+    return wide.reshape((*lead, c * r * r, h // r, w // r))
+
+
+def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+                align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> Any:
+    """Images, sequences or volumes of another size.
+
+    Parameters
+    ----------
+    size : int or sequence of int
+        The new lengths; or ``scale_factor``, by which the old ones are multiplied and rounded down.
+    mode : {"nearest", "linear", "bilinear", "trilinear", "area"}
+        The nearest number, numbers on the line between neighbours, or means over cells.
+    align_corners : bool
+        Whether the first and last numbers stay; otherwise a number is the middle of an area.
+    """
+    x = floating(input)
+    count = x.ndim - 2
+    if (size is None) == (scale_factor is None):
+        raise ArgumentError("interpolate: expected size or scale_factor, one of both")
+    if size is not None:
+        wanted = sizes(size, count, "size")
+    else:
+        factors = [scale_factor] * count if isinstance(scale_factor, (int, float)) else list(scale_factor)
+        wanted = tuple(math.floor(n * f) for n, f in zip(x.shape[2:], factors))
+    if mode == "area":
+        return adaptive_avg_pool1d(x, wanted[0]) if count == 1 else adaptive_avg_pool2d(x, wanted)
+    if mode not in ("nearest", "linear", "bilinear", "trilinear"):
+        raise ArgumentError(f"interpolate: mode must be nearest, linear, bilinear, trilinear or area, got {mode!r}")
+    for axis, m in enumerate(wanted, 2):
+        x = _resized(x, axis, m, mode == "nearest", bool(align_corners))
+    return x
+
+
+def _resized(x: Any, axis: int, m: int, nearest: bool, align: bool) -> Any:
+    n = x.shape[axis]
+    if n == m:
+        return x
+    steps = np.arange(m)
+    if nearest:
+        return ops.take(x, tensor(np.minimum(steps * n // m, n - 1)), axis=axis)
+    at = steps * ((n - 1) / max(m - 1, 1)) if align else np.maximum((steps + 0.5) * (n / m) - 0.5, 0)
+    left = np.minimum(at.astype(np.int64), n - 1)
+    part = (at - left).reshape([-1 if i == axis else 1 for i in range(x.ndim)]).astype(x._dt)
+    before = ops.take(x, tensor(left), axis=axis)
+    return before + (ops.take(x, tensor(np.minimum(left + 1, n - 1)), axis=axis) - before) * tensor(part)
+
+
+upsample = interpolate

@@ -1,0 +1,207 @@
+"""Random numbers; ``set_seed`` makes them the same again. A compiled function draws new ones on every run.
+
+The parameter ``seed`` that MindSpore's functions have is taken and has no effect.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, ShapeError
+from ...registry import get, ops
+from ..manners import is_number
+from ..state import STATE
+from ..trace import create
+from .indexing import topk
+from .lift import floating, shape_of, tensor, whole_dtype
+from .math import where
+
+__all__ = ["bernoulli", "dropout", "dropout1d", "dropout2d", "dropout3d", "laplace", "multinomial", "normal", "rand",
+           "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "shuffle", "standard_laplace",
+           "standard_normal", "uniform"]
+
+_F32 = np.dtype(np.float32)
+
+
+def live(value: Any) -> Any:
+    """A tensor as one of the trace that goes on, so that what is drawn for it is drawn on every run."""
+    return STATE.trace.read(tensor(value)) if STATE.trace is not None else tensor(value)
+
+
+def _shape(size: tuple[Any, ...]) -> tuple[int, ...]:
+    return shape_of(size[0]) if len(size) == 1 and not isinstance(size[0], int) else shape_of(size)
+
+
+def _uniform(shape: Any, dtype: Any = _F32, low: float = 0.0, high: float = 1.0) -> Any:
+    drawn = np.dtype(dtype) if np.dtype(dtype).kind == "f" else _F32
+    return create(get("_random_uniform"), low=low, high=high, shape=tuple(shape), dtype=drawn)
+
+
+def uniform_like(x: Any, low: float, high: float) -> Any:
+    """Numbers between two limits in the shape and dtype of a tensor."""
+    return _uniform(x.shape, x._dt, float(low), float(high))
+
+
+def standard_normal(shape: Any, seed: Any = None) -> Any:
+    """Numbers of the normal distribution with mean 0 and deviation 1; float32."""
+    return create(get("_random_normal"), loc=0.0, scale=1.0, shape=shape_of(shape), dtype=_F32)
+
+
+def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Any:
+    """Numbers of the normal distribution; mean and deviation are numbers or tensors that broadcast to the shape."""
+    return standard_normal(_spread(shape, mean, stddev)) * stddev + mean
+
+
+def _spread(shape: Any, *parameters: Any) -> tuple[int, ...]:
+    return np.broadcast_shapes(shape_of(shape), *(() if is_number(each) else each.shape for each in parameters))
+
+
+def uniform(shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any = None) -> Any:
+    """Numbers from ``minval`` up to but not ``maxval``: floating ones, or whole ones of an integer dtype."""
+    wanted = whole_dtype(dtype, _F32)
+    drawn = _uniform(_spread(shape, minval, maxval))
+    found = drawn * (maxval - minval) + minval
+    return found._cast(wanted) if wanted.kind == "f" else ops.floor(found)._cast(wanted)
+
+
+def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Any = None) -> Any:
+    """Numbers of the Laplace distribution of a mean and scale."""
+    return standard_laplace(_spread(shape, mean, lambda_param)) * lambda_param + mean
+
+
+def standard_laplace(shape: Any, seed: Any = None) -> Any:
+    """Numbers of the Laplace distribution of mean 0 and scale 1."""
+    drawn = _uniform(shape_of(shape), low=-0.5, high=0.5)
+    return -ops.sign(drawn) * ops.log(1 - 2 * ops.abs(drawn) + float(np.finfo(np.float32).tiny))
+
+
+def randint(low: int, high: int, size: Any, seed: Any = None, *, dtype: Any = None) -> Any:
+    """Whole numbers from ``low`` up to but not ``high``; int64 by default."""
+    if not low < high:
+        raise ArgumentError(f"randint: low must be less than high, got {low} and {high}")
+    return create(get("_random_randint"), low=int(low), high=int(high), shape=shape_of(size),
+                  dtype=np.dtype(np.int64))._cast(whole_dtype(dtype, np.int64))
+
+
+def randint_like(input: Any, low: int, high: int, seed: Any = None, *, dtype: Any = None) -> Any:
+    """``randint`` in the shape of a tensor, and in its dtype or another."""
+    x = tensor(input)
+    wanted = whole_dtype(dtype, x._dt)
+    if wanted.kind not in "iu":
+        raise ValueError(f"randint_like: dtype must be an integer dtype, got {wanted}")
+    return randint(low, high, x.shape, dtype=wanted)
+
+
+def rand(*size: Any, dtype: Any = None, seed: Any = None) -> Any:
+    """Numbers from 0 up to but not 1; the shape as arguments, or as one tuple."""
+    return _uniform(_shape(size), whole_dtype(dtype, _F32))
+
+
+def rand_like(input: Any, seed: Any = None, *, dtype: Any = None) -> Any:
+    """``rand`` in the shape of a tensor, and in its dtype or another."""
+    x = tensor(input)
+    return _uniform(x.shape, whole_dtype(dtype, x._dt))
+
+
+def randn(*size: Any, dtype: Any = None, seed: Any = None) -> Any:
+    """Numbers of the normal distribution; the shape as arguments, or as one tuple."""
+    return standard_normal(_shape(size))._cast(whole_dtype(dtype, _F32))
+
+
+def randn_like(input: Any, seed: Any = None, *, dtype: Any = None) -> Any:
+    """``randn`` in the shape of a tensor, and in its dtype or another."""
+    x = tensor(input)
+    return standard_normal(x.shape)._cast(whole_dtype(dtype, x._dt))
+
+
+def randperm(n: int, seed: int = 0, offset: int = 0, dtype: Any = None) -> Any:
+    """The numbers below ``n`` in random order; int64 by default."""
+    count = int(n.asnumpy()) if hasattr(n, "asnumpy") else int(n)
+    if not count:
+        return tensor(np.zeros(0, whole_dtype(dtype, np.int64)))
+    return ops._shuffle(create(get("_arange"), start=0, stop=count, dtype=whole_dtype(dtype, np.int64)))
+
+
+def shuffle(x: Any, seed: Any = None) -> Any:
+    """The slices along the first axis in random order."""
+    return ops._shuffle(live(x))
+
+
+def bernoulli(input: Any, p: Any = 0.5, seed: Any = None) -> Any:
+    """1 with probability ``p``, 0 otherwise, in the shape and dtype of ``input``."""
+    x = tensor(input)
+    if is_number(p) and not 0 <= p <= 1:
+        raise ValueError(f"bernoulli: p must be from 0 to 1, got {p}")
+    return (_uniform(x.shape) < p)._cast(x._dt)
+
+
+def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Any = None) -> Any:
+    """Places along the last axis drawn with the probabilities there, in proportion to each other; int32.
+
+    Parameters
+    ----------
+    replacement : bool
+        Whether a place may be drawn twice.
+    """
+    x = floating(input)
+    if x.ndim not in (1, 2):
+        raise ShapeError(f"multinomial: expected one or two axes, got shape {x.shape}")
+    if replacement:
+        return ops._sample_multinomial(live(x), shape=(int(num_samples),), dtype=np.dtype(np.int32))
+    if num_samples > x.shape[-1]:
+        raise ArgumentError(f"multinomial: {num_samples} different places of {x.shape[-1]} cannot be drawn")
+    tiny = float(np.finfo(np.float32).tiny)  # an exponential race: the first to arrive, in proportion to their rates
+    race = ops.log(where(x > 0, x, tiny)) - ops.log(-ops.log(ops.clip(_uniform(x.shape), a_min=tiny, a_max=1 - 6e-8)))
+    return topk(where(x > 0, race, -math.inf), int(num_samples))[1]
+
+
+# --------------------------------------------------------------------------------------------------- dropout
+
+
+def _dropout(name: str, axes: tuple[int, ...], doc: str) -> Callable:
+    def function(input: Any, p: float = 0.5, training: bool = True) -> Any:
+        if not is_number(p) or not 0 <= p <= 1:
+            raise ValueError(f"{name}: p must be from 0 to 1, got {p!r}")
+        x = tensor(input)
+        if not training or p == 0:
+            return x
+        if axes and not 2 <= x.ndim - len(axes) + 1 <= 3:
+            raise ShapeError(f"{name}: expected {len(axes) + 1} or {len(axes) + 2} axes, got shape {x.shape}")
+        if p == 1:
+            return ops.zeros_like(x)
+        return dropped(x, 1 - float(p), range(x.ndim - len(axes)) if axes else range(x.ndim))[0]
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def dropped(x: Any, keep: float, alone: Any) -> tuple[Any, Any]:
+    """Numbers kept with a probability and divided by it, the others 0; and where they were kept.
+
+    Along ``alone`` axes every place has a fate of its own, along the others all share it.
+    """
+    shape = tuple(dim if i in alone else 1 for i, dim in enumerate(x.shape))
+    kept = ops._npi_less_scalar(_uniform(shape), scalar=float(keep))
+    kept = kept if shape == x.shape else ops.broadcast_to(kept, shape=x.shape)
+    return x * kept._cast(x._dt) * (1 / keep if keep else 0.0), kept
+
+
+_plain = _dropout("dropout", (), "")
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True, seed: Any = None) -> Any:
+    """Each number set to zero with probability ``p`` and the others divided by ``1 - p``, when ``training``.
+
+    N. Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting, 2014.
+    """
+    return _plain(input, p, training)
+
+
+dropout1d = _dropout("dropout1d", (-1,), "Whole channels of sequences set to zero; see ``dropout``.")
+dropout2d = _dropout("dropout2d", (-2, -1), "Whole channels of images set to zero; see ``dropout``.")
+dropout3d = _dropout("dropout3d", (-3, -2, -1), "Whole channels of volumes set to zero; see ``dropout``.")

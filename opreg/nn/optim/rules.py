@@ -1,0 +1,415 @@
+"""The optimizers: each a rule over a parameter, its gradient and its states.
+
+Formulas are those of MindSpore's documentation of the class of that name, which cites the papers. What is narrower than
+float32 is computed in float32, as learning rates are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...registry import ops
+from ..manners import Manners
+from ..parameter import Parameter
+from ..tensor import tensor
+from .optimizer import Optimizer, store
+from .settings import flag, number
+
+__all__ = ["SGD", "Momentum", "Adam", "AdamWeightDecay", "AdaMax", "RMSProp", "Adagrad", "Adadelta", "Lamb"]
+
+_FLOAT = np.dtype(np.float32)
+
+
+def _one(name: str) -> Parameter:
+    """A state that is one number, 1 at first."""
+    return Parameter(tensor(np.ones(1, np.float32)), name=name)
+
+
+def _rest(decay: float) -> float:
+    """What is left to 1 when both are float32: the correction of the bias of averages is computed with the same."""
+    return float(np.float32(1.0) - np.float32(decay))
+
+
+def _once(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function, computed once for each of the values it is asked for: learning rates that parameters share."""
+    known: dict[int, Any] = {}
+
+    def call(value: Any) -> Any:
+        if id(value) not in known:
+            known[id(value)] = value, function(value)
+        return known[id(value)][1]
+
+    return call
+
+
+class _Rule(Optimizer):
+    """An optimizer whose steps are plans."""
+
+    _planned = True
+
+    def _averages(self, beta1: Any, beta2: Any, eps: Any) -> None:
+        self.beta1 = number(self.cls_name, "beta1", beta1, 0.0, 1.0, inside=True)
+        self.beta2 = number(self.cls_name, "beta2", beta2, 0.0, 1.0, inside=True)
+        self.eps = number(self.cls_name, "eps", eps, inside=True)
+
+    def _mean(self, state: Parameter, value: Any, decay: float) -> Any:
+        """A moving average with a further value in it, which becomes the state."""
+        now = state * decay + value * _rest(decay)
+        store(state, now)
+        return now
+
+    @property
+    def _done(self) -> tuple[bool, ...]:
+        return (True,) * len(self.parameters)
+
+
+class SGD(_Rule):
+    """Stochastic gradient descent: ``p -= lr * v`` with ``v = momentum * v + (1 - dampening) * g``, at first ``g``.
+
+    Parameters
+    ----------
+    params, learning_rate, weight_decay, loss_scale
+        As ``Optimizer`` has them.
+    momentum : float
+        Of the velocity; 0 is none.
+    dampening : float
+        Of what a gradient adds to the velocity.
+    nesterov : bool
+        Whether ``g + momentum * v`` takes the place of ``v``; wants momentum and no dampening.
+
+    Examples
+    --------
+    >>> w = Parameter(tensor([1.0, 2.0]), name="w")
+    >>> SGD([w], learning_rate=0.5)((tensor([1.0, 1.0]),))
+    (True,)
+    >>> w.asnumpy()
+    array([0.5, 1.5], dtype=float32)
+    """
+
+    def __init__(self, params: Any, learning_rate: Any = 0.1, momentum: float = 0.0, dampening: float = 0.0,
+                 weight_decay: float = 0.0, nesterov: bool = False, loss_scale: float = 1.0):
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        held = number("SGD", "momentum", momentum)
+        self.dampening = number("SGD", "dampening", dampening)
+        self.nesterov = flag("SGD", "nesterov", nesterov)
+        if nesterov and (not held or dampening):
+            raise ValueError(f"SGD: nesterov needs a momentum above 0 and a dampening of 0, got {momentum} and "
+                             f"{dampening}")
+        self._moving = held > 0
+        self.momentum = Parameter(held, name="momentum")
+        if self._moving:
+            self.accum = self._states("accum")
+
+    def construct(self, gradients: Any) -> tuple:
+        share = self._share() if self._moving and self.dampening else None
+        for i, (p, g, lr) in enumerate(self._prepared(gradients)):
+            step = g
+            if self._moving:
+                step = self.accum[i] * self.momentum + (g if share is None else g * share)
+                store(self.accum[i], step)
+                if self.nesterov:
+                    step = g + step * self.momentum
+            store(p, p - step * lr)
+        return self._done
+
+    def _share(self) -> Any:
+        """How much of a gradient the velocity takes up: all of it in the first step."""
+        return 1.0 - (self.global_step > 0)._cast(_FLOAT).reshape(()) * self.dampening
+
+
+class Momentum(_Rule):
+    """Gradient descent with momentum: ``v = momentum * v + g``, ``p -= lr * v``.
+
+    Parameters
+    ----------
+    params, learning_rate, weight_decay, loss_scale
+        As ``Optimizer`` has them.
+    momentum : float
+        Of the velocity.
+    use_nesterov : bool
+        Whether ``g + momentum * v`` takes the place of ``v`` where the parameter changes.
+    """
+
+    def __init__(self, params: Any, learning_rate: Any, momentum: float, weight_decay: Any = 0.0,
+                 loss_scale: float = 1.0, use_nesterov: bool = False):
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.momentum = Parameter(number("Momentum", "momentum", momentum), name="momentum")
+        self.use_nesterov = flag("Momentum", "use_nesterov", use_nesterov)
+        self.moments = self._states("moments")
+
+    def construct(self, gradients: Any) -> tuple:
+        for v, (p, g, lr) in zip(self.moments, self._prepared(gradients)):
+            step = v * self.momentum + g
+            store(v, step)
+            if self.use_nesterov:
+                step = g + step * self.momentum
+            store(p, p - step * lr)
+        return self._done
+
+
+class Adam(_Rule):
+    """Adam: ``p -= lr * sqrt(1 - beta2**t) / (1 - beta1**t) * m / (sqrt(v) + eps)``.
+
+    ``m`` and ``v`` are moving averages of the gradient and of its square.
+
+    Parameters
+    ----------
+    params, learning_rate, weight_decay, loss_scale
+        As ``Optimizer`` has them.
+    beta1, beta2 : float
+        Of the averages, between 0 and 1.
+    eps : float
+        Keeps the denominator from zero.
+    use_nesterov : bool
+        Whether ``beta1 * m + (1 - beta1) * g`` takes the place of ``m``.
+    use_amsgrad : bool
+        Whether the largest ``v`` so far takes the place of ``v``.
+    use_locking, use_lazy, use_offload
+        Accepted, without effect here.
+    """
+
+    def __init__(self, params: Any, learning_rate: Any = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+                 eps: float = 1e-8, use_locking: bool = False, use_nesterov: bool = False, weight_decay: Any = 0.0,
+                 loss_scale: float = 1.0, use_amsgrad: bool = False, use_lazy: bool = False,
+                 use_offload: bool = False):
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self._averages(beta1, beta2, eps)
+        self.use_nesterov = flag("Adam", "use_nesterov", use_nesterov)
+        self.use_amsgrad = flag("Adam", "use_amsgrad", use_amsgrad)
+        self.beta1_power, self.beta2_power = _one("beta1_power"), _one("beta2_power")
+        self.moment1, self.moment2 = self._states("moment1"), self._states("moment2")
+        if use_amsgrad:
+            self.vhat = self._states("vhat")
+
+    def construct(self, gradients: Any) -> tuple:
+        power1, power2 = self.beta1_power * self.beta1, self.beta2_power * self.beta2
+        store(self.beta1_power, power1)
+        store(self.beta2_power, power2)
+        correction = (ops.sqrt(1.0 - power2) / (1.0 - power1)).reshape(())
+        corrected = _once(lambda lr: lr * correction)
+        for i, (p, g, lr) in enumerate(self._prepared(gradients)):
+            m = self._mean(self.moment1[i], g, self.beta1)
+            v = self._mean(self.moment2[i], g * g, self.beta2)
+            if self.use_nesterov:
+                m = m * self.beta1 + g * _rest(self.beta1)
+            if self.use_amsgrad:
+                v = ops.broadcast_maximum(self.vhat[i]._cast(v._dt), v)
+                store(self.vhat[i], v)
+            store(p, p - m * corrected(lr) / (ops.sqrt(v) + self.eps))
+        return self._done
+
+
+class AdamWeightDecay(_Rule):
+    """Adam without correction of its bias, decay apart: ``p -= lr * (m / (sqrt(v) + eps) + weight_decay * p)``.
+
+    Parameters
+    ----------
+    params, learning_rate, weight_decay
+        As ``Optimizer`` has them.
+    beta1, beta2 : float
+        Of the averages of the gradient and of its square, between 0 and 1.
+    eps : float
+        Keeps the denominator from zero.
+    """
+
+    def __init__(self, params: Any, learning_rate: Any = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+                 eps: float = 1e-6, weight_decay: Any = 0.0):
+        super().__init__(learning_rate, params, weight_decay)
+        self._averages(beta1, beta2, eps)
+        self.moments1, self.moments2 = self._states("adam_m"), self._states("adam_v")
+
+    def construct(self, gradients: Any) -> tuple:
+        decays = self._now(self._decays)
+        for i, (p, g, lr) in enumerate(self._prepared(gradients, decay=False)):
+            m = self._mean(self.moments1[i], g, self.beta1)
+            v = self._mean(self.moments2[i], g * g, self.beta2)
+            step = m / (ops.sqrt(v) + self.eps)
+            if self.decay_flags[i]:
+                step = step + p * decays[i]
+            store(p, p - step * lr)
+        return self._done
+
+
+class Lamb(_Rule):
+    """LAMB: the step of Adam with decay, ``u = m' / (sqrt(v') + eps) + weight_decay * p``, as long as the parameter.
+
+    ``p -= lr * (norm(p) / norm(u)) * u``, with 1 for the ratio where a norm is zero; ``m'`` and ``v'`` are moving
+    averages of the gradient and of its square, their bias corrected.
+
+    Parameters
+    ----------
+    params, learning_rate, weight_decay
+        As ``Optimizer`` has them.
+    beta1, beta2 : float
+        Of the averages, between 0 and 1.
+    eps : float
+        Keeps the denominator from zero.
+    """
+
+    def __init__(self, params: Any, learning_rate: Any, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-6,
+                 weight_decay: Any = 0.0):
+        super().__init__(learning_rate, params, weight_decay)
+        self._averages(beta1, beta2, eps)
+        self.moments1, self.moments2 = self._states("lamb_m"), self._states("lamb_v")
+
+    def construct(self, gradients: Any) -> tuple:
+        decays = self._now(self._decays)
+        time = self.global_step._cast(_FLOAT).reshape(()) + 1.0
+        share1, share2 = 1.0 - self.beta1 ** time, 1.0 - self.beta2 ** time
+        for i, (p, g, lr) in enumerate(self._prepared(gradients, decay=False)):
+            m = self._mean(self.moments1[i], g, self.beta1) / share1
+            v = self._mean(self.moments2[i], g * g, self.beta2) / share2
+            step = m / (ops.sqrt(v) + self.eps)
+            if self.decay_flags[i]:
+                step = step + p * decays[i]
+            store(p, p - step * (lr * _ratio(_norm(p), _norm(step))))
+        return self._done
+
+
+def _norm(x: Any) -> Any:
+    return ops.sqrt(ops._np_sum(ops.square(x._cast(_FLOAT))))
+
+
+def _ratio(above: Any, below: Any) -> Any:
+    """The quotient, 1 where one of the two is zero."""
+    usable = (above > 0) & (below > 0)
+    ones = ops.ones_like(above)
+    return ops._npi_where(usable, above, ones) / ops._npi_where(usable, below, ones)
+
+
+class AdaMax(_Rule):
+    """AdaMax: ``p -= lr / (1 - beta1**t) * m / (v + eps)`` with ``v = max(beta2 * v, |g|)``.
+
+    Parameters
+    ----------
+    params, learning_rate, weight_decay, loss_scale
+        As ``Optimizer`` has them.
+    beta1, beta2 : float
+        Of the average of the gradient, and of its largest magnitude, between 0 and 1.
+    eps : float
+        Keeps the denominator from zero.
+    """
+
+    def __init__(self, params: Any, learning_rate: Any = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+                 eps: float = 1e-8, weight_decay: Any = 0.0, loss_scale: float = 1.0):
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self._averages(beta1, beta2, eps)
+        self.beta1_power = _one("beta1_power")
+        self.moment1, self.moment2 = self._states("moment1"), self._states("moment2")
+
+    def construct(self, gradients: Any) -> tuple:
+        power = self.beta1_power * self.beta1
+        store(self.beta1_power, power)
+        corrected = _once(lambda lr: lr / (1.0 - power.reshape(())))
+        for i, (p, g, lr) in enumerate(self._prepared(gradients)):
+            m = self._mean(self.moment1[i], g, self.beta1)
+            v = ops.broadcast_maximum(self.moment2[i] * self.beta2, ops.abs(g))
+            store(self.moment2[i], v)
+            store(p, p - m * corrected(lr) / (v + self.eps))
+        return self._done
+
+
+class RMSProp(_Rule):
+    """RMSProp: ``v = momentum * v + lr * g / sqrt(s + epsilon)``, ``p -= v``, ``s`` a moving average of ``g ** 2``.
+
+    Parameters
+    ----------
+    params, learning_rate, weight_decay, loss_scale
+        As ``Optimizer`` has them.
+    decay : float
+        Of the averages.
+    momentum : float
+        Of the velocity.
+    epsilon : float
+        Keeps the denominator from zero.
+    centered : bool
+        Whether the square of the gradient's moving average is taken from ``s``.
+    use_locking
+        Accepted, without effect here.
+    """
+
+    def __init__(self, params: Any, learning_rate: Any = 0.1, decay: float = 0.9, momentum: float = 0.0,
+                 epsilon: float = 1e-10, use_locking: bool = False, centered: bool = False, loss_scale: float = 1.0,
+                 weight_decay: Any = 0.0):
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.decay = number("RMSProp", "decay", decay)
+        self.momentum = number("RMSProp", "momentum", momentum)
+        self.epsilon = number("RMSProp", "epsilon", epsilon, inside=True)
+        self.centered = flag("RMSProp", "centered", centered)
+        self.ms, self.moment = self._states("mean_square", 1.0), self._states("moment")
+        if centered:
+            self.mg = self._states("mean_grad")
+
+    def construct(self, gradients: Any) -> tuple:
+        for i, (p, g, lr) in enumerate(self._prepared(gradients)):
+            spread = self._mean(self.ms[i], g * g, self.decay)
+            if self.centered:
+                mean = self._mean(self.mg[i], g, self.decay)
+                spread = spread - mean * mean
+            step = self.moment[i] * self.momentum + g * lr / ops.sqrt(spread + self.epsilon)
+            store(self.moment[i], step)
+            store(p, p - step)
+        return self._done
+
+
+class Adagrad(_Rule):
+    """Adagrad: ``p -= lr * g / sqrt(s)``, ``s`` the sum of ``g ** 2`` so far.
+
+    Parameters
+    ----------
+    params, learning_rate, weight_decay, loss_scale
+        As ``Optimizer`` has them.
+    accum : float
+        What the sum begins with.
+    update_slots : bool
+        Whether the sum grows.
+    """
+
+    def __init__(self, params: Any, accum: float = 0.1, learning_rate: Any = 0.001, update_slots: bool = True,
+                 loss_scale: float = 1.0, weight_decay: Any = 0.0):
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.update_slots = flag("Adagrad", "update_slots", update_slots)
+        self.accum = self._states("accum", number("Adagrad", "accum", accum))
+
+    def construct(self, gradients: Any) -> tuple:
+        for total, (p, g, lr) in zip(self.accum, self._prepared(gradients)):
+            now: Manners = total
+            if self.update_slots:
+                now = total + g * g
+                store(total, now)
+            store(p, p - g * lr / ops.sqrt(now))
+        return self._done
+
+
+class Adadelta(_Rule):
+    """Adadelta: ``p -= lr * u`` with ``u = sqrt(d + epsilon) / sqrt(s + epsilon) * g``.
+
+    ``s`` is a moving average of ``g ** 2``, ``d`` one of ``u ** 2``.
+
+    Parameters
+    ----------
+    params, learning_rate, weight_decay, loss_scale
+        As ``Optimizer`` has them.
+    rho : float
+        Of the averages, from 0 to 1.
+    epsilon : float
+        Keeps the denominator from zero.
+    """
+
+    def __init__(self, params: Any, learning_rate: Any = 1.0, rho: float = 0.9, epsilon: float = 1e-6,
+                 loss_scale: float = 1.0, weight_decay: Any = 0.0):
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.rho = number("Adadelta", "rho", rho, 0.0, 1.0)
+        self.epsilon = number("Adadelta", "epsilon", epsilon)
+        self.accum, self.accum_update = self._states("accum"), self._states("accum_update")
+
+    def construct(self, gradients: Any) -> tuple:
+        for i, (p, g, lr) in enumerate(self._prepared(gradients)):
+            spread = self._mean(self.accum[i], g * g, self.rho)
+            step = ops.sqrt(self.accum_update[i] + self.epsilon) / ops.sqrt(spread + self.epsilon) * g
+            self._mean(self.accum_update[i], step * step, self.rho)
+            store(p, p - step * lr)
+        return self._done

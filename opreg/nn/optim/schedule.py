@@ -1,0 +1,314 @@
+"""Learning rates that change: Cells that are called with the step, and lists of rates by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...registry import ops
+from ..cell import Cell
+from ..parameter import Parameter
+from ..tensor import tensor
+from .settings import count, flag, number
+
+__all__ = ["LearningRateSchedule", "ExponentialDecayLR", "NaturalExpDecayLR", "InverseDecayLR", "CosineDecayLR",
+           "PolynomialDecayLR", "WarmUpLR", "piecewise_constant_lr", "exponential_decay_lr",
+           "natural_exp_decay_lr", "inverse_decay_lr", "cosine_decay_lr", "polynomial_decay_lr", "warmup_lr"]
+
+
+class LearningRateSchedule(Cell):
+    """Base of learning rates that change: ``construct(global_step)`` gives that of a step, counted from 0.
+
+    Examples
+    --------
+    >>> class Halving(LearningRateSchedule):
+    ...     def construct(self, global_step):
+    ...         return 0.5 ** global_step.astype("float32")
+    >>> Halving()(tensor(2))
+    Tensor(shape=[], dtype=Float32, value= 0.25)
+    """
+
+    def construct(self, global_step: Any) -> Any:
+        """The learning rate of a step; every schedule defines its own."""
+        raise NotImplementedError(f"{self.cls_name}: define construct(self, global_step)")
+
+
+class ListedRate(LearningRateSchedule):
+    """One number for each step, the last of which stays."""
+
+    def __init__(self, learning_rate: Parameter):
+        super().__init__(auto_prefix=False)
+        self.learning_rate = learning_rate
+
+    def construct(self, global_step: Any) -> Any:
+        return ops.take(self.learning_rate, global_step, axis=0, mode="clip")
+
+
+def _steps(global_step: Any) -> Any:
+    """The step as a floating number."""
+    return tensor(global_step)._cast(np.dtype(np.float32))
+
+
+class _Decay(LearningRateSchedule):
+    """A rate that decays at a rate, step by step or in stairs of ``decay_steps``."""
+
+    def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False):
+        super().__init__()
+        self.learning_rate = number(self.cls_name, "learning_rate", learning_rate, inside=True)
+        self.decay_rate = number(self.cls_name, "decay_rate", decay_rate, inside=True)
+        self.decay_steps = count(self.cls_name, "decay_steps", decay_steps)
+        self.is_stair = flag(self.cls_name, "is_stair", is_stair)
+
+    def _part(self, global_step: Any) -> Any:
+        part = _steps(global_step) / self.decay_steps
+        return ops.floor(part) if self.is_stair else part
+
+
+class ExponentialDecayLR(_Decay):
+    """``learning_rate * decay_rate ** (step / decay_steps)``.
+
+    Parameters
+    ----------
+    learning_rate : float
+        Of step 0.
+    decay_rate : float
+        By how much it is multiplied in ``decay_steps``.
+    decay_steps : int
+        In how many steps.
+    is_stair : bool
+        Whether it changes every ``decay_steps`` only.
+
+    Examples
+    --------
+    >>> ExponentialDecayLR(0.5, 0.5, 2)(tensor(4))
+    Tensor(shape=[], dtype=Float32, value= 0.125)
+    """
+
+    def construct(self, global_step: Any) -> Any:
+        return self.decay_rate ** self._part(global_step) * self.learning_rate
+
+
+class NaturalExpDecayLR(_Decay):
+    """``learning_rate * exp(-decay_rate * step)``; in stairs, the step at which the stair began.
+
+    Parameters
+    ----------
+    learning_rate, decay_rate, decay_steps, is_stair
+        As ``ExponentialDecayLR`` has them.
+    """
+
+    def construct(self, global_step: Any) -> Any:
+        step = self._part(global_step) * self.decay_steps if self.is_stair else _steps(global_step)
+        return ops.exp(step * -self.decay_rate) * self.learning_rate
+
+
+class InverseDecayLR(_Decay):
+    """``learning_rate / (1 + decay_rate * step / decay_steps)``.
+
+    Parameters
+    ----------
+    learning_rate, decay_rate, decay_steps, is_stair
+        As ``ExponentialDecayLR`` has them.
+    """
+
+    def construct(self, global_step: Any) -> Any:
+        return self.learning_rate / (self._part(global_step) * self.decay_rate + 1.0)
+
+
+class CosineDecayLR(LearningRateSchedule):
+    """From ``max_lr`` along half a wave of a cosine to ``min_lr``, which it reaches in ``decay_steps``.
+
+    Parameters
+    ----------
+    min_lr, max_lr : float
+        The last and the first rate.
+    decay_steps : int
+        In how many steps.
+    """
+
+    def __init__(self, min_lr: float, max_lr: float, decay_steps: int):
+        super().__init__()
+        self.min_lr = number("CosineDecayLR", "min_lr", min_lr)
+        self.max_lr = number("CosineDecayLR", "max_lr", max_lr, inside=True)
+        self.decay_steps = count("CosineDecayLR", "decay_steps", decay_steps)
+        if min_lr >= max_lr:
+            raise ValueError(f"CosineDecayLR: max_lr must be above min_lr, got {max_lr} and {min_lr}")
+
+    def construct(self, global_step: Any) -> Any:
+        part = ops._minimum_scalar(_steps(global_step), scalar=float(self.decay_steps)) / self.decay_steps
+        return (ops.cos(part * math.pi) + 1.0) * (0.5 * (self.max_lr - self.min_lr)) + self.min_lr
+
+
+class PolynomialDecayLR(LearningRateSchedule):
+    """``(learning_rate - end_learning_rate) * (1 - step / decay_steps) ** power + end_learning_rate``.
+
+    Parameters
+    ----------
+    learning_rate, end_learning_rate : float
+        The first and the last rate.
+    decay_steps : int
+        In how many steps.
+    power : float
+        Of the polynomial.
+    update_decay_steps : bool
+        Whether ``decay_steps`` becomes the next multiple of itself when the steps pass it; else the last rate stays.
+    """
+
+    def __init__(self, learning_rate: float, end_learning_rate: float, decay_steps: int, power: float,
+                 update_decay_steps: bool = False):
+        super().__init__()
+        self.learning_rate = number("PolynomialDecayLR", "learning_rate", learning_rate, inside=True)
+        self.end_learning_rate = number("PolynomialDecayLR", "end_learning_rate", end_learning_rate)
+        self.decay_steps = count("PolynomialDecayLR", "decay_steps", decay_steps)
+        self.power = number("PolynomialDecayLR", "power", power, inside=True)
+        self.update_decay_steps = flag("PolynomialDecayLR", "update_decay_steps", update_decay_steps)
+
+    def construct(self, global_step: Any) -> Any:
+        part = _steps(global_step) / self.decay_steps
+        if self.update_decay_steps:
+            part = part / ops._maximum_scalar(ops.ceil(part), scalar=1.0)
+        else:
+            part = ops._minimum_scalar(part, scalar=1.0)
+        return (1.0 - part) ** self.power * (self.learning_rate - self.end_learning_rate) + self.end_learning_rate
+
+
+class WarmUpLR(LearningRateSchedule):
+    """From 0 to ``learning_rate`` in ``warmup_steps``.
+
+    Parameters
+    ----------
+    learning_rate : float
+        What it reaches.
+    warmup_steps : int
+        In how many steps.
+    """
+
+    def __init__(self, learning_rate: float, warmup_steps: int):
+        super().__init__()
+        self.learning_rate = number("WarmUpLR", "learning_rate", learning_rate)
+        self.warmup_steps = count("WarmUpLR", "warmup_steps", warmup_steps)
+
+    def construct(self, global_step: Any) -> Any:
+        part = ops._minimum_scalar(_steps(global_step), scalar=float(self.warmup_steps)) / self.warmup_steps
+        return part * self.learning_rate
+
+
+# ----------------------------------------------------------------------------------------------- lists of rates
+
+
+def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[float]) -> list[float]:
+    """A rate for each step up to the last milestone: the i-th of them before the i-th milestone.
+
+    Examples
+    --------
+    >>> piecewise_constant_lr([2, 3], [0.5, 0.1])
+    [0.5, 0.5, 0.1]
+    """
+    owner = "piecewise_constant_lr"
+    for name, value in (("milestone", milestone), ("learning_rates", learning_rates)):
+        if not isinstance(value, (tuple, list)):
+            raise TypeError(f"{owner}: {name} must be a list or tuple, got {type(value).__name__}")
+    if len(milestone) != len(learning_rates):
+        raise ValueError(f"{owner}: expected a rate for each of {len(milestone)} milestones, got {len(learning_rates)}")
+    found: list[float] = []
+    for i, (end, rate) in enumerate(zip(milestone, learning_rates)):
+        if count(owner, f"milestone {i}", end) <= len(found):
+            raise ValueError(f"{owner}: milestones must grow, got {end} behind {len(found)}")
+        found += [number(owner, f"learning rate {i}", rate)] * (end - len(found))
+    return found
+
+
+def _by_epoch(owner: str, total_step: int, step_per_epoch: int, rate: Callable[[int], float]) -> list[float]:
+    """The rate of the epoch of each step."""
+    count(owner, "total_step", total_step)
+    count(owner, "step_per_epoch", step_per_epoch)
+    return [rate(step // step_per_epoch) for step in range(total_step)]
+
+
+def exponential_decay_lr(learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int,
+                         decay_epoch: int, is_stair: bool = False) -> list[float]:
+    """``learning_rate * decay_rate ** (epoch / decay_epoch)`` for each step.
+
+    Examples
+    --------
+    >>> exponential_decay_lr(0.5, 0.5, 4, 2, 1)
+    [0.5, 0.5, 0.25, 0.25]
+    """
+    part = _parts("exponential_decay_lr", learning_rate, decay_rate, decay_epoch, is_stair)
+    return _by_epoch("exponential_decay_lr", total_step, step_per_epoch,
+                     lambda epoch: learning_rate * decay_rate ** part(epoch))
+
+
+def natural_exp_decay_lr(learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int,
+                         decay_epoch: int, is_stair: bool = False) -> list[float]:
+    """``learning_rate * exp(-decay_rate * epoch)`` for each step; in stairs, the epoch at which the stair began."""
+    part = _parts("natural_exp_decay_lr", learning_rate, decay_rate, decay_epoch, is_stair)
+    return _by_epoch("natural_exp_decay_lr", total_step, step_per_epoch,
+                     lambda epoch: learning_rate * math.exp(-decay_rate * part(epoch) * decay_epoch))
+
+
+def inverse_decay_lr(learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
+                     is_stair: bool = False) -> list[float]:
+    """``learning_rate / (1 + decay_rate * epoch / decay_epoch)`` for each step."""
+    part = _parts("inverse_decay_lr", learning_rate, decay_rate, decay_epoch, is_stair)
+    return _by_epoch("inverse_decay_lr", total_step, step_per_epoch,
+                     lambda epoch: learning_rate / (1 + decay_rate * part(epoch)))
+
+
+def _parts(owner: str, learning_rate: float, decay_rate: float, decay_epoch: int, is_stair: bool
+           ) -> Callable[[int], float]:
+    """Which part of ``decay_epoch`` an epoch is."""
+    number(owner, "learning_rate", learning_rate, inside=True)
+    number(owner, "decay_rate", decay_rate, inside=True)
+    count(owner, "decay_epoch", decay_epoch)
+    return (lambda epoch: epoch // decay_epoch) if flag(owner, "is_stair", is_stair) else \
+        (lambda epoch: epoch / decay_epoch)
+
+
+def cosine_decay_lr(min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
+                    ) -> list[float]:
+    """From ``max_lr`` along half a wave of a cosine to ``min_lr``, reached in ``decay_epoch``, for each step."""
+    number("cosine_decay_lr", "min_lr", min_lr)
+    number("cosine_decay_lr", "max_lr", max_lr, inside=True)
+    count("cosine_decay_lr", "decay_epoch", decay_epoch)
+    if min_lr >= max_lr:
+        raise ValueError(f"cosine_decay_lr: max_lr must be above min_lr, got {max_lr} and {min_lr}")
+    return _by_epoch("cosine_decay_lr", total_step, step_per_epoch, lambda epoch: min_lr + 0.5 * (max_lr - min_lr) * (
+        1 + math.cos(math.pi * min(epoch, decay_epoch) / decay_epoch)))
+
+
+def polynomial_decay_lr(learning_rate: float, end_learning_rate: float, total_step: int, step_per_epoch: int,
+                        decay_epoch: int, power: float, update_decay_epoch: bool = False) -> list[float]:
+    """``(learning_rate - end_learning_rate) * (1 - epoch / decay_epoch) ** power + end_learning_rate`` for each step.
+
+    With ``update_decay_epoch`` it becomes the next multiple of itself when epochs pass it; else the last rate stays.
+    """
+    number("polynomial_decay_lr", "learning_rate", learning_rate, inside=True)
+    number("polynomial_decay_lr", "end_learning_rate", end_learning_rate)
+    number("polynomial_decay_lr", "power", power, inside=True)
+    count("polynomial_decay_lr", "decay_epoch", decay_epoch)
+    flag("polynomial_decay_lr", "update_decay_epoch", update_decay_epoch)
+
+    def rate(epoch: int) -> float:
+        part = epoch / decay_epoch
+        part = part / max(math.ceil(part), 1) if update_decay_epoch else min(part, 1.0)
+        return (learning_rate - end_learning_rate) * (1 - part) ** power + end_learning_rate
+
+    return _by_epoch("polynomial_decay_lr", total_step, step_per_epoch, rate)
+
+
+def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int) -> list[float]:
+    """From 0 to ``learning_rate`` in ``warmup_epoch``, for each step.
+
+    Examples
+    --------
+    >>> warmup_lr(0.5, 4, 1, 2)
+    [0.0, 0.25, 0.5, 0.5]
+    """
+    number("warmup_lr", "learning_rate", learning_rate)
+    count("warmup_lr", "warmup_epoch", warmup_epoch)
+    return _by_epoch("warmup_lr", total_step, step_per_epoch,
+                     lambda epoch: learning_rate * min(epoch, warmup_epoch) / warmup_epoch)

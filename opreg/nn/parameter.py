@@ -1,0 +1,352 @@
+"""Parameter: a tensor of a Cell that training changes; ParameterTuple: several of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ndarray.ndarray import NDArray
+
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..mode import MODE, quiet
+from ..spec import show
+from .manners import is_number
+from .state import EPOCH, STATE
+from .tensor import TENSORS, Tensor, lent, made, subscript, tensor
+
+__all__ = ["Parameter", "ParameterTuple", "assign"]
+
+_PREFIX = re.compile(r"^\w+[0-9a-zA-Z_.]*$")
+_LONGEST = 1024
+
+
+class Parameter(Tensor):
+    """A tensor that training changes.
+
+    Arithmetic gives plain tensors. ``p[i] = x``, ``set_data`` and ``ops.assign`` change its numbers in place, and
+    compiled functions see them.
+
+    Parameters
+    ----------
+    default_input : Tensor, NumPy array, list, int or float
+        Its numbers, copied; an int is int32, a float float32.
+    name : str, optional
+        Its name; without one it takes that of the attribute of a Cell it is assigned to.
+    requires_grad : bool
+        Whether it is trained.
+    layerwise_parallel, parallel_optimizer
+        Kept, without effect here.
+
+    Examples
+    --------
+    >>> Parameter(Tensor([[1.0, 2.0]]), name="w")
+    Parameter (name=w, shape=(1, 2), dtype=Float32, requires_grad=True)
+    """
+
+    traced = True
+    _unnamed = 0
+
+    def __init__(self, default_input: Any, name: str | None = None, requires_grad: bool = True,
+                 layerwise_parallel: bool = False, parallel_optimizer: bool = True, storage_format: str = ""):
+        for what, value in (("requires_grad", requires_grad), ("layerwise_parallel", layerwise_parallel)):
+            if not isinstance(value, bool):
+                raise TypeError(f"Parameter: {what} must be a bool, got {type(value).__name__}")
+        if isinstance(default_input, bool):
+            raise ValueError("Parameter: expected a Tensor, int, float, NumPy array or list, got bool")
+        if isinstance(default_input, int):
+            source = tensor(np.asarray(default_input, np.int32))
+        elif isinstance(default_input, (float, NDArray, np.ndarray, list)):
+            source = tensor(default_input)
+        else:
+            raise TypeError("Parameter: expected a Tensor, int, float, NumPy array or list, got "
+                            f"{type(default_input).__name__}")
+        self._data, self._ctx, self._entry = source._data.copy(), source._ctx, None
+        self._name, self._given = _checked_name(name), name is not None
+        if name is None:
+            self._name = f"Parameter#{Parameter._unnamed}"
+            Parameter._unnamed += 1
+        self._requires_grad = requires_grad
+        self.layerwise_parallel, self.parallel_optimizer = layerwise_parallel, parallel_optimizer
+        self.comm_fusion = 1
+        self._version = 0
+        self._hooks: Any = None  # those of its gradient, once there are some
+
+    # -------------------------------------------------------------------------------------------- questions
+
+    @property
+    def name(self) -> str:
+        """Its name: given, or that of its place in a Cell."""
+        return self._name
+
+    @name.setter
+    def name(self, value: str | None) -> None:
+        self._name, self._given = _checked_name(value), value is not None
+
+    @property
+    def has_name(self) -> bool:
+        """Whether it was given a name, or has taken one."""
+        return self._given
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether it is trained."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise TypeError(f"Parameter {self._name}: requires_grad must be a bool, got {type(value).__name__}")
+        self._requires_grad = value
+        self._touch()
+
+    def _touch(self) -> None:
+        """Something changed that compiled functions know of."""
+        self._version += 1
+        EPOCH[0] += 1
+
+    @property
+    def data(self) -> Parameter:
+        """This parameter."""
+        return self
+
+    def __repr__(self) -> str:
+        return (f"Parameter (name={self._name}, shape={self.shape}, dtype={self.dtype}, "
+                f"requires_grad={self._requires_grad})")
+
+    __str__ = __repr__
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def asnumpy(self) -> np.ndarray:
+        """Its numbers; on the host a view, through which they can be changed."""
+        return self._data if isinstance(self._data, np.ndarray) else super().asnumpy()
+
+    def __deepcopy__(self, memo: Any) -> Parameter:
+        return self.clone()
+
+    def __reduce__(self) -> Any:
+        return Parameter, (np.array(self.asnumpy()), self._name, self._requires_grad)
+
+    # ---------------------------------------------------------------------------------------------- changing
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if STATE.trace is not None:
+            STATE.trace.change(self, key, value)
+            return
+        self._write(subscript(key, self.shape), value)
+
+    def _write(self, key: Any, value: Any) -> None:
+        if MODE.recording:  # what was recorded holds the old numbers
+            self._data = self._data.copy()
+        super()._write(key, value)
+
+    def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
+        """Take over the numbers of a tensor.
+
+        Parameters
+        ----------
+        data : Tensor, int or float
+            A tensor of the same shape, of a dtype that fits without loss; or a number for all elements.
+
+        Returns
+        -------
+        Parameter
+            This one.
+        """
+        if is_number(data) and not isinstance(data, (bool, np.bool_)):
+            if isinstance(data, float) and self._dt.kind in "iu":
+                raise TypeError(f"Parameter {self._name}: a float does not fit dtype {self.dtype}")
+            self._write(Ellipsis, data)
+            return self
+        if not isinstance(data, NDArray):
+            raise TypeError(f"Parameter {self._name}: set_data expects a Tensor, int or float, got "
+                            f"{type(data).__name__}")
+        if data.shape != self.shape:
+            raise ShapeError("Can not change the shape of Parameter which has been initialized. Current shape is "
+                             f"{self.shape}, and incoming is {data.shape}. (Parameter {self._name})")
+        _check_cast(self, data._data.dtype)
+        self._write(Ellipsis, tensor(data))
+        return self
+
+    def clone(self, init: Any = "same") -> Parameter:
+        """A copy of the same name, with the same numbers or others.
+
+        Parameters
+        ----------
+        init : Tensor, str, Initializer or number
+            What fills it, as ``initializer`` takes it.
+        """
+        result = Parameter(self._source(init), self._name, self._requires_grad, self.layerwise_parallel,
+                           self.parallel_optimizer)
+        result._given, result.comm_fusion = self._given, self.comm_fusion
+        return result
+
+    def _source(self, init: Any) -> Any:
+        if isinstance(init, str) and init == "same":
+            return made(self._data, self._ctx)
+        from .initializer import initializer
+
+        return initializer(init, self.shape, self.dtype)
+
+    def init_data(self, *_: Any, **__: Any) -> Parameter:
+        """This parameter; its numbers are made already."""
+        return self
+
+    def register_hook(self, hook: Any) -> Any:
+        """Call a function with this parameter's gradient whenever one is computed; see ``Tensor.register_hook``."""
+        from .hooks import HookHandle, Hooks
+
+        if self._hooks is None:
+            self._hooks = Hooks()
+        return HookHandle.add(self, self._hooks, hook)
+
+
+TENSORS.add(Parameter)
+
+
+def _checked_name(name: Any) -> str:
+    if name is None:
+        return "Parameter"
+    if not isinstance(name, str):
+        raise ValueError(f"Parameter: the name must be text or None, got {type(name).__name__}")
+    name = name.strip()
+    if not name or len(name) > _LONGEST:
+        raise ValueError(f"Parameter: a name has 1 to {_LONGEST} characters, got {len(name)}")
+    return name
+
+
+def _check_cast(parameter: Parameter, incoming: np.dtype) -> None:
+    """Refuse a cast that loses something; between floating dtypes upwards, from integers to wider or floating ones."""
+    own = parameter._data.dtype
+    if own == incoming:
+        return
+    lossless = (np.can_cast(incoming, own, "safe")
+                or (incoming.kind in "iub" and own.kind == "f")
+                or (incoming.kind == own.kind and incoming.itemsize <= own.itemsize))
+    if not lossless:
+        raise TypeError(f"Data type {tensor_type(incoming)} of the input can not be converted to current dtype "
+                        f"implicitly: Parameter {parameter.name} has {parameter.dtype}")
+
+
+def tensor_type(dtype: np.dtype) -> str:
+    """How messages call a dtype."""
+    from . import dtype as dtypes
+
+    return str(dtypes.of(dtype))
+
+
+def assign(variable: Any, value: Any) -> Any:
+    """Store a value in a Parameter, or another tensor, now or, in a compiled function, when it has run.
+
+    Parameters
+    ----------
+    variable : Parameter or Tensor
+        Changed in place.
+    value : Tensor or number
+        Of the same shape; integers become floating numbers where the variable holds these.
+
+    Returns
+    -------
+    Tensor
+        What the variable holds now. Its gradient, as that of a Parameter read from now on, is the Parameter's own and
+        does not go on to what the value was computed from.
+
+    Raises
+    ------
+    ValueError
+        When shapes differ.
+    TypeError
+        When the dtype would lose something.
+    """
+    if not isinstance(variable, Tensor):
+        raise TypeError(f"assign: expected a Parameter or Tensor, got {type(variable).__name__}")
+    if is_number(value):
+        value = tensor(np.full(variable.shape, value, variable._dt))
+    value = tensor(value)
+    if value.shape != variable.shape:
+        raise ShapeError(f"assign: expected shape {show(variable.shape)}, that of {_called(variable)}, got "
+                         f"{show(value.shape)}")
+    own, incoming = variable._dt, value._dt
+    if own != incoming:
+        narrower = own.kind == incoming.kind == "f" and incoming.itemsize > own.itemsize
+        if narrower or (own.kind in "iub" and incoming.kind == "f"):
+            raise DTypeError(f"assign: a value of dtype {tensor_type(incoming)} does not fit {_called(variable)} of "
+                             f"dtype {tensor_type(own)}")
+        value = value._cast(own)
+    if STATE.trace is not None:
+        STATE.trace.assign(variable, value)
+        return STATE.trace.read(variable)
+    if MODE.recording:  # what was recorded holds the old numbers
+        variable._data = value._data.copy()
+        if not isinstance(variable, Parameter):
+            variable._entry = value._entry
+            return value
+        value = lent(value)
+        value._entry = variable._entry
+    else:
+        quiet(variable._data.__setitem__, Ellipsis, value._data)
+    return value
+
+
+def _called(variable: Tensor) -> str:
+    return f"Parameter {variable.name}" if isinstance(variable, Parameter) else "the tensor"
+
+
+class ParameterTuple(tuple):
+    """Several Parameters with different names.
+
+    Examples
+    --------
+    >>> pair = ParameterTuple((Parameter(1.0, name="a"), Parameter(2.0, name="b")))
+    >>> [p.name for p in pair.clone("copy")]
+    ['copy.a', 'copy.b']
+    """
+
+    def __new__(cls, iterable: Iterable[Parameter]) -> ParameterTuple:
+        members = tuple(iterable)
+        by_name: dict[str, Parameter] = {}
+        for i, member in enumerate(members):
+            if not isinstance(member, Parameter):
+                raise TypeError(f"ParameterTuple: expected Parameters, got {type(member).__name__} at {i}")
+            if by_name.setdefault(member.name, member) is not member and member.has_name:
+                raise ValueError(f"ParameterTuple: two different Parameters are named {member.name!r}")
+        return super().__new__(cls, members)
+
+    def clone(self, prefix: Any, init: Any = "same") -> ParameterTuple:
+        """Copies, each named ``prefix.name``.
+
+        Parameters
+        ----------
+        prefix : str
+            Letters, digits, dots and underscores.
+        init
+            As of ``Parameter.clone``.
+        """
+        if not isinstance(prefix, str) or not _PREFIX.match(prefix):
+            raise ValueError(f"ParameterTuple.clone: the prefix {prefix!r} is not of letters, digits, dots and "
+                             "underscores, with a letter, digit or underscore first")
+        copies = []
+        for member in self:
+            copy = member.clone(init)
+            copy.name = f"{prefix}.{member.name}"
+            copies.append(copy)
+        return ParameterTuple(copies)
+
+
+
+def parameters(value: Any, what: str) -> Sequence[Parameter]:
+    """A Parameter, or several, as a list."""
+    if isinstance(value, Parameter):
+        return [value]
+    if not isinstance(value, (list, tuple)):
+        raise ArgumentError(f"{what}: expected a Parameter or a list of them, got {type(value).__name__}")
+    for i, each in enumerate(value):
+        if not isinstance(each, Parameter):
+            raise ArgumentError(f"{what}: expected Parameters, got {type(each).__name__} at {i}")
+    return list(value)
+
+

@@ -1,0 +1,95 @@
+"""What a thread is doing: the trace that is going on, whether a Cell is running; and what the program chose."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from ndarray.context import Context, set_default_context
+
+from ..errors import ArgumentError, did_you_mean
+
+__all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "set_context", "get_context", "compiles"]
+
+#: Calling an outermost Cell compiles it.
+GRAPH_MODE = 0
+#: Calling a Cell runs its Python code.
+PYNATIVE_MODE = 1
+
+
+class _State(threading.local):
+    trace: Any = None  # the Trace that operators join now
+    inside = False  # whether an outermost Cell is running
+    nested = False  # whether a gradient is computed of what computes a gradient
+    kept: Any = None  # of the plan that runs: what calls of Python keep for their gradients
+    blocked = 0  # how many stretches of no_grad surround what runs
+
+
+#: How often anything changed that compiled functions know of: a Cell's attribute, a hook. While it stays the same
+#: none of them has to look closer.
+EPOCH = [0]
+
+#: Read on every call of a Cell and on every operator between tensors.
+STATE = _State()
+
+_CONTEXT: dict[str, Any] = {"mode": PYNATIVE_MODE, "device_target": "CPU", "device_id": 0, "convention": "document"}
+_VALID = {
+    "mode": (GRAPH_MODE, PYNATIVE_MODE),
+    "device_target": ("CPU", "GPU"),
+    "convention": ("document", "2.4"),
+}
+#: Accepted because programs set them; they change nothing here.
+_INERT = frozenset({"save_graphs", "save_graphs_path", "enable_graph_kernel", "max_call_depth", "pynative_synchronize",
+                    "max_device_memory", "enable_compile_cache", "runtime_num_threads", "deterministic"})
+
+
+def set_context(**settings: Any) -> None:
+    """Choose how outermost Cells run, and where.
+
+    Parameters
+    ----------
+    mode : int
+        ``GRAPH_MODE`` compiles them, ``PYNATIVE_MODE``, the default, runs their Python code.
+    device_target : {"CPU", "GPU"}
+        Where new tensors live.
+    device_id : int
+        Which of several GPUs.
+    convention : {"document", "2.4"}
+        What ``register_backward_hook`` hands to its function; see there.
+
+    Examples
+    --------
+    >>> set_context(mode=PYNATIVE_MODE)
+    >>> get_context("mode")
+    1
+    """
+    for name, value in settings.items():
+        if name in _INERT:
+            continue
+        if name not in _CONTEXT:
+            raise ArgumentError(f"set_context: there is no setting {name!r}. {did_you_mean(name, _CONTEXT)}")
+        if name in _VALID and value not in _VALID[name]:
+            raise ArgumentError(f"set_context: {name} must be one of {', '.join(map(str, _VALID[name]))}, got "
+                                f"{value!r}")
+        if name == "device_id" and type(value) is not int:
+            raise ArgumentError(f"set_context: device_id must be an int, got {value!r}")
+    chosen = {**_CONTEXT, **{name: value for name, value in settings.items() if name in _CONTEXT}}
+    if chosen["device_target"] != _CONTEXT["device_target"] or chosen["device_id"] != _CONTEXT["device_id"]:
+        place = Context("gpu", chosen["device_id"]) if chosen["device_target"] == "GPU" else Context("cpu", 0)
+        place.backend.zeros((1,), np.dtype(np.float32), place.device_id)  # says now what is missing
+        set_default_context(place)
+    _CONTEXT.update(chosen)
+
+
+def get_context(name: str) -> Any:
+    """A setting made with ``set_context``."""
+    if name not in _CONTEXT:
+        raise ArgumentError(f"get_context: there is no setting {name!r}. {did_you_mean(name, _CONTEXT)}")
+    return _CONTEXT[name]
+
+
+def compiles() -> bool:
+    """Whether calling an outermost Cell compiles it."""
+    return _CONTEXT["mode"] == GRAPH_MODE

@@ -1,0 +1,115 @@
+"""from_symbol: a Symbol as a Cell, its arguments as parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symbol.symbol import Symbol
+
+from ..dispatch import apply
+from ..errors import ArgumentError, did_you_mean
+from ..graph import Node
+from ..mode import Recording
+from ..placeholder import resolve
+from .cell import Cell
+from .initializer import initializer
+from .manners import Manners
+from .parameter import Parameter
+from .tensor import tensor
+
+__all__ = ["from_symbol", "SymbolCell"]
+
+#: How arguments are initialised by the end of their name, when their numbers are not given.
+_INITIAL = {"weight": "XavierUniform", "bias": "zeros", "gamma": "ones", "beta": "zeros", "moving_mean": "zeros",
+            "running_mean": "zeros", "moving_var": "ones", "running_var": "ones"}
+
+
+class SymbolCell(Cell):
+    """What ``from_symbol`` makes; see there."""
+
+    def __init__(self, symbol: Symbol, inputs: Sequence[str], params: Mapping[str, Any]):
+        super().__init__()
+        self.symbol, self.inputs = symbol, tuple(inputs)
+        self._graph = resolve(symbol._graph())
+        arguments, auxiliary = self._graph.variables()
+        names = [node.name for node in arguments + auxiliary]
+        for name in self.inputs:
+            if name not in names:
+                raise ArgumentError(f"from_symbol: there is no argument {name!r}. {did_you_mean(name, names)}")
+        for name in params:
+            if name not in names or name in self.inputs:
+                raise ArgumentError(f"from_symbol: {name!r} is no parameter of the symbol. "
+                                    f"{did_you_mean(name, [each for each in names if each not in self.inputs])}")
+        self._needed = {node.name: node in auxiliary for node in arguments + auxiliary if node.name not in self.inputs}
+        for name in self._needed:
+            if name in params:
+                self._hold(name, tensor(params[name]))
+
+    def _hold(self, name: str, value: Any) -> None:
+        self.insert_param_to_cell(name, Parameter(value, name, not self._needed[name]), check_name_contain_dot=False)
+
+    def _complete(self, values: Sequence[Any]) -> None:
+        """Make the parameters whose numbers were not given, now that shapes are known."""
+        missing = [name for name in self._needed if name not in self._params]
+        if not missing:
+            return
+        known = {name: value.shape for name, value in zip(self.inputs, values)}
+        known.update({name: parameter.shape for name, parameter in self._params.items()})
+        shapes, _, aux_shapes = self.symbol._shapes("from_symbol", (), known)
+        by_name = dict(zip(self.symbol.list_arguments() + self.symbol.list_auxiliary_states(), shapes + aux_shapes))
+        for name in missing:
+            kind = next((init for end, init in _INITIAL.items() if name.endswith(end)), None)
+            if kind is None or by_name[name] is None:
+                raise ArgumentError(f"from_symbol: {name!r} is neither an input nor given, and its name does not say "
+                                    "how to initialise it; list it in inputs= or give it in params=")
+            kind = kind if len(by_name[name]) > 1 or kind in ("zeros", "ones") else "zeros"
+            self._hold(name, initializer(kind, by_name[name], np.float32))
+
+    def construct(self, *inputs: Any) -> Any:
+        if len(inputs) != len(self.inputs):
+            raise ArgumentError(f"{self.path}: expected {len(self.inputs)} inputs ({', '.join(self.inputs)}), got "
+                                f"{len(inputs)}")
+        self._complete(inputs)
+        given = dict(zip(self.inputs, inputs))
+        made: dict[Node, Sequence[Any]] = {}
+        with Recording(None, self.training):
+            for node in self._graph.nodes:
+                if node.op is None:
+                    made[node] = (given[node.name] if node.name in given else self._params[node.name],)
+                    continue
+                found = apply(node.op, [made[source][i] for source, i in node.inputs], node.attrs)
+                made[node] = (found,) if isinstance(found, Manners) else found
+        results = tuple(made[node][i] for node, i in self._graph.heads)
+        return results[0] if len(results) == 1 else results
+
+    def extend_repr(self) -> str:
+        return f"inputs={list(self.inputs)}, outputs={self.symbol.list_outputs()}"
+
+
+def from_symbol(symbol: Symbol, inputs: str | Sequence[str] = ("data",), params: Mapping[str, Any] | None = None
+                ) -> SymbolCell:
+    """A Cell that computes a Symbol.
+
+    Parameters
+    ----------
+    symbol : Symbol
+        Its outputs are those of the Cell, bare if there is one.
+    inputs : str or sequence of str
+        Arguments that are inputs of the Cell, in this order; the others become its parameters.
+    params : mapping of str to Tensor, NDArray or NumPy array, optional
+        Numbers of parameters and auxiliary states. Those not given are made at the first call, when shapes are
+        known, by the end of their name: weights by ``XavierUniform``, biases zeros, scales ones.
+
+    Examples
+    --------
+    >>> from symbol import Variable
+    >>> cell = from_symbol(Variable("data") * 2 + Variable("shift"), params={"shift": np.ones(2, np.float32)})
+    >>> cell(tensor([1.0, 2.0]))
+    Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00,  5.00000000e+00])
+    """
+    if not isinstance(symbol, Symbol):
+        raise TypeError(f"from_symbol: expected a Symbol, got {type(symbol).__name__}")
+    return SymbolCell(symbol, (inputs,) if isinstance(inputs, str) else tuple(inputs), params or {})

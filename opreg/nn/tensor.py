@@ -1,0 +1,447 @@
+"""Tensor: an NDArray with MindSpore's manners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ndarray import tape
+from ndarray.context import Context, cpu, current_context
+from ndarray.ndarray import _SCALARS, NDArray, _compute, _scalar
+from ndarray.tape import Taped, TapeNode
+
+from ..errors import ArgumentError, DTypeError, OpError, ShapeError, here, note
+from ..mode import MODE, quiet
+from ..op import Op
+from ..registry import get, ops
+from ..spec import as_dtype, show
+from ..value import BINARY
+from . import dtype as dtypes
+from . import printing
+from .manners import COMPARISONS, Manners, is_number
+from .state import STATE
+
+__all__ = ["Tensor", "LentTensor", "tensor", "made", "detached", "fresh", "lent", "is_tensor", "subscript",
+           "TENSORS"]
+
+#: Exact classes that operators take without a second look; ``Parameter`` joins them.
+TENSORS: set[type] = set()
+
+
+def _fast(name: str, ufunc: Any, reflected: bool = False, exact: bool = False) -> Callable:
+    """Python's operator for floating tensors of one dtype on the host; the general way otherwise."""
+    array_class = np.ndarray
+    truth = name in COMPARISONS
+    kinds = "fiu" if exact else "f"
+    if truth:
+        same, broadcast, number = COMPARISONS[name][0], COMPARISONS[name][0], COMPARISONS[name][1 + reflected]
+    else:
+        same, broadcast, number = BINARY[name][0], BINARY[name][1], BINARY[name][2 + reflected]
+
+    def method(self: Tensor, other: Any) -> Any:
+        data = self._data
+        dtype = data.dtype
+        kind = other.__class__
+        if data.__class__ is not array_class or STATE.trace is not None:
+            return self._binary(name, other, reflected)
+        if kind in TENSORS:
+            right = other._data
+            if right.__class__ is not array_class or right.dtype is not dtype or dtype.kind not in kinds:
+                return self._binary(name, other, reflected)
+        elif (kind is float or kind is int) and dtype.kind == "f":
+            try:
+                right = _SCALARS[other or str(other), dtype]  # 0.0 == -0.0
+            except KeyError:
+                right = _scalar(other, dtype)
+        else:
+            return self._binary(name, other, reflected)
+        try:
+            found = MODE.run(ufunc, right, data) if reflected else MODE.run(ufunc, data, right)
+        except (ValueError, RuntimeError):
+            return self._binary(name, other, reflected)  # says what does not broadcast
+        result = _new(Tensor)
+        result._data = found if found.shape else np.asarray(found)
+        result._ctx = self._ctx
+        result._entry = None
+        if MODE.recording and not truth:
+            if kind is float or kind is int:
+                op = get(number)
+                tape.record(op, op.complete({"scalar": other}), (self,), (data,), (result,))
+            else:
+                op = get(same if data.shape == right.shape else broadcast)
+                tape.record(op, op.complete({}), (self, other), (data, right), (result,))
+        return result
+
+    method.__name__ = f"__{'r' if reflected else ''}{name}__"
+    return method
+
+
+class Tensor(Manners, NDArray):
+    """Numbers on a device, with MindSpore's manners.
+
+    Parameters
+    ----------
+    input_data : Tensor, NDArray, NumPy array, number or nested sequence of numbers, optional
+        The numbers, copied. Python's integers become int64, real numbers float32, truth values bool; arrays keep
+        their dtype.
+    dtype : dtype, optional
+        Converted to.
+    shape : tuple of int, optional
+        With ``init``: the shape of what is made.
+    init : Initializer, optional
+        Fills it.
+
+    Examples
+    --------
+    >>> Tensor([0.1, 2], dtypes.float32)
+    Tensor(shape=[2], dtype=Float32, value= [ 1.00000001e-01,  2.00000000e+00])
+    >>> (Tensor([1, 2]) * 0.5).dtype
+    mindspore.float32
+    """
+
+    __slots__ = ()
+    _rank = 1
+
+    def __init__(self, input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None,
+                 **keywords: Any):
+        keywords.pop("internal", None)
+        keywords.pop("const_arg", None)
+        if keywords:
+            raise ArgumentError(f"Tensor: there is no keyword {sorted(keywords)[0]!r}")
+        wanted = None if dtype is None else as_dtype(dtype)
+        ctx = current_context()
+        if input_data is None:
+            if init is None or shape is None or wanted is None:
+                raise ArgumentError("Tensor: expected numbers, or shape=, dtype= and init=")
+            host = init.fill((shape,) if isinstance(shape, int) else tuple(shape), wanted)
+        else:
+            if isinstance(input_data, NDArray):
+                ctx = input_data._ctx if isinstance(input_data, Tensor) else ctx
+                host = input_data._data
+                if not isinstance(host, np.ndarray):  # a copy on its device
+                    self._data = ctx.backend.asarray(host, wanted or host.dtype, ctx.device_id).copy()
+                    self._ctx, self._entry = ctx, None
+                    return
+            else:
+                host = _host(input_data)
+            if shape is not None and tuple(shape) != host.shape:
+                raise ShapeError(f"Tensor: expected shape {show(tuple(shape))}, the numbers have {show(host.shape)}")
+            host = quiet(np.array, host, wanted or as_dtype(host.dtype), order="C")
+        self._data = host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
+        self._ctx, self._entry = ctx, None
+
+    # ----------------------------------------------------------------------------------------- as a Manners
+
+    @property
+    def _dt(self) -> np.dtype:
+        return self._data.dtype
+
+    def _lift(self, value: Any) -> Tensor:
+        return tensor(value, self._ctx)
+
+    def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
+        if STATE.trace is not None and any(STATE.trace.knows(value) for value in values):
+            return STATE.trace.apply(op, values, given)
+        attrs = op.complete(given)
+        settled, results = _compute(op, attrs, values, self._ctx, made=Tensor)
+        return results[0] if settled.visible == 1 else tuple(results[:settled.visible])
+
+    #: Whether a trace reads this by name instead of computing with its numbers: a Parameter.
+    traced = False
+
+    def shown(self) -> Tensor:
+        return lent(self)
+
+    # -------------------------------------------------------------------------------------------- questions
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype, as ``mindspore.float32`` and its like."""
+        return dtypes.of(self._data.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return int(self._data.nbytes)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return int(self._data.dtype.itemsize)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
+        return self._data.strides
+
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return self._data.ndim
+
+    @property
+    def has_init(self) -> bool:
+        """Whether an initializer made it."""
+        return False
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(f"the truth of a tensor of shape {show(self.shape)} is ambiguous; use any() or all()")
+        return bool(self.asnumpy().reshape(-1)[0])
+
+    def __repr__(self) -> str:
+        return printing.show(self.asnumpy())
+
+    def __str__(self) -> str:
+        return str(self.asnumpy())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.asnumpy().item(), spec) if spec and self.size == 1 else format(str(self), spec)
+
+    def item(self, index: Any = None) -> Any:
+        """The only element, or that at a flat or full index, as a Python number."""
+        host = self.asnumpy()
+        return host.item() if index is None else host.item(index)
+
+    def value(self) -> Tensor:
+        """This tensor."""
+        return self
+
+    # --------------------------------------------------------------------------------- copies and subscripts
+
+    def copy(self) -> Tensor:
+        """A copy, through which gradients pass."""
+        return ops._copy(self)
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return made(self._data.copy(), self._ctx)
+
+    def __reduce__(self) -> Any:
+        return Tensor, (self.asnumpy(),)
+
+    def __getitem__(self, key: Any) -> Any:
+        key = subscript(key, self.shape)
+        if isinstance(key, Manners):
+            return ops.take(self, key, axis=0, mode="clip")
+        if (MODE.recording and self._entry is not None) or (STATE.trace is not None and STATE.trace.knows(self)):
+            return ops._subscript(self, key=key)
+        data = self._data[key]
+        if not hasattr(data, "flags") or isinstance(data, np.generic) or not data.flags.owndata:
+            data = self._ctx.xp.array(data, order="C")
+        return made(data, self._ctx)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if STATE.trace is not None:
+            STATE.trace.change(self, key, value)
+            return
+        key = subscript(key, self.shape)
+        if MODE.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
+            value = value if isinstance(value, Manners) else tensor(np.asarray(value, self._dt), self._ctx)
+            changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
+            self._data, self._entry = changed._data, changed._entry
+            return
+        self._write(key, value)
+
+    def _write(self, key: Any, value: Any) -> None:
+        """Change numbers in place."""
+        if isinstance(value, Manners) and value._dt.kind == "f" and self._dt.kind in "iu":
+            raise DTypeError(f"a tensor of dtype {self._dt} does not hold {value._dt}: convert with astype")
+        source = value._data if isinstance(value, NDArray) else value if is_number(value) else _host(value)
+        if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
+            source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
+        quiet(self._data.__setitem__, key, source)
+
+    # --------------------------------------------------------------------------------------------- gradients
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that ``backward`` stored, None when ``attach_grad`` was not called."""
+        entry = self._entry
+        while entry is not None and isinstance(entry[0].op, Taped) and entry[0].inputs:
+            entry = entry[0].inputs[0]  # hooks stand before it
+        found = None if entry is None else entry[0].grad
+        return None if found is None else made(found._data, found._ctx)
+
+    def register_hook(self, hook: Callable) -> Any:
+        """Call a function with the gradient of this tensor whenever one is computed.
+
+        Parameters
+        ----------
+        hook : callable
+            Of the gradient; returns None, or the gradient in its place.
+
+        Returns
+        -------
+        HookHandle
+            Removes it; it goes with what was recorded of the tensor.
+        """
+        from .hooks import hook_tensor
+
+        return hook_tensor(self, hook)
+
+    def detach(self) -> Tensor:
+        """The same numbers, not recorded; memory is shared."""
+        return made(self._data, self._ctx)
+
+
+_UFUNCS: tuple[tuple[str, Any], ...] = (
+    ("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("truediv", np.divide), ("eq", np.equal),
+    ("ne", np.not_equal), ("gt", np.greater), ("ge", np.greater_equal), ("lt", np.less), ("le", np.less_equal))
+for _name, _ufunc in _UFUNCS:
+    setattr(Tensor, f"__{_name}__", _fast(_name, _ufunc, exact=_name != "truediv"))
+    if _name not in COMPARISONS:
+        setattr(Tensor, f"__r{_name}__", _fast(_name, _ufunc, True, exact=_name != "truediv"))
+setattr(Tensor, "__hash__", object.__hash__)  # noqa: B010  == makes a tensor, identity makes a key
+for _name in ("add", "sub", "mul", "truediv", "mod", "pow"):  # x += y is x = x + y: nothing changes for others
+    setattr(Tensor, f"__i{_name}__", getattr(Tensor, f"__{_name}__"))
+
+_new = NDArray.__new__
+TENSORS.add(Tensor)
+
+
+class LentTensor(Tensor):
+    """Numbers that others read too: the first change makes a copy, for whoever changes them."""
+
+    __slots__ = ()
+
+    def _write(self, key: Any, value: Any) -> None:
+        self._data = self._data.copy()
+        self.__class__ = Tensor  # type: ignore[assignment]
+        self._write(key, value)
+
+
+TENSORS.add(LentTensor)
+
+
+# ------------------------------------------------------------------------------------------------ making
+
+
+def _host(value: Any) -> np.ndarray:
+    """Numbers as a NumPy array of the dtype that tensors made of them have."""
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, (list, tuple)) and any(isinstance(each, NDArray) for each in _leaves(value)):
+        value = _hosted(value)
+    try:
+        found = np.array(value)
+    except (ValueError, TypeError, OverflowError) as error:
+        note(error, "Tensor: expected numbers in a regular nesting, or an array")
+        raise
+    if found.dtype.kind not in "fiub":
+        raise ArgumentError(f"Tensor: expected numbers, got {type(value).__name__}")
+    if found.dtype == np.float64 and not isinstance(value, np.generic):
+        found = quiet(found.astype, np.float32)
+    return found
+
+
+def _leaves(value: Any) -> list[Any]:
+    return [leaf for each in value for leaf in _leaves(each)] if isinstance(value, (list, tuple)) else [value]
+
+
+def _hosted(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_hosted(each) for each in value]
+    return value.asnumpy() if isinstance(value, NDArray) else value
+
+
+def tensor(value: Any, ctx: Context | None = None) -> Any:
+    """Anything that has numbers as a tensor; tensors, also those of a trace, as they are.
+
+    Examples
+    --------
+    >>> tensor([1, 2])
+    Tensor(shape=[2], dtype=Int64, value= [1, 2])
+    """
+    if isinstance(value, Manners):
+        return value
+    if isinstance(value, NDArray):
+        result = made(value._data, value._ctx)
+        result._entry = value._entry
+        return result
+    ctx = ctx or current_context()
+    host = _host(value)
+    as_dtype(host.dtype)
+    data = np.array(host, order="C") if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
+    return made(data, ctx)
+
+
+def made(data: Any, ctx: Context | None = None) -> Tensor:
+    """A Tensor over a raw array, which it holds."""
+    result = _new(Tensor)
+    result._data, result._ctx, result._entry = data, cpu() if ctx is None else ctx, None
+    return result
+
+
+def lent(value: NDArray) -> Tensor:
+    """The same numbers, recorded as they are, copied when somebody changes them."""
+    result = _new(LentTensor)
+    result._data, result._ctx, result._entry = value._data, value._ctx, value._entry
+    return result
+
+
+def detached(value: Any) -> Any:
+    """A tensor's numbers without what was recorded; anything else as it is."""
+    return made(value._data, value._ctx) if isinstance(value, NDArray) else value
+
+
+class _Fresh(Taped):
+    """The same numbers as an input of its own, so that a function can be differentiated in it."""
+
+    name = "argument"
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+        return [g]
+
+
+_FRESH = _Fresh()
+
+
+def fresh(value: NDArray) -> Tensor:
+    """The same numbers, recorded as a variable of its own behind what led to them."""
+    result = _new(LentTensor)
+    result._data, result._ctx = value._data, value._ctx
+    entry = value._entry
+    if entry is None:
+        node = TapeNode(None, None, (), None, [value._data], 1, value._ctx, None)
+    else:
+        node = TapeNode(_FRESH, None, (entry,), [value._data], [value._data], 1, value._ctx, here())
+    result._entry = (node, 0)
+    return result
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether something is a tensor, of numbers or of a trace."""
+    return isinstance(value, Manners)
+
+
+def subscript(key: Any, shape: Sequence[int]) -> Any:
+    """A subscript in NumPy's terms; masks become positions, tensors of a trace stay when they stand alone."""
+    if key.__class__ is int or key.__class__ is slice or key is Ellipsis or key is None:
+        return key
+    if isinstance(key, Manners) and not isinstance(key, NDArray):
+        return key
+    if isinstance(key, tuple):
+        parts = [subscript(part, ()) for part in key]
+        if any(isinstance(part, Manners) for part in parts):
+            raise OpError("a subscript of several parts takes no tensor whose numbers are not known while tracing; "
+                          "use ops.gather or ops.gather_nd")
+        flat: list[Any] = []
+        for part in parts:
+            flat += part if isinstance(part, tuple) else [part]
+        return tuple(flat)
+    if isinstance(key, NDArray):
+        key = key._data
+    if isinstance(key, (bool, np.bool_)):
+        return (None, np.zeros(int(key), np.int64)) if key else np.zeros(0, np.int64)
+    if isinstance(key, (list, range)):
+        key = np.asarray(key, None if len(key) else np.int64)
+    if hasattr(key, "dtype"):
+        if key.dtype.kind == "b":
+            found = key.nonzero()
+            return found[0] if len(found) == 1 else tuple(found)
+        if key.dtype.kind not in "iu":
+            raise IndexError(f"a subscript must be of integers or truth values, got dtype {key.dtype}")
+        return int(key) if key.ndim == 0 else key
+    return key
+

@@ -1,0 +1,188 @@
+"""Cells around a network: its loss, its gradients, and a step of training, which compiles to one plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import ArgumentError
+from .cell import Cell
+from .grad import _differentiate
+from .manners import Manners, is_number
+from .optim.settings import flag
+from .parameter import ParameterTuple, parameters
+
+__all__ = ["WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell"]
+
+
+def _cell(owner: str, name: str, value: Any) -> Any:
+    if not isinstance(value, Cell):
+        raise TypeError(f"{owner}: {name} must be a Cell, got {type(value).__name__}")
+    return value
+
+
+class WithLossCell(Cell):
+    """A network and its loss: called with data and labels it gives ``loss_fn(backbone(data), label)``.
+
+    Parameters
+    ----------
+    backbone : Cell
+        Of the data.
+    loss_fn : Cell or callable
+        Of the backbone's output and the labels.
+    """
+
+    def __init__(self, backbone: Cell, loss_fn: Any):
+        super().__init__(auto_prefix=False)
+        self._backbone, self._loss_fn = _cell("WithLossCell", "backbone", backbone), loss_fn
+
+    def construct(self, data: Any, label: Any) -> Any:
+        return self._loss_fn(self._backbone(data), label)
+
+    @property
+    def backbone_network(self) -> Cell:
+        """The network without its loss."""
+        return self._backbone
+
+
+class WithEvalCell(Cell):
+    """A network and its loss: called with data and labels it gives the loss, the network's output and the labels.
+
+    Parameters
+    ----------
+    network : Cell
+        Of the data.
+    loss_fn : Cell or callable
+        Of the network's output and the labels.
+    add_cast_fp32 : bool
+        Whether output and labels are cast to float32 before.
+    """
+
+    def __init__(self, network: Cell, loss_fn: Any, add_cast_fp32: bool = False):
+        super().__init__(auto_prefix=False)
+        self._network, self._loss_fn = _cell("WithEvalCell", "network", network), loss_fn
+        self.add_cast_fp32 = flag("WithEvalCell", "add_cast_fp32", add_cast_fp32)
+
+    def construct(self, data: Any, label: Any) -> tuple:
+        out = self._network(data)
+        if self.add_cast_fp32:
+            out, label = out.astype("float32"), label.astype("float32") if label._dt.kind == "f" else label
+        return self._loss_fn(out, label), out, label
+
+
+class ForwardValueAndGrad(Cell):
+    """A network called with inputs that gives its value and gradients.
+
+    Parameters
+    ----------
+    network : Cell or callable
+        What is differentiated.
+    weights : list of Parameter, optional
+        With ``get_by_list``: with respect to what.
+    get_all : bool
+        Gradients of all tensors among the inputs, in a tuple; else of the first alone.
+    get_by_list : bool
+        Gradients of weights, in a tuple; with ``get_all`` both, ``(inputs, weights)``.
+    sens_param : bool
+        Whether the last input is the gradient that arrives at the output.
+    """
+
+    def __init__(self, network: Any, weights: Any = None, get_all: bool = False, get_by_list: bool = False,
+                 sens_param: bool = False):
+        super().__init__(auto_prefix=False)
+        if not callable(network):
+            raise TypeError(f"ForwardValueAndGrad: network must be a Cell or a function, got {type(network).__name__}")
+        self.get_all = flag("ForwardValueAndGrad", "get_all", get_all)
+        self.get_by_list = flag("ForwardValueAndGrad", "get_by_list", get_by_list)
+        self.sens_param = flag("ForwardValueAndGrad", "sens_param", sens_param)
+        if get_by_list and not isinstance(weights, (tuple, list)):
+            raise TypeError("ForwardValueAndGrad: with get_by_list weights must be a list of Parameters, got "
+                            f"{type(weights).__name__}")
+        self.network = network
+        if isinstance(network, Cell):
+            network.set_grad()
+        self.weights = ParameterTuple(parameters(weights, "ForwardValueAndGrad: weights")) if get_by_list else ()
+
+    def construct(self, *inputs: Any) -> tuple:
+        seed = None
+        if self.sens_param:
+            if not inputs:
+                raise ArgumentError("ForwardValueAndGrad: with sens_param the last input is the gradient that arrives")
+            inputs, seed = inputs[:-1], inputs[-1]
+        tensors = [i for i, value in enumerate(inputs) if isinstance(value, Manners)]
+        positions = tensors if self.get_all else [] if self.get_by_list else tensors[:1]
+        value, grads, weight_grads = _differentiate(self.network, inputs, {}, positions, self.weights, False, seed)
+        if self.get_all and self.get_by_list:
+            return value, (tuple(grads), tuple(weight_grads))
+        if self.get_by_list:
+            return value, tuple(weight_grads)
+        return value, tuple(grads) if self.get_all else grads[0]
+
+
+class WithGradCell(Cell):
+    """A network called with data and labels that gives the gradients of its trained parameters.
+
+    Parameters
+    ----------
+    network : Cell
+        Of the data; without ``loss_fn`` of everything it is called with.
+    loss_fn : Cell or callable, optional
+        Of the network's output and the labels.
+    sens : Tensor, optional
+        The gradient that arrives at the loss; ones by default.
+    """
+
+    def __init__(self, network: Cell, loss_fn: Any = None, sens: Any = None):
+        super().__init__(auto_prefix=False)
+        self.network, self.loss_fn, self.sens = _cell("WithGradCell", "network", network), loss_fn, sens
+        self.weights = ParameterTuple(network.trainable_params())
+        self._net_with_loss = network if loss_fn is None else WithLossCell(network, loss_fn)
+        self._net_with_loss.set_grad()
+
+    def construct(self, *inputs: Any) -> tuple:
+        return tuple(_differentiate(self._net_with_loss, inputs, {}, (), self.weights, False, self.sens)[2])
+
+
+class TrainOneStepCell(Cell):
+    """A step of training: computes the loss and its gradients, and has the optimizer change its parameters.
+
+    Compiled, by ``compile`` or in ``GRAPH_MODE``, all of it is one plan.
+
+    Parameters
+    ----------
+    network : Cell
+        Gives the loss; its inputs are those of the step.
+    optimizer : Optimizer
+        Whose parameters are trained.
+    sens : float, optional
+        The gradient that arrives at the loss, 1 by default: the optimizer's loss scale, where it has one.
+    return_grad : bool
+        Whether gradients are returned behind the loss, in a dict by the parameters' names.
+    """
+
+    def __init__(self, network: Cell, optimizer: Cell, sens: float | None = None, return_grad: bool = False):
+        super().__init__(auto_prefix=False)
+        if sens is not None and not is_number(sens):
+            raise TypeError(f"TrainOneStepCell: sens must be a number, got {type(sens).__name__}")
+        if sens is not None and sens == 0:
+            raise ValueError("TrainOneStepCell: sens must not be 0")
+        self.network = _cell("TrainOneStepCell", "network", network)
+        self.optimizer = _cell("TrainOneStepCell", "optimizer", optimizer)
+        self.network.set_grad()
+        self.weights = optimizer.parameters
+        self.sens = 1.0 if sens is None else sens
+        self.return_grad = flag("TrainOneStepCell", "return_grad", return_grad)
+
+    def construct(self, *inputs: Any) -> Any:
+        if self.sens == 1:
+            loss, _, gradients = _differentiate(self.network, inputs, {}, (), self.weights, False)
+        else:
+            (_, loss), _, gradients = _differentiate(self._scaled, inputs, {}, (), self.weights, True)
+        self.optimizer(tuple(gradients))
+        if self.return_grad:
+            return loss, {p.name: g for p, g in zip(self.weights, gradients)}
+        return loss
+
+    def _scaled(self, *inputs: Any) -> tuple:
+        """The loss as it is differentiated, and as it is."""
+        loss = self.network(*inputs)
+        return loss * self.sens, loss

@@ -1,0 +1,99 @@
+"""Trees: nestings of tuples, lists, dicts and dataclasses with tensors in them, taken apart and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ndarray.ndarray import NDArray
+
+from .manners import Manners
+
+__all__ = ["flatten", "rebuild", "tensors", "key_of", "LEAF"]
+
+#: Stands in a structure where a tensor was.
+LEAF = "tensor"
+
+
+class Structure(tuple):
+    """What is left of a tree without its tensors: a kind, what belongs to it, and its parts."""
+
+    __slots__ = ()
+
+
+def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """The structure of a tree; its tensors are appended to ``leaves``.
+
+    Examples
+    --------
+    >>> from .tensor import Tensor
+    >>> found = []
+    >>> flatten((Tensor(1), {"a": 2}), found), len(found)
+    (('tuple', None, ('tensor', ('dict', ('a',), (('constant', 2),)))), 1)
+    """
+    if isinstance(value, (Manners, NDArray)) or (is_leaf is not None and is_leaf(value)):
+        leaves.append(value)
+        return LEAF
+    if isinstance(value, tuple):
+        kind = type(value) if hasattr(value, "_fields") else None
+        return Structure(("tuple", kind, tuple([flatten(each, leaves, is_leaf) for each in value])))
+    if isinstance(value, list):
+        return Structure(("list", None, tuple([flatten(each, leaves, is_leaf) for each in value])))
+    if isinstance(value, dict):
+        return Structure(("dict", tuple(value), tuple([flatten(each, leaves, is_leaf) for each in value.values()])))
+    fields = getattr(type(value), "__dataclass_fields__", None)
+    if fields is not None:
+        parts = [flatten(getattr(value, name), leaves, is_leaf) for name in fields]
+        return Structure(("dataclass", type(value), tuple(parts)))
+    return Structure(("constant", value))
+
+
+def rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
+    """The tree of that structure with these tensors.
+
+    Examples
+    --------
+    >>> found = []
+    >>> rebuild(flatten([1, (2,)], found), iter(found))
+    [1, (2,)]
+    """
+    if structure is LEAF:
+        return next(leaves)
+    kind = structure[0]
+    if kind == "constant":
+        return structure[1]
+    parts = [rebuild(part, leaves) for part in structure[2]]
+    if kind == "dataclass":
+        new = object.__new__(structure[1])
+        for name, part in zip(structure[1].__dataclass_fields__, parts):
+            object.__setattr__(new, name, part)
+        return new
+    if kind == "tuple":
+        return tuple(parts) if structure[1] is None else structure[1](*parts)
+    return parts if kind == "list" else dict(zip(structure[1], parts))
+
+
+def tensors(value: Any) -> list[Any]:
+    """The tensors of a tree in order."""
+    found: list[Any] = []
+    flatten(value, found)
+    return found
+
+
+def key_of(structure: Any) -> Any:
+    """What equals the same of another structure only if both mean the same; arrays and objects by identity."""
+    if structure is LEAF:
+        return LEAF
+    if structure[0] != "constant":
+        return structure[0], structure[1], tuple(map(key_of, structure[2]))
+    value = structure[1]
+    if isinstance(value, (int, float, complex, str, bytes, type(None), np.generic, np.dtype, range, slice)):
+        return type(value), repr(value)
+    return type(value), id(value)
+
+
+def same(old: Any, new: Sequence[Any]) -> bool:
+    """Whether tensors have the same shapes and dtypes as others."""
+    return len(old) == len(new) and all(a.shape == b.shape and a._dt == b._dt for a, b in zip(old, new))

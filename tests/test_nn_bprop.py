@@ -1,0 +1,374 @@
+"""A Cell's own gradient: what bprop is given, what it may return, of every order, in both modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ndarray import autograd
+from opreg.nn.cell import Cell
+from opreg.nn.grad import GradOperation, grad
+from opreg.nn.jit import jit
+from opreg.nn.parameter import Parameter, assign
+from opreg.nn.tensor import Tensor
+from opreg.registry import ops
+
+Run = Callable[[Any], Any]
+X = np.array([1.0, -2.0, 3.0], np.float32)
+
+
+@pytest.fixture(params=["eager", "compiled"])
+def run(request: pytest.FixtureRequest) -> Run:
+    return (lambda function: function) if request.param == "eager" else jit
+
+
+def x() -> Tensor:
+    return Tensor(X)
+
+
+def numbers(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(map(numbers, value))
+    return value.asnumpy().tolist() if isinstance(value, Tensor) else value
+
+
+def cell_of(construct: Callable, bprop: Callable, **attributes: Any) -> Cell:
+    """A Cell with this ``construct`` and this ``bprop``."""
+
+    class Made(Cell):
+        pass
+
+    Made.construct, Made.bprop = construct, bprop  # type: ignore[method-assign, attr-defined]
+    cell = Made()
+    for name, value in attributes.items():
+        setattr(cell, name, value)
+    return cell
+
+
+# ----------------------------------------------------------------------------------------- what it is given
+
+
+def test_defaults_and_keywords_are_filled_in(run):
+    seen: list[Any] = []
+
+    def construct(self, a, b, scale=2.0, *, shift=1.0):
+        return a * b * scale + shift
+
+    def bprop(self, a, b, scale, shift, out, dout):
+        seen.append((scale, shift))
+        return dout * b * scale, dout * a * scale, None, None
+
+    cell = cell_of(construct, bprop)
+    function = run(grad(lambda a, b: cell(a, b=b, shift=5.0), (0, 1)))
+    assert numbers(function(x(), Tensor([2.0, 2.0, 2.0]))) == ([4.0] * 3, (2 * X).tolist())
+    assert seen == [(2.0, 5.0)]
+
+
+def test_any_number_of_inputs(run):
+    cell = cell_of(lambda self, *inputs: sum(inputs[1:], inputs[0]), lambda self, *args: tuple(
+        args[-1] * (i + 1) for i in range(len(args) - 2)))
+    assert numbers(run(grad(lambda a, b, c: cell(a, b, c), (0, 1, 2)))(x(), x(), x())) == ([1] * 3, [2] * 3, [3] * 3)
+
+
+def test_several_outputs_and_those_that_are_no_tensors(run):
+    seen: list[Any] = []
+
+    def construct(self, a):
+        return a * 2, 7, (a * 3, a * 4)
+
+    def bprop(self, a, out, dout):
+        seen.append((out[1], len(dout), len(dout[1])))
+        return dout[0] * 10 + dout[1][0] * 100 + dout[1][1] * 1000
+
+    cell = cell_of(construct, bprop)
+    assert numbers(run(grad(lambda a: cell(a)[2][0]))(x())) == [100] * 3  # the others' are zeros
+    assert seen == [(7, 2, 2)]
+
+
+def test_one_tensor_among_the_outputs_stands_bare(run):
+    cell = cell_of(lambda self, a: (a * 2, "text"), lambda self, a, out, dout: dout * 5)
+    assert numbers(run(grad(lambda a: cell(a)[0]))(x())) == [5] * 3
+
+
+def test_inputs_that_are_no_tensors(run):
+    cell = cell_of(lambda self, a, times, flags: a * times, lambda self, a, times, flags, out, dout:
+                   (dout * times, "ignored", None))
+    assert numbers(run(grad(lambda a: cell(a, 3, {"deep": True})))(x())) == [3] * 3
+
+
+def test_nested_inputs(run):
+    cell = cell_of(lambda self, pair: pair[0] * pair[1], lambda self, pair, out, dout:
+                   ((dout * pair[1], dout * pair[0]),))
+    assert numbers(run(grad(lambda a, b: cell((a, b)), (0, 1)))(x(), Tensor([2.0] * 3))) == ([2] * 3, X.tolist())
+
+
+def test_used_bprop_inputs(run):
+    seen: list[Any] = []
+
+    def bprop(self, a, b, out, dout):
+        seen.append((a is None, b is None, out is None))
+        return dout * b, dout * 0
+
+    cell = cell_of(lambda self, a, b: a * b, bprop, used_bprop_inputs=[1])
+    assert numbers(run(grad(lambda a, b: cell(a, b)))(x(), Tensor([4.0] * 3))) == [4] * 3
+    assert seen == [(True, False, True)]
+
+
+def test_not_called_when_nobody_wants_a_gradient(run):
+    seen: list[Any] = []
+    cell = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (seen.append(1), (dout,))[1])
+    run(lambda a: cell(a))(x())
+    run(grad(lambda a, b: cell(b) * 0 + a))(x(), x())
+    assert seen == []
+
+
+def test_saved_values_are_nobody_elses():
+    """What bprop does to its inputs, its output and what arrives changes nothing elsewhere."""
+
+    def bprop(self, a, out, dout):
+        dout[0] = 100.0
+        a[0] = 100.0
+        out[0] = 100.0
+        return (dout,)
+
+    for function in (lambda f: f, jit):
+        cell = cell_of(lambda self, a: a + 0, bprop)
+        value = x()
+        assert numbers(function(grad(lambda a: cell(a) + a))(value)) == [101, 2, 2]
+        assert numbers(value) == X.tolist()
+
+
+# ------------------------------------------------------------------------------------------- what it returns
+
+
+@pytest.mark.parametrize("returned", [
+    lambda dout: (dout * 3,), lambda dout: [dout * 3], lambda dout: dout * 3,
+    lambda dout: (ops.broadcast_to(ops.expand_dims(dout * 3, axis=0), shape=(1, 3)),)])
+def test_forms_of_gradients(run, returned):
+    cell = cell_of(lambda self, a: a * 3, lambda self, a, out, dout: returned(dout))
+    assert numbers(run(grad(lambda a: cell(a)))(x())) == [3] * 3
+
+
+def test_none_is_zeros(run):
+    cell = cell_of(lambda self, a, b: a * b, lambda self, a, b, out, dout: (None, dout))
+    assert numbers(run(grad(lambda a, b: cell(a, b), (0, 1)))(x(), x())) == ([0] * 3, [1] * 3)
+
+
+def test_floating_dtypes_are_cast(run):
+    cell = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (dout.astype(np.float64) * 2,))
+    found = run(grad(lambda a: cell(a)))(x())
+    assert str(found.dtype) == "Float32" and numbers(found) == [2] * 3
+
+
+@pytest.mark.parametrize("returned, kind, message", [
+    (lambda a, b, d: (d,), RuntimeError, r"Grad size should lager than forward inputs, but got 1 vs 2"),
+    (lambda a, b, d: (d, d, d), RuntimeError, r"got 3 vs 2.*Tensor \(3,\), Tensor \(3,\)"),
+    (lambda a, b, d: None, TypeError, "The python function output is none"),
+    (lambda a, b, d: (np.ones(3), d), TypeError, "Unreasonable data type.*input 0.*ndarray"),
+    (lambda a, b, d: (d, ops.tile(d, reps=(2,))), RuntimeError, r"input 1 has shape \(6,\), expected \(3,\)"),
+    (lambda a, b, d: (d, d.astype(np.int32)), TypeError, "input 1.*dtype int32, expected float32"),
+])
+def test_mistakes_name_the_cell_and_the_input(run, returned, kind, message):
+    class Net(Cell):
+        def __init__(self):
+            super().__init__()
+            self.own = cell_of(lambda self, a, b: a * b, lambda self, a, b, out, dout: returned(a, b, dout))
+
+        def construct(self, a, b):
+            return self.own(a, b)
+
+    net = Net()
+    with pytest.raises(kind, match=message) as caught:
+        run(grad(lambda a, b: net(a, b), (0, 1)))(x(), x())
+    assert "Net.own" in str(caught.value)
+
+
+def test_exceptions_leave_as_themselves_and_nothing_behind(run):
+    class Mine(Exception):
+        pass
+
+    def bprop(self, a, out, dout):
+        raise Mine("bprop")
+
+    cell = cell_of(lambda self, a: a * 2, bprop)
+    for _ in range(2):
+        with pytest.raises(Mine, match="bprop") as caught:
+            run(grad(lambda a: cell(a)))(x())
+        assert any("bprop of Cell Made" in note for note in caught.value.__notes__)
+        assert numbers(run(grad(lambda a: a * a))(x())) == (2 * X).tolist()
+
+
+# ---------------------------------------------------------------------------------------------- parameters
+
+
+class Scale(Cell):
+    def __init__(self, internal: bool = True) -> None:
+        super().__init__()
+        self.w = Parameter(Tensor([2.0]), name="w")
+        self.v = Parameter(Tensor([5.0]), name="v")
+        if internal:
+            self.internal_params = [self.w]
+
+    def construct(self, a):
+        return self.w * a * self.v
+
+    def bprop(self, a, out, dout):
+        return (dout * self.w * self.v,), {self.w: (dout * a * self.v).sum().reshape(1), self.v: dout}
+
+
+def test_internal_parameters(run):
+    cell = Scale()
+    by_input, (by_w, by_v) = run(grad(lambda a: cell(a), 0, [cell.w, cell.v]))(x())
+    assert numbers(by_input) == [10] * 3 and numbers(by_w) == [10] and numbers(by_v) == [0]
+    assert GradOperation(get_by_list=True)(cell)(x())[0].asnumpy().tolist() == [10]
+
+
+def test_without_the_list_the_dict_is_ignored(run):
+    cell = Scale(internal=False)
+    by_input, by_w = run(grad(lambda a: cell(a), 0, cell.w))(x())
+    assert numbers(by_input) == [10] * 3 and numbers(by_w) == [0]
+
+
+def test_a_missing_weight(run):
+    cell = Scale()
+    cell.internal_params = [cell.w, Parameter(Tensor([1.0]), name="other")]
+    with pytest.raises(RuntimeError, match=r"Grad size.*other"):
+        run(grad(lambda a: cell(a)))(x())
+
+
+def test_internal_parameters_are_read_anew_on_every_run():
+    cell = Scale()
+    compiled = jit(grad(lambda a: cell(a), 0, cell.w))
+    assert numbers(compiled(x())) == ([10] * 3, [10])
+    cell.w.set_data(Tensor([3.0]))
+    cell.v.set_data(Tensor([1.0]))
+    assert numbers(compiled(x())) == ([3] * 3, [2])
+
+
+def test_construct_may_assign(run):
+    class Counts(Cell):
+        def __init__(self):
+            super().__init__()
+            self.count = Parameter(Tensor([0.0]), name="count", requires_grad=False)
+
+        def construct(self, a):
+            assign(self.count, self.count + 1)
+            return a * 2
+
+        def bprop(self, a, out, dout):
+            return (dout * 9,)
+
+    cell = Counts()
+    function = run(grad(lambda a: cell(a) + cell(a)))
+    assert numbers(function(x())) == [18] * 3 and numbers(cell.count) == [2]
+    assert numbers(function(x())) == [18] * 3 and numbers(cell.count) == [4]
+
+
+# ------------------------------------------------------------------------------------------ nesting and order
+
+
+class Cube(Cell):
+    """x**3, its gradient written with the output."""
+
+    def construct(self, a):
+        return a * a * a
+
+    def bprop(self, a, out, dout):
+        return (dout * out * 3 / a,)
+
+
+@pytest.mark.parametrize("order, expected", [(1, 12.0), (2, 12.0), (3, 6.0)])
+def test_every_order(run, order, expected):
+    function = Cube()
+    for _ in range(order):
+        function = grad(function)
+    assert numbers(run(function)(Tensor(2.0))) == pytest.approx(expected, rel=1e-5)
+
+
+def test_cells_with_bprop_inside_each_other(run):
+    seen: list[str] = []
+    inner = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (seen.append("inner"), (dout * 5,))[1])
+    outer = cell_of(lambda self, a: inner(a) * 3, lambda self, a, out, dout: (dout * inner(a),), inner=inner)
+    assert numbers(run(grad(lambda a: outer(a)))(x())) == (2 * X).tolist()
+    assert seen == []
+    assert numbers(run(grad(grad(lambda a: outer(a))))(x())) == [5] * 3  # by the inner one's own gradient
+    assert set(seen) == {"inner"}
+
+
+def test_grad_inside_bprop(run):
+    cell = cell_of(lambda self, a: a * a * a, lambda self, a, out, dout: (dout * grad(lambda b: b * b * b)(a),))
+    np.testing.assert_allclose(run(grad(lambda a: cell(a)))(x()).asnumpy(), 3 * X * X)
+    np.testing.assert_allclose(run(grad(grad(lambda a: cell(a))))(x()).asnumpy(), 6 * X)
+
+
+def test_autograd_uses_the_same_tape():
+    cell = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (dout * 7,))
+    value = x()
+    value.attach_grad()
+    with autograd.record():
+        loss = cell(value * 3)
+    loss.backward()
+    assert numbers(value.grad) == [21] * 3
+    compiled = cell.compile(x())
+    with autograd.record():
+        loss = compiled(value * 3)
+    loss.backward()
+    assert numbers(value.grad) == [21] * 3
+
+
+# ------------------------------------------------------------------------------------------------ bprop_debug
+
+
+def test_bprop_debug_runs_as_python_on_numbers():
+    seen: list[Any] = []
+
+    def bprop(self, a, out, dout):
+        seen.append(numbers(a))
+        scale = 10 if float(a.asnumpy()[0]) > 0 else -10  # numbers are there
+        return (dout * scale,)
+
+    cell = cell_of(lambda self, a: a * 2, bprop)
+    cell.bprop_debug = True
+    compiled = jit(grad(lambda a: cell(a)))
+    assert numbers(compiled(x())) == [10] * 3 and numbers(compiled(Tensor(-X))) == [-10] * 3
+    assert seen == [X.tolist(), (-X).tolist()]
+    assert numbers(grad(lambda a: cell(a))(Tensor(-X))) == [-10] * 3
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_debugged_weights_and_second_order(debug):
+    cell = Scale()
+    cell.bprop_debug = debug
+    by_input, by_w = jit(grad(lambda a: cell(a), 0, cell.w))(x())
+    assert numbers(by_input) == [10] * 3 and numbers(by_w) == [10]
+    cube = Cube()
+    cube.bprop_debug = debug
+    assert numbers(jit(grad(grad(cube)))(Tensor(2.0))) == pytest.approx(12, rel=1e-5)
+
+
+# ------------------------------------------------------------------------------------------------ checking
+
+
+def test_check_bprop():
+    assert cell_of(lambda self, a, b: ops.exp(a) * b, lambda self, a, b, out, dout:
+                   (dout * out, dout * ops.exp(a))).check_bprop(x(), Tensor([1.0, 2.0, 3.0])) < 1e-5
+    wrong = cell_of(lambda self, a, b: a * b, lambda self, a, b, out, dout: (dout * b, dout * b))
+    with pytest.raises(AssertionError, match=r"input 1 at \(\d,\): bprop says .* central differences .* off by"):
+        wrong.check_bprop(x(), Tensor([5.0, 6.0, 7.0]))
+    weights = Scale()
+    assert weights.check_bprop(Tensor([1.0])) < 1e-2
+    with pytest.raises(ValueError, match="has no bprop"):
+        Cell().check_bprop(x())
+
+
+def test_bprop_assigned_to_an_instance_is_no_bprop():
+    class Plain(Cell):
+        def construct(self, a):
+            return a * 2
+
+    cell = Plain()
+    cell.bprop = lambda a, out, dout: (dout * 9,)
+    assert numbers(grad(cell)(x())) == [2] * 3

@@ -1,0 +1,446 @@
+"""Cells and parameters: registration, names, state, copies, text."""
+
+from __future__ import annotations
+
+import copy
+import types
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as ms
+from opreg.nn.cell import Cell
+from opreg.nn.grad import grad
+from opreg.nn.jit import jit
+from opreg.nn.parameter import Parameter, ParameterTuple, assign
+from opreg.nn.tensor import Tensor
+
+X = np.array([1.0, -2.0, 3.0], np.float32)
+
+
+def w(name: str | None = None, value: Any = (1.0, 2.0, 3.0), **options: Any) -> Parameter:
+    return Parameter(Tensor(list(value)), name, **options)
+
+
+class Leaf(Cell):
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__()
+        self.w = w(name)
+
+    def construct(self, a: Any) -> Any:
+        return a * self.w
+
+
+class Tree(Cell):
+    """Two leaves, one of them below a Cell, and a parameter of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.own = w()
+        self.left = Leaf("given")
+        self.right = Holder()
+
+    def construct(self, a: Any) -> Any:
+        return self.right(self.left(a)) + self.own
+
+
+class Holder(Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Leaf()
+
+    def construct(self, a: Any) -> Any:
+        return self.inner(a)
+
+
+# ------------------------------------------------------------------------------------------------ registration
+
+
+def test_names_and_paths():
+    tree = Tree()
+    assert [name for name, _ in tree.parameters_and_names()] == ["own", "left.w", "right.inner.w"]
+    assert [p.name for p in tree.get_parameters()] == ["own", "left.w", "right.inner.w"]  # given names go
+    assert list(tree.parameters_dict()) == ["own", "left.w", "right.inner.w"]
+    assert [name for name, _ in tree.parameters_and_names("net")] == ["net.own", "net.left.w", "net.right.inner.w"]
+    assert [name for name, _ in tree.parameters_and_names(expand=False)] == ["own"]
+    assert [path for path, _ in tree.cells_and_names()] == ["", "left", "right", "right.inner"]
+    assert list(tree.name_cells()) == ["left", "right"] and list(tree.cells()) == [tree.left, tree.right]
+    assert tree.right.inner.path == "Tree.right.inner" and tree.path == "Tree"
+    assert isinstance(tree.get_parameters(), types.GeneratorType)
+    assert isinstance(tree.parameters_dict(), OrderedDict)
+    assert Leaf("given").w.name == "given" and Leaf().w.name == "w"
+
+
+def test_without_auto_prefix_names_stay():
+    class Net(Cell):
+        def __init__(self) -> None:
+            super().__init__(auto_prefix=False)
+            self.leaf = Leaf("given")
+
+    assert Net().leaf.w.name == "given"
+
+
+def test_shared_children():
+    shared = Leaf()
+    net = Cell()
+    net.x1, net.x2 = shared, shared
+    assert [path for path, _ in net.parameters_and_names()] == ["x1.w"] and shared.w.name == "x2.w"
+    assert list(net.name_cells()) == ["x1"]
+
+
+def test_duplicate_names_are_refreshed_at_the_first_call():
+    class Net(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = w("same"), w("same")
+
+        def construct(self, x: Any) -> Any:
+            return x * self.a * self.b
+
+    net = Net()
+    assert [p.name for p in net.get_parameters()] == ["same", "same"]
+    net(Tensor(X))
+    assert [p.name for p in net.get_parameters()] == ["a", "b"]
+
+
+def test_parameter_tuples_and_lists():
+    cell = Cell()
+    cell.held = ParameterTuple((w("a"), w(), w("c", requires_grad=False)))
+    assert list(cell._params) == ["a", "Parameter$2", "c"] and isinstance(cell.held, ParameterTuple)
+    assert [p.name for p in cell.trainable_params()] == ["a", "Parameter$2"]
+    assert [p.name for p in cell.untrainable_params()] == ["c"]
+    other = Cell()
+    other.listed = [w("a"), w("b")]
+    assert list(other.get_parameters()) == []
+    with pytest.raises(ValueError, match="two different Parameters are named 'a'"):
+        other.listed = [w("a"), w("a")]
+
+
+def test_reassigning():
+    cell = Leaf()
+    first = cell.w
+    cell.w = Tensor([7.0, 8.0, 9.0])
+    assert cell.w is first and first.asnumpy().tolist() == [7, 8, 9]
+    cell.w = None
+    assert cell.w is None and list(cell.get_parameters()) == []
+    cell.w = w("w")
+    with pytest.raises(TypeError, match="Parameter 'w' already exists in network, can not assign this type int"):
+        cell.w = 3
+    holder = Holder()
+    with pytest.raises(TypeError, match="Sub cell 'inner' already exists"):
+        holder.inner = 3
+    with pytest.raises(KeyError, match="'inner' is a sub cell already"):
+        holder.inner = w()
+    with pytest.raises(KeyError, match="'w' is a Parameter already"):
+        cell.w = Leaf()
+    holder.inner = None
+    assert list(holder.cells()) == [] and holder.inner is None
+
+
+def test_deleting_and_missing():
+    cell = Tree()
+    del cell.own, cell.left
+    assert [name for name, _ in cell.parameters_and_names()] == ["right.inner.w"]
+    with pytest.raises(AttributeError, match="The 'Tree' object has no attribute 'own'"):
+        cell.own  # noqa: B018
+    with pytest.raises(AttributeError, match="Did you mean 'right'"):
+        cell.rigth  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'zzz'"):
+        del cell.zzz
+
+
+def test_before_init():
+    class Net(Cell):
+        def __init__(self, how: str) -> None:
+            if how == "parameter":
+                self.w = w()
+            elif how == "cell":
+                self.c = Leaf()
+            elif how == "value":
+                self.k = 3
+
+        def construct(self, a: Any) -> Any:
+            return a
+
+    for how in ("parameter", "cell", "value"):
+        with pytest.raises(AttributeError, match=r"'Net' object has no attribute '_auto_prefix'.*call Cell.__init__"):
+            Net(how)
+    net = Net("nothing")
+    with pytest.raises(AttributeError, match=r"call Cell.__init__"):
+        net(Tensor(X))
+    outer = Cell()
+    with pytest.raises(AttributeError, match=r"call Cell.__init__.*'child' of Cell"):
+        outer.child = net
+
+
+def test_without_construct():
+    class Net(Cell):
+        pass
+
+    with pytest.raises(AttributeError, match="'Net' object has no attribute 'construct'"):
+        Net()(Tensor(X))
+
+
+@pytest.mark.parametrize("name, value, kind, message", [
+    ("", w(), KeyError, "empty or has a dot"), ("a.b", w(), KeyError, "empty or has a dot"),
+    ("left", w(), KeyError, "'left' exists already"), ("new", 3, TypeError, "must be a Parameter, got int"),
+    (3, w(), TypeError, "a name must be text")])
+def test_inserting_parameters(name, value, kind, message):
+    with pytest.raises(kind, match=message):
+        Tree().insert_param_to_cell(name, value)
+
+
+def test_inserting():
+    cell = Cell()
+    cell.insert_param_to_cell("p", w())
+    cell.insert_param_to_cell("a.b", w("a.b"), check_name_contain_dot=False)
+    assert list(cell._params) == ["p", "a.b"] and cell.p.name == "p"
+    leaf = Leaf("given")
+    cell.insert_child_to_cell("leaf", leaf)
+    cell.insert_child_to_cell("nothing", None)
+    assert leaf.w.name == "given" and cell.leaf is leaf and list(cell.cells()) == [leaf]  # names stay
+    for name, value, kind in ((3, leaf, TypeError), ("", leaf, KeyError), ("a.b", leaf, KeyError),
+                              ("p", leaf, KeyError), ("new", 3, TypeError)):
+        with pytest.raises(kind):
+            cell.insert_child_to_cell(name, value)
+
+
+def test_prefixes():
+    tree = Tree()
+    tree.update_parameters_name("net.")
+    assert [p.name for p in tree.get_parameters()] == ["net.own", "net.left.w", "net.right.inner.w"]
+    with pytest.raises(ValueError, match="prefix"):
+        tree.update_parameters_name("a-b")
+
+
+# ------------------------------------------------------------------------------------------------------ state
+
+
+def test_a_fresh_cell():
+    cell = Cell()
+    assert (cell.training, cell.phase, cell.requires_grad, cell.bprop_debug, bool(cell)) == (
+        False, "train", False, False, True)
+
+
+def test_training():
+    tree = Tree()
+    assert tree.set_train() is tree and tree.training and tree.right.inner.training and tree.phase == "train"
+    tree.set_train(False)
+    assert not tree.right.inner.training and tree.phase == "predict" and tree.right.phase == "train"
+    with pytest.raises(TypeError, match="expects a bool"):
+        tree.set_train(1)
+    assert tree.set_grad().requires_grad and not tree.left.requires_grad
+    for name, value in (("phase", 3), ("bprop_debug", 1)):
+        with pytest.raises(TypeError, match=name):
+            setattr(tree, name, value)
+
+
+def test_flags():
+    tree = Tree()
+    assert tree.add_flags(a=1) is tree and tree.a == 1 and tree.get_flags() == {"a": 1}
+    tree.add_flags_recursive(b=2)
+    assert tree.right.inner.b == 2
+    tree.set_comm_fusion(7)
+    assert tree.own.comm_fusion == 7
+
+
+def test_apply_goes_children_first():
+    tree, seen = Tree(), []
+    assert tree.apply(lambda cell: seen.append(cell.path)) is tree
+    assert seen == ["Tree.left", "Tree.right.inner", "Tree.right", "Tree"]
+
+
+@pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "compiled"])
+def test_to_float(run):
+    tree = Tree().to_float(ms.float16)
+    found = run(lambda a: tree(a))(Tensor(X))
+    assert str(found.dtype) == "Float16" and str(tree.own.dtype) == "Float32"
+    np.testing.assert_allclose(found.asnumpy(), X * np.array([1, 4, 9]) + [1, 2, 3])
+    gradient = run(grad(lambda a: tree(a), 0, tree.left.w))(Tensor(X))
+    assert [str(g.dtype) for g in gradient] == ["Float32", "Float32"]
+    np.testing.assert_allclose(gradient[1].asnumpy(), X * np.array([1, 2, 3]))
+    with pytest.raises(ValueError, match="float16, float32 or bfloat16"):
+        tree.to_float(ms.int32)
+
+
+def test_buffers_and_state():
+    tree = Tree()
+    tree.register_buffer("mean", Tensor([1.0]))
+    tree.left.register_buffer("seen", Tensor([2.0]), persistent=False)
+    assert [name for name, _ in tree.named_buffers()] == ["mean", "left.seen"] and len(list(tree.buffers())) == 2
+    state = tree.state_dict()
+    assert list(state) == ["own", "left.w", "right.inner.w", "mean"]
+    other = Tree()
+    other.register_buffer("mean", Tensor([0.0]))
+    other.own.set_data(0.0)
+    assert other.load_state_dict(state) == ([], [])
+    assert other.own.asnumpy().tolist() == [1, 2, 3] and other.mean.asnumpy().tolist() == [1]
+    with pytest.raises(ValueError, match="missing own; too much new"):
+        other.load_state_dict({**{k: v for k, v in state.items() if k != "own"}, "new": Tensor([1.0])})
+    assert other.load_state_dict({"new": Tensor([1.0])}, strict=False)[1] == ["new"]
+    with pytest.raises(ValueError, match=r"own has shape \(2,\), expected \(3,\)"):
+        other.load_state_dict({**state, "own": Tensor([1.0, 2.0])})
+    for name in ("", "a.b", "own"):
+        with pytest.raises(KeyError):
+            tree.register_buffer(name, Tensor([1.0]))
+
+
+def test_numbers_pass_untouched():
+    seen: list[Any] = []
+
+    class Net(Cell):
+        def construct(self, *inputs: Any) -> Any:
+            seen.extend(inputs)
+            return None
+
+    given = [np.ones(2), 3, "text", None]
+    Net()(*given)
+    assert all(a is b for a, b in zip(seen, given))
+
+
+def test_construct_alone_bypasses_hooks_and_bprop():
+    class Own(Cell):
+        def construct(self, a: Any) -> Any:
+            return a * 2
+
+        def bprop(self, a: Any, out: Any, dout: Any) -> Any:
+            return (dout * 9,)
+
+    cell, seen = Own(), []
+    cell.register_forward_hook(lambda *_: seen.append(1))
+    assert grad(lambda a: cell.construct(a))(Tensor(X)).asnumpy().tolist() == [2] * 3 and seen == []
+
+
+def test_deepcopy():
+    tree = Tree()
+    tree.left.w.name = "kept"
+    other = copy.deepcopy(tree)
+    assert [p.name for p in other.get_parameters()] == [p.name for p in tree.get_parameters()]
+    other.own.set_data(0.0)
+    assert tree.own.asnumpy().tolist() == [1, 2, 3] and other.left.path == "Tree.left"
+    np.testing.assert_array_equal(other(Tensor(X)).asnumpy(), X * np.array([1, 4, 9]))
+    assert other.left._parent() is other
+
+
+def test_text():
+    class Net(Cell):
+        def __init__(self, extra: str) -> None:
+            super().__init__()
+            self.extra = extra
+
+        def extend_repr(self) -> str:
+            return self.extra
+
+    net = Net("size=3")
+    assert repr(net) == "Net(size=3)" and repr(Net("")) == "Net()"
+    net.first = Holder()
+    net.second = Net("deep")
+    assert repr(net) == ("Net(\n  size=3\n  (first): Holder(\n    (inner): Leaf()\n  )\n"
+                         "  (second): Net(deep)\n)")
+
+
+# -------------------------------------------------------------------------------------------------- parameters
+
+
+@pytest.mark.parametrize("given, shape, dtype", [
+    (3, (), "Int32"), (3.5, (), "Float32"), ([1, 2], (2,), "Int64"), ([1.0], (1,), "Float32"),
+    (np.ones((2, 1), np.float16), (2, 1), "Float16"), (Tensor([1.0]), (1,), "Float32")])
+def test_what_a_parameter_is_made_of(given, shape, dtype):
+    parameter = Parameter(given, name="p")
+    assert repr(parameter) == str(parameter) == (
+        f"Parameter (name=p, shape={shape}, dtype={dtype}, requires_grad=True)")
+
+
+def test_a_parameter_is_a_copy_a_tensor_and_a_key():
+    source = Tensor([1.0, 2.0])
+    parameter = Parameter(source)
+    source[0] = 9.0
+    assert parameter.asnumpy().tolist() == [1, 2] and isinstance(parameter, Tensor)
+    assert {parameter: 1}[parameter] == 1 and hash(parameter) == id(parameter)
+    for value in (parameter * 2, parameter[0], parameter + parameter):
+        assert type(value) is Tensor
+    held = parameter
+    held += 1
+    assert type(held) is Tensor and parameter.asnumpy().tolist() == [1, 2]
+    parameter.asnumpy()[0] = 5
+    assert parameter.asnumpy().tolist() == [5, 2]
+
+
+def test_unnamed_parameters_are_numbered():
+    first, second = Parameter(1.0), Parameter(1.0)
+    kind, _, number = first.name.partition("#")
+    assert kind == "Parameter" and second.name == f"Parameter#{int(number) + 1}"
+
+
+@pytest.mark.parametrize("arguments, kind, message", [
+    ((True,), ValueError, "got bool"), (("text",), TypeError, "got str"), (({},), TypeError, "got dict"),
+    ((1.0, 3), ValueError, "name must be text"), ((1.0, " "), ValueError, "1 to 1024"),
+    ((1.0, "a" * 1025), ValueError, "1025"), ((1.0, "a", 1), TypeError, "requires_grad must be a bool"),
+    ((1.0, "a", True, 1), TypeError, "layerwise_parallel must be a bool")])
+def test_wrong_parameters(arguments, kind, message):
+    with pytest.raises(kind, match=message):
+        Parameter(*arguments)
+
+
+def test_changing_a_parameter():
+    parameter = w("p")
+    parameter[0] = 7.0
+    parameter[1:] = Tensor([8.0, 9.0])
+    assert parameter.asnumpy().tolist() == [7, 8, 9]
+    with pytest.raises(IndexError):
+        parameter[5] = 1.0
+    assert parameter.set_data(Tensor([1, 2, 3])) is parameter and parameter.asnumpy().tolist() == [1, 2, 3]
+    assert parameter.set_data(4.0).asnumpy().tolist() == [4, 4, 4]
+    with pytest.raises(TypeError, match="requires_grad must be a bool"):
+        parameter.requires_grad = 1
+
+
+@pytest.mark.parametrize("dtype, data, kind, message", [
+    (np.float32, Tensor([1.0, 2.0]), ValueError, r"Can not change the shape of Parameter which has been initialized. "
+     r"Current shape is \(3,\), and incoming is \(2,\)"),
+    (np.float32, np.ones(3), TypeError, "got ndarray"), (np.float32, [1.0], TypeError, "got list"),
+    (np.int32, 1.5, TypeError, "float does not fit"),
+    (np.float16, Tensor(np.ones(3)), TypeError, "can not be converted to current dtype implicitly"),
+    (np.int32, Tensor([1.0, 2.0, 3.0]), TypeError, "can not be converted")])
+def test_set_data_refuses(dtype, data, kind, message):
+    parameter = Parameter(np.ones(3, dtype), name="p")
+    with pytest.raises(kind, match=message):
+        parameter.set_data(data)
+    assert parameter.asnumpy().tolist() == [1, 1, 1]
+
+
+def test_clones():
+    parameter = w("p", requires_grad=False)
+    same, ones = parameter.clone(), parameter.clone("ones")
+    assert same.name == "p" and not same.requires_grad and same.asnumpy().tolist() == [1, 2, 3]
+    same.set_data(0.0)
+    assert parameter.asnumpy().tolist() == [1, 2, 3] and ones.shape == (3,)
+    pair = ParameterTuple((parameter, w("q")))
+    copies = pair.clone("other")
+    assert [p.name for p in copies] == ["other.p", "other.q"] and not copies[0].requires_grad
+    assert type(pair[:1]) is tuple and len(ParameterTuple((parameter, parameter))) == 2
+    for prefix in ("", "-a", "a b", 3):
+        with pytest.raises(ValueError, match="prefix"):
+            pair.clone(prefix)
+    with pytest.raises(TypeError, match="got Tensor at 1"):
+        ParameterTuple((parameter, Tensor([1.0])))
+    with pytest.raises(ValueError, match="two different Parameters are named 'p'"):
+        ParameterTuple((parameter, w("p")))
+
+
+@pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "compiled"])
+def test_assign(run):
+    parameter, plain = w("p"), Tensor([0.0, 0.0, 0.0])
+    found = run(lambda a: assign(parameter, a))(Tensor([4, 5, 6]))
+    assert found.asnumpy().tolist() == parameter.asnumpy().tolist() == [4, 5, 6]
+    run(lambda a: assign(plain, a))(Tensor(X))
+    assert plain.asnumpy().tolist() == X.tolist()
+    with pytest.raises(ValueError, match=r"expected shape \(3,\), that of Parameter p, got \(2,\)"):
+        run(lambda a: assign(parameter, a))(Tensor([1.0, 2.0]))
+    half = Parameter(np.ones(3, np.float16), name="h")
+    with pytest.raises(TypeError, match="does not fit Parameter h"):
+        run(lambda a: assign(half, a))(Tensor(X))
+    with pytest.raises(TypeError, match="expected a Parameter or Tensor, got int"):
+        assign(3, Tensor(X))

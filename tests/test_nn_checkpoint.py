@@ -1,0 +1,275 @@
+"""Checkpoints: what comes back, what is refused, and that damage is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ndarray.io
+from opreg.errors import FileFormatError
+from opreg.nn import optim
+from opreg.nn.cell import Cell
+from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
+from opreg.nn.parameter import Parameter
+from opreg.nn.tensor import Tensor
+from opreg.spec import as_dtype
+
+
+class Layer(Cell):
+    def __init__(self, value):
+        super().__init__()
+        self.weight = Parameter(np.full((3, 2), value, np.float32))
+        self.bias = Parameter(np.full(3, value, np.float32))
+
+
+class Net(Cell):
+    def __init__(self, value=0.0):
+        super().__init__()
+        self.a = Layer(value)
+        self.scale = Parameter(Tensor(value + 0.5), name="scale")
+
+    def construct(self, x):
+        return x * self.scale
+
+
+class Outer(Cell):
+    def __init__(self, value=0.0):
+        super().__init__()
+        self.net = Net(value)
+
+
+NAMES = ["scale", "a.weight", "a.bias"]
+
+
+@pytest.mark.parametrize("ending", ["ckpt", "npz"])
+def test_there_and_back(tmp_path, ending):
+    path = str(tmp_path / f"net.{ending}")
+    save_checkpoint(Net(2.0), path)
+    found = load_checkpoint(path)
+    assert list(found) == NAMES and [p.name for p in found.values()] == NAMES
+    assert all(isinstance(p, Parameter) for p in found.values()) and found["scale"].shape == ()
+    net = Net()
+    memory = net.a.weight.asnumpy()
+    run = net.compile(Tensor(1.0))
+    assert run(Tensor(1.0)).asnumpy() == 0.5
+    assert load_param_into_net(net, found) == ([], [])
+    assert net.a.weight.asnumpy() is memory and (memory == 2).all()
+    assert run(Tensor(1.0)).asnumpy() == net(Tensor(1.0)).asnumpy() == 2.5
+    other = Net()
+    load_checkpoint(path, net=other)
+    assert other.scale.asnumpy() == 2.5
+
+
+def test_training_goes_on_from_a_checkpoint(tmp_path):
+    """The optimizer's states are saved as those of any Cell."""
+    def step(optimizer, times):
+        for _ in range(times):
+            optimizer(tuple([Tensor(np.full(p.shape, 0.5, np.float32)) for p in optimizer.parameters]))
+
+    whole, first, second = (optim.Adam(Net(1.0).trainable_params(), [0.1, 0.2, 0.3]) for _ in range(3))
+    step(whole, 3)
+    step(first, 2)
+    save_checkpoint(first, tmp_path / "state.ckpt")
+    assert load_param_into_net(second, load_checkpoint(tmp_path / "state.ckpt")) == ([], [])
+    step(second, 1)
+    for p, q in zip(whole.get_parameters(), second.get_parameters()):
+        np.testing.assert_array_equal(p.asnumpy(), q.asnumpy())
+
+
+ARRAYS = {"f16": np.float16([1.5, -2]), "f32": np.float32(3.25), "f64": np.array([[1e300]]), "i8": np.int8([-1]),
+          "u8": np.uint8([255]), "i32": np.int32([[7]]), "i64": np.int64(-(2**40)), "truth": np.array([True, False]),
+          "none": np.zeros((0, 3), np.float32)}
+
+
+@pytest.mark.parametrize("ending", ["ckpt", "npz"])
+def test_dtypes_and_shapes_stay(tmp_path, ending):
+    path = tmp_path / f"all.{ending}"
+    save_checkpoint([{"name": name, "data": Tensor(value)} for name, value in ARRAYS.items()], path)
+    for name, p in load_checkpoint(path).items():
+        assert p.asnumpy().dtype == ARRAYS[name].dtype and p.shape == ARRAYS[name].shape
+        np.testing.assert_array_equal(p.asnumpy(), ARRAYS[name])
+
+
+def test_bfloat16_stays(tmp_path):
+    value = np.array([[1.5, -0.0078125], [3.0, 1e30]], np.float32).astype(as_dtype("bfloat16"))
+    save_checkpoint({"b": Tensor(value)}, tmp_path / "b.ckpt")
+    found = load_checkpoint(tmp_path / "b.ckpt")["b"]
+    assert found.asnumpy().dtype == value.dtype
+    np.testing.assert_array_equal(found.asnumpy().view(np.uint16), value.view(np.uint16))
+    with pytest.raises(TypeError, match="bfloat16"):
+        save_checkpoint({"b": Tensor(value)}, tmp_path / "b.npz")
+    assert [each.name for each in tmp_path.iterdir()] == ["b.ckpt"]
+
+
+def test_names_of_files(tmp_path):
+    save_checkpoint(Net(), str(tmp_path / "plain"))
+    assert [each.name for each in tmp_path.iterdir()] == ["plain.ckpt"]
+    (tmp_path / "plain.ckpt").rename(tmp_path / "other.data")  # the content says what it is
+    assert list(load_checkpoint(tmp_path / "other.data")) == NAMES
+
+
+def test_other_parameter_files_are_read(tmp_path):
+    path = str(tmp_path / "net.params")
+    ndarray.io.save(path, {"w": Tensor([1.0, 2.0])})
+    np.testing.assert_array_equal(load_checkpoint(path)["w"].asnumpy(), [1, 2])
+    ndarray.io.save(path, [Tensor([1.0])])
+    with pytest.raises(FileFormatError, match="a name of its own"):
+        load_checkpoint(path)
+
+
+def test_more_is_saved_and_less_is_read(tmp_path):
+    path = tmp_path / "x.ckpt"
+    save_checkpoint(Net(), path, append_dict={"epoch": 3, "rate": 0.5, "done": True},
+                    choice_func=lambda name: name != "a.bias")
+    found = load_checkpoint(path)
+    assert list(found) == ["scale", "a.weight", "epoch", "rate", "done"]
+    assert found["epoch"].asnumpy() == 3 and found["epoch"].asnumpy().dtype == np.int64
+    assert found["rate"].asnumpy().dtype == np.float32 and found["done"].asnumpy().dtype == bool
+    assert list(load_checkpoint(path, filter_prefix="a")) == ["scale", "epoch", "rate", "done"]
+    assert list(load_checkpoint(path, filter_prefix=["a.", "sca", "epoch"])) == ["scale", "rate", "done"]
+    assert list(load_checkpoint(path, specify_prefix="a")) == ["a.weight"]
+    assert list(load_checkpoint(path, specify_prefix=("scale", "a"), filter_prefix="a")) == ["scale"]
+    assert list(load_checkpoint(path, choice_func=lambda name: name == "rate")) == ["rate"]
+
+
+def test_what_fits_is_loaded_and_the_rest_is_named():
+    net = Net()
+    given = {"scale": Parameter(4.0, name="scale"), "other": Parameter(1.0, name="other")}
+    for strict in (False, True):
+        assert load_param_into_net(net, given, strict_load=strict) == (["a.weight", "a.bias"], ["other"])
+    assert net.scale.asnumpy() == 4
+    with pytest.warns(UserWarning, match="nothing was loaded: the Cell has 'scale', the dict 'other'"):
+        assert load_param_into_net(net, {"other": given["other"]}) == (NAMES, ["other"])
+
+
+def test_names_behind_a_prefix(tmp_path):
+    save_checkpoint(Outer(3.0), tmp_path / "outer.ckpt")
+    found, net = load_checkpoint(tmp_path / "outer.ckpt"), Net()
+    assert list(found) == [f"net.{name}" for name in NAMES]
+    with pytest.warns(UserWarning, match="nothing was loaded"):
+        assert load_param_into_net(net, found, strict_load=True) == (NAMES, list(found))
+    assert load_param_into_net(net, found) == ([], [])
+    assert net.scale.asnumpy() == 3.5
+
+
+@pytest.mark.parametrize("own", ["float32", "float16", "float64", "bfloat16", "int32", "int64", "bool"])
+@pytest.mark.parametrize("other", ["float32", "float16", "float64", "bfloat16", "int32", "int64", "bool"])
+def test_which_dtypes_fit(own, other):
+    floating, integers = {"float32", "float16", "float64", "bfloat16"}, {"int32", "int64"}
+    allowed = own == other or {own, other} <= floating or {own, other} <= integers
+
+    class One(Cell):
+        def __init__(self):
+            super().__init__()
+            self.p = Parameter(np.zeros(1).astype(as_dtype(own)))
+
+    for strict, fits in ((False, allowed), (True, own == other)):
+        net, value = One(), {"p": Parameter(np.ones(1).astype(as_dtype(other)), name="p")}
+        if fits:
+            load_param_into_net(net, value, strict)
+            assert net.p.asnumpy().dtype == as_dtype(own) and net.p.asnumpy() == 1
+        else:
+            with pytest.raises(RuntimeError, match="p has dtype"):
+                load_param_into_net(net, value, strict)
+
+
+def test_nothing_changes_when_something_does_not_fit():
+    net = Net()
+    given = {"scale": Parameter(4.0, name="scale"), "a.weight": Parameter(np.ones((2, 3), np.float32), name="a.weight")}
+    with pytest.raises(RuntimeError, match=r"a.weight has shape \(3, 2\), got \(2, 3\)"):
+        load_param_into_net(net, given)
+    assert net.scale.asnumpy() == 0.5
+    load_param_into_net(net, {"scale": Parameter(np.ones(1, np.float32), name="scale")})  # one number is one number
+    assert net.scale.asnumpy() == 1 and net.scale.shape == ()
+
+
+def test_an_earlier_file_stays_when_saving_fails(tmp_path):
+    path = tmp_path / "net.ckpt"
+    save_checkpoint(Net(1.0), path)
+    before = path.read_bytes()
+    with pytest.raises(TypeError, match="int16"):
+        save_checkpoint({"x": Tensor(np.zeros(2, np.int16))}, path)
+    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+
+
+def refused(folder: Path) -> list:
+    path, net, p = str(folder / "r.ckpt"), Net(), Parameter(1.0, name="p")
+    save_checkpoint(net, path)
+    return [
+        (lambda: save_checkpoint(3, path), TypeError, "a Cell, a dict or a list, got int"),
+        (lambda: save_checkpoint([3], path), TypeError, "element 0"),
+        (lambda: save_checkpoint([{"nam": "p", "data": p}], path), TypeError, "'data', 'nam'"),
+        (lambda: save_checkpoint([{"name": 3, "data": p}], path), TypeError, "names must be text"),
+        (lambda: save_checkpoint([{"name": "p", "data": p}] * 2, path), ValueError, "two arrays 'p'"),
+        (lambda: save_checkpoint({"p": "text"}, path), TypeError, "'p' must be a Tensor"),
+        (lambda: save_checkpoint({"checkpoint:crc32": p}, path), ValueError, "checksum"),
+        (lambda: save_checkpoint(net, 3), TypeError, "name of the file"),
+        (lambda: save_checkpoint(net, path, enc_key=b"k"), ValueError, "not encrypted"),
+        (lambda: save_checkpoint(net, path, append_dict={"scale": 1}), ValueError, "'scale' already"),
+        (lambda: save_checkpoint(net, str(folder / "no" / "r.ckpt")), OSError, "no"),
+        (lambda: load_checkpoint(str(folder / "none.ckpt")), ValueError, "there is no file"),
+        (lambda: load_checkpoint(path, dec_key=b"k"), ValueError, "not encrypted"),
+        (lambda: load_checkpoint(path, filter_prefix=3), TypeError, "filter_prefix"),
+        (lambda: load_checkpoint(path, specify_prefix=[3]), TypeError, "specify_prefix"),
+        (lambda: load_checkpoint(path, specify_prefix="q"), ValueError, "no parameters"),
+        (lambda: load_checkpoint(path, filter_prefix=["a", "scale"]), ValueError, "no parameters"),
+        (lambda: load_checkpoint(3), TypeError, "name of the file"),
+        (lambda: load_param_into_net(3, {}), TypeError, "net must be a Cell"),
+        (lambda: load_param_into_net(net, [p]), TypeError, "parameter_dict must be a dict"),
+        (lambda: load_param_into_net(net, {"scale": Tensor(1.0)}), TypeError, "Tensor under 'scale'"),
+        (lambda: load_param_into_net(net, {3: p}), TypeError, "under 3"),
+        (lambda: load_param_into_net(net, {}, strict_load=3), TypeError, "strict_load"),
+    ]
+
+
+@pytest.mark.parametrize("number", range(23))
+def test_refused(tmp_path, number):
+    rows = refused(tmp_path)
+    assert len(rows) == 23
+    call, kind, text = rows[number]
+    with pytest.raises(kind, match=text):
+        call()
+
+
+# ------------------------------------------------------------------------------------------------------- damage
+
+
+def content(folder: Path, ending: str) -> bytes:
+    path = folder / f"sound.{ending}"
+    save_checkpoint([{"name": name, "data": Tensor(value)} for name, value in ARRAYS.items()], path)
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="module", params=["ckpt", "npz"])
+def sound(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("damage")
+    return content(folder, request.param), folder / "damaged"
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=150, derandomize=True)
+def test_a_shorter_file_is_refused(sound, data):
+    whole, path = sound
+    path.write_bytes(whole[:data.draw(st.integers(0, len(whole) - 1))])
+    with pytest.raises(FileFormatError, match="damaged"):  # names the file
+        load_checkpoint(path)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=300, derandomize=True)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_flipped_byte_is_found_or_changes_nothing(sound, data):
+    whole, path = sound
+    at = data.draw(st.integers(0, len(whole) - 1))
+    flip = data.draw(st.integers(1, 255))
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ flip]) + whole[at + 1:])
+    try:
+        found = load_checkpoint(path)
+    except FileFormatError:
+        return
+    assert {name: (p.asnumpy().dtype, p.shape, p.asnumpy().tobytes()) for name, p in found.items()} == {
+        name: (value.dtype, value.shape, value.tobytes()) for name, value in ARRAYS.items()}

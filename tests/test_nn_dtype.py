@@ -1,0 +1,204 @@
+"""Dtypes by MindSpore's names, and MindSpore's promotion, measured pair by pair."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import opreg.common.dtype as common
+from opreg.errors import DTypeError
+from opreg.nn import Tensor
+from opreg.nn import dtype as dtypes
+from opreg.nn.dtype import DType, of, promote, promote_number
+from opreg.spec import DTYPES, as_dtype
+
+#: Name here, how it prints, its repr, NumPy's class.
+TABLE = [
+    ("float16", "Float16", "mindspore.float16", np.float16), ("float32", "Float32", "mindspore.float32", np.float32),
+    ("float64", "Float64", "mindspore.float64", np.float64),
+    ("bfloat16", "BFloat16", "mindspore.bfloat16", ml_dtypes.bfloat16),
+    ("int8", "Int8", "mindspore.int8", np.int8), ("int16", "Int16", "mindspore.int16", np.int16),
+    ("int32", "Int32", "mindspore.int32", np.int32), ("int64", "Int64", "mindspore.int64", np.int64),
+    ("uint8", "UInt8", "mindspore.uint8", np.uint8), ("uint16", "UInt16", "mindspore.uint16", np.uint16),
+    ("uint32", "UInt32", "mindspore.uint32", np.uint32), ("uint64", "UInt64", "mindspore.uint64", np.uint64),
+    ("bool_", "Bool", "mindspore.bool", np.bool_),
+]
+NAMES = [row[0] for row in TABLE]
+
+
+@pytest.mark.parametrize("name, text, shown, kind", TABLE)
+def test_a_dtype(name: str, text: str, shown: str, kind: type) -> None:
+    found = getattr(dtypes, name)
+    assert isinstance(found, DType)
+    assert (str(found), repr(found), f"{found}") == (text, shown, text)
+    plain = np.dtype(kind)
+    assert found.dtype == np.dtype(found) == plain
+    assert np.zeros(2, found).dtype == plain and np.ones(2).astype(found).dtype == plain
+    assert found == plain and plain == found and found == kind and kind == found
+    assert found == text and text == found and found == plain.name and found == found
+    assert hash(found) == hash(plain) and {plain: 1}[found] == 1 and {found: 1}[plain] == 1
+    assert found.itemsize == plain.itemsize
+    assert found.is_floating_point == ("float" in name) and found.is_signed == (name[0] not in "ub" or name[:2] == "bf")
+    for word in (found, plain, kind, text, plain.name):
+        assert of(word) is found, word
+    assert copy.deepcopy(found) is found and pickle.loads(pickle.dumps(found)) is found
+    assert dtypes.dtype_to_nptype(found) is kind and dtypes.pytype_to_dtype(kind) is found
+    assert dtypes.dtype_to_pytype(found) is (bool if name == "bool_" else float if "float" in name else int)
+    assert getattr(common, name) is found
+
+
+def test_differ() -> None:
+    everyone = [getattr(dtypes, name) for name in NAMES]
+    for i, one in enumerate(everyone):
+        for k, other in enumerate(everyone):
+            assert (one == other) is (i == k) and (one == other.dtype) is (i == k) and (one == str(other)) is (i == k)
+    for other in (None, 1, 1.5, float, int, [], np.zeros(3), np.float32(1), "x", object):
+        assert (dtypes.float64 == other) is False and (dtypes.float64 != other) is True
+
+
+@pytest.mark.parametrize("name, alias", [
+    ("float16", "half"), ("float32", "single"), ("float64", "double"), ("float64", "float_"), ("int8", "byte"),
+    ("int16", "short"), ("int32", "intc"), ("int64", "long"), ("int64", "intp"), ("int64", "int_"),
+    ("uint8", "ubyte"), ("uint16", "ushort"), ("uint32", "uintc"), ("uint64", "uintp"), ("uint64", "uint")])
+def test_aliases(name: str, alias: str) -> None:
+    assert getattr(dtypes, alias) is getattr(dtypes, name)
+
+
+def test_python_types() -> None:
+    assert [of(kind) for kind in (bool, int, float)] == [dtypes.bool_, dtypes.int64, dtypes.float64]
+    assert dtypes.pytype_to_dtype(float) is dtypes.float64
+    assert of(np.longlong) is dtypes.int64  # another class than np.int64, the same numbers
+
+
+@pytest.mark.parametrize("value", [None, "flaot32", 3, [], {}, str, list, np.generic, np.floating, np.complex64,
+                                   np.zeros(2), np.float32(1), np.dtype("datetime64[s]"), object, "complex64", ">f4"])
+def test_no_dtype(value: object) -> None:
+    with pytest.raises(DTypeError, match="no dtype"):
+        of(value)
+
+
+def test_errors_help() -> None:
+    with pytest.raises(DTypeError, match="Did you mean 'float32'"):
+        of("flaot32")
+    with pytest.raises(DTypeError, match="expected a type"):
+        dtypes.pytype_to_dtype("int32")
+    with pytest.raises(AttributeError, match="Did you mean 'float16'"):
+        dtypes.float17  # noqa: B018
+
+
+def test_as_dtype_takes_them() -> None:
+    """Wherever arrays take a dtype they take these: the dtypes that arrays have."""
+    for word in DTYPES.values():
+        name = "bool_" if word == "bool" else word
+        assert as_dtype(getattr(dtypes, name)) == as_dtype(word)
+    with pytest.raises(DTypeError, match="int16"):
+        as_dtype(dtypes.int16)
+
+
+def test_without_ml_dtypes() -> None:
+    """bfloat16 is not there then, and all else is."""
+    program = """if True:
+        import sys
+        sys.modules["ml_dtypes"] = None
+        from opreg.nn import dtype
+        assert not hasattr(dtype, "bfloat16") and repr(dtype.of("float16")) == "mindspore.float16"
+        try:
+            dtype.of("bfloat16")
+        except TypeError as error:
+            assert "ml_dtypes" in str(error)
+        else:
+            raise AssertionError
+        """
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+
+
+# ----------------------------------------------------------------------------------------------- promotion
+
+#: What MindSpore 2.10 makes of ``x * y``; a dash where it refuses.
+PROMOTION = """
+          bool_   int8    int16   int32   int64   uint8   uint16 uint32 uint64 float16 bfloat16 float32 float64
+bool_     bool    int8    int16   int32   int64   uint8   -      -      -      float16 bfloat16 float32 float64
+int8      int8    int8    int16   int32   int64   int16   -      -      -      float16 bfloat16 float32 float64
+int16     int16   int16   int16   int32   int64   int16   -      -      -      float16 bfloat16 float32 float64
+int32     int32   int32   int32   int32   int64   int32   -      -      -      float16 bfloat16 float32 float64
+int64     int64   int64   int64   int64   int64   int64   -      -      -      float16 bfloat16 float32 float64
+uint8     uint8   int16   int16   int32   int64   uint8   -      -      -      float16 bfloat16 float32 float64
+uint16    -       -       -       -       -       -       uint16 -      -      -       -        -       -
+uint32    -       -       -       -       -       -       -      uint32 -      -       -        -       -
+uint64    -       -       -       -       -       -       -      -      uint64 -       -        -       -
+float16   float16 float16 float16 float16 float16 float16 -      -      -      float16 float32  float32 float64
+bfloat16  bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 - -     -      float32 bfloat16 float32 float64
+float32   float32 float32 float32 float32 float32 float32 -      -      -      float32 float32  float32 float64
+float64   float64 float64 float64 float64 float64 float64 -      -      -      float64 float64  float64 float64
+"""
+ROWS = [line.split() for line in PROMOTION.strip().splitlines()]
+PAIRS = [(row[0], other, expected) for row in ROWS[1:] for other, expected in zip(ROWS[0], row[1:])]
+
+
+def test_the_table_is_whole() -> None:
+    assert sorted(ROWS[0]) == sorted(row[0] for row in ROWS[1:]) == sorted(NAMES)
+    assert len(PAIRS) == len(NAMES) ** 2
+
+
+@pytest.mark.parametrize("a, b, expected", PAIRS)
+def test_promote(a: str, b: str, expected: str) -> None:
+    left, right = getattr(dtypes, a), getattr(dtypes, b)
+    for pair in ((left, right), (left.dtype, right.dtype), (left.dtype, right)):
+        if expected == "-":
+            with pytest.raises(DTypeError, match="no common dtype"):
+                promote(*pair)
+        else:
+            found = promote(*pair)
+            assert isinstance(found, np.dtype) and found.name == expected
+
+
+#: What comes of True, 2 and 2.5 beside an array, on either side.
+NUMBERS = """
+bool_    bool     int64    float32
+int8     int8     int8     float32
+int16    int16    int16    float32
+int32    int32    int32    float32
+int64    int64    int64    float32
+uint8    uint8    uint8    float32
+uint16   uint16   uint16   float32
+uint32   uint32   uint32   float32
+uint64   uint64   uint64   float32
+float16  float16  float16  float16
+bfloat16 bfloat16 bfloat16 bfloat16
+float32  float32  float32  float32
+float64  float64  float64  float64
+"""
+
+
+@pytest.mark.parametrize("row", [line.split() for line in NUMBERS.strip().splitlines()], ids=lambda row: row[0])
+def test_promote_number(row: list[str]) -> None:
+    own = getattr(dtypes, row[0])
+    for numbers, expected in zip([(True, np.True_), (2, -3, 10**12, np.int64(2), np.uint8(2)),
+                                  (2.5, float("inf"), np.float32(2), np.float64(1e300))], row[1:]):
+        for number in numbers:
+            assert promote_number(own, number).name == promote_number(own.dtype, number).name == expected
+
+
+# --------------------------------------------------------------------------------------------- in tensors
+
+HELD = [name for name in NAMES if name.removesuffix("_") in DTYPES.values()]
+
+
+@pytest.mark.parametrize("a", HELD)
+@pytest.mark.parametrize("b", HELD)
+def test_of_tensors(a: str, b: str) -> None:
+    """What a tensor's operators give is what is promised, and ``/`` gives no integers."""
+    left, right = Tensor(np.ones(2), getattr(dtypes, a)), Tensor(np.ones(2), getattr(dtypes, b))
+    expected = of(promote(left.dtype, right.dtype))
+    if expected is dtypes.int16:  # no array has it
+        with pytest.raises(DTypeError, match="int16"):
+            left * right
+        return
+    assert (left * right).dtype is expected
+    assert (left / right).dtype is (expected if expected.is_floating_point else dtypes.float32)

@@ -1,0 +1,313 @@
+"""The gradient API: positions, weights, options, products, mistakes; eagerly and compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opreg.nn import grad as module
+from opreg.nn.cell import Cell
+from opreg.nn.grad import GradOperation, get_grad, grad, jacrev, jvp, no_grad, stop_gradient, value_and_grad, vjp
+from opreg.nn.jit import jit
+from opreg.nn.parameter import Parameter, ParameterTuple
+from opreg.nn.tensor import Tensor
+from opreg.registry import ops
+
+Run = Callable[[Any], Any]
+X, Y = np.array([1.0, -2.0, 3.0], np.float32), np.array([2.0, 4.0, 5.0], np.float32)
+
+
+@pytest.fixture(params=["eager", "compiled"])
+def run(request: pytest.FixtureRequest) -> Run:
+    return (lambda function: function) if request.param == "eager" else jit
+
+
+@pytest.fixture(autouse=True)
+def forget() -> None:
+    """Warnings come once for each function name."""
+    module._WARNED.clear()
+
+
+def x() -> Tensor:
+    return Tensor(X)
+
+
+def y() -> Tensor:
+    return Tensor(Y)
+
+
+def numbers(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(map(numbers, value))
+    return value.asnumpy().tolist() if isinstance(value, Tensor) else value
+
+
+def product(a: Any, b: Any) -> Any:
+    return a * b
+
+
+class Line(Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = Parameter(Tensor([2.0, 2.0, 2.0]), name="w")
+        self.b = Parameter(Tensor([1.0, 1.0, 1.0]), name="b")
+        self.unused = Parameter(Tensor([1.0, 1.0]), name="unused")
+
+    def construct(self, a: Any) -> Any:
+        return self.w * a + self.b
+
+
+# ------------------------------------------------------------------------------------------------ positions
+
+
+@pytest.mark.parametrize("position, expected", [
+    (0, Y.tolist()), (1, X.tolist()), ((0,), Y.tolist()), ((0, 1), (Y.tolist(), X.tolist())),
+    ((1, 0), (X.tolist(), Y.tolist())), ((0, 0), (Y.tolist(), Y.tolist()))])
+def test_positions(run, position, expected):
+    assert numbers(run(grad(product, position))(x(), y())) == expected
+    value, found = run(value_and_grad(product, position))(x(), y())
+    assert numbers(value) == (X * Y).tolist() and numbers(found) == expected
+
+
+@pytest.mark.parametrize("arguments, kind, message", [
+    ({"grad_position": [0]}, TypeError, "an int or a tuple of ints"), ({"grad_position": "0"}, TypeError, "an int"),
+    ({"grad_position": True}, TypeError, "an int"), ({"grad_position": -1}, ValueError, "negative"),
+    ({"grad_position": None}, ValueError, "both None"), ({"has_aux": 1}, TypeError, "has_aux must be a bool"),
+    ({"weights": 3}, TypeError, "expected a Parameter"), ({"weights": [x()]}, TypeError, "Tensor at 0"),
+    ({"weights": (p for p in ())}, TypeError, "generator")])
+def test_wrong_options(arguments, kind, message):
+    with pytest.raises(kind, match=message):
+        grad(product, **arguments)
+
+
+def test_wrong_arguments(run):
+    with pytest.raises(RuntimeError, match="no argument 2, it was given 2"):
+        run(grad(product, 2))(x(), y())
+    with pytest.raises(TypeError, match="argument 1 is of type float, only tensors"):
+        run(grad(product, 1))(x(), 3.0)
+    with pytest.raises(TypeError, match="expected a function"):
+        grad(3)
+
+
+# -------------------------------------------------------------------------------------------------- weights
+
+
+def test_weights(run):
+    net = Line()
+    assert numbers(run(grad(net, None, net.w))(x())) == X.tolist()
+    for weights in ([net.w, net.b], (net.w, net.b), ParameterTuple((net.w, net.b))):
+        assert numbers(run(grad(net, None, weights))(x())) == (X.tolist(), [1] * 3)
+        assert numbers(run(grad(net, 0, weights))(x())) == ([2] * 3, (X.tolist(), [1] * 3))
+    assert numbers(run(grad(net, None, [net.unused, net.w, net.w]))(x())) == ([0] * 2, X.tolist(), X.tolist())
+
+
+def test_weights_that_are_not_trained_have_zeros(run):
+    net = Line()
+    function = run(grad(net, None, [net.w, net.b]))
+    net.w.requires_grad = False
+    assert numbers(function(x())) == ([0] * 3, [1] * 3)
+    net.w.requires_grad = True
+    assert numbers(function(x())) == (X.tolist(), [1] * 3)
+
+
+def test_parameters_may_be_used_outside_of_cells(run):
+    w = Parameter(Tensor([3.0, 3.0, 3.0]), name="w")
+    held = [w]
+    assert numbers(run(grad(lambda a: held[0] * a * w, None, w))(x())) == (6 * X).tolist()
+
+
+# -------------------------------------------------------------------------------------------- many outputs
+
+
+def test_several_outputs_are_summed_with_a_warning(run):
+    def both(a: Any) -> Any:
+        return a * 2, {"b": [a * a]}
+
+    with pytest.warns(UserWarning, match="grad of both: it returns 2 tensors"):
+        found = run(grad(both))(x())
+    assert numbers(found) == (2 + 2 * X).tolist()
+    assert numbers(run(grad(both))(x())) == (2 + 2 * X).tolist()  # once is enough
+
+
+def test_has_aux(run):
+    def function(a: Any) -> Any:
+        return a * a, a + 1, 7
+
+    found, aux = run(grad(function, has_aux=True))(x())
+    assert numbers(found) == (2 * X).tolist() and numbers(aux) == ((X + 1).tolist(), 7)
+    value, found = run(value_and_grad(function, has_aux=True))(x())
+    assert numbers(value) == ((X * X).tolist(), (X + 1).tolist(), 7) and numbers(found) == (2 * X).tolist()
+    with pytest.raises(ValueError, match="at least 2 outputs"):
+        run(grad(lambda a: a, has_aux=True))(x())
+
+
+def test_outputs_without_gradients(run):
+    assert numbers(run(grad(lambda a: 3.0))(x())) == [0] * 3
+    assert numbers(run(grad(lambda a: a > 0))(x())) == [0] * 3
+    assert numbers(run(grad(lambda a, b: b * 2))(x(), y())) == [0] * 3
+
+
+def test_dtypes_and_broadcasting(run):
+    half = Tensor(X, np.float16)
+    found = run(grad(lambda a, b: a * b, (0, 1)))(half, Tensor(np.ones((4, 1), np.float32)))
+    assert str(found[0].dtype) == "Float16" and found[0].shape == (3,) and found[1].shape == (4, 1)
+    np.testing.assert_allclose(found[1].asnumpy(), np.full((4, 1), X.sum()))
+
+
+def test_keyword_arguments(run):
+    assert numbers(run(grad(lambda a, b=None: a * b))(x(), b=y())) == Y.tolist()
+
+
+def test_ids(run):
+    net = Line()
+    found = run(grad(net, 0, [net.w, net.b], return_ids=True))(x())
+    assert found[0][0] == 0 and found[1][0][0] == "w"
+    assert numbers(get_grad(found, 0)) == [2] * 3 and numbers(get_grad(found, net.w)) == X.tolist()
+    with pytest.raises(RuntimeError, match="no gradient of 'unused'"):
+        get_grad(found, net.unused)
+    with pytest.raises(TypeError, match="a position or a Parameter"):
+        get_grad(found, "w")
+
+
+# --------------------------------------------------------------------------------------------- higher order
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_every_order(run, order):
+    function: Any = lambda a: a * a * a + ops.exp(a)  # noqa: E731
+    for _ in range(order):
+        function = grad(function)
+    powers = {1: lambda v: 3 * v * v, 2: lambda v: 6 * v, 3: lambda v: 6 + 0 * v, 4: lambda v: 0 * v}
+    np.testing.assert_allclose(run(function)(x()).asnumpy(), powers[order](X) + np.exp(X), rtol=1e-5)
+
+
+def test_inner_and_outer_variables_are_different(run):
+    """d/dx of (d/dy of y * x at y = x) is 1: the inner one differentiates its own argument alone."""
+    inner = lambda a: grad(lambda b: b * a)(a)  # noqa: E731
+    assert numbers(run(inner)(x())) == X.tolist()
+    assert numbers(run(grad(inner))(x())) == [1] * 3
+
+
+def test_weights_of_both_orders(run):
+    w = Parameter(Tensor([2.0]), name="w")
+    first = grad(lambda a: w * w * w * a, None, w)
+    assert numbers(run(first)(Tensor([3.0]))) == [36]
+    assert numbers(run(grad(first, None, w))(Tensor([3.0]))) == [36]
+    assert numbers(run(grad(first, 0))(Tensor([3.0]))) == [12]
+
+
+def test_compiled_functions_inside_eager_gradients():
+    net = Line()
+    inner = jit(lambda a: net(a) * a)
+    assert numbers(grad(inner, 0, net.w)(x())) == ((4 * X + 1).tolist(), (X * X).tolist())
+    outer = grad(lambda a: inner(a) * a, 0, net.w)
+    np.testing.assert_allclose(outer(x())[0].asnumpy(), 6 * X * X + 2 * X)
+    np.testing.assert_allclose(outer(x())[1].asnumpy(), X ** 3)
+    np.testing.assert_allclose(grad(grad(lambda a: inner(a) * a))(x()).asnumpy(), 12 * X + 2, rtol=1e-6)
+
+
+def test_a_compiled_function_called_twice_before_its_gradient():
+    inner = jit(lambda a: a * a * a)
+    np.testing.assert_allclose(grad(lambda a: inner(a) + inner(a * 2))(x()).asnumpy(), 27 * X * X)
+
+
+# --------------------------------------------------------------------------------------------- GradOperation
+
+
+@pytest.mark.parametrize("options, expected", [
+    ({}, Y.tolist()), ({"get_all": True}, (Y.tolist(), X.tolist()))])
+def test_grad_operation(run, options, expected):
+    operation = GradOperation(**options)
+    assert numbers(run(lambda a, b: operation(lambda a, n, b: a * b)(a, None, b))(x(), y())) == expected
+
+
+def test_grad_operation_by_list(run):
+    net = Line()
+    net.unused.requires_grad = False
+    weights = ParameterTuple(net.trainable_params())
+    assert numbers(run(lambda a: GradOperation(get_by_list=True)(net, weights)(a))(x())) == (X.tolist(), [1] * 3)
+    assert numbers(run(lambda a: GradOperation(get_by_list=True)(net)(a))(x())) == (X.tolist(), [1] * 3)
+    both = GradOperation(get_all=True, get_by_list=True)(net, weights)
+    assert numbers(run(lambda a: both(a))(x())) == (([2] * 3,), (X.tolist(), [1] * 3))
+
+
+def test_sensitivities(run):
+    operation = GradOperation(sens_param=True)
+    assert numbers(run(lambda a, s: operation(lambda a: a * a)(a, s))(x(), y())) == (2 * X * Y).tolist()
+    assert numbers(run(lambda a, s: operation(lambda a: a * a)(a, sens=s))(x(), y())) == (2 * X * Y).tolist()
+    with pytest.raises(ValueError, match=r"sensitivity 0 has shape \(2,\), expected \(3,\)"):
+        operation(lambda a: a)(x(), Tensor([1.0, 2.0]))
+    with pytest.raises(TypeError, match="dtype float16, expected float32"):
+        operation(lambda a: a)(x(), Tensor(X, np.float16))
+    with pytest.raises(TypeError, match="get_all must be a bool"):
+        GradOperation(get_all=1)
+
+
+def test_grad_operation_skips_what_is_no_tensor(run):
+    assert run(lambda: GradOperation(get_all=True)(lambda n: n * 2)(3.0))() == ()
+
+
+# ------------------------------------------------------------------------------------------------- stopping
+
+
+def test_stop_gradient_and_no_grad(run):
+    assert numbers(run(grad(lambda a: stop_gradient(a) * a))(x())) == X.tolist()
+
+    def function(a: Any) -> Any:
+        with no_grad():
+            held = a * a
+        return held * a
+
+    assert numbers(run(grad(function))(x())) == (X * X).tolist()
+
+    def inside(a: Any) -> Any:
+        with no_grad():
+            return grad(lambda b: b * b)(a)
+
+    with pytest.raises(RuntimeError, match="nothing is recorded inside no_grad"):
+        run(inside)(x())
+
+
+# -------------------------------------------------------------------------------------------------- products
+
+
+def test_vjp_and_jvp(run):
+    def function(a: Any, b: Any) -> Any:
+        return a * b, a + b
+
+    def backwards(a: Any, b: Any) -> Any:
+        value, back = vjp(function, a, b)
+        return value, back((a, b))
+
+    value, gradients = run(backwards)(x(), y())
+    assert numbers(value) == ((X * Y).tolist(), (X + Y).tolist())
+    np.testing.assert_allclose(gradients[0].asnumpy(), X * Y + Y)
+    value, along = run(lambda a, b: jvp(function, (a, b), (b, a)))(x(), y())
+    np.testing.assert_allclose(along[0].asnumpy(), Y * Y + X * X)
+    np.testing.assert_allclose(along[1].asnumpy(), Y + X)
+    with pytest.raises(ValueError, match="direction 0 has shape"):
+        jvp(lambda a: a, x(), Tensor([1.0]))
+
+
+def test_vjp_of_a_cell_with_weights(run):
+    net = Line()
+
+    def both(a: Any) -> Any:
+        _, back = vjp(net, a, weights=[net.w])
+        return back(a)
+
+    assert numbers(run(both)(x())) == (((2 * X).tolist(),), ((X * X).tolist(),))
+
+
+def test_jacrev(run):
+    matrix = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    found = run(lambda a: jacrev(lambda v: ops.dot(matrix, v))(a))(x())
+    np.testing.assert_allclose(found.asnumpy(), matrix.asnumpy())
+    by_both = run(lambda a, b: jacrev(product, (0, 1))(a, b))(x(), y())
+    np.testing.assert_allclose(by_both[0].asnumpy(), np.diag(Y))
+    np.testing.assert_allclose(by_both[1].asnumpy(), np.diag(X))
+    hessian = run(lambda a: jacrev(grad(lambda v: v * v * v))(a))(x())
+    np.testing.assert_allclose(hessian.asnumpy(), np.diag(6 * X))

@@ -1,0 +1,437 @@
+"""Compilation: what is traced, what is watched, what is refused, and the way to Symbols and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg
+import symbol as sym
+from ndarray import array, cpu
+from opreg import custom
+from opreg.nn.cell import Cell
+from opreg.nn.grad import grad
+from opreg.nn.jit import jit
+from opreg.nn.parameter import Parameter, assign
+from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
+from opreg.nn.symbolic import from_symbol
+from opreg.nn.tensor import Tensor
+from opreg.nn.trace import Traced, TraceError
+from opreg.registry import ops
+
+X = np.array([1.0, -2.0, 3.0], np.float32)
+
+
+def x() -> Tensor:
+    return Tensor(X)
+
+
+class Scale(Cell):
+    def __init__(self, factor: float = 2.0) -> None:
+        super().__init__()
+        self.w = Parameter(Tensor([1.0, 2.0, 3.0]), name="w")
+        self.factor = factor
+
+    def construct(self, a: Any) -> Any:
+        return self.w * a * self.factor
+
+
+def traces(function: Any, seen: list[Any]) -> Any:
+    """A function that says how often its Python code runs."""
+
+    def counted(*args: Any, **keywords: Any) -> Any:
+        seen.append(1)
+        return function(*args, **keywords)
+
+    return counted
+
+
+def test_once_for_each_kind_of_inputs():
+    seen: list[Any] = []
+    function = jit(traces(lambda a, n=1, flag=None: a * n, seen))
+    for value, keywords, count in ((x(), {}, 1), (Tensor(-X), {}, 1), (Tensor(X[:2]), {}, 2), (x(), {"n": 3}, 3),
+                                   (x(), {"n": 3}, 3), (x(), {"n": 3.0}, 4), (Tensor(X, np.float16), {}, 5),
+                                   (x(), {"flag": "a"}, 6), (x(), {"flag": "b"}, 7)):
+        found = function(value, **keywords)
+        np.testing.assert_array_equal(found.asnumpy(), value.asnumpy() * keywords.get("n", 1))
+        assert len(seen) == count
+    assert function.cache_size == 7
+
+
+def test_nested_arguments_and_results():
+    @jit
+    def function(pair: Any, options: Any) -> Any:
+        a, (b,) = pair
+        return {"sum": a + b, "rest": [options["c"] * 2, "text", None, (3,)]}
+
+    found = function((x(), [x()]), {"c": x(), "n": 2})
+    assert found["rest"][1:] == ["text", None, (3,)]
+    np.testing.assert_array_equal(found["sum"].asnumpy(), 2 * X)
+    np.testing.assert_array_equal(found["rest"][0].asnumpy(), 2 * X)
+
+
+def test_results_are_the_callers():
+    function = jit(lambda a: (a * 2, a))
+    first, same = function(x())
+    second, _ = function(Tensor([0.0, 0.0, 0.0]))
+    assert first.asnumpy().tolist() == (2 * X).tolist() and same.asnumpy().tolist() == X.tolist()
+    second[0] = 9.0
+    assert function(x())[0].asnumpy().tolist() == (2 * X).tolist()
+
+
+def test_shapes_and_dtypes_are_known_while_tracing():
+    @jit
+    def function(a: Any) -> Any:
+        assert a.shape == (3,) and str(a.dtype) == "Float32" and len(a) == 3 and a.ndim == 1 and a.size == 3
+        total = a * 0
+        for row in range(a.shape[0]):
+            total = total + a[row]
+        return total if a.dtype == np.float32 else a
+
+    np.testing.assert_allclose(function(x()).asnumpy(), [2, 2, 2])
+
+
+def test_subscripts_are_assigned_in_place():
+    @jit
+    def function(a: Any) -> Any:
+        b = a * 1
+        b[0] = 7.0
+        b[1:] = a[:2]
+        return b, a
+
+    changed, same = function(x())
+    assert changed.asnumpy().tolist() == [7, 1, -2] and same.asnumpy().tolist() == X.tolist()
+    np.testing.assert_allclose(jit(grad(lambda a: function(a)[0] * 2))(x()).asnumpy(), [2, 2, 0])
+
+
+# ----------------------------------------------------------------------------------------------- what is watched
+
+
+def test_parameters_are_read_on_every_run():
+    cell = Scale()
+    compiled = cell.compile(x())
+    for change in (lambda: cell.w.set_data(Tensor([0.0, 1.0, 0.0])), lambda: cell.w.__setitem__(0, 5.0),
+                   lambda: assign(cell.w, Tensor([9.0, 9.0, 9.0])), lambda: cell.w.asnumpy().__setitem__(1, -1.0),
+                   lambda: setattr(cell, "w", Parameter(Tensor([4.0, 4.0, 4.0]), name="w")),
+                   lambda: setattr(cell, "w", Tensor([6.0, 6.0, 6.0]))):
+        change()
+        np.testing.assert_array_equal(compiled(x()).asnumpy(), cell(x()).asnumpy())
+
+
+def test_attributes_are_watched():
+    cell = Scale()
+    compiled = cell.compile(x())
+    compiled(x())
+    cell.factor = 10.0
+    np.testing.assert_array_equal(compiled(x()).asnumpy(), cell(x()).asnumpy())
+
+
+def test_training_is_watched():
+    class Mode(Cell):
+        def construct(self, a: Any) -> Any:
+            return a * 2 if self.training else a
+
+    cell = Mode()
+    compiled = cell.compile(x())
+    assert compiled(x()).asnumpy().tolist() == X.tolist()
+    cell.set_train()
+    assert compiled(x()).asnumpy().tolist() == (2 * X).tolist()
+
+
+def test_other_cells_do_not_matter():
+    seen: list[Any] = []
+    function, other = jit(traces(lambda a: a * 2, seen)), Scale()
+    function(x())
+    other.factor = 3.0
+    function(x())
+    assert len(seen) == 1
+
+
+def test_assign_is_stored_when_the_function_has_run():
+    cell = Scale()
+
+    @jit
+    def function(a: Any) -> Any:
+        before = cell.w * 1
+        assign(cell.w, cell.w + a)
+        assign(cell.w, cell.w * 2)
+        return before, cell.w * 1
+
+    before, after = function(x())
+    assert before.asnumpy().tolist() == [1, 2, 3] and after.asnumpy().tolist() == [4, 0, 12]
+    assert cell.w.asnumpy().tolist() == [4, 0, 12]
+    function(x())
+    assert cell.w.asnumpy().tolist() == [10, -4, 30]
+
+
+def test_assign_beside_a_gradient():
+    """The gradient is that of what was computed, with the numbers from before the assignment."""
+    w = Parameter(Tensor([2.0]), name="w")
+
+    def function(a: Any) -> Any:
+        out = a * w
+        assign(w, w * 10)
+        return out
+
+    for run in (lambda f: f, jit):
+        w.set_data(Tensor([2.0]))
+        assert run(grad(function))(Tensor([3.0])).asnumpy().tolist() == [2]
+        assert w.asnumpy().tolist() == [20]
+    w.set_data(Tensor([2.0]))
+    inner = jit(function)
+    assert grad(lambda a: inner(a))(Tensor([3.0])).asnumpy().tolist() == [2]
+    assert w.asnumpy().tolist() == [20]
+
+
+def test_eager_and_compiled_assignments_meet():
+    """Two compiled functions and eager code share one parameter, whoever moved it to other memory."""
+    w = Parameter(Tensor([1.0]), name="w")
+
+    def add(a: Any) -> Any:
+        assign(w, w + a)
+        return w * 1
+
+    one, two = jit(add), jit(lambda a: add(a) * 1)
+    expected = 1.0
+    for step in range(6):
+        expected += 1
+        value = (one, two, lambda a: grad(lambda b: add(b) * b)(a))[step % 3](Tensor([1.0]))
+        assert w.asnumpy().tolist() == [expected], step
+        del value
+
+
+# ----------------------------------------------------------------------------------------------- what cannot be
+
+
+@pytest.mark.parametrize("function, instead", [
+    (lambda a: a if a.sum() > 0 else -a, "ops.select"), (lambda a: float(a[0]) * a, "Keep it a tensor"),
+    (lambda a: a * int(a[0]), "Keep it a tensor"), (lambda a: a * a.asnumpy(), "hook"),
+    (lambda a: [1, 2, 3][a[0]], "Keep it a tensor"), (lambda a: np.sin(a), "ops"),
+    (lambda a: [b for b in range(3) if a[b] > 0], "ops.select")])
+def test_numbers_are_not_known_while_tracing(function, instead):
+    with pytest.raises((TraceError, TypeError)) as caught:
+        jit(function)(x())
+    if isinstance(caught.value, TraceError):
+        assert instead in str(caught.value) and __file__ in str(caught.value)
+
+
+def test_mistakes_name_the_line_and_the_cell():
+    class Net(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Scale()
+
+        def construct(self, a: Any) -> Any:
+            return self.inner(a)
+
+    with pytest.raises(ValueError, match="shapes") as caught:
+        Net().compile(Tensor([1.0, 2.0]))
+    text = "\n".join(caught.value.__notes__)
+    assert __file__ in text and "in Cell Net.inner" in text and "(3,) float32" in text
+
+
+def test_values_of_a_trace_must_not_stay():
+    kept: list[Any] = []
+    jit(lambda a: (kept.append(a), a * 2)[1])(x())
+    assert isinstance(kept[0], Traced)
+    with pytest.raises(TraceError, match="belongs to another compiled function"):
+        jit(lambda a: a * kept[0])(x())
+
+    class Keeps(Cell):
+        def construct(self, a: Any) -> Any:
+            self.last = a
+            return a
+
+    with pytest.raises(RuntimeError, match=r"Keeps.last: a value of a compiled function can not be kept"):
+        Keeps().compile(x())
+
+
+def test_an_exception_while_tracing_leaves_nothing_behind():
+    class Mine(Exception):
+        pass
+
+    def function(a: Any) -> Any:
+        a * 2
+        raise Mine
+
+    with pytest.raises(Mine):
+        jit(grad(function))(x())
+    assert isinstance(x() * 2, Tensor)
+    np.testing.assert_allclose(jit(grad(lambda a: a * a))(x()).asnumpy(), 2 * X)
+
+
+def test_what_jit_takes():
+    with pytest.raises(TypeError, match="a function or a Cell, got int"):
+        jit(3)
+    cell = Scale()
+    np.testing.assert_array_equal(jit(cell)(x()).asnumpy(), cell(x()).asnumpy())
+
+    class Decorated(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.k = 3.0
+
+        @jit
+        def construct(self, a: Any) -> Any:
+            return a * self.k
+
+    one, other = Decorated(), Decorated()
+    other.k = 5.0
+    assert one(x()).asnumpy().tolist() == (3 * X).tolist() and other(x()).asnumpy().tolist() == (5 * X).tolist()
+
+    @jit(jit_config=None)
+    def function(a: Any) -> Any:
+        """Doubles."""
+        return a * 2
+
+    assert function.__name__ == "function" and function.__doc__ == "Doubles."
+
+
+# ---------------------------------------------------------------------------------------------------- contexts
+
+
+def test_graph_mode_compiles_outermost_cells():
+    seen: list[Any] = []
+
+    class Inner(Cell):
+        def construct(self, a: Any) -> Any:
+            seen.append(type(a).__name__)
+            return a * 2
+
+    class Net(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+
+        def construct(self, a: Any) -> Any:
+            return self.inner(a)
+
+    net = Net()
+    try:
+        set_context(mode=GRAPH_MODE)
+        for _ in range(3):
+            assert net(x()).asnumpy().tolist() == (2 * X).tolist()
+        assert seen == ["Traced"]
+        assert grad(net)(x()).asnumpy().tolist() == [2] * 3
+    finally:
+        set_context(mode=PYNATIVE_MODE)
+    net(x())
+    assert seen[-1] == "Tensor" and get_context("mode") == PYNATIVE_MODE
+
+
+@pytest.mark.parametrize("settings, message", [
+    ({"mode": 7}, "mode must be one of"), ({"device_target": "Ascend"}, "CPU, GPU"), ({"devise_id": 0}, "device_id"),
+    ({"device_id": "0"}, "must be an int")])
+def test_wrong_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        set_context(**settings)
+
+
+# ------------------------------------------------------------------------------------------------ Symbols
+
+
+def test_to_symbol_and_back():
+    class Net(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = Scale()
+
+        def construct(self, data: Any) -> Any:
+            return ops.exp(self.first(data) * 0.1)
+
+    net = Net()
+    symbol = net.to_symbol()
+    assert symbol.list_arguments() == ["first.w", "data"]
+    executor = symbol.simple_bind(cpu(), data=(3,))
+    executor.copy_params_from({"first.w": net.first.w, "data": array(X)})
+    expected = net(x()).asnumpy()
+    np.testing.assert_allclose(executor.forward()[0].asnumpy(), expected, rtol=1e-6)
+    again = from_symbol(sym.load_json(symbol.tojson()), params={"first.w": net.first.w})
+    np.testing.assert_allclose(again(x()).asnumpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(again.compile(x())(x()).asnumpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(grad(again, 0, again.trainable_params())(x())[1][0].asnumpy(),
+                               grad(net, 0, net.trainable_params())(x())[1][0].asnumpy(), rtol=1e-6)
+    with pytest.raises(RuntimeError, match="give example inputs"):
+        Cell.to_symbol(_Asks())
+    assert _Asks().to_symbol((2, 3)).list_arguments() == ["a"]
+
+
+class _Asks(Cell):
+    def construct(self, a: Any) -> Any:
+        return a.reshape(a.shape[0], -1)
+
+
+def test_a_cell_with_bprop_is_one_node_of_a_symbol():
+    class Own(Cell):
+        def construct(self, a: Any) -> Any:
+            return a * 2
+
+        def bprop(self, a: Any, out: Any, dout: Any) -> Any:
+            return (dout * 7,)
+
+    symbol = Own().to_symbol()
+    assert [node.op.name for node in symbol._graph().nodes if node.op is not None] == ["_cell"]
+    executor = symbol.simple_bind(cpu(), a=(3,))
+    executor.arg_dict["a"][:] = X
+    assert executor.forward(is_train=True)[0].asnumpy().tolist() == (2 * X).tolist()
+    executor.backward(array(np.ones(3)))
+    assert executor.grad_dict["a"].asnumpy().tolist() == [7] * 3
+    assert "_cell" in symbol.tojson() and sym.load_json(symbol.tojson()).list_arguments() == ["a"]
+
+
+def test_from_symbol_makes_parameters():
+    data, label = sym.Variable("data"), sym.Variable("label")
+    hidden = sym.Activation(sym.FullyConnected(data, num_hidden=4, name="fc"), act_type="relu", name="act")
+    normed = sym.BatchNorm(hidden, fix_gamma=False, name="bn")
+    cell = from_symbol(sym.Group([normed, label * 1]), inputs=("data", "label"))
+    out, passed = cell(Tensor(np.ones((5, 3), np.float32)), x())
+    assert out.shape == (5, 4) and passed.shape == (3,)
+    assert sorted(cell.parameters_dict()) == ["bn_beta", "bn_gamma", "bn_moving_mean", "bn_moving_var", "fc_bias",
+                                              "fc_weight"]
+    assert [p.name for p in cell.untrainable_params()] == ["bn_moving_mean", "bn_moving_var"]
+    before = cell._params["bn_moving_mean"].asnumpy().copy()
+    cell.set_train()
+    cell(Tensor(np.ones((5, 3), np.float32)), x())
+    moved = cell._params["bn_moving_mean"].asnumpy().copy()
+    assert (moved != before).any()
+    cell.compile(Tensor(np.ones((5, 3), np.float32)), x())(Tensor(np.ones((5, 3), np.float32)), x())
+    assert (cell._params["bn_moving_mean"].asnumpy() != moved).any()
+    with pytest.raises(ValueError, match=r"no argument 'dat'. Did you mean 'data'"):
+        from_symbol(normed, inputs="dat")
+    with pytest.raises(ValueError, match="'strange' is neither an input nor given"):
+        from_symbol(data * sym.Variable("strange"))(x())
+
+
+@custom.register("nn_test_twice")
+class _TwiceProp(custom.CustomOpProp):
+    def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
+        class Twice(custom.CustomOp):
+            def forward(self, is_train, req, in_data, out_data, aux):
+                self.assign(out_data[0], req[0], in_data[0] * 2)
+
+            def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+                self.assign(in_grad[0], req[0], out_grad[0] * 5)
+
+        return Twice()
+
+
+def test_a_custom_operator_inside_construct():
+    class Net(Cell):
+        def construct(self, a: Any) -> Any:
+            return opreg.ops.Custom(a * 3, op_type="nn_test_twice")
+
+    net = Net()
+    for run in (lambda f: f, jit):
+        assert run(lambda a: net(a))(x()).asnumpy().tolist() == (6 * X).tolist()
+        assert run(grad(lambda a: net(a)))(x()).asnumpy().tolist() == [15] * 3
+    symbol = net.to_symbol()
+    executor = symbol.bind(cpu(), {"a": array(X)})
+    assert executor.forward()[0].asnumpy().tolist() == (6 * X).tolist()
+
+
+def test_explain():
+    function = jit(lambda a: ops.exp(a * 2))
+    function(x())
+    assert "exp" in function.explain()

@@ -1,0 +1,537 @@
+"""Layers: numbers and gradients beside recorded answers of MindSpore, eagerly and compiled; shapes, errors, text."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.nn import layers
+from opreg.nn.cell import Cell
+from opreg.nn.grad import grad
+from opreg.nn.jit import jit
+from opreg.nn.tensor import Tensor
+
+nn: Any = layers
+CASES = json.loads((Path(__file__).parent / "data" / "mindspore_layers.json").read_text())["cases"]
+
+
+# --------------------------------------------------------------------------------------------- what goes in
+
+
+def numbers(shape: Any, seed: int) -> np.ndarray:
+    """Numbers that look random and are the same for both."""
+    at = np.arange(int(np.prod(shape, dtype=int)))
+    return np.sin(at * 1.7 + seed * 0.9 + 0.3).reshape(shape).astype("f4")
+
+
+def value(spec: Any, seed: int) -> Any:
+    """An input: a shape of floating numbers, or what a dict says."""
+    if spec is None:
+        return None
+    if isinstance(spec, list):
+        return Tensor(numbers(spec, seed))
+    if "tuple" in spec:
+        return tuple(value(each, seed + 10 + i) for i, each in enumerate(spec["tuple"]))
+    if "int" in spec:
+        at = np.arange(int(np.prod(spec["int"])))
+        return Tensor(((at * 3 + seed) % 3).reshape(spec["int"]).astype("i4"))
+    if spec["given"] is True:
+        return True
+    return Tensor(np.array(spec["given"], spec["dtype"]))
+
+
+def made(layer: str, train: bool) -> Cell:
+    """A layer with the parameters of the recorded one."""
+    net = eval(layer, vars(nn).copy())
+    net.set_train(train)
+    for i, (name, parameter) in enumerate(sorted(net.parameters_and_names())):
+        numbers_ = numbers(parameter.shape, i + 3) * np.float32(0.5)
+        if "moving_var" in name:
+            numbers_ = abs(numbers_) + np.float32(0.5)
+        if name.endswith("gamma"):
+            numbers_ = numbers_ + 1
+        parameter.set_data(Tensor(numbers_.astype("f4")))
+    return net
+
+
+def flat(out: Any) -> list[Any]:
+    """All tensors of a result."""
+    if isinstance(out, (tuple, list)):
+        return [each for part in out for each in flat(part)]
+    return [] if out is None else [out]
+
+
+def close(found: Any, expected: Any, what: str) -> None:
+    """The same numbers, but for rounding."""
+    np.testing.assert_allclose(found.asnumpy().ravel(), expected, rtol=2e-4, atol=2e-5, err_msg=what)
+
+
+def title(case: dict[str, Any]) -> str:
+    """What a test is called."""
+    return f"{case['layer']}-{'train-' if case['train'] else ''}{case['inputs'][0]}".replace(" ", "")
+
+
+# --------------------------------------------------------------------------------- beside the recorded answers
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("case", CASES, ids=title)
+def test_numbers(case: dict[str, Any], compiled: bool) -> None:
+    """Outputs, moving statistics and gradients are MindSpore's."""
+    net = made(case["layer"], case["train"])
+    xs = [value(spec, i) for i, spec in enumerate(case["inputs"])]
+    out = flat((net.compile(*xs) if compiled else net)(*xs))
+    assert [list(each.shape) for each in out] == case["shapes"]
+    for each, expected in zip(out, case["outputs"]):
+        close(each, expected, "output")
+    for name, parameter in net.parameters_and_names():
+        if name in case.get("states", ()):
+            close(parameter, case["states"][name], name)
+    if "gradients" in case:
+        _check_gradients(net, xs, case, compiled)
+
+
+def _check_gradients(net: Cell, xs: list[Any], case: dict[str, Any], compiled: bool) -> None:
+    heads = [Tensor(numbers(shape, 50 + i)) for i, shape in enumerate(case["shapes"])]
+
+    def loss(*xs: Any) -> Any:
+        return sum((each * head).sum() for each, head in zip(flat(net(*xs)), heads))
+
+    weights = [each for each in net.get_parameters() if each.requires_grad]
+    names = [name for name, each in net.parameters_and_names() if each.requires_grad]
+    places = tuple(i for i, x in enumerate(xs) if isinstance(x, Tensor) and x.asnumpy().dtype == "f4")
+    if not places and not weights:
+        return
+    gradient = grad(loss, places or None, weights or None)
+    found = (jit(gradient) if compiled else gradient)(*xs)
+    if places and weights:
+        of_inputs, of_weights = found
+    else:
+        of_inputs, of_weights = (found, ()) if places else ((), found)
+    of_inputs = of_inputs if isinstance(of_inputs, tuple) else (of_inputs,)
+    of_weights = of_weights if isinstance(of_weights, tuple) else (of_weights,)
+    assert [*map(str, places), *names] == list(case["gradients"])
+    for name, g in zip([*map(str, places), *names], [*of_inputs, *of_weights]):
+        close(g, case["gradients"][name], f"gradient of {name}")
+
+
+def test_selu_gradient() -> None:
+    """MindSpore's own below zero is that of another function; this is the derivative."""
+    x = Tensor([-1.0, 2.0])
+    found = grad(nn.SeLU())(x).asnumpy()
+    np.testing.assert_allclose(found, [1.0507009873554805 * 1.6732632423543772 * np.exp(-1), 1.0507009873554805], 1e-6)
+
+
+@pytest.mark.parametrize("layer", ["LSTM", "GRU", "RNN"])
+def test_layer_is_its_cell(layer: str) -> None:
+    """A layer over time does at each step what the cell of one step does."""
+    whole = made(f"{layer}(3, 4)", False)
+    step = getattr(nn, layer + "Cell")(3, 4)
+    for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+        getattr(step, kind).set_data(getattr(whole, kind + "_l0"))
+    xs, h = Tensor(numbers((5, 2, 3), 1)), Tensor(np.zeros((2, 4), "f4"))
+    state = (h, h) if layer == "LSTM" else h
+    for x in xs:
+        state = step(x, state)
+    close(flat(whole(xs)[1])[0], flat(state)[0].asnumpy().ravel(), layer)
+
+
+@pytest.mark.parametrize("layer", ["InstanceNorm1d(3)", "InstanceNorm2d(3, affine=False)", "InstanceNorm3d(3, 0.1)"])
+def test_instance_norm(layer: str) -> None:
+    """Numbers of one channel of one sample are normalised; the reference is NumPy, MindSpore has it on GPUs only."""
+    net = made(layer, True)
+    rank = int(layer[len("InstanceNorm")]) + 2
+    x = numbers((2, 3, 4, 2, 3)[:rank], 0)
+    axes, shape = tuple(range(2, rank)), (-1, *(1,) * (rank - 2))
+    y = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + net.eps)
+    y = y * net.gamma.asnumpy().reshape(shape) + net.beta.asnumpy().reshape(shape)
+    for run in (net, net.compile(Tensor(x))):
+        close(run(Tensor(x)), y.ravel(), layer)
+    assert net.gamma.requires_grad == ("affine" not in layer)
+
+
+# ------------------------------------------------------------------------------------------------ by chance
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("layer, shape, axes", [
+    ("Dropout(p=0.5)", (8, 9, 7), ()), ("Dropout(0.5)", (500,), ()), ("Dropout1d()", (20, 30, 4), (2,)),
+    ("Dropout1d()", (400, 4), (1,)), ("Dropout2d()", (20, 30, 2, 3), (2, 3)),
+    ("Dropout3d()", (20, 30, 2, 1, 3), (2, 3, 4)),
+])
+def test_dropout(layer: str, shape: tuple[int, ...], axes: tuple[int, ...], compiled: bool) -> None:
+    """About half goes, whole channels at once, the rest is doubled; gradients go the same way; twice is not alike."""
+    net, ones = made(layer, True), Tensor(np.ones(shape, "f4"))
+    run = net.compile(ones) if compiled else net
+    first, second = run(ones).asnumpy(), run(ones).asnumpy()
+    assert set(np.unique(first)) == {0.0, 2.0}
+    assert 0.4 < (first > 0).mean() < 0.6
+    assert (first != second).any()
+    if axes:
+        assert (first.min(axes) == first.max(axes)).all()
+
+    gradient = grad(lambda x: net(x).sum(), 0)
+    kept = (jit(gradient) if compiled else gradient)(ones).asnumpy()
+    assert set(np.unique(kept)) == {0.0, 2.0}
+    net.set_train(False)
+    assert (net(ones).asnumpy() == 1).all()
+
+
+def test_dropout_of_nothing_and_everything() -> None:
+    """The ends of the range."""
+    x = Tensor(np.ones((2, 3, 2, 2), "f4"))
+    assert (made("Dropout(p=0.0)", True)(x).asnumpy() == 1).all()
+    assert (made("Dropout2d(1.0)", True)(x).asnumpy() == 0).all()
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_rrelu(compiled: bool) -> None:
+    """Slopes lie between the two bounds and differ."""
+    net, x = nn.RReLU(0.2, 0.4), Tensor(np.linspace(-5, 5, 100).astype("f4"))
+    y = (net.compile(x) if compiled else net)(x).asnumpy() / x.asnumpy()
+    assert (y[50:] == 1).all()
+    assert y[:50].min() >= 0.199
+    assert y[:50].max() <= 0.401
+    assert np.ptp(y[:50]) > 0.05
+
+
+@pytest.mark.parametrize("layer", ["LSTM(3, 4, 2, dropout=0.5)", "MultiheadAttention(4, 2, 0.5)"])
+def test_dropout_within(layer: str) -> None:
+    """It acts in training alone."""
+    net = made(layer, True)
+    x = Tensor(numbers((3, 2, 3 if "LSTM" in layer else 4), 0))
+    xs = (x,) if "LSTM" in layer else (x, x, x)
+    for run in (net, net.compile(*xs)):
+        assert (run(*xs)[0].asnumpy() != run(*xs)[0].asnumpy()).any()
+    net.set_train(False)
+    assert (net(*xs)[0].asnumpy() == net(*xs)[0].asnumpy()).all()
+
+
+# ------------------------------------------------------------------------------------------------ containers
+
+
+def names(net: Cell) -> list[str]:
+    """Paths, which must be the names too."""
+    found = [(path, parameter.name) for path, parameter in net.parameters_and_names()]
+    assert all(path == name for path, name in found), found
+    return [path for path, _ in found]
+
+
+class Holder(Cell):
+    """A net with a list and a sequence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.s = nn.SequentialCell(dense(), dense())
+        self.l = nn.CellList([dense(), dense()])
+
+
+def dense() -> Cell:
+    """A layer with one parameter."""
+    return nn.Dense(1, 1, has_bias=False)
+
+
+def test_places_are_names() -> None:
+    """Whatever comes or goes, parameters are named after where they are."""
+    net = Holder()
+    first = net.l[0]
+    net.s.append(dense())
+    net.l.append(dense())
+    net.l.insert(0, dense())
+    assert net.l[1] is first
+    assert names(net) == ["s.0.weight", "s.1.weight", "s.2.weight", *(f"l.{i}.weight" for i in range(4))]
+    del net.l[1]
+    del net.s[-1]
+    net.s.insert(1, nn.ReLU())
+    net.l.extend([dense(), nn.ReLU()])
+    net.l[0] = dense()
+    assert names(net) == ["s.0.weight", "s.2.weight", *(f"l.{i}.weight" for i in range(4))]
+    assert first not in net.l
+    before = names(net)
+    part = net.l[1:3]
+    assert (type(part), len(part)) == (nn.CellList, 2)
+    assert part[0] is net.l[1]
+    assert names(net) == before
+    del net.l[0:2]
+    assert names(net) == ["s.0.weight", "s.2.weight", "l.0.weight", "l.1.weight"]
+    net.l += [dense()]
+    assert [type(cell).__name__ for cell in net.l] == ["Dense", "Dense", "ReLU", "Dense"]
+
+
+def test_sequence() -> None:
+    """It runs its Cells in their order; empty it is the identity; names of an OrderedDict stay."""
+    x = Tensor([-1.0, 2.0])
+    assert (nn.SequentialCell()(x).asnumpy() == x.asnumpy()).all()
+    net = nn.SequentialCell([nn.ReLU(), nn.Tanh(), nn.Softsign()])
+    expected = np.tanh(np.maximum(x.asnumpy(), 0))
+    close(net[:2](x), expected, "part")
+    close(net(x), expected / (1 + abs(expected)), "whole")
+    named = nn.SequentialCell(OrderedDict(a=dense(), b=nn.ReLU()))
+    named.append(dense())
+    assert list(named.name_cells()) == ["a", "b", "2"]
+    del named[0]
+    assert list(named.name_cells()) == ["b", "1"]
+    with pytest.raises(TypeError):
+        net(x, x)
+
+
+def test_dict() -> None:
+    """It is like a dict."""
+    net = nn.CellDict({"a": dense()})
+    net["b"] = relu = nn.ReLU()
+    net.update([["c", dense()]])
+    assert (list(net), len(net), "b" in net, "z" in net) == (["a", "b", "c"], 3, True, False)
+    assert list(net.values())[1] is relu
+    assert [name for name, _ in net.items()] == list(net.keys())
+    assert names(net) == ["a.weight", "c.weight"]
+    assert net.pop("b") is relu
+    assert list(net) == ["a", "c"]
+    del net["a"]
+    net.clear()
+    assert len(net) == 0
+
+
+@pytest.mark.parametrize("call, error, says", [
+    (lambda: nn.CellList([1]), TypeError, "'CellList', each cell must be a Cell, got int"),
+    (lambda: nn.CellList(1), TypeError, "'CellList', expected Cells or a list of them, got int"),
+    (lambda: nn.SequentialCell(1), TypeError, "'SequentialCell', expected Cells, a list"),
+    (lambda: nn.SequentialCell([nn.ReLU(), 2]), TypeError, "each cell must be a Cell, got int"),
+    (lambda: nn.CellList([nn.ReLU()])[5], IndexError, "range [-1, 1), got 5"),
+    (lambda: nn.CellList([nn.ReLU()]).insert(9, nn.ReLU()), IndexError, "range [-1, 1], got 9"),
+    (lambda: nn.CellList([nn.ReLU()])["0"], TypeError, "int or a slice, got str"),
+    (lambda: nn.CellList()(1), NotImplementedError, "CellList"),
+    (lambda: nn.CellList().append(3), TypeError, "got int"),
+    (lambda: nn.CellDict()(1), NotImplementedError, "CellDict"),
+    (lambda: nn.CellDict({"a": nn.ReLU()})["b"], KeyError, "'b'"),
+    (lambda: nn.CellDict({"a.b": nn.ReLU()}), KeyError, "dot"),
+    (lambda: nn.CellDict({"": nn.ReLU()}), KeyError, "empty"),
+    (lambda: nn.CellDict({1: nn.ReLU()}), TypeError, "text, got int"),
+    (lambda: nn.CellDict({"a": 1}), TypeError, "got int"),
+    (lambda: nn.CellDict({"a": nn.CellList()}), TypeError, "can not be a CellList"),
+    (lambda: nn.CellDict({"cells": nn.ReLU()}), KeyError, "attribute of every Cell"),
+    (lambda: nn.CellDict(1), TypeError, "dict or pairs"),
+    (lambda: nn.CellDict([1]), TypeError, "pair at 0, got int"),
+    (lambda: nn.CellDict([(1, 2, 3)]), ValueError, "got 3 things"),
+])
+def test_container_mistakes(call: Callable, error: type, says: str) -> None:
+    """They are of MindSpore's kinds and name the container."""
+    with pytest.raises(error) as caught:
+        call()
+    assert says in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------- mistakes
+
+
+def ones(*shape: int) -> Tensor:
+    """Ones."""
+    return Tensor(np.ones(shape, "f4"))
+
+
+@pytest.mark.parametrize("call, says", [
+    (lambda: nn.Dense(0, 2), "Dense: in_channels must be a whole number of at least 1, got 0"),
+    (lambda: nn.Dense(1.5, 2), "Dense: in_channels must be a whole number"),
+    (lambda: nn.Dense(3, 2, has_bias=1), "Dense: has_bias must be a bool, got 1"),
+    (lambda: nn.Dense(3, 2, activation=3), "Dense: activation must be"),
+    (lambda: nn.Dense(3, 2, ones(3, 2)), "shape"),
+    (lambda: nn.Flatten("a"), "Flatten: start_dim must be an int"),
+    (lambda: nn.Flatten(2, 1)(ones(2, 3, 4)), "Flatten: start_dim 2 comes behind end_dim 1"),
+    (lambda: nn.Flatten(0, 5)(ones(2, 3)), "Flatten: start_dim 0 or end_dim 5 is not an axis"),
+    (lambda: nn.Dropout(p=1.0), "Dropout: p must be a number in [0, 1), got 1.0"),
+    (lambda: nn.Dropout(0), "Dropout: keep_prob must be a number in (0, 1], got 0"),
+    (lambda: nn.Dropout2d(2), "Dropout2d: p must be a number in [0, 1], got 2"),
+    (lambda: nn.Dropout2d().set_train()(ones(2, 3)), "Dropout2d: expected 4 axes"),
+    (lambda: nn.Embedding(0, 1), "Embedding: vocab_size"),
+    (lambda: nn.Embedding(3, 1, padding_idx=3), "Embedding: padding_idx must be below 3, got 3"),
+    (lambda: nn.Pad([1]), "Pad: paddings must be a tuple of pairs"),
+    (lambda: nn.Pad(((1, 1),), "wrap"), "Pad: mode must be one of constant"),
+    (lambda: nn.Pad(((1, 1),))(ones(2, 2)), "Pad: 1 pairs do not fit"),
+    (lambda: nn.ConstantPad1d((1, 2, 3), 0), "ConstantPad1d: padding must be"),
+    (lambda: nn.ZeroPad2d(1)(ones(2)), "ZeroPad2d: padding for 2 axes"),
+    (lambda: nn.Upsample(), "Upsample: expected either size or scale_factor"),
+    (lambda: nn.Upsample(2, mode="bicubic"), "Upsample: mode must be one of"),
+    (lambda: nn.Upsample(2, mode="bilinear")(ones(1, 1, 3)), "Upsample: mode 'bilinear' needs images of 2 axes"),
+    (lambda: nn.PixelShuffle(2)(ones(1, 3, 2, 2)), "PixelShuffle: expected channels that divide by 4"),
+    (lambda: nn.PixelUnshuffle(2)(ones(1, 3, 3, 2)), "PixelUnshuffle: expected images that divide by 2"),
+    (lambda: nn.Conv2d(2, 3, (1, 2, 3)), "Conv2d: kernel_size must be a whole number or 2 of them"),
+    (lambda: nn.Conv2d(2, 3, 3, pad_mode="sane"), "Conv2d: pad_mode must be one of same, valid, pad, got 'sane'"),
+    (lambda: nn.Conv2d(2, 3, 3, padding=1), "Conv2d: padding must be 0 unless pad_mode is 'pad'"),
+    (lambda: nn.Conv2d(2, 3, 3, pad_mode="pad", padding=(1, 2)), "Conv2d: padding must be a whole number or 4"),
+    (lambda: nn.Conv2d(3, 3, 3, group=2), "Conv2d: group 2 must divide in_channels 3"),
+    (lambda: nn.Conv2d(3, 3, 3, data_format="NHWC"), "Conv2d: data_format must be NCHW"),
+    (lambda: nn.Conv1d(2, 3, 1)(ones(2, 3)), "Conv1d: expected 3 axes"),
+    (lambda: nn.Conv2dTranspose(2, 3, 3, output_padding=1), "Conv2dTranspose: output_padding needs pad_mode 'pad'"),
+    (lambda: nn.BatchNorm2d(0), "BatchNorm2d: num_features"),
+    (lambda: nn.BatchNorm2d(2, momentum=2), "BatchNorm2d: momentum must be a number in [0, 1], got 2"),
+    (lambda: nn.BatchNorm2d(2)(ones(2, 2, 2)), "BatchNorm2d: expected 4 axes, 2 channels in axis 1"),
+    (lambda: nn.BatchNorm1d(2)(ones(2, 3)), "BatchNorm1d: expected 2 or 3 axes, 2 channels in axis 1"),
+    (lambda: nn.LayerNorm(3), "LayerNorm: normalized_shape must be a tuple or list"),
+    (lambda: nn.LayerNorm((3, 4), 1, 1)(ones(2, 4, 3)), "LayerNorm: the shape (2, 4, 3) from axis 1 on must be"),
+    (lambda: nn.GroupNorm(2, 3), "GroupNorm: num_groups 2 must divide num_channels 3"),
+    (lambda: nn.GroupNorm(1, 3)(ones(2, 2)), "GroupNorm: expected 3 channels"),
+    (lambda: nn.InstanceNorm2d(2)(ones(2, 3, 1, 1)), "InstanceNorm2d: expected 4 axes, 2 channels"),
+    (lambda: nn.MaxPool2d(0), "MaxPool2d: kernel_size"),
+    (lambda: nn.MaxPool2d(2, pad_mode="x"), "MaxPool2d: pad_mode must be one of"),
+    (lambda: nn.MaxPool2d(2, padding=1), "need pad_mode 'pad', got 'valid'"),
+    (lambda: nn.MaxPool2d(2, pad_mode="pad", dilation=2), "MaxPool2d: dilation and return_indices"),
+    (lambda: nn.MaxPool2d(2)(ones(2, 2)), "MaxPool2d: expected 3 or 4 axes"),
+    (lambda: nn.AdaptiveAvgPool2d((1, 2, 3)), "AdaptiveAvgPool2d: output_size must be an int or 2"),
+    (lambda: nn.AdaptiveMaxPool1d(2)(ones(2)), "AdaptiveMaxPool1d: expected 2 or 3 axes"),
+    (lambda: nn.PReLU(0), "PReLU: channel"),
+    (lambda: nn.PReLU(3, [0.1, 0.2]), "PReLU: w must have 3 numbers"),
+    (lambda: nn.PReLU(3)(ones(3, 2)), "PReLU: expected 3 channels in the second axis"),
+    (lambda: nn.Threshold("a", 1), "Threshold: threshold must be a number, got 'a'"),
+    (lambda: nn.Hardtanh(1.0, -1.0), "Hardtanh: min_val must be less than max_val"),
+    (lambda: nn.RReLU(0.3, 0.1), "RReLU: upper must be no less than lower"),
+    (lambda: nn.CELU(0), "CELU: alpha must be above 0"),
+    (lambda: nn.Softmax("a"), "Softmax: axis must be an int"),
+    (lambda: nn.Softmax2d()(ones(2, 2)), "Softmax2d: expected 3 or 4 axes"),
+    (lambda: nn.RNN(3, 4, nonlinearity="x"), "RNN: nonlinearity must be one of tanh, relu"),
+    (lambda: nn.LSTM(3, 4, dropout=2), "LSTM: dropout must be a number in [0, 1)"),
+    (lambda: nn.LSTM(3, 0), "LSTM: hidden_size"),
+    (lambda: nn.LSTM(3, 4)(ones(5, 2, 7)), "LSTM: expected 3 axes, 3 inputs in the last"),
+    (lambda: nn.LSTM(3, 4)(ones(5, 2, 3), ones(1, 2, 4)), "LSTM: hx must be a pair of tensors"),
+    (lambda: nn.GRU(3, 4)(ones(5, 2, 3), ones(1, 3, 4)), "GRU: expected states of shape (1, 2, 4), got (1, 3, 4)"),
+    (lambda: nn.GRUCell(3, 4)(ones(2, 3), ones(2, 5)), "GRUCell: expected hx of shape (batch, 4), got (2, 5)"),
+    (lambda: nn.LSTMCell(3, 4)(ones(2, 3), ones(2, 4)), "LSTMCell: hx must be a pair"),
+    (lambda: nn.MultiheadAttention(4, 3), "MultiheadAttention: num_heads 3 must divide embed_dim 4"),
+    (lambda: nn.MultiheadAttention(4, 2)(*[ones(2, 3)] * 3), "MultiheadAttention: expected 2 or 3 axes, 4 features"),
+])
+def test_mistakes(call: Callable, says: str) -> None:
+    """A wrong argument is refused with the name of the Cell, as what MindSpore raises: a ValueError or a TypeError."""
+    with pytest.raises((ValueError, TypeError)) as caught:
+        call()
+    assert says in str(caught.value)
+
+
+def test_activation_by_name() -> None:
+    """All names of MindSpore; a wrong one is a KeyError with the nearest."""
+    names_ = ("softmin softmax softmax2d logsoftmax relu relu6 rrelu silu tanh tanhshrink hardtanh gelu fast_gelu elu "
+              "sigmoid softsign prelu leakyrelu hswish hsigmoid logsigmoid softshrink hshrink mish")
+    for name in names_.split():
+        assert type(nn.get_activation(name)).__name__.lower() == name.replace("_", "")
+    assert nn.get_activation(None) is None
+    with pytest.raises(KeyError, match="relu6"):
+        nn.get_activation("rel6")
+
+
+# ------------------------------------------------------------------------------------------------ text, copies
+
+
+@pytest.mark.parametrize("layer, text", [
+    ("Dense(3, 4)", "Dense(input_channels=3, output_channels=4, has_bias=True)"),
+    ("Dense(3, 4, has_bias=False)", "Dense(input_channels=3, output_channels=4)"),
+    ("Dense(3, 4, activation='relu')", "Dense(\n  input_channels=3, output_channels=4, has_bias=True, "
+                                       "activation=ReLU()\n  (activation): ReLU()\n)"),
+    ("Dropout()", "Dropout(keep_prob=0.5)"), ("Dropout(p=0.3)", "Dropout(p=0.3)"), ("Dropout2d()", "Dropout2d(p=0.5)"),
+    ("Conv1d(2, 3, 4)", "Conv1d(input_channels=2, output_channels=3, kernel_size=(1, 4), stride=(1, 1), pad_mode=same, "
+                        "padding=(0, 0, 0, 0), dilation=(1, 1), group=1, has_bias=False, weight_init=None, "
+                        "bias_init=None, format=NCHW)"),
+    ("BatchNorm2d(3)", "BatchNorm2d(num_features=3, eps=1e-05, momentum=0.9, gamma=Parameter (name=gamma, shape=(3,), "
+                       "dtype=Float32, requires_grad=True), beta=Parameter (name=beta, shape=(3,), dtype=Float32, "
+                       "requires_grad=True), moving_mean=Parameter (name=mean, shape=(3,), dtype=Float32, "
+                       "requires_grad=False), moving_variance=Parameter (name=variance, shape=(3,), dtype=Float32, "
+                       "requires_grad=False))"),
+    ("GroupNorm(2, 4)", "GroupNorm(num_groups=2, num_channels=4)"),
+    ("MaxPool1d(3)", "MaxPool1d(kernel_size=(1, 3), stride=(1, 1), pad_mode=VALID)"),
+    ("AvgPool2d(3, 2, 'same')", "AvgPool2d(kernel_size=3, stride=2, pad_mode=SAME)"),
+    ("LSTM(3, 4, 2, dropout=0.5)", "LSTM(input_size=3, hidden_size=4, num_layers=2, dropout=0.5)"),
+    ("PReLU(3)", "PReLU()"), ("CellList([ReLU()])", "CellList(\n  (0): ReLU()\n)"),
+    ("SequentialCell()", "SequentialCell()"),
+])
+def test_text(layer: str, text: str) -> None:
+    """Layers print as MindSpore's do."""
+    assert repr(eval(layer, vars(nn).copy())) == text
+
+
+NET = "SequentialCell(Conv2d(2, 3, 3), BatchNorm2d(3), ReLU(), MaxPool2d(2, 2), Flatten(), Dense(12, 2))"
+
+
+@pytest.mark.parametrize("layer, shape", [(NET, (2, 2, 4, 4)), ("GRU(3, 4)", (3, 2, 3)),
+                                          ("TransformerEncoderLayer(4, 2, 3)", (3, 2, 4))])
+def test_copies(layer: str, shape: tuple[int, ...]) -> None:
+    """A deep copy computes the same, has the same names, and shares nothing."""
+    net, x = made(layer, False), Tensor(numbers(shape, 0))
+    twin = copy.deepcopy(net)
+    before = flat(net(x))[0].asnumpy()
+    assert (flat(twin(x))[0].asnumpy() == before).all()
+    assert [p.name for p in twin.get_parameters()] == [p.name for p in net.get_parameters()]
+    for parameter in twin.get_parameters():
+        parameter.set_data(0.25)
+    assert (flat(net(x))[0].asnumpy() == before).all()
+    assert (flat(twin(x))[0].asnumpy() != before).any()
+
+
+@pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("shapes", [True, False], ids=["shapes", "open"])
+def test_as_symbol(shapes: bool, train: bool) -> None:
+    """A stack of layers is a Symbol, bound as any other, with the same numbers; statistics are auxiliary states."""
+    net, x = made(NET, train), numbers((2, 2, 4, 4), 0)
+    symbol = net.to_symbol(x.shape) if shapes else net.to_symbol()
+    parameters = {p.name: p.asnumpy().copy() for p in net.get_parameters()}
+    assert symbol.list_auxiliary_states() == ["1.moving_mean", "1.moving_variance"]
+    assert set(symbol.list_arguments()) == {"input_data", *parameters} - set(symbol.list_auxiliary_states())
+    executor = symbol.simple_bind(mx.cpu(), input_data=x.shape)
+    executor.copy_params_from({name: mx.nd.array(each) for name, each in parameters.items() if "moving" not in name},
+                              {name: mx.nd.array(each) for name, each in parameters.items() if "moving" in name})
+    (found,) = executor.forward(is_train=train, input_data=mx.nd.array(x))
+    close(found, net(Tensor(x)).asnumpy().ravel(), "output")
+    for name, state in executor.aux_dict.items():
+        close(state, dict(net.parameters_dict())[name].asnumpy().ravel(), name)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_training_moves_statistics(compiled: bool) -> None:
+    """Each run in training once, none in inference; the same Cell learns of ``set_train`` when compiled."""
+    net, x = nn.BatchNorm2d(2, momentum=0.5), Tensor(numbers((3, 2, 2, 2), 0))
+    run = net.compile(x) if compiled else net
+    mean = x.asnumpy().mean((0, 2, 3))
+    run(x)
+    assert (net.moving_mean.asnumpy() == 0).all()
+    net.set_train()
+    for scale in (0.5, 0.75):
+        run(x)
+        np.testing.assert_allclose(net.moving_mean.asnumpy(), mean * scale, 1e-5)
+    net.set_train(False)
+    run(x)
+    np.testing.assert_allclose(net.moving_mean.asnumpy(), mean * 0.75, 1e-5)
+
+
+@pytest.mark.parametrize("layer, shape", [(NET, (2, 2, 4, 4)), ("LayerNorm((4,))", (2, 4)), ("GRU(3, 4)", (3, 2, 3)),
+                                          ("GroupNorm(2, 4)", (2, 4, 3)), ("SeLU()", (3,)), ("HShrink()", (3,))])
+def test_half_precision(layer: str, shape: tuple[int, ...]) -> None:
+    """After ``to_float`` numbers are about the same, in float16; statistics of BatchNorm stay float32 and move."""
+    net, x = made(layer, True), Tensor(numbers(shape, 0))
+    expected = flat(net(x))[0].asnumpy()
+    net = made(layer, True).to_float("float16")
+    for run in (net, net.compile(x)):
+        found = flat(run(x))[0].asnumpy()
+        assert found.dtype == "f2"
+        np.testing.assert_allclose(found.astype("f4"), expected, rtol=0.02, atol=0.02)
+
+
+def test_initial_values() -> None:
+    """Weights lie within one by the root of the inputs, and biases too; a padding row is zeros."""
+    for layer, bound in ((nn.Dense(100, 50), 0.1), (nn.Conv2d(4, 50, 5, has_bias=True), 0.1), (nn.GRU(3, 25), 0.2)):
+        for parameter in layer.get_parameters():
+            found = abs(parameter.asnumpy())
+            assert bound * 0.8 < found.max() <= bound * 1.0001, parameter
+    table = nn.Embedding(4, 3, embedding_table="ones", padding_idx=2).embedding_table.asnumpy()
+    assert table.tolist() == [[1] * 3, [1] * 3, [0] * 3, [1] * 3]
+    assert nn.Dense(2, 3, bias_init="zeros").bias.asnumpy().tolist() == [0] * 3
+    given = Tensor(numbers((3, 2), 0))
+    assert (nn.Dense(2, 3, given).weight.asnumpy() == given.asnumpy()).all()
+
+
+def test_exported() -> None:
+    """Every public name is there, once."""
+    assert len(set(nn.__all__)) == len(nn.__all__)
+    assert all(hasattr(nn, name) for name in nn.__all__)

@@ -1,0 +1,118 @@
+"""Losses: the numbers of MindSpore, eagerly and compiled, with their gradients, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opreg.nn import losses
+from opreg.nn.grad import grad
+from opreg.nn.jit import jit
+from opreg.nn.tensor import Tensor
+
+CASES = json.loads((Path(__file__).parent / "data" / "mindspore_losses.json").read_text())["cases"]
+NAMES = [f"{number}-{case['loss']}" for number, case in enumerate(CASES)]
+
+
+def array(record: dict[str, Any]) -> np.ndarray:
+    return np.array(record["data"], record["dtype"]).reshape(record["shape"])
+
+
+def built(case: dict[str, Any]) -> tuple[Any, list[Tensor]]:
+    options = {name: Tensor(np.array(value["tensor"], np.float32)) if isinstance(value, dict) else value
+               for name, value in case["options"].items()}
+    return getattr(losses, case["loss"])(**options), [Tensor(array(value)) for value in case["inputs"]]
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_value(case):
+    loss, inputs = built(case)
+    expected = array(case["value"])
+    for call in (loss, loss.compile(*inputs), jit(lambda *xs: loss(*xs))):
+        found = call(*inputs).asnumpy()
+        assert found.shape == expected.shape and found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=2e-5 if case["loss"] == "FocalLoss" else 2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "gradients" in case],
+                         ids=[name for name, case in zip(NAMES, CASES) if "gradients" in case])
+def test_gradients(case):
+    loss, inputs = built(case)
+    positions = tuple(map(int, case["gradients"]))
+    of = grad(lambda *xs: loss(*xs), positions)
+    for call in (of, jit(of)):
+        found = call(*inputs)
+        for g, expected in zip(found if isinstance(found, tuple) else (found,), case["gradients"].values()):
+            np.testing.assert_allclose(g.asnumpy(), array(expected), rtol=1e-5, atol=1e-6)
+
+
+def test_every_loss_has_a_case():
+    assert {case["loss"] for case in CASES} == set(losses.__all__) - {"LossBase"}
+
+
+@pytest.mark.parametrize("name", ["MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BCEWithLogitsLoss",
+                                  "CrossEntropyLoss"])
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_dtype_stays(name, dtype):
+    x, y = (np.linspace(0.1, 0.9, 6).reshape(2, 3)[::step].astype(dtype) for step in (1, -1))
+    loss = getattr(losses, name)(reduction="mean")
+    found = loss(Tensor(x), Tensor(y))
+    assert found.asnumpy().dtype == dtype
+    wide = loss(Tensor(x.astype(np.float32)), Tensor(y.astype(np.float32)))
+    np.testing.assert_allclose(found.asnumpy(), wide.asnumpy(), rtol=4e-3 if dtype == "float16" else 1e-6)
+
+
+def test_edges_stay_finite():
+    zero_one = Tensor(np.array([0.0, 1.0], np.float32))
+    one_zero = Tensor(np.array([1.0, 0.0], np.float32))
+    assert np.isfinite(losses.BCELoss()(zero_one, one_zero).asnumpy())
+    assert losses.BCELoss()(zero_one, zero_one).asnumpy() == 0
+    assert losses.KLDivLoss("sum")(Tensor(np.zeros(2, np.float32)), zero_one).asnumpy() == 0
+    far = Tensor(np.array([-200.0, 200.0], np.float32))
+    assert losses.BCEWithLogitsLoss("sum")(far, one_zero).asnumpy() == 400
+    assert losses.SoftMarginLoss("sum")(far, Tensor(np.array([1.0, -1.0], np.float32))).asnumpy() == 400
+
+
+def test_weights_of_get_loss():
+    x = Tensor(np.array([1.0, 3.0], np.float32))
+    loss = losses.LossBase()
+    assert loss.get_loss(x).asnumpy() == 2
+    assert loss.get_loss(x, 2.0).asnumpy() == 4
+    assert loss.get_loss(x, Tensor(np.array([1.0, 0.0], np.float32))).asnumpy() == 0.5
+    assert loss.get_axis(x) == (0,)
+
+
+def t(*shape: int, dtype: Any = np.float32) -> Tensor:
+    return Tensor(np.ones(shape, dtype))
+
+
+REFUSED = [
+    (lambda: losses.MSELoss("avg"), ValueError, "reduction must be one of mean, sum, none, got 'avg'"),
+    (lambda: losses.MSELoss("batchmean"), ValueError, "reduction"),
+    (lambda: losses.LossBase()(t(2), t(2)), NotImplementedError, "construct"),
+    (lambda: losses.MSELoss()(t(2), 1.0), TypeError, "labels must be a Tensor, got float"),
+    (lambda: losses.SmoothL1Loss(beta=-1.0), ValueError, "beta"),
+    (lambda: losses.SmoothL1Loss()(t(2), t(3)), ValueError, "one shape"),
+    (lambda: losses.HuberLoss(delta="1"), TypeError, "delta"),
+    (lambda: losses.SoftmaxCrossEntropyWithLogits(sparse=1), TypeError, "sparse"),
+    (lambda: losses.SoftmaxCrossEntropyWithLogits()(t(2, 3), t(2)), ValueError, "one shape"),
+    (lambda: losses.SoftmaxCrossEntropyWithLogits(True)(t(2, 3), t(3, dtype=np.int32)), ValueError, r"shape \(2,\)"),
+    (lambda: losses.CrossEntropyLoss(weight=[1.0]), TypeError, "weight must be a Tensor"),
+    (lambda: losses.CrossEntropyLoss(label_smoothing=1.5), ValueError, "at least 0 and at most 1"),
+    (lambda: losses.NLLLoss()(t(2, 3), t(3, dtype=np.int32)), ValueError, r"shape \(2,\)"),
+    (lambda: losses.CosineEmbeddingLoss(margin=2.0), ValueError, "margin"),
+    (lambda: losses.FocalLoss()(t(2, 3), t(2, dtype=np.int32)), ValueError, "labels"),
+    (lambda: losses.MultiMarginLoss(p=3), ValueError, "p must be 1 or 2"),
+    (lambda: losses.TripletMarginLoss(margin=0.0), ValueError, "margin"),
+]
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=range(len(REFUSED)))
+def test_refused(row):
+    make, kind, text = row
+    with pytest.raises(kind, match=text):
+        make()

@@ -1,0 +1,314 @@
+"""Functions and methods of tensors against MindSpore 2.10's recorded answers, and their gradients."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as ms
+from opreg import ops
+from opreg.nn.ops import methods
+from opreg.nn.ops.methods import METHODS, MXNET_ONLY
+from opreg.nn.trace import TraceError
+from opreg.value import METHODS as FLUENT
+from opreg.value import Value
+
+RECORDED = json.loads((Path(__file__).parent / "data" / "mindspore_ops.json").read_text())
+ARRAYS = {name: eval(text, {"np": np}) for name, text in RECORDED["inputs"].items()}
+
+#: Whose results have a shape, or a type, that follows from numbers.
+EAGER = re.compile(r"masked_select|unique|(?<!_)nonzero|argwhere|bincount|tolist|item\(")
+
+#: Without gradient by central differences: random, rounded to another dtype, or kinks in the inputs.
+ROUGH = re.compile(
+    r"cast|astype|float64|float16|\.half|\.to\(|round|float_power|max_pool3d|MaxPool3D|\bh\b|nan|z\b|long\(|new_|type_as|"
+    r"SoftmaxCrossEntropyWithLogits|\bops\.max\(|\bd\b|stop_gradient|heaviside|Rint|lgamma|digamma|std\(s|var\(s|"
+    r"clip_by_norm|prelu|PReLU|b \*\* x|float\(|"
+    r"(floor_div|floor_divide|floor_mod|fmod|remainder|Mod\(\))\(x, y\)|(fmod|remainder|floor_divide)\(y\)")
+
+
+def used(text: str) -> list[str]:
+    """Inputs that an expression names."""
+    return [name for name in ARRAYS if re.search(rf"(?<![\w.]){name}(?![\w(=])", text)]
+
+
+def run(text: str, values: dict[str, Any]) -> Any:
+    return eval(text, {"ops": ops, "ms": ms, "np": np, **values})
+
+
+def expect(wanted: Any, got: Any) -> None:
+    """Compare a result with its record, down to dtypes and shapes."""
+    if "items" in wanted:
+        assert isinstance(got, (tuple, list))
+        assert len(got) == len(wanted["items"])
+        for each, found in zip(wanted["items"], got):
+            expect(each, found)
+    elif "plain" in wanted:
+        assert got == wanted["plain"] or str(got) == str(wanted["plain"])
+    else:
+        assert isinstance(got, ms.Tensor)
+        assert (got.asnumpy().dtype.name, list(got.shape)) == (wanted["dtype"], wanted["shape"])
+        if "values" in wanted:
+            numbers = np.array([float(each) for each in wanted["values"]]).reshape(wanted["shape"])
+            near = 3e-3 if wanted["dtype"] == "float16" else 2e-5
+            np.testing.assert_allclose(got.asnumpy().astype("f8"), numbers, rtol=near, atol=near)
+
+
+CASES = [(group, text) for group in ("functions", "primitives", "methods", "random") for text in RECORDED[group]]
+
+
+@pytest.mark.parametrize("group, text", CASES, ids=[text for _, text in CASES])
+def test_as_recorded(group: str, text: str) -> None:
+    wanted, names = RECORDED[group][text], used(text)
+    values = {name: ms.Tensor(array) for name, array in ARRAYS.items()}
+    expect(wanted, run(text, values))
+    compiled = ms.jit(lambda *given: run(text, {**values, **dict(zip(names, given))}))
+    inputs = [values[name] for name in names]
+    if EAGER.search(text):
+        with pytest.raises(TraceError):
+            compiled(*inputs)
+    else:
+        expect(wanted, compiled(*inputs))
+
+
+def _floating(wanted: Any) -> bool:
+    return all(map(_floating, wanted["items"])) if "items" in wanted else wanted.get("dtype") == "float32"
+
+
+SMOOTH = [(group, text) for group, text in CASES if group != "random" and not ROUGH.search(text)
+          and any(ARRAYS[name].dtype == np.float32 for name in used(text))
+          and _floating(RECORDED[group][text])]
+
+
+def _sum(found: Any) -> Any:
+    """A weighted sum of all numbers of a result, so that no gradient is the same for all."""
+    parts = found if isinstance(found, (tuple, list)) else [found]
+    total = ms.Tensor(np.float64(0))
+    for k, part in enumerate(parts):
+        weights = np.cos(np.arange(part.size) + k).reshape(part.shape)
+        total = total + (part.astype(ms.float64) * ms.Tensor(weights)).sum()
+    return total
+
+
+@pytest.mark.parametrize("group, text", SMOOTH, ids=[text for _, text in SMOOTH])
+def test_gradient(group: str, text: str) -> None:
+    """Of float64 inputs, against central differences in three directions; compiled the same."""
+    names = [name for name in used(text) if ARRAYS[name].dtype == np.float32]
+    fixed = {name: ms.Tensor(array.astype("f8") if array.dtype == np.float32 else array)
+             for name, array in ARRAYS.items()}
+
+    def function(*given: Any) -> Any:
+        return _sum(run(text, {**fixed, **dict(zip(names, given))}))
+
+    points = [ARRAYS[name].astype("f8") for name in names]
+    inputs = [ms.Tensor(point) for point in points]
+    where = tuple(range(len(names)))
+    found = ms.grad(function, where)(*inputs)
+    found = found if isinstance(found, tuple) else (found,)
+    again = ms.jit(ms.grad(function, where))(*inputs)
+    for eager, compiled in zip(found, again if isinstance(again, tuple) else (again,)):
+        np.testing.assert_allclose(compiled.asnumpy(), eager.asnumpy(), rtol=1e-9, atol=1e-9)
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        ways = [rng.normal(size=point.shape) for point in points]
+        step = 1e-6
+        ahead, behind = (float(function(*[ms.Tensor(point + sign * step * way) for point, way in zip(points, ways)]))
+                         for sign in (1, -1))
+        expected = sum(float((g.asnumpy() * way).sum()) for g, way in zip(found, ways))
+        # A sensible share of float32 constants inside limits what differences can show.
+        assert (ahead - behind) / (2 * step) == pytest.approx(expected, rel=1e-4, abs=2e-5)
+
+
+# --------------------------------------------------------------------------------------------------- methods
+
+
+def test_no_method_is_silently_mxnets() -> None:
+    """Whatever name of ``Value`` MindSpore has means what it means there."""
+    for name in FLUENT:
+        ours = getattr(ms.Tensor, name)
+        if name in MXNET_ONLY:
+            assert not hasattr(ops, name), f"{name} is a function of ops, and another method"
+        else:
+            assert ours is not getattr(Value, name), f"Tensor.{name} is MXNet's"
+            assert ours is METHODS[name]
+
+
+def test_methods_are_there_whichever_door_opens_first() -> None:
+    program = ("from opreg.nn.tensor import Tensor\n"
+               "assert Tensor([[1, 2]]).sum().shape == (), Tensor.sum\n"
+               "assert Tensor([1.0, 2.0]).max().shape == ()\n")
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parent.parent)
+
+
+def test_spellings_of_one_parameter() -> None:
+    x = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
+    for keywords in (dict(axis=1, keepdims=True), dict(dim=1, keepdim=True), dict(axis=1, keep_dims=True)):
+        assert x.sum(**keywords).shape == (2, 1)
+    with pytest.raises(TypeError, match="one parameter"):
+        x.sum(axis=1, dim=1)
+    with pytest.raises(TypeError, match="no parameter 'axes'"):
+        x.max(axes=1)
+
+
+def test_older_order_of_sum() -> None:
+    assert ms.Tensor([1.0, 2.0]).sum(0, ms.float64, True).shape == (1,)
+
+
+def test_methods_table_names_functions() -> None:
+    assert all(callable(each) for each in METHODS.values())
+    assert not set(METHODS) & MXNET_ONLY
+    assert methods.__all__
+
+
+# -------------------------------------------------------------------------------------------------- beyond it
+
+
+@pytest.mark.parametrize("text, value", [
+    ("ops.roll(x, 1, 1)", [[0.3, -2.1, -0.7], [3.2, 0.9, 1.6]]),
+    ("ops.einsum('ij,jk->ik', x, q)", "x @ q"),
+    ("ops.einsum('ij,ij->', x, y)", "(x * y).sum()"),
+    ("ops.einsum('ij->ji', x)", "x.T"),
+    ("ops.einsum('bij,bjk,k->bi', r, t, v)", "np.einsum('bij,bjk,k->bi', r, t, v)"),
+    ("ops.einsum('ii->i', q[:, :3])", "np.diag(q[:, :3])"),
+    ("ops.einsum('ij,kj', x, y)", "x @ y.T"),
+    ("ops.layer_norm(r, (4,), f4, f4 + 1)", "(r - r.mean(-1, keepdims=True)) / np.sqrt(r.var(-1, keepdims=True) + 1e-5)"
+                                            " * f4 + f4 + 1"),
+    ("ops.rms_norm(r, f4)[0]", "r / np.sqrt((r * r).mean(-1, keepdims=True) + 1e-6) * f4"),
+    ("ops.embedding(k, q)", "q[k]"),
+    ("ops.tensor_dot(r, q, 1)", None),
+    ("ops.take(x, i)", "x.ravel()[i]"),
+    ("ops.soft_margin_loss(x, ops.sign(y))", "np.log1p(np.exp(-np.sign(y) * x)).mean()"),
+    ("ops.full((2,), 2.5)", [2.5, 2.5]),
+    ("ops.exp(n)", "np.exp(n.astype('f4'))"),
+    ("x.repeat(2, 1)", "np.tile(x, (2, 1))"),
+    ("ops.unsorted_segment_sum(x, k, 3)", "[x[k == j].sum() for j in range(3)]"),
+    ("ops.index_add(q, i, x[:, :1] * q[:2], 0)", "q + np.vstack([x[1:, :1] * q[1:2], x[:1, :1] * q[:1], 0 * q[:1]])"),
+    ("ops.pixel_unshuffle(ops.pixel_shuffle(a, 2), 2)", "a"),
+    ("ops.adaptive_avg_pool1d(l, 7)", "l"),
+])
+def test_where_mindspore_has_no_answer(text: str, value: Any) -> None:
+    values = {name: ms.Tensor(array) for name, array in ARRAYS.items()}
+    if value is None:
+        with pytest.raises(ValueError, match="differ in length"):
+            run(text, values)
+        return
+    wanted = eval(value, {"np": np, **ARRAYS}) if isinstance(value, str) else value
+    np.testing.assert_allclose(run(text, values).asnumpy(), wanted, rtol=1e-5, atol=1e-6)
+    compiled = ms.jit(lambda *given: run(text, dict(zip(ARRAYS, given))))
+    np.testing.assert_allclose(compiled(*values.values()).asnumpy(), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("text, error, match", [
+    ("ops.mm(r, q)", ValueError, "expected 2 and 2 axes"),
+    ("ops.dot(v, v)", ValueError, "two axes at least"),
+    ("ops.conv2d(a, w, pad_mode='valid', padding=1)", ValueError, "pad_mode='pad'"),
+    ("ops.conv2d(a, w, pad_mode='half')", ValueError, "'same', 'valid' or 'pad'"),
+    ("ops.gather(q, x, 0)", TypeError, "must be integers"),
+    ("ops.concat(x)", TypeError, "list or tuple"),
+    ("ops.split(q, (1, 1), 0)", ValueError, "do not add up"),
+    ("ops.squeeze(x, 1)", ValueError, "has length 3"),
+    ("ops.broadcast_to(x, (2, 4))", ValueError, "does not broadcast"),
+    ("ops.clamp(x)", ValueError, "min, max or both"),
+    ("ops.mse_loss(x, y, 'most')", ValueError, "'mean', 'sum' or 'none'"),
+    ("ops.topk(x, 9)", ValueError, "from 1 to 3"),
+    ("ops.dropout(x, 1.5)", ValueError, "from 0 to 1"),
+    ("ops.interpolate(a)", ValueError, "size or scale_factor"),
+    ("ops.max_pool2d(a, 2, dilation=2)", ValueError, "dilation=2"),
+    ("ops.randint(3, 3, (2,))", ValueError, "less than"),
+    ("ops.layer_norm(r, (3,))", ValueError, "is not what"),
+    ("ops.sum(x, 1.5)", ValueError, "must be an int"),
+])
+def test_refused(text: str, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        run(text, {name: ms.Tensor(array) for name, array in ARRAYS.items()})
+
+
+# ---------------------------------------------------------------------------------------------------- random
+
+
+def test_random_numbers_repeat_by_seed_and_are_new_on_every_run() -> None:
+    draw = ms.jit(lambda: (ops.standard_normal((4,)), ops.randperm(6), ops.randint(0, 100, (3,))))
+    ms.random.seed(3)
+    first = [each.asnumpy() for each in draw()]
+    second = [each.asnumpy() for each in draw()]
+    assert not np.array_equal(first[0], second[0])
+    ms.random.seed(3)
+    for one, other in zip(first, draw()):
+        np.testing.assert_array_equal(one, other.asnumpy())
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_distributions(compiled: bool) -> None:
+    ms.random.seed(11)
+
+    def draw(function: Any) -> np.ndarray:
+        return (ms.jit(function) if compiled else function)().asnumpy()
+
+    n = (20000,)
+    assert draw(lambda: ops.normal(n, 2.0, 3.0)).std() == pytest.approx(3, rel=0.05)
+    assert draw(lambda: ops.laplace(n, 1.0, 2.0)).mean() == pytest.approx(1, abs=0.15)
+    whole = draw(lambda: ops.uniform(n, 1, 4, dtype=ms.int32))
+    assert set(whole.tolist()) == {1, 2, 3}
+    assert draw(lambda: ops.bernoulli(ops.zeros(n), 0.3)).mean() == pytest.approx(0.3, abs=0.02)
+    rare = draw(lambda: ops.multinomial(ms.Tensor(np.full((500, 3), [0.0, 1.0, 3.0], "f4")), 2, False))
+    assert set(map(tuple, np.sort(rare, 1).tolist())) == {(1, 2)}
+    assert (rare[:, 0] == 2).mean() == pytest.approx(0.75, abs=0.07)
+    kept = draw(lambda: ops.dropout2d(ops.ones((100, 20, 2, 2)), 0.25))
+    assert set(np.unique(kept).round(4).tolist()) == {0.0, np.float32(4 / 3).round(4)}
+    assert (kept.min((2, 3)) == kept.max((2, 3))).all()
+
+
+# ---------------------------------------------------------------------------------------------- control flow
+
+
+X = ms.Tensor([1.0, -2.0])
+W = ms.Parameter(ms.Tensor([2.0, 3.0]), name="w")
+FLOWS = {
+    "yes": lambda x: ops.cond(x.sum() < 0, lambda v: v * W, lambda v: v - W, x),
+    "no": lambda x: ops.cond(x.sum() > 0, lambda v: v * W, lambda v: v - W, x),
+    "constant": lambda x: ops.cond(True, lambda v: v * W, lambda v: v, x),
+    "while": lambda x: ops.while_loop(lambda v: v.sum().abs() < 50, lambda v: v * W, x, 10),
+    "while of three": lambda x: ops.while_loop(lambda v: v[0] < 4, lambda v: (v[0] + 1, v[1] * W, v[2]),
+                                               (ms.Tensor(0.0), x, x), 10)[1],
+    "scan": lambda x: ops.scan(lambda s, part: (s + part * W[0], s * part), ms.Tensor(0.0), x, unroll=False)[1],
+    "scan unrolled": lambda x: ops.scan(lambda s, part: (s + part * W[0], s * part), ms.Tensor(0.0), x)[1],
+    "scan without output": lambda x: ops.scan(lambda s, part: (s * 2, None), x, ms.Tensor([1.0, 2.0]), unroll=False)[0],
+    "counted": lambda x: ops.fori_loop(0, 3, lambda i, v: v * W + i, x, unroll=False),
+    "primitives": lambda x: ops.ForiLoop()(0, 3, lambda i, v: v * W, x),
+}
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_control_flow(name: str) -> None:
+    """The same eagerly, compiled, and in the gradients of both, for inputs and Parameters."""
+    function = FLOWS[name]
+    compiled = ms.jit(function)
+    np.testing.assert_allclose(compiled(X).asnumpy(), function(X).asnumpy())
+    eager = ms.grad(function, 0, W)(X)
+    for found in (ms.jit(ms.grad(function, 0, W))(X), ms.grad(compiled, 0, W)(X)):
+        for one, other in zip(found, eager):
+            np.testing.assert_allclose(one.asnumpy(), other.asnumpy())
+
+
+def test_control_flow_refuses() -> None:
+    with pytest.raises(ValueError, match="max_iterations"):
+        ms.jit(lambda x: ops.while_loop(lambda v: v.sum() > 0, lambda v: v, x))(X)
+    with pytest.raises(ValueError, match="same shapes"):
+        ms.jit(lambda x: ops.cond(x.sum() > 0, lambda v: v, lambda v: v.sum(), x))(X)
+    with pytest.raises(ValueError, match="must return what it is given"):
+        ms.jit(lambda x: ops.fori_loop(0, 2, lambda i, v: v.sum(), x, unroll=False))(X)
+    with pytest.raises(ValueError, match="assigns a Parameter"):
+        ms.jit(lambda x: ops.cond(x.sum() > 0, lambda v: ops.assign(W, v), lambda v: v, x))(X)
+
+
+def test_names() -> None:
+    assert len(set(ops.__all__)) == len(ops.__all__)
+    for name in ops.__all__:
+        assert hasattr(ops, name), name

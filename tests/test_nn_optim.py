@@ -1,0 +1,395 @@
+"""Optimizers and learning rates: the numbers of MindSpore, eagerly and compiled, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opreg.nn import optim
+from opreg.nn.cell import Cell
+from opreg.nn.grad import value_and_grad
+from opreg.nn.jit import jit
+from opreg.nn.optim.optimizer import Optimizer
+from opreg.nn.parameter import Parameter, ParameterTuple, assign
+from opreg.nn.tensor import Tensor
+from opreg.registry import ops
+from opreg.spec import as_dtype
+
+RECORD = json.loads((Path(__file__).parent / "data" / "mindspore_optim.json").read_text())
+
+
+def array(record: dict[str, Any]) -> np.ndarray:
+    return np.array(record["data"], record["dtype"]).reshape(record["shape"])
+
+
+def built(case: dict[str, Any]) -> tuple[dict[str, Parameter], Optimizer]:
+    """Parameters by name, and the optimizer of a recorded case."""
+    options = copy.deepcopy(case["options"])
+    names = options.pop("names", ["w", "b"])
+    held = {name: Parameter(Tensor(array(value)), name=name) for name, value in zip(names, RECORD["weights"])}
+
+    def live(value: Any) -> Any:
+        if isinstance(value, dict) and "schedule" in value:
+            return getattr(optim, value["schedule"][0])(*value["schedule"][1])
+        return value
+
+    groups: Any = list(held.values())
+    if "groups" in options:
+        groups = [{key: [held[name] for name in value] if key in ("params", "order_params") else live(value)
+                   for key, value in group.items()} for group in options.pop("groups")]
+    return held, getattr(optim, case["optimizer"])(groups, **{key: live(value) for key, value in options.items()})
+
+
+def follows(case: dict[str, Any], step: Any) -> None:
+    """Whether five steps lead where they led there; ``step`` makes a function of gradients from an optimizer."""
+    held, optimizer = built(case)
+    run = step(optimizer)
+    for gradients, expected in zip(RECORD["gradients"], case["steps"]):
+        by_name = dict(zip(held, map(array, gradients)))
+        run(tuple([Tensor(by_name[p.name]) for p in optimizer.parameters]))
+        for p, value in zip(held.values(), expected):
+            np.testing.assert_allclose(p.asnumpy(), array(value), rtol=2e-6, atol=2e-6)
+
+
+CASES = RECORD["cases"]
+NAMES = [f"{number}-{case['optimizer']}" for number, case in enumerate(CASES)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_five_steps_eagerly(case):
+    follows(case, lambda optimizer: optimizer)
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_five_steps_as_operators(case):
+    follows(case, lambda optimizer: optimizer.construct)
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_five_steps_in_a_compiled_function(case):
+    def step(optimizer):
+        @jit
+        def run(gradients):
+            optimizer(gradients)
+            return optimizer.parameters[0] * 2
+
+        def twice_the_first(gradients):
+            np.testing.assert_array_equal(run(gradients).asnumpy(), optimizer.parameters[0].asnumpy() * 2)
+            assert run.cache_size == 1
+
+        return twice_the_first
+
+    follows(case, step)
+
+
+def moved(optimizer: Any, gradients: Any) -> float:
+    """Where gradients bring a parameter that is zero."""
+    p = Parameter(np.zeros(1, np.float32), name="w")
+    run = optimizer([p])
+    for g in gradients:
+        run((Tensor([g]),))
+    return float(p.asnumpy()[0])
+
+
+def test_as_documented_where_kernels_depart():
+    """MindSpore's kernels for processors ignore two settings, and put epsilon elsewhere in some lanes."""
+    gradients = 0.7, 0.3, -0.2
+    assert moved(lambda p: optim.Momentum(p, 0.1, 0.9, use_nesterov=True), gradients) == pytest.approx(
+        moved(lambda p: optim.SGD(p, 0.1, 0.9, nesterov=True), gradients), rel=1e-6)
+    assert moved(lambda p: optim.Adagrad(p, 0.25, 0.1, update_slots=False), [1.0, 1.0]) == pytest.approx(-0.4, rel=1e-6)
+    for options, expected in (({"decay": 0.5}, -0.11785284), ({"centered": True}, -0.09921325)):
+        found = moved(lambda p, o=options: optim.RMSProp(p, 0.1, epsilon=0.1, **o), gradients[:2])
+        assert found == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("row", RECORD["schedules"], ids=lambda row: row["schedule"])
+def test_schedule(row):
+    schedule = getattr(optim, row["schedule"])(*row["arguments"])
+    compiled = jit(lambda step: schedule(step))
+    for step, expected in enumerate(row["values"]):
+        for call in (schedule, compiled):
+            found = call(Tensor(step, np.int32))
+            assert found.shape == () and found.dtype == np.float32
+            np.testing.assert_allclose(found.asnumpy(), expected, rtol=2e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("row", RECORD["lists"], ids=lambda row: row["function"])
+def test_list_of_rates(row):
+    np.testing.assert_allclose(getattr(optim, row["function"])(*row["arguments"]), row["values"], rtol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------ what plans do
+
+
+RULES = {
+    "SGD": dict(), "SGD with momentum": dict(momentum=0.9, nesterov=True),
+    "Momentum": dict(learning_rate=0.1, momentum=0.9), "Adam": dict(),
+    "AdamWeightDecay": dict(weight_decay=0.1), "AdaMax": dict(), "RMSProp": dict(centered=True),
+    "Adagrad": dict(), "Adadelta": dict(), "Lamb": dict(learning_rate=0.1, weight_decay=0.1),
+}
+
+
+def optimizer_of(name: str, params: Any, **more: Any) -> Optimizer:
+    return getattr(optim, name.partition(" ")[0])(params, **{**RULES[name], **more})
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_updates_land_where_parameters_live(name):
+    params = [Parameter(np.ones((3, 4), np.float32), name="w"), Parameter(np.ones(5, np.float32), name="b")]
+    optimizer = optimizer_of(name, params)
+    memory = [p.asnumpy() for p in optimizer.get_parameters()]
+    gradients = tuple([Tensor(np.ones(p.shape, np.float32)) for p in params])
+    optimizer(gradients)
+    optimizer(gradients)
+    assert all(p.asnumpy() is data for p, data in zip(optimizer.get_parameters(), memory))
+    assert "copy" not in optimizer._compiled().explain()
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_other_dtypes(name, dtype):
+    start, gradient = np.array([1.0, -2.0, 3.0]), np.array([0.5, 0.25, -1.0])
+    found = []
+    for each in (as_dtype(dtype), as_dtype("float32")):
+        p = Parameter(start.astype(each), name="w")
+        optimizer = optimizer_of(name, [p])
+        for _ in range(3):
+            optimizer((Tensor(gradient.astype(each)),))
+        assert p.asnumpy().dtype == each
+        found.append(p.asnumpy().astype(np.float64))
+    np.testing.assert_allclose(*found, rtol={"float16": 3e-3, "bfloat16": 2e-2, "float64": 1e-5}[dtype])
+
+
+def test_large_parameters_worked_in_tiles():
+    rng = np.random.default_rng(0)
+    values, gradient = rng.standard_normal((2, 300, 1000)).astype(np.float32)
+    by_plan, by_hand = Parameter(values, name="w"), Parameter(values, name="w")
+    planned, other = optim.Adam([by_plan], 0.1), optim.Adam([by_hand], 0.1)
+    for _ in range(2):
+        planned((Tensor(gradient),))
+        other.construct((Tensor(gradient),))
+    np.testing.assert_allclose(by_plan.asnumpy(), by_hand.asnumpy(), rtol=1e-6, atol=1e-7)
+
+
+def test_learning_rate_is_a_parameter_that_plans_read():
+    p = Parameter(np.zeros(2, np.float32), name="w")
+    optimizer = optim.SGD([p], 1.0)
+    step = jit(lambda g: optimizer((g,)))
+    step(Tensor([1.0, 1.0]))
+    optimizer.learning_rate.set_data(0.25)
+    step(Tensor([1.0, 1.0]))
+    assign(optimizer.learning_rate, Tensor(4.0))
+    optimizer((Tensor([1.0, 1.0]),))
+    np.testing.assert_array_equal(p.asnumpy(), [-5.25, -5.25])
+    assert step.cache_size == 1 and optimizer.global_step.asnumpy() == 3
+
+
+def test_a_list_of_rates_ends_with_its_last():
+    p = Parameter(np.zeros(1, np.float32), name="w")
+    optimizer = optim.SGD([p], [1.0, 0.5])
+    for _ in range(4):
+        optimizer((Tensor([1.0]),))
+    assert p.asnumpy() == -2.5
+
+
+def test_names_of_parameters():
+    params = [Parameter(1.0, name="w"), Parameter(2.0, name="b")]
+    names = [p.name for p in optim.Adam(params).get_parameters()]
+    assert sorted(names) == sorted(["global_step", "learning_rate", "w", "b", "beta1_power", "beta2_power", "moment1.w",
+                                    "moment1.b", "moment2.w", "moment2.b"])
+    groups = [{"params": params[:1], "lr": 0.5}, {"params": params[1:], "weight_decay": 0.1}]
+    optimizer = optim.SGD(groups, learning_rate=0.25)
+    assert [p.name for p in optimizer.learning_rate] == ["learning_rate_group_0", "learning_rate"]
+    assert [float(rate.asnumpy()) for rate in optimizer.get_lr()] == [0.5, 0.25]
+    assert optimizer.get_lr_parameter(params[0]) is optimizer.learning_rate[0]
+    assert optimizer.get_lr_parameter(params[::-1]) == list(optimizer.learning_rate)[::-1]
+    assert optimizer.get_weight_decay() == (0.0, 0.1)
+    assert isinstance(optimizer.parameters, ParameterTuple)
+    with pytest.raises(ValueError, match="other"):
+        optimizer.get_lr_parameter(Parameter(1.0, name="other"))
+
+
+def test_gradients_are_centered_where_a_group_says_so():
+    gradient = np.arange(32, dtype=np.float32).reshape(2, 16)
+    params = [Parameter(np.zeros((2, 16), np.float32), name="a"), Parameter(np.zeros((2, 16), np.float32), name="c")]
+    optimizer = optim.SGD([{"params": params[:1], "grad_centralization": True}, {"params": params[1:]}], 1.0)
+    optimizer((Tensor(gradient), Tensor(gradient)))
+    np.testing.assert_allclose(params[0].asnumpy(), gradient.mean(axis=1, keepdims=True) - gradient, rtol=1e-6)
+    np.testing.assert_array_equal(params[1].asnumpy(), -gradient)
+
+
+def test_an_optimizer_of_ones_own():
+    class Halving(Optimizer):
+        """Keeps half of its velocity, and looks at numbers, as eager code may."""
+
+        def __init__(self, params, rate, **more):
+            super().__init__(rate, params, **more)
+            self.moments = self.parameters.clone("moments", "zeros")
+            self.seen = []
+
+        def construct(self, gradients):
+            gradients = self.scale_grad(self.gradients_centralization(self.decay_weight(gradients)))
+            if isinstance(gradients[0], Tensor):
+                self.seen.append(float(gradients[0].asnumpy()[0]))
+            for p, v, g in zip(self.parameters, self.moments, gradients):
+                assign(v, v * 0.5 + g)
+                assign(p, p - v * self.get_lr())
+            assign(self.global_step, self.global_step + 1)
+
+    results = []
+    for wrap in (lambda f: f, jit):
+        p = Parameter(np.array([1.0], np.float32), name="w")
+        optimizer = Halving([p], optim.ExponentialDecayLR(0.5, 0.5, 1), weight_decay=0.5, loss_scale=2.0)
+        step = wrap(lambda g, run=optimizer: run((g,)))
+        for _ in range(3):
+            step(Tensor([2.0]))
+        results.append(p.asnumpy())
+    np.testing.assert_allclose(*results, rtol=1e-6)
+
+
+def test_a_copy_of_an_optimizer_has_parameters_of_its_own():
+    p = Parameter(np.ones(2, np.float32), name="w")
+    first = optim.Momentum([{"params": [p], "lr": 0.5}], 0.1, 0.9)
+    first((Tensor([1.0, 1.0]),))
+    second = copy.deepcopy(first)
+    second((Tensor([1.0, 1.0]),))
+    np.testing.assert_allclose(p.asnumpy(), [0.5, 0.5])
+    np.testing.assert_allclose(second.parameters[0].asnumpy(), [-0.45, -0.45], rtol=1e-6)
+    assert first.global_step.asnumpy() == 1 and second.global_step.asnumpy() == 2
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
+def test_the_functional_way(wrap):
+    w = Parameter(np.array([2.0, -1.0], np.float32), name="w")
+    optimizer = optim.SGD([w], 0.5)
+    both = value_and_grad(lambda x: ops._np_sum(ops.square(w * x)), None, optimizer.parameters)
+
+    @wrap
+    def step(x):
+        loss, gradients = both(x)
+        optimizer(gradients)
+        return loss
+
+    assert [float(step(Tensor([1.0, 2.0])).asnumpy()) for _ in range(2)] == [8.0, 36.0]
+    np.testing.assert_array_equal(w.asnumpy(), [0.0, -9.0])
+
+
+def test_weight_decay_by_a_cell():
+    class Ramp(Cell):
+        def construct(self, step):
+            return step.astype(np.float32) * 0.5
+
+    for groups in (False, True):
+        p = Parameter(np.array([8.0], np.float32), name="w")
+        params = [{"params": [p], "weight_decay": Ramp()}] if groups else [p]
+        optimizer = optim.Momentum(params, 1.0, 0.0, weight_decay=0.0 if groups else Ramp(), loss_scale=4.0)
+        found = []
+        for _ in range(3):  # the loss scale divides both gradient and decay
+            optimizer((Tensor([0.0]),))
+            found.append(float(p.asnumpy()[0]))
+        assert found == [8.0, 4.0, 0.0]
+
+
+# -------------------------------------------------------------------------------------------- what is refused
+
+
+def one() -> list[Parameter]:
+    return [Parameter(np.ones(2, np.float32), name="w")]
+
+
+REFUSED = [
+    (lambda: optim.SGD(None), ValueError, "must not be None"),
+    (lambda: optim.SGD([]), ValueError, "must not be empty"),
+    (lambda: optim.SGD(one()[0]), TypeError, "must be a list"),
+    (lambda: optim.SGD([1]), TypeError, "got int"),
+    (lambda: optim.SGD([*one(), {"params": one()}]), TypeError, "got dict"),
+    (lambda: optim.SGD([{"params": one(), "rate": 1.0}]), KeyError, "'rate'"),
+    (lambda: optim.SGD([{"params": []}]), ValueError, "params of group 0"),
+    (lambda: optim.SGD([{"params": [3]}]), TypeError, "group 0"),
+    (lambda: optim.SGD([{"params": one(), "grad_centralization": 1}]), TypeError, "grad_centralization"),
+    (lambda: optim.SGD([{"params": one()}, {"order_params": one()}]), ValueError, "order_params"),
+    (lambda: optim.SGD([{"params": one()}, {"order_params": one(), "lr": 1.0}]), ValueError, "alone"),
+    (lambda: optim.SGD([{"params": one(), "lr": [1.0, 2.0]}], [1.0, 2.0, 3.0]), ValueError, "lists 2"),
+    (lambda: optim.SGD(one(), "fast"), TypeError, "learning_rate"),
+    (lambda: optim.SGD(one(), -1.0), ValueError, "at least 0"),
+    (lambda: optim.SGD(one(), Tensor(np.ones((2, 2), np.float32))), ValueError, r"shape \(2, 2\)"),
+    (lambda: optim.SGD(one(), momentum=-0.1), ValueError, "momentum"),
+    (lambda: optim.SGD(one(), momentum="much"), TypeError, "momentum"),
+    (lambda: optim.SGD(one(), nesterov=True), ValueError, "nesterov"),
+    (lambda: optim.SGD(one(), nesterov=1), TypeError, "nesterov"),
+    (lambda: optim.SGD(one(), weight_decay=-1.0), ValueError, "weight_decay"),
+    (lambda: optim.SGD(one(), weight_decay="some"), TypeError, "weight_decay"),
+    (lambda: optim.SGD(one(), loss_scale=0.0), ValueError, "loss_scale must be above 0"),
+    (lambda: optim.Adam(one(), beta1=1.0), ValueError, "beta1 must be above 0 and below 1"),
+    (lambda: optim.Adam(one(), eps=0.0), ValueError, "eps"),
+    (lambda: optim.SGD(one())(Tensor([1.0, 1.0])), TypeError, "tuple of gradients"),
+    (lambda: optim.SGD(one())(()), ValueError, "expected 1 gradients"),
+    (lambda: optim.SGD(one())((Tensor([1.0]),)), ValueError, r"gradient of w has shape \(1,\)"),
+    (lambda: Optimizer(0.1, one())(()), NotImplementedError, "construct"),
+    (lambda: optim.ExponentialDecayLR(0.1, 0.9, 0), ValueError, "decay_steps"),
+    (lambda: optim.ExponentialDecayLR(0.1, 0.9, 1.5), TypeError, "decay_steps"),
+    (lambda: optim.CosineDecayLR(0.1, 0.1, 3), ValueError, "max_lr"),
+    (lambda: optim.LearningRateSchedule()(Tensor(1)), NotImplementedError, "construct"),
+    (lambda: optim.piecewise_constant_lr([2, 1], [0.1, 0.2]), ValueError, "grow"),
+    (lambda: optim.piecewise_constant_lr([2], [0.1, 0.2]), ValueError, "2"),
+    (lambda: optim.cosine_decay_lr(0.2, 0.1, 4, 1, 2), ValueError, "max_lr"),
+]
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=range(len(REFUSED)))
+def test_refused(row):
+    make, kind, text = row
+    with pytest.raises(kind, match=text):
+        make()
+
+
+def test_a_parameter_in_two_groups_is_refused():
+    p = one()
+    with pytest.raises(RuntimeError, match="two groups"):
+        optim.SGD([{"params": p}, {"params": p}])
+
+
+# ------------------------------------------------------------------- where a plan may compute into parameters
+
+
+def rotated(first, second):
+    """Assigns each what the other gives: neither may be overwritten before both are read."""
+    a, b = first * 2 + second, second * 3 - first
+    assign(first, a)
+    assign(second, b)
+    return a
+
+
+def read_late(first, second):
+    """The old numbers of one are read behind what takes their place."""
+    a = first + second
+    assign(first, a)
+    late = ops._np_sum(first * second)
+    assign(second, a * late)
+    return ops._np_sum(second) + late
+
+
+def swapped(first, second):
+    """Assigns each the other, unchanged."""
+    a, b = first * 1, second * 1
+    assign(first, b)
+    assign(second, a)
+    return a
+
+
+@pytest.mark.parametrize("function", [rotated, read_late, swapped], ids=lambda f: f.__name__)
+def test_assignments_that_cross(function):
+    found = []
+    for wrap in (lambda f: f, jit):
+        pair = [Parameter(np.array([1.0, 2.0, 3.0], np.float32), name="a"),
+                Parameter(np.array([4.0, 5.0, 6.0], np.float32), name="b")]
+        run = wrap(lambda x, p=pair: function(*p) + x)
+        outs = [run(Tensor(0.0)).asnumpy() for _ in range(3)]
+        found.append([*outs, *[p.asnumpy() for p in pair]])
+    for eager, compiled in zip(*found):
+        np.testing.assert_array_equal(eager, compiled)
