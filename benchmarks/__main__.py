@@ -1,4 +1,4 @@
-"""Measure opreg beside MXNet, PyTorch and JAX on this machine, and write docs/performance.md.
+"""Measure opreg beside other frameworks on this machine, and write docs/performance.md.
 
 ``python -m benchmarks --setup`` makes the environments of the peers; ``python -m benchmarks`` measures. Every framework
 runs in a process of its own and waits there while others are measured; a round gives every cell of the table its turn,
@@ -30,13 +30,19 @@ BEGIN, END = "<!-- measured: python -m benchmarks writes what follows -->", "<!-
 
 #: The interpreter and the packages of each environment.
 ENVIRONMENTS = {
+    "fast": (sys.executable, ["numpy", "numba>=0.60", "onednn-cpu-gomp>=2023.2"]),
     "mxnet": ("python3.11", ["mxnet==1.9.1", "numpy==1.23.5"]),
     "torch": (sys.executable, ["torch==2.13.0", "numpy"]),
     "jax": (sys.executable, ["jax"]),
+    "pytensor": (sys.executable, ["pytensor==3.0.7"]),
+    "mindspore": ("python3.11", ["mindspore==2.10.0", "numpy<2"]),
 }
 
 #: Frameworks that trace a program, Python bodies of operators included, and run what they have compiled of it.
-COMPILED = ("torch.compile", "JAX")
+COMPILED = ("torch.compile", "JAX", "PyTensor", "MindSpore jit")
+
+#: Columns that are no peers.
+OURS = ("opreg", "opreg[fast]")
 
 #: Seconds between two cells: thread pools turn idly for a while after their work, which is not to be in another's time.
 PAUSE = 0.3
@@ -44,10 +50,14 @@ PAUSE = 0.3
 #: Columns of the table, with their modules and environments.
 COLUMNS = {
     "opreg": ("run_opreg", ""),
+    "opreg[fast]": ("run_opreg", "fast"),
     "MXNet": ("run_mxnet", "mxnet"),
     "PyTorch": ("run_torch", "torch"),
     "torch.compile": ("run_torch", "torch"),
     "JAX": ("run_jax", "jax"),
+    "PyTensor": ("run_pytensor", "pytensor"),
+    "MindSpore": ("run_mindspore", "mindspore"),
+    "MindSpore jit": ("run_mindspore", "mindspore"),
 }
 
 
@@ -71,7 +81,7 @@ def main() -> None:
             worker.stop()
     report = _report(options, workers, cells)
     print(report)
-    if options.whole:
+    if options.whole and not options.print:
         _write(report)
 
 
@@ -86,6 +96,7 @@ def _options() -> Any:
     parser.add_argument("--limit", type=float, default=120, help="seconds after which a peer is given up (%(default)s)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
                         help="processor cores and threads for each framework (%(default)s)")
+    parser.add_argument("--print", action="store_true", help="print the table, and leave the page as it is")
     keys = [workload.key for workload in WORKLOADS]
     parser.add_argument("--only", nargs="+", choices=keys, metavar="WORKLOAD", default=keys,
                         help=f"some of {', '.join(keys)}; the page is not written then")
@@ -141,7 +152,8 @@ class Worker:
     def _start(self) -> None:
         threads = str(self.threads)
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
-                       "MKL_NUM_THREADS": threads, "PYTHONPATH": str(ROOT)}
+                       "MKL_NUM_THREADS": threads, "PYTHONPATH": str(ROOT),
+                       "OPREG_JIT": "numba"}  # compiled at the first run, as other compilers do, not in its course
         for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):  # they would choose kernels for another processor
             environment.pop(name, None)
         self.process = subprocess.Popen(
@@ -185,9 +197,11 @@ class Cell(NamedTuple):
     errors: list[str]
 
     def ask(self, worker: Worker, workload: Workload, options: Any) -> None:
-        settled = workload.kind == "once" or (self.figures and self.figures[0] > 20 * options.seconds)
+        settled = workload.kind in ("once", "peak") or (self.figures and self.figures[0] > 20 * options.seconds)
         if self.errors or (self.figures and settled):
             return
+        if workload.kind == "peak":
+            worker.stop()  # the next one is a process that has done nothing yet
         answer = worker.ask(key=workload.key, seconds=options.seconds)
         if "error" in answer:
             self.errors.append(answer["error"])
@@ -210,8 +224,8 @@ def _number(value: float, unit: str) -> str:
 def _report(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str], Cell]) -> str:
     """Markdown: the table, what was left out and why, how it was measured."""
     names = [name for name, worker in workers.items() if not worker.missing]
-    lines = [f"| work | unit | {' | '.join(names)} | ours / best not compiled | ours / best |",
-             f"|---|---|{'---|' * len(names)}---|---|"]
+    lines = [f"| work | unit | {' | '.join(names)} | ours / best not compiled | ours / best | fast / best |",
+             f"|---|---|{'---|' * len(names)}---|---|---|"]
     remarks = [f"{name} was not measured: {worker.missing}." for name, worker in workers.items() if worker.missing]
     for workload in options.workloads:
         row = {name: cells[workload.key, name] for name in names}
@@ -225,7 +239,7 @@ def _report(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str
         valid = {name: cell.figures for name, cell in row.items() if name in agreed and cell.figures}
         shown = [_cell(valid.get(name), workload) for name in names]
         lines.append(f"| {workload.title} | {workload.unit} | {' | '.join(shown)} | "
-                     f"{_ratio(valid, COMPILED)} | {_ratio(valid)} |")
+                     f"{_ratio(valid, COMPILED)} | {_ratio(valid)} | {_ratio(valid, ours='opreg[fast]')} |")
     return "\n".join([*lines, "", *(f"- {remark}" for remark in remarks), *([""] if remarks else []),
                       *_how(options, workers)])
 
@@ -245,9 +259,9 @@ def _cell(figures: list[float] | None, workload: Workload) -> str:
     return least if len(figures) == 1 else f"{least} ({_number(statistics.median(figures), workload.unit)})"
 
 
-def _ratio(valid: dict[str, list[float]], without: tuple[str, ...] = ()) -> str:
-    peers = [min(figures) for name, figures in valid.items() if name not in ("opreg", *without)]
-    return f"{min(valid['opreg']) / min(peers):.2f}" if peers and "opreg" in valid else "–"
+def _ratio(valid: dict[str, list[float]], without: tuple[str, ...] = (), ours: str = "opreg") -> str:
+    peers = [min(figures) for name, figures in valid.items() if name not in (*OURS, *without)]
+    return f"{min(valid[ours]) / min(peers):.2f}" if peers and ours in valid else "–"
 
 
 def _how(options: Any, workers: dict[str, Worker]) -> list[str]:

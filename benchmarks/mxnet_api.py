@@ -6,7 +6,26 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .workloads import chain, lenet_data, mlp_data, uniform
+import numpy as np
+
+from .workloads import (
+    EPSILON,
+    adam_data,
+    block_data,
+    chain,
+    conv_data,
+    conv_stack,
+    deep_data,
+    gelu_data,
+    lenet_data,
+    lstm_data,
+    mlp_data,
+    norm_data,
+    resnet,
+    resnet_data,
+    total,
+    uniform,
+)
 
 __all__ = ["cases"]
 
@@ -42,19 +61,36 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
         name = f"benchmark_{operator.__name__}"
         mx.operator.register(name)(type(name, (mx.operator.CustomOpProp,), {"create_operator": create_operator}))
 
-    def training(symbol, n):
-        """Forward and backward of a symbol of one input ``x`` of n numbers."""
-        executor = symbol.simple_bind(mx.cpu(), x=(n,))
-        executor.arg_dict["x"][:] = uniform(n)
-        ones = mx.nd.ones((n,))
+    def bind(symbol, arrays, given=(), statistics=()):
+        """An executor with numbers for all arguments, in their order; no gradients of those whose names are given."""
+        names = symbol.list_arguments()
+        executor = symbol.simple_bind(mx.cpu(), grad_req={name: "null" if name in given else "write" for name in names},
+                                      **{name: array.shape for name, array in zip(names, arrays)})
+        for array, value in zip([*executor.arg_arrays, *executor.aux_arrays], [*arrays, *statistics]):
+            array[:] = value
+        return executor
+
+    def inference(symbol, arrays, statistics=()):
+        executor = bind(symbol, arrays, symbol.list_arguments(), statistics)
+
+        def run():
+            executor.forward(is_train=False)
+            mx.nd.waitall()
+
+        return run, lambda: total(executor.outputs[0].asnumpy())
+
+    def training(symbol, arrays, g, given=(), statistics=()):
+        """Forward and backward, ``g`` being the gradient of the output."""
+        executor, head = bind(symbol, arrays, given, statistics), mx.nd.array(g)
 
         def run():
             executor.forward(is_train=True)
-            executor.backward(ones)
+            executor.backward(head)
             mx.nd.waitall()
 
         def check():
-            return float((executor.outputs[0].asnumpy() + executor.grad_dict["x"].asnumpy()).sum(dtype="float64"))
+            grads = [each for each in executor.grad_arrays if each is not None]
+            return total(*(each.asnumpy() for each in [executor.outputs[0], *grads]))
 
         return run, check
 
@@ -63,22 +99,15 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
             y = mx.sym.Variable("x")
             for _ in range(count):
                 y = mx.sym.Custom(y, op_type=op_type)
-            return training(y, n)
+            return training(y, [uniform(n)], uniform(n, seed=1))
 
         return case
 
     def elementwise(count, n):
-        executor = chain(mx.sym.Variable("x"), count, mx.sym.relu).simple_bind(mx.cpu(), grad_req="null", x=(n,))
-        executor.arg_dict["x"][:] = uniform(n)
-
-        def run():
-            executor.forward(is_train=False)
-            mx.nd.waitall()
-
-        return run, lambda: float(executor.outputs[0].asnumpy().sum(dtype="float64"))
+        return inference(chain(mx.sym.Variable("x"), count, mx.sym.relu), [uniform(n)])
 
     def chain_training(count, n):
-        return training(chain(mx.sym.Variable("x"), count, mx.sym.relu), n)
+        return training(chain(mx.sym.Variable("x"), count, mx.sym.relu), [uniform(n)], uniform(n, seed=1))
 
     def chain_build(count, n):
         made: list[Callable] = []
@@ -98,15 +127,8 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
     def step(network, data, rate):
         """A step of SGD of a network that ends in SoftmaxOutput."""
         x, labels, parameters = data
-        executor = network.simple_bind(mx.cpu(), data=x.shape, softmax_label=labels.shape,
-                                       grad_req={name: "null" if name in ("data", "softmax_label") else "write"
-                                                 for name in network.list_arguments()})
-        executor.arg_dict["data"][:] = x
-        executor.arg_dict["softmax_label"][:] = labels
-        names = [name for name in network.list_arguments() if name not in ("data", "softmax_label")]
-        for name, value in zip(names, parameters):
-            executor.arg_dict[name][:] = value
-        pairs = [(executor.arg_dict[name], executor.grad_dict[name]) for name in names]
+        executor = bind(network, [x, *parameters, labels], given=("data", "softmax_label"))
+        pairs = list(zip(executor.arg_arrays, executor.grad_arrays))[1:-1]
 
         def run():
             executor.forward(is_train=True)
@@ -116,8 +138,7 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
             mx.nd.waitall()
 
         def check():
-            return sum(float(abs(weight.asnumpy() - before).sum(dtype="float64"))
-                       for (weight, _), before in zip(pairs, parameters))
+            return total(*(weight.asnumpy() - before for (weight, _), before in zip(pairs, parameters)))
 
         return run, check
 
@@ -136,6 +157,90 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
         y = mx.sym.FullyConnected(y, num_hidden=10)
         return step(mx.sym.SoftmaxOutput(y, name="softmax"), lenet_data(batch), rate)
 
+    def tanh_gelu():
+        x = mx.sym.Variable("x")
+        return 0.5 * x * (1 + mx.sym.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
+
+    def gelu(n):
+        return inference(tanh_gelu(), [gelu_data(n)[0]])
+
+    def gelu_training(n):
+        x, g = gelu_data(n)
+        return training(tanh_gelu(), [x], g)
+
+    def norm_softmax(rows, width):
+        return training(mx.sym.softmax(mx.sym.LayerNorm(mx.sym.Variable("x"), eps=EPSILON)), *norm_data(rows, width))
+
+    def unit(x, stride, weight, *_):
+        """A convolution with its batch norm."""
+        filters, _, size, _ = weight.shape
+        x = mx.sym.Convolution(x, kernel=(size, size), stride=(stride, stride), pad=(size // 2, size // 2),
+                               num_filter=filters, no_bias=True)
+        return mx.sym.BatchNorm(x, eps=EPSILON, momentum=0.9, fix_gamma=False)
+
+    def convolutions(is_train):
+        def case(batch, channels, size, count):
+            x, parameters, statistics, g = conv_data(batch, channels, size, count)
+            y = conv_stack(mx.sym.Variable("data"), parameters, statistics, unit, mx.sym.relu)
+            if is_train:
+                return training(y, [x, *parameters], g, ("data",), statistics)
+            return inference(y, [x, *parameters], statistics)
+
+        return case
+
+    def resnet_18(batch, size):
+        def pool(x):
+            return mx.sym.Pooling(x, pool_type="max", kernel=(3, 3), stride=(2, 2), pad=(1, 1))
+
+        def head(x, weight, bias):
+            return mx.sym.FullyConnected(mx.sym.mean(x, axis=(2, 3)), num_hidden=len(bias))
+
+        x, parameters, statistics = resnet_data(batch, size)
+        y = resnet(mx.sym.Variable("data"), parameters, statistics, unit, mx.sym.relu, pool, head)
+        return inference(y, [x, *parameters], statistics)
+
+    def block(batch, tokens, width, heads, ratio):
+        def dense(x, n):
+            return mx.sym.FullyConnected(x, num_hidden=n, flatten=False)
+
+        def attention(x):
+            x = mx.sym.reshape(dense(x, 3 * width), (batch, tokens, 3, heads, width // heads))
+            x = mx.sym.reshape(mx.sym.transpose(x, (2, 0, 3, 1, 4)), (3, batch * heads, tokens, width // heads))
+            q, k, v = mx.sym.split(x, num_outputs=3, axis=0, squeeze_axis=True)
+            y = mx.sym.softmax(mx.sym.batch_dot(q, k, transpose_b=True) * (width // heads) ** -0.5)
+            y = mx.sym.reshape(mx.sym.batch_dot(y, v), (batch, heads, tokens, width // heads))
+            return dense(mx.sym.reshape(mx.sym.transpose(y, (0, 2, 1, 3)), (batch, tokens, width)), width)
+
+        x = mx.sym.Variable("x")
+        x = x + attention(mx.sym.LayerNorm(x, eps=EPSILON))
+        y = dense(mx.sym.LayerNorm(x, eps=EPSILON), ratio * width)
+        y = x + dense(mx.sym.LeakyReLU(y, act_type="gelu"), width)
+        return training(y, *block_data(batch, tokens, width, ratio))
+
+    def lstm(steps, batch, hidden):
+        (x, *parameters), g = lstm_data(steps, batch, hidden)
+        names = "x", "parameters", "state", "cell"
+        y = mx.sym.RNN(*map(mx.sym.Variable, names), state_size=hidden, num_layers=1, mode="lstm")
+        zeros = np.zeros((1, batch, hidden), "float32")
+        return training(y, [x, np.concatenate([each.ravel() for each in parameters]), zeros, zeros], g, names[2:])
+
+    def adam(count, rate):
+        before, grads = adam_data(count)
+        weights, grads = [mx.nd.array(each) for each in before], [mx.nd.array(each) for each in grads]
+        update, indices = mx.optimizer.get_updater(mx.optimizer.Adam(learning_rate=rate)), list(range(count))
+
+        def run():
+            update(indices, grads, weights)
+            mx.nd.waitall()
+
+        def check():
+            for g in grads:
+                g *= -0.5
+            run()
+            return total(*(weight.asnumpy() - value for weight, value in zip(weights, before)))
+
+        return run, check
+
     def eager(n, calls):
         x = mx.nd.array(uniform(n))
         made = [x]
@@ -146,37 +251,62 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
             y.wait_to_read()
             made[0] = y
 
-        return run, lambda: float(made[0].asnumpy().sum(dtype="float64"))
+        return run, lambda: total(made[0].asnumpy())
 
-    def eager_gradient(n, calls):
-        x = mx.nd.array(uniform(n))
-        x.attach_grad()
+    def eager_gradient(function):
+        def case(n, calls):
+            x = mx.nd.array(uniform(n))
+            x.attach_grad()
+
+            def run():
+                for _ in range(calls):
+                    with mx.autograd.record():
+                        y = function(x)
+                    y.backward()
+                x.grad.wait_to_read()
+
+            return run, lambda: total(x.grad.asnumpy())
+
+        return case
+
+    def square_compiled(n, calls):
+        x = mx.sym.Variable("x")
+        executor, ones = bind(x * x, [uniform(n)]), mx.nd.ones((n,))
 
         def run():
             for _ in range(calls):
-                with mx.autograd.record():
-                    y = x * 2
-                y.backward()
-            x.grad.wait_to_read()
+                executor.forward(is_train=True)
+                executor.backward(ones)
+            mx.nd.waitall()
 
-        return run, lambda: float(x.grad.asnumpy().sum(dtype="float64"))
+        return run, lambda: total(executor.grad_arrays[0].asnumpy())
+
+    def deep(width, count):
+        y = mx.sym.Variable("data")
+        for _ in range(count):
+            y = mx.sym.relu(mx.sym.FullyConnected(y, num_hidden=width))
+        return y
 
     def memory(is_train):
         def case(batch, width, count):
-            y = mx.sym.Variable("data")
-            for _ in range(count):
-                y = mx.sym.relu(mx.sym.FullyConnected(y, num_hidden=width))
-
             def run():
-                executor = y.simple_bind(mx.cpu(), grad_req="write" if is_train else "null", data=(batch, width))
+                executor = deep(width, count).simple_bind(mx.cpu(), grad_req="write" if is_train else "null",
+                                                          data=(batch, width))
                 return planned(executor, is_train)
 
             return run, None
 
         return case
 
+    def memory_peak(batch, width, count):
+        return training(deep(width, count), *deep_data(batch, width, count), given=("data",))
+
     return {"custom_arrays": custom("benchmark_Twice"), "custom_numpy": custom("benchmark_NumpyTwice"),
             "custom_identity": custom("benchmark_Identity"), "elementwise": elementwise,
-            "elementwise_training": chain_training, "mlp": mlp, "lenet": lenet, "eager": eager,
-            "eager_gradient": eager_gradient, "chain_build": chain_build, "chain": chain_training,
-            "memory_training": memory(True), "memory_inference": memory(False)}
+            "elementwise_training": chain_training, "gelu": gelu, "gelu_training": gelu_training,
+            "norm_softmax": norm_softmax, "conv_training": convolutions(True), "conv_inference": convolutions(False),
+            "block": block, "lstm": lstm, "resnet_1": resnet_18, "resnet_8": resnet_18, "mlp": mlp, "lenet": lenet,
+            "adam": adam, "eager": eager, "eager_gradient": eager_gradient(lambda x: x * 2),
+            "square_eager": eager_gradient(lambda x: x * x), "square_compiled": square_compiled,
+            "chain_build": chain_build, "chain": chain_training, "memory_training": memory(True),
+            "memory_inference": memory(False), "memory_peak": memory_peak}

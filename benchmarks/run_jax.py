@@ -9,8 +9,27 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.example_libraries import optimizers
 
-from .workloads import chain, lenet_data, mlp_data, start_time, uniform
+from .workloads import (
+    EPSILON,
+    adam_data,
+    block_data,
+    chain,
+    conv_data,
+    conv_stack,
+    deep_data,
+    gelu_data,
+    lenet_data,
+    lstm_data,
+    mlp_data,
+    norm_data,
+    resnet,
+    resnet_data,
+    start_time,
+    total,
+    uniform,
+)
 
 __all__ = ["CASES", "VERSION"]
 
@@ -26,20 +45,30 @@ def operator(forward: Callable, backward: Callable) -> Callable:
     return made
 
 
-def training(function: Callable, n: int) -> Any:
-    """Forward and backward of a function of n numbers."""
-    x, ones = jnp.asarray(uniform(n)), jnp.ones(n)
+def inference(function: Callable, arrays: Any) -> Any:
+    given, last, compiled = [jnp.asarray(each) for each in arrays], [], jax.jit(function)
+
+    def run() -> None:
+        last[:] = [compiled(*given).block_until_ready()]
+
+    return run, lambda: total(last[0])
+
+
+def training(function: Callable, arrays: Any, g: Any, given: Any = ()) -> Any:
+    """Forward and backward of a function of arrays, and of others that are given and get no gradient."""
+    inputs, others, head = [jnp.asarray(each) for each in arrays], [jnp.asarray(each) for each in given], jnp.asarray(g)
     last: list[Any] = []
 
     @jax.jit
-    def both(x: Any, g: Any) -> Any:
-        y, pull = jax.vjp(function, x)
-        return y, pull(g)[0]
+    def both(inputs: Any, others: Any, head: Any) -> Any:
+        y, pull = jax.vjp(lambda *inputs: function(*inputs, *others), *inputs)
+        return y, *pull(head)
 
     def run() -> None:
-        last[:] = jax.block_until_ready(both(x, ones))
+        last.clear()  # no memory for two results at a time
+        last[:] = jax.block_until_ready(both(inputs, others, head))
 
-    return run, lambda: float(np.add(*last).sum(dtype="float64"))
+    return run, lambda: total(*last)
 
 
 def custom(forward: Callable, backward: Callable) -> Callable:
@@ -51,24 +80,17 @@ def custom(forward: Callable, backward: Callable) -> Callable:
                 x = made(x)
             return x
 
-        return training(function, n)
+        return training(function, [uniform(n)], uniform(n, seed=1))
 
     return case
 
 
 def elementwise(count: int, n: int) -> Any:
-    x = jnp.asarray(uniform(n))
-    last: list[Any] = []
-    function = jax.jit(lambda x: chain(x, count, jax.nn.relu))
-
-    def run() -> None:
-        last[:] = [function(x).block_until_ready()]
-
-    return run, lambda: float(np.sum(last[0], dtype="float64"))
+    return inference(lambda x: chain(x, count, jax.nn.relu), [uniform(n)])
 
 
 def chain_training(count: int, n: int) -> Any:
-    return training(lambda x: chain(x, count, jax.nn.relu), n)
+    return training(lambda x: chain(x, count, jax.nn.relu), [uniform(n)], uniform(n, seed=1))
 
 
 def chain_build(count: int, n: int) -> Any:
@@ -105,8 +127,7 @@ def step(network: Callable, data: Any, rate: float) -> Any:
         state[0] = jax.block_until_ready(compiled(state[0], x, labels))
 
     def check() -> float:
-        return sum(float(abs(np.asarray(after) - before).sum(dtype="float64"))
-                   for after, before in zip(state[0], data[2]))
+        return total(*(np.asarray(after) - before for after, before in zip(state[0], data[2])))
 
     return run, check
 
@@ -133,6 +154,113 @@ def lenet(batch: int, rate: float) -> Any:
     return step(network, lenet_data(batch), rate)
 
 
+def gelu(n: int) -> Any:
+    return inference(jax.nn.gelu, gelu_data(n)[:1])
+
+
+def gelu_training(n: int) -> Any:
+    x, g = gelu_data(n)
+    return training(jax.nn.gelu, [x], g)
+
+
+def layer_norm(x: Any, gamma: Any, beta: Any) -> Any:
+    return jax.nn.standardize(x, epsilon=EPSILON) * gamma + beta
+
+
+def norm_softmax(rows: int, width: int) -> Any:
+    return training(lambda *arrays: jax.nn.softmax(layer_norm(*arrays)), *norm_data(rows, width))
+
+
+def unit(is_train: bool) -> Callable:
+    """A convolution with its batch norm."""
+    def function(x: Any, stride: int, weight: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
+        x = jax.lax.conv_general_dilated(x, weight, (stride, stride), [(weight.shape[2] // 2,) * 2] * 2,
+                                         dimension_numbers=("NCHW", "OIHW", "NCHW"))
+        if is_train:
+            mean, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
+        scale = gamma * jax.lax.rsqrt(variance + EPSILON)
+        return x * scale[:, None, None] + (beta - mean * scale)[:, None, None]
+
+    return function
+
+
+def convolutions(is_train: bool) -> Callable:
+    def case(batch: int, channels: int, size: int, count: int) -> Any:
+        x, parameters, statistics, g = conv_data(batch, channels, size, count)
+
+        def function(*arrays: Any) -> Any:
+            *arrays, x = arrays
+            return conv_stack(x, arrays[:3 * count], arrays[3 * count:], unit(is_train), jax.nn.relu)
+
+        if is_train:
+            return training(function, parameters, g, [*statistics, x])
+        return inference(function, [*parameters, *statistics, x])
+
+    return case
+
+
+def resnet_18(batch: int, size: int) -> Any:
+    x, parameters, statistics = resnet_data(batch, size)
+
+    def pool(x: Any) -> Any:
+        sides = (0, 0), (0, 0), (1, 1), (1, 1)
+        return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 1, 3, 3), (1, 1, 2, 2), sides)
+
+    def head(x: Any, weight: Any, bias: Any) -> Any:
+        return x.mean((2, 3)) @ weight.T + bias
+
+    def function(x: Any, *arrays: Any) -> Any:
+        n = len(parameters)
+        return resnet(x, arrays[:n], arrays[n:], unit(False), jax.nn.relu, pool, head)
+
+    return inference(function, [x, *parameters, *statistics])
+
+
+def block(batch: int, tokens: int, width: int, heads: int, ratio: int) -> Any:
+    def function(x: Any, *arrays: Any) -> Any:
+        gamma, beta, w1, b1, w2, b2, gamma2, beta2, w3, b3, w4, b4 = arrays
+        y = layer_norm(x, gamma, beta) @ w1.T + b1
+        q, k, v = jnp.moveaxis(y.reshape(batch, tokens, 3, heads, -1), 2, 0)
+        x = x + jax.nn.dot_product_attention(q, k, v).reshape(x.shape) @ w2.T + b2
+        y = layer_norm(x, gamma2, beta2) @ w3.T + b3
+        return x + jax.nn.gelu(y, approximate=False) @ w4.T + b4
+
+    return training(function, *block_data(batch, tokens, width, ratio))
+
+
+def lstm(steps: int, batch: int, hidden: int) -> Any:
+    def function(x: Any, w: Any, u: Any, b: Any, c: Any) -> Any:
+        def step(states: Any, x: Any) -> Any:
+            h, cell = states
+            i, f, g, o = jnp.split(x + h @ u.T, 4, axis=1)
+            cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
+            h = jax.nn.sigmoid(o) * jnp.tanh(cell)
+            return (h, cell), h
+
+        zeros = jnp.zeros((batch, hidden))
+        return jax.lax.scan(step, (zeros, zeros), x @ w.T + (b + c))[1]
+
+    return training(function, *lstm_data(steps, batch, hidden))
+
+
+def adam(count: int, rate: float) -> Any:
+    before, grads = adam_data(count)
+    start, update, parameters = optimizers.adam(rate)
+    compiled = jax.jit(update, donate_argnums=2)
+    state = [0, start([jnp.array(value) for value in before]), [jnp.asarray(g) for g in grads]]
+
+    def run() -> None:
+        state[1] = jax.block_until_ready(compiled(state[0], state[2], state[1]))
+        state[0] += 1
+
+    def check() -> float:
+        state[2] = [g * -0.5 for g in state[2]]
+        run()
+        return total(*(np.asarray(after) - value for after, value in zip(parameters(state[1]), before)))
+
+    return run, check
+
+
 def eager(n: int, calls: int) -> Any:
     x = jnp.asarray(uniform(n))
     last = [x]
@@ -142,7 +270,7 @@ def eager(n: int, calls: int) -> Any:
             y = x * 2
         last[0] = y.block_until_ready()
 
-    return run, lambda: float(np.sum(last[0], dtype="float64"))
+    return run, lambda: total(last[0])
 
 
 def eager_gradient(n: int, calls: int) -> Any:
@@ -155,7 +283,21 @@ def eager_gradient(n: int, calls: int) -> Any:
             (last[0],) = pull(ones)
         last[0].block_until_ready()
 
-    return run, lambda: float(np.sum(last[0], dtype="float64"))
+    return run, lambda: total(last[0])
+
+
+def square(wrap: Callable) -> Callable:
+    def case(n: int, calls: int) -> Any:
+        x, last, gradient = jnp.asarray(uniform(n)), [], wrap(jax.grad(lambda x: (x * x).sum()))
+
+        def run() -> None:
+            for _ in range(calls):
+                last[:] = [gradient(x)]
+            last[0].block_until_ready()
+
+        return run, lambda: total(last[0])
+
+    return case
 
 
 def import_time() -> Any:
@@ -166,28 +308,34 @@ def first_result() -> Any:
     return lambda: start_time("import jax; print(jax.numpy.ones(10) * 2)"), None
 
 
+def deep(x: Any, *parameters: Any) -> Any:
+    for w, b in zip(parameters[::2], parameters[1::2]):
+        x = jax.nn.relu(x @ w.T + b)
+    return x
+
+
 def memory(is_train: bool) -> Callable:
     def case(batch: int, width: int, count: int) -> Any:
-        def network(x: Any, parameters: Any) -> Any:
-            for w, b in parameters:
-                x = jax.nn.relu(x @ w.T + b)
-            return x
-
-        def both(x: Any, parameters: Any, g: Any) -> Any:
-            y, pull = jax.vjp(network, x, parameters)
+        def both(given: Any, g: Any) -> Any:
+            y, pull = jax.vjp(deep, *given)
             return y, pull(g)
 
         x = jax.ShapeDtypeStruct((batch, width), jnp.float32)
         layer = jax.ShapeDtypeStruct((width, width), jnp.float32), jax.ShapeDtypeStruct((width,), jnp.float32)
-        given = (x, [layer] * count, x) if is_train else (x, [layer] * count)
+        given = x, *layer * count
 
         def run() -> int:
-            compiled = jax.jit(both if is_train else network).lower(*given).compile()
-            return compiled.memory_analysis().temp_size_in_bytes
+            lowered = jax.jit(both).lower(given, x) if is_train else jax.jit(deep).lower(*given)
+            return lowered.compile().memory_analysis().temp_size_in_bytes
 
         return run, None
 
     return case
+
+
+def memory_peak(batch: int, width: int, count: int) -> Any:
+    (x, *parameters), g = deep_data(batch, width, count)
+    return training(lambda *arrays: deep(arrays[-1], *arrays[:-1]), parameters, g, [x])
 
 
 def twice(x: Any) -> Any:
@@ -202,7 +350,10 @@ VERSION = jax.__version__
 CASES = {"JAX": {
     "custom_arrays": custom(twice, twice), "custom_numpy": custom(called_back(twice), called_back(twice)),
     "custom_identity": custom(copy, copy), "elementwise": elementwise, "elementwise_training": chain_training,
-    "mlp": mlp, "lenet": lenet, "eager": eager, "eager_gradient": eager_gradient, "import": import_time,
+    "gelu": gelu, "gelu_training": gelu_training, "norm_softmax": norm_softmax, "conv_training": convolutions(True),
+    "conv_inference": convolutions(False), "block": block, "lstm": lstm, "resnet_1": resnet_18, "resnet_8": resnet_18,
+    "mlp": mlp, "lenet": lenet, "adam": adam, "eager": eager, "eager_gradient": eager_gradient,
+    "square_eager": square(lambda function: function), "square_compiled": square(jax.jit), "import": import_time,
     "first_result": first_result, "chain_build": chain_build, "chain": chain_training,
-    "memory_training": memory(True), "memory_inference": memory(False),
+    "memory_training": memory(True), "memory_inference": memory(False), "memory_peak": memory_peak,
 }}

@@ -6,7 +6,7 @@ from typing import Any
 
 import opreg as mx
 
-from .mxnet_api import cases
+from . import mindspore_api, mxnet_api
 from .workloads import start_time
 
 __all__ = ["CASES", "VERSION"]
@@ -27,4 +27,6 @@ def first_result() -> Any:
 
 
 VERSION = mx.__version__
-CASES = {"opreg": {**cases(mx, planned), "import": import_time, "first_result": first_result}}
+CASES = dict.fromkeys(("opreg", "opreg[fast]"), {
+    **mxnet_api.cases(mx, planned), **mindspore_api.cases(mx, lambda: None),
+    "import": import_time, "first_result": first_result})

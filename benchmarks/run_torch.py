@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from .workloads import chain, lenet_data, mlp_data, start_time, uniform
+from .workloads import (
+    EPSILON,
+    adam_data,
+    block_data,
+    chain,
+    conv_data,
+    conv_stack,
+    deep_data,
+    gelu_data,
+    lenet_data,
+    lstm_data,
+    mlp_data,
+    norm_data,
+    resnet,
+    resnet_data,
+    start_time,
+    total,
+    uniform,
+)
 
 __all__ = ["CASES", "VERSION"]
 
@@ -45,16 +65,33 @@ class Identity(torch.autograd.Function):
         return g.clone()
 
 
-def training(function: Callable, n: int) -> Any:
-    """Forward and backward of a function of n numbers."""
-    x, ones = torch.from_numpy(uniform(n)).requires_grad_(), torch.ones(n)
+def tensors(arrays: Any) -> list[Any]:
+    return [torch.from_numpy(array) for array in arrays]
+
+
+def inference(function: Callable, arrays: Any) -> Any:
+    given, last = tensors(arrays), []
+
+    def run() -> None:
+        with torch.inference_mode():
+            last[:] = [function(*given)]
+
+    return run, lambda: total(last[0].numpy())
+
+
+def training(function: Callable, arrays: Any, g: Any, given: Any = ()) -> Any:
+    """Forward and backward of a function of arrays, and of others that are given and get no gradient."""
+    inputs, others, head = tensors(arrays), tensors(given), torch.from_numpy(g)
+    for each in inputs:
+        each.requires_grad_()
     last: list[Any] = []
 
     def run() -> None:
-        y = function(x)
-        last[:] = y, torch.autograd.grad(y, x, ones)[0]
+        last.clear()  # no memory for two results at a time
+        y = function(*inputs, *others)
+        last[:] = y, *torch.autograd.grad(y, inputs, head)
 
-    return run, lambda: float(sum(last).sum(dtype=torch.float64))
+    return run, lambda: total(*(each.detach().numpy() for each in last))
 
 
 def custom(operator: Any, wrap: Callable) -> Callable:
@@ -64,28 +101,17 @@ def custom(operator: Any, wrap: Callable) -> Callable:
                 x = operator.apply(x)
             return x
 
-        return training(wrap(function), n)
+        return training(wrap(function), [uniform(n)], uniform(n, seed=1))
 
     return case
 
 
 def elementwise(wrap: Callable) -> Callable:
-    def case(count: int, n: int) -> Any:
-        x = torch.from_numpy(uniform(n))
-        function = wrap(lambda x: chain(x, count, torch.relu))
-        last: list[Any] = []
-
-        def run() -> None:
-            with torch.inference_mode():
-                last[:] = [function(x)]
-
-        return run, lambda: float(last[0].sum(dtype=torch.float64))
-
-    return case
+    return lambda count, n: inference(wrap(lambda x: chain(x, count, torch.relu)), [uniform(n)])
 
 
 def chain_training(wrap: Callable) -> Callable:
-    return lambda count, n: training(wrap(lambda x: chain(x, count, torch.relu)), n)
+    return lambda count, n: training(wrap(lambda x: chain(x, count, torch.relu)), [uniform(n)], uniform(n, seed=1))
 
 
 def chain_build(count: int, n: int) -> Any:
@@ -105,9 +131,14 @@ def chain_build(count: int, n: int) -> Any:
     return run, check
 
 
+def classified(data: Any) -> tuple[Any, Any, Any]:
+    """Inputs, labels and parameters as they are before."""
+    return torch.from_numpy(data[0]), torch.from_numpy(data[1]).long(), data[2]
+
+
 def step(network: Callable, data: Any, rate: float, compiled: bool) -> Any:
     """A step of SGD of a network with the mean cross-entropy."""
-    x, labels, before = torch.from_numpy(data[0]), torch.from_numpy(data[1]).long(), data[2]
+    x, labels, before = classified(data)
     parameters = [torch.tensor(value, requires_grad=True) for value in before]
 
     def loss(parameters: Any) -> Any:
@@ -126,8 +157,7 @@ def step(network: Callable, data: Any, rate: float, compiled: bool) -> Any:
                 parameter.sub_(grad, alpha=rate)
 
     def check() -> float:
-        return sum(float(abs(after.detach().numpy() - value).sum(dtype="float64"))
-                   for after, value in zip(parameters, before))
+        return total(*(after.detach().numpy() - value for after, value in zip(parameters, before)))
 
     return (compiled_step if compiled else step), check
 
@@ -150,6 +180,140 @@ def lenet(compiled: bool) -> Callable:
     return lambda batch, rate: step(network, lenet_data(batch), rate, compiled)
 
 
+def layers(wrap: Callable) -> Callable:
+    """The perceptron of modules; the hook is there and changes nothing."""
+    def case(batch: int, layers: tuple[int, ...], rate: float, compiled: bool, hook: bool) -> Any:
+        x, labels, before = classified(mlp_data(batch, layers))
+        made: list[Any] = []
+        for n, m in itertools.pairwise(layers):
+            made += [torch.nn.ReLU(), torch.nn.Linear(n, m)] if made else [torch.nn.Linear(n, m)]
+        network, loss = torch.nn.Sequential(*made), torch.nn.CrossEntropyLoss()
+        optimizer = torch.optim.SGD(network.parameters(), lr=rate)
+        with torch.no_grad():
+            for parameter, value in zip(network.parameters(), before):
+                parameter.copy_(torch.from_numpy(value))
+        if hook:
+            made[1].register_full_backward_hook(lambda module, grad_input, grad_output: None)
+
+        @wrap
+        def run() -> None:
+            optimizer.zero_grad()
+            loss(network(x), labels).backward()
+            optimizer.step()
+
+        return run, lambda: total(*(p.detach().numpy() - value for p, value in zip(network.parameters(), before)))
+
+    return case
+
+
+def gelu(wrap: Callable) -> Callable:
+    return lambda n: inference(wrap(lambda x: F.gelu(x, approximate="tanh")), gelu_data(n)[:1])
+
+
+def gelu_training(wrap: Callable) -> Callable:
+    def case(n: int) -> Any:
+        x, g = gelu_data(n)
+        return training(wrap(lambda x: F.gelu(x, approximate="tanh")), [x], g)
+
+    return case
+
+
+def norm_softmax(wrap: Callable) -> Callable:
+    def function(x: Any, gamma: Any, beta: Any) -> Any:
+        return torch.softmax(F.layer_norm(x, gamma.shape, gamma, beta, EPSILON), -1)
+
+    return lambda rows, width: training(wrap(function), *norm_data(rows, width))
+
+
+def unit(is_train: bool) -> Callable:
+    """A convolution with its batch norm."""
+    def function(x: Any, stride: int, weight: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
+        x = F.conv2d(x, weight, stride=stride, padding=weight.shape[2] // 2)
+        return F.batch_norm(x, mean, variance, gamma, beta, training=is_train, momentum=0.1, eps=EPSILON)
+
+    return function
+
+
+def convolutions(is_train: bool, wrap: Callable) -> Callable:
+    def case(batch: int, channels: int, size: int, count: int) -> Any:
+        x, parameters, statistics, g = conv_data(batch, channels, size, count)
+
+        def function(*arrays: Any) -> Any:
+            *arrays, x = arrays
+            return conv_stack(x, arrays[:3 * count], arrays[3 * count:], unit(is_train), torch.relu)
+
+        if is_train:
+            return training(wrap(function), parameters, g, [*statistics, x])
+        return inference(wrap(function), [*parameters, *statistics, x])
+
+    return case
+
+
+def resnet_18(wrap: Callable) -> Callable:
+    def case(batch: int, size: int) -> Any:
+        x, parameters, statistics = resnet_data(batch, size)
+
+        def pool(x: Any) -> Any:
+            return F.max_pool2d(x, 3, 2, 1)
+
+        def head(x: Any, weight: Any, bias: Any) -> Any:
+            return F.linear(x.mean((2, 3)), weight, bias)
+
+        def function(x: Any, *arrays: Any) -> Any:
+            n = len(parameters)
+            return resnet(x, arrays[:n], arrays[n:], unit(False), torch.relu, pool, head)
+
+        return inference(wrap(function), [x, *parameters, *statistics])
+
+    return case
+
+
+def block(wrap: Callable) -> Callable:
+    def case(batch: int, tokens: int, width: int, heads: int, ratio: int) -> Any:
+        def function(x: Any, *arrays: Any) -> Any:
+            gamma, beta, w1, b1, w2, b2, gamma2, beta2, w3, b3, w4, b4 = arrays
+            y = F.linear(F.layer_norm(x, (width,), gamma, beta, EPSILON), w1, b1)
+            q, k, v = y.view(batch, tokens, 3, heads, -1).permute(2, 0, 3, 1, 4)
+            y = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape)
+            x = x + F.linear(y, w2, b2)
+            y = F.linear(F.layer_norm(x, (width,), gamma2, beta2, EPSILON), w3, b3)
+            return x + F.linear(F.gelu(y), w4, b4)
+
+        return training(wrap(function), *block_data(batch, tokens, width, ratio))
+
+    return case
+
+
+def lstm(wrap: Callable) -> Callable:
+    def case(steps: int, batch: int, hidden: int) -> Any:
+        def function(x: Any, *arrays: Any) -> Any:
+            zeros = x.new_zeros(1, batch, hidden)
+            return torch.lstm(x, (zeros, zeros), arrays, True, 1, 0.0, True, False, False)[0]
+
+        return training(wrap(function), *lstm_data(steps, batch, hidden))
+
+    return case
+
+
+def adam(wrap: Callable) -> Callable:
+    def case(count: int, rate: float) -> Any:
+        before, grads = adam_data(count)
+        parameters = [torch.tensor(value, requires_grad=True) for value in before]
+        for parameter, g in zip(parameters, grads):
+            parameter.grad = torch.from_numpy(g)
+        run = wrap(torch.optim.Adam(parameters, lr=rate, fused=wrap is plain).step)
+
+        def check() -> float:
+            for parameter in parameters:
+                parameter.grad.mul_(-0.5)
+            run()
+            return total(*(p.detach().numpy() - value for p, value in zip(parameters, before)))
+
+        return run, check
+
+    return case
+
+
 def eager(n: int, calls: int) -> Any:
     x = torch.from_numpy(uniform(n))
     last = [x]
@@ -159,19 +323,46 @@ def eager(n: int, calls: int) -> Any:
             y = x * 2
         last[0] = y
 
-    return run, lambda: float(last[0].sum(dtype=torch.float64))
+    return run, lambda: total(last[0].numpy())
 
 
-def eager_gradient(n: int, calls: int) -> Any:
-    x, ones = torch.from_numpy(uniform(n)).requires_grad_(), torch.ones(n)
+def eager_gradient(function: Callable) -> Callable:
+    def case(n: int, calls: int) -> Any:
+        x, ones = torch.from_numpy(uniform(n)).requires_grad_(), torch.ones(n)
+
+        def run() -> None:
+            for _ in range(calls):
+                x.grad = None
+                y = function(x)
+                y.backward(ones)
+
+        return run, lambda: total(x.grad.numpy())
+
+    return case
+
+
+def square_compiled(n: int, calls: int) -> Any:
+    x, last, gradient = torch.from_numpy(uniform(n)), [], torch.compile(torch.func.grad(lambda x: (x * x).sum()))
 
     def run() -> None:
         for _ in range(calls):
-            x.grad = None
-            y = x * 2
-            y.backward(ones)
+            last[:] = [gradient(x)]
 
-    return run, lambda: float(x.grad.sum(dtype=torch.float64))
+    return run, lambda: total(last[0].numpy())
+
+
+def memory_peak(wrap: Callable) -> Callable:
+    def case(batch: int, width: int, count: int) -> Any:
+        def function(*arrays: Any) -> Any:
+            *parameters, x = arrays
+            for w, b in zip(parameters[::2], parameters[1::2]):
+                x = torch.relu(F.linear(x, w, b))
+            return x
+
+        (x, *parameters), g = deep_data(batch, width, count)
+        return training(wrap(function), parameters, g, [x])
+
+    return case
 
 
 def import_time() -> Any:
@@ -188,14 +379,20 @@ def plain(function: Callable) -> Callable:
 
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 VERSION = torch.__version__
+SHARED = {"elementwise": elementwise, "elementwise_training": chain_training, "gelu": gelu,
+          "gelu_training": gelu_training, "norm_softmax": norm_softmax, "block": block, "lstm": lstm,
+          "resnet_1": resnet_18, "resnet_8": resnet_18, "adam": adam, "memory_peak": memory_peak,
+          "custom_arrays": partial(custom, Twice), "custom_numpy": partial(custom, NumpyTwice),
+          "custom_identity": partial(custom, Identity), "conv_training": partial(convolutions, True),
+          "conv_inference": partial(convolutions, False)}
 CASES = {
-    "PyTorch": {"custom_arrays": custom(Twice, plain), "custom_numpy": custom(NumpyTwice, plain),
-                "custom_identity": custom(Identity, plain), "elementwise": elementwise(plain),
-                "elementwise_training": chain_training(plain), "mlp": mlp(False), "lenet": lenet(False),
-                "eager": eager, "eager_gradient": eager_gradient, "import": import_time,
-                "first_result": first_result, "chain": chain_training(plain)},
-    "torch.compile": {"custom_arrays": custom(Twice, torch.compile), "custom_numpy": custom(NumpyTwice, torch.compile),
-                      "custom_identity": custom(Identity, torch.compile), "elementwise": elementwise(torch.compile),
-                      "elementwise_training": chain_training(torch.compile), "mlp": mlp(True), "lenet": lenet(True),
+    "PyTorch": {**{key: case(plain) for key, case in SHARED.items()},
+                "mlp": mlp(False), "layers_eager": layers(plain), "layers_hook_eager": layers(plain),
+                "lenet": lenet(False), "eager": eager, "eager_gradient": eager_gradient(lambda x: x * 2),
+                "square_eager": eager_gradient(lambda x: x * x), "import": import_time, "first_result": first_result,
+                "chain": chain_training(plain)},
+    "torch.compile": {**{key: case(torch.compile) for key, case in SHARED.items()},
+                      "mlp": mlp(True), "layers": layers(torch.compile), "layers_hook": layers(torch.compile),
+                      "lenet": lenet(True), "square_compiled": square_compiled,
                       "chain_build": chain_build},  # which takes minutes, so there is no "chain"
 }

@@ -11,9 +11,15 @@ import itertools
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["WORKLOADS", "Workload", "chain", "start_time", "uniform", "mlp_data", "lenet_data"]
+__all__ = ["EPSILON", "WORKLOADS", "Workload", "adam_data", "block_data", "chain", "conv_data", "conv_stack",
+           "deep_data", "gelu_data", "lenet_data", "lstm_data", "mlp_data", "norm_data", "resnet", "resnet_data",
+           "start_time", "total", "uniform"]
+
+#: What normalisations add to the variance.
+EPSILON = 1e-5
 
 
 class Workload(NamedTuple):
@@ -23,10 +29,14 @@ class Workload(NamedTuple):
     title: str
     unit: str  # µs, ms or MB
     sizes: dict[str, Any]
-    kind: str = "timed"  # timed; own: run() returns seconds; once: run() returns bytes, the same each time
+    kind: str = "timed"  # own: run() returns seconds; once: run() returns bytes; peak: the process's memory is measured
 
 
+_CHAIN, _LONG = {"count": 200, "n": 16}, {"count": 10_000, "n": 16}
 _MLP = {"batch": 64, "layers": (784, 128, 64, 10), "rate": 0.1}
+_GELU, _NORM = {"n": 4 * 2 ** 20}, {"rows": 4096, "width": 1024}
+_CONV = {"batch": 16, "channels": 32, "size": 32, "count": 6}
+_BLOCK = {"batch": 8, "tokens": 128, "width": 256, "heads": 4, "ratio": 4}
 _DEEP = {"batch": 1024, "width": 512, "count": 100}
 
 WORKLOADS = (
@@ -35,23 +45,48 @@ WORKLOADS = (
     Workload("custom_numpy", "the same, bodies in NumPy", "µs", {"count": 50, "n": 10}),
     Workload("custom_identity", "20 custom operators that copy 10 numbers, forward + backward", "µs",
              {"count": 20, "n": 10}),
-    Workload("elementwise", "200 element-wise operators on 16 numbers, forward", "µs", {"count": 200, "n": 16}),
-    Workload("elementwise_training", "200 element-wise operators on 16 numbers, forward + backward", "µs",
-             {"count": 200, "n": 16}),
+    Workload("elementwise", "200 element-wise operators on 16 numbers, forward", "µs", _CHAIN),
+    Workload("elementwise_training", "200 element-wise operators on 16 numbers, forward + backward", "µs", _CHAIN),
+    Workload("gelu", "tanh-gelu of 4 M numbers, forward", "ms", _GELU),
+    Workload("gelu_training", "the same, forward + backward", "ms", _GELU),
+    Workload("norm_softmax", "layer norm and softmax of 4096 × 1024, forward + backward", "ms", _NORM),
+    Workload("conv_training", "six times convolution 3 × 3, batch norm, relu on 16 × 32 × 32 × 32, forward + backward",
+             "ms", _CONV),
+    Workload("conv_inference", "the same, inference", "ms", _CONV),
+    Workload("block", "transformer block, batch 8, 128 tokens, width 256, 4 heads, forward + backward", "ms", _BLOCK),
+    Workload("lstm", "LSTM, 32 steps, batch 32, 128 hidden, forward + backward", "ms",
+             {"steps": 32, "batch": 32, "hidden": 128}),
+    Workload("resnet_1", "ResNet-18, a picture of 224 × 224, inference", "ms", {"batch": 1, "size": 224}),
+    Workload("resnet_8", "the same, 8 pictures", "ms", {"batch": 8, "size": 224}),
     Workload("mlp", "perceptron 784-128-64-10 with relu, batch 64, cross-entropy, a step of SGD", "µs", _MLP),
+    Workload("layers", "the same of the framework's layers, loss and optimizer, compiled", "µs",
+             {**_MLP, "compiled": True, "hook": False}),
+    Workload("layers_hook", "the same with a backward hook on the first relu, compiled", "µs",
+             {**_MLP, "compiled": True, "hook": True}),
+    Workload("layers_eager", "perceptron of layers, eager", "µs", {**_MLP, "compiled": False, "hook": False}),
+    Workload("layers_hook_eager", "the same with a backward hook on the first relu, eager", "µs",
+             {**_MLP, "compiled": False, "hook": True}),
     Workload("lenet", "LeNet on 32 pictures of 28 × 28, a step of SGD", "ms", {"batch": 32, "rate": 0.1}),
+    Workload("adam", "the framework's Adam, a step of 200 parameters of 64 to 65,536 numbers", "ms",
+             {"count": 200, "rate": 1e-3}),
     Workload("eager", "`x * 2` on 10 numbers, eager, one of 100 calls", "µs", {"n": 10, "calls": 100}),
     Workload("eager_gradient", "`x * 2` on 10 numbers, eager, recorded, with its gradient", "µs",
              {"n": 10, "calls": 100}),
+    Workload("square_eager", "the gradient of `x * x` on 4 numbers, eager", "µs",
+             {"n": 4, "calls": 100}),
+    Workload("square_compiled", "the same, compiled", "µs", {"n": 4, "calls": 100}),
     Workload("import", "import, beyond the start of Python", "ms", {}, "own"),
     Workload("first_result", "import and the numbers of a first `x * 2`, beyond the start of Python", "ms", {}, "own"),
-    Workload("chain_build", "10,000 element-wise operators: from nothing to the first gradient", "ms",
-             {"count": 10_000, "n": 16}, "own"),
-    Workload("chain", "10,000 element-wise operators, forward + backward", "ms", {"count": 10_000, "n": 16}),
+    Workload("chain_build", "10,000 element-wise operators: from nothing to the first gradient", "ms", _LONG, "own"),
+    Workload("chain", "10,000 element-wise operators, forward + backward", "ms", _LONG),
     Workload("memory_training", "memory planned for training 100 × (fully connected 512 + relu), batch 1024", "MB",
              _DEEP, "once"),
     Workload("memory_inference", "the same for inference", "MB", _DEEP, "once"),
+    Workload("memory_peak", "memory of the process for training 50 × (fully connected 512 + relu), batch 2048", "MB",
+             {"batch": 2048, "width": 512, "count": 50}, "peak"),
 )
+
+# ------------------------------------------------------------------------------------------------- networks
 
 
 def chain(x: Any, count: int, relu: Any) -> Any:
@@ -59,6 +94,37 @@ def chain(x: Any, count: int, relu: Any) -> Any:
     for i in range(count):
         x = relu(x) if i % 4 == 0 else x * 0.99 if i % 4 == 1 else -x if i % 4 == 2 else x + 1.0
     return x
+
+
+def conv_stack(x: Any, parameters: Sequence[Any], statistics: Sequence[Any], unit: Callable, relu: Callable) -> Any:
+    """Convolutions with batch norm and relu: ``unit(x, stride, weight, gamma, beta, mean, variance)`` is one."""
+    for arrays in _units(parameters, statistics):
+        x = relu(unit(x, 1, *arrays))
+    return x
+
+
+def resnet(x: Any, parameters: Sequence[Any], statistics: Sequence[Any], unit: Callable, relu: Callable,
+           pool: Callable, head: Callable) -> Any:
+    """ResNet-18. ``pool`` takes maxima of 3 × 3, half as many; ``head(x, weight, bias)`` means and a dense layer.
+
+    K. He et al., Deep residual learning for image recognition, 2016.
+    """
+    units = _units(parameters[:-2], statistics)
+    x = pool(relu(unit(x, 2, *next(units))))
+    for i in range(8):
+        stride = 2 if i in (2, 4, 6) else 1
+        y = relu(unit(x, stride, *next(units)))
+        y = unit(y, 1, *next(units))
+        x = relu(y + (unit(x, 2, *next(units)) if stride == 2 else x))
+    return head(x, *parameters[-2:])
+
+
+def _units(parameters: Sequence[Any], statistics: Sequence[Any]) -> Any:
+    """Three parameters and two statistics at a time."""
+    return zip(*[iter(parameters)] * 3, *[iter(statistics)] * 2)
+
+
+# ------------------------------------------------------------------------------------------------- running
 
 
 def start_time(statement: str) -> float:
@@ -69,6 +135,16 @@ def start_time(statement: str) -> float:
         subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
         least[code] = min(least[code], time.perf_counter() - begin)
     return least[statement] - least["pass"]
+
+
+def total(*arrays: Any) -> float:
+    """The check value of outputs and gradients: what all their numbers add up to without their signs."""
+    import numpy as np
+
+    return sum(float(np.abs(array).sum(dtype="float64")) for array in arrays)
+
+
+# ------------------------------------------------------------------------------------------------- data
 
 
 def uniform(*shape: int, seed: int = 0, scale: float = 1.0) -> Any:
@@ -108,3 +184,84 @@ def lenet_data(batch: int) -> tuple[Any, Any, list[Any]]:
     for i, shape in enumerate(shapes):
         parameters += [_weight(*shape, seed=10 + i), uniform(shape[0], seed=20 + i, scale=0.1)]
     return uniform(batch, 1, 28, 28) - 0.5, _labels(batch), parameters
+
+
+def gelu_data(n: int) -> tuple[Any, Any]:
+    """Numbers between -4 and 4; the gradient of the result."""
+    return uniform(n, scale=8.0) - 4, uniform(n, seed=1)
+
+
+def norm_data(rows: int, width: int) -> tuple[list[Any], Any]:
+    """Numbers, gamma and beta; the gradient of the result."""
+    return [uniform(rows, width), *_norm(width, seed=10)], uniform(rows, width, seed=1)
+
+
+def conv_data(batch: int, channels: int, size: int, count: int) -> tuple[Any, list[Any], list[Any], Any]:
+    """Inputs (batch, channels, size, size); parameters and statistics of ``conv_stack``; the result's gradient."""
+    parameters, statistics = _conv_parameters([(channels, channels, 3, 3)] * count)
+    shape = batch, channels, size, size
+    return uniform(*shape) - 0.5, parameters, statistics, uniform(*shape, seed=1) - 0.5
+
+
+def resnet_data(batch: int, size: int) -> tuple[Any, list[Any], list[Any]]:
+    """Pictures (batch, 3, size, size); the parameters and statistics of ``resnet``."""
+    shapes = [(64, 3, 7, 7), *[(64, 64, 3, 3)] * 4]
+    for n in (128, 256, 512):
+        shapes += [(n, n // 2, 3, 3), (n, n, 3, 3), (n, n // 2, 1, 1), (n, n, 3, 3), (n, n, 3, 3)]
+    parameters, statistics = _conv_parameters(shapes)
+    head = [_weight(1000, 512, seed=2), uniform(1000, seed=3, scale=0.1)]
+    return uniform(batch, 3, size, size) - 0.5, parameters + head, statistics
+
+
+def block_data(batch: int, tokens: int, width: int, ratio: int) -> tuple[list[Any], Any]:
+    """Inputs (batch, tokens, width) and the parameters of a transformer block; the gradient of its result.
+
+    The block: norm, dense to queries, keys and values, softmax attention, dense, added to the input; norm, dense to
+    ``ratio`` times the width, gelu, dense, added.
+    """
+    parameters = []
+    for i, (n, m) in enumerate([(width, 3 * width), (width, width), (width, ratio * width), (ratio * width, width)]):
+        if i in (0, 2):
+            parameters += _norm(width, seed=30 + 10 * i)
+        parameters += [_weight(m, n, seed=10 + i), uniform(m, seed=20 + i, scale=0.1)]
+    shape = batch, tokens, width
+    return [uniform(*shape) - 0.5, *parameters], uniform(*shape, seed=1) - 0.5
+
+
+def lstm_data(steps: int, batch: int, hidden: int) -> tuple[list[Any], Any]:
+    """Inputs (steps, batch, hidden), weights of inputs and of states, their biases; the gradient of the result.
+
+    Rows of weights and biases are those of the gates input, forget, cell, output.
+    """
+    weights = [_weight(4 * hidden, hidden, seed=10 + i) for i in range(2)]
+    biases = [uniform(4 * hidden, seed=20 + i, scale=0.1) for i in range(2)]
+    shape = steps, batch, hidden
+    return [uniform(*shape) - 0.5, *weights, *biases], uniform(*shape, seed=1) - 0.5
+
+
+def adam_data(count: int) -> tuple[list[Any], list[Any]]:
+    """Parameters and their gradients."""
+    shapes = [shape for shape, _ in zip(itertools.cycle([(256, 256), (256,), (64, 64, 3, 3), (64,)]), range(count))]
+    return ([uniform(*shape, seed=10 + i) - 0.5 for i, shape in enumerate(shapes)],
+            [uniform(*shape, seed=1000 + i) - 0.5 for i, shape in enumerate(shapes)])
+
+
+def deep_data(batch: int, width: int, count: int) -> tuple[list[Any], Any]:
+    """Inputs (batch, width), weights and biases by turns; the gradient of the result."""
+    parameters = []
+    for i in range(count):
+        parameters += [_weight(width, width, seed=10 + i), uniform(width, seed=1000 + i, scale=0.1)]
+    return [uniform(batch, width) - 0.5, *parameters], uniform(batch, width, seed=1) - 0.5
+
+
+def _norm(width: int, seed: int) -> list[Any]:
+    return [uniform(width, seed=seed) + 0.5, uniform(width, seed=seed + 1) - 0.5]
+
+
+def _conv_parameters(shapes: list[tuple[int, ...]]) -> tuple[list[Any], list[Any]]:
+    """Weight, gamma and beta by turns; mean and variance by turns."""
+    parameters, statistics = [], []
+    for i, shape in enumerate(shapes):
+        parameters += [_weight(*shape, seed=100 + i), *_norm(shape[0], seed=200 + 2 * i)]
+        statistics += [uniform(shape[0], seed=300 + i) - 0.5, uniform(shape[0], seed=400 + i) + 0.5]
+    return parameters, statistics
