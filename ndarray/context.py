@@ -121,7 +121,7 @@ class _Current(threading.local):
 
 _CURRENT = _Current()
 _CPU = Context("cpu", 0)
-_DEFAULT = _CPU
+_DEFAULT = [_CPU]
 
 
 def cpu(device_id: int = 0) -> Context:
@@ -171,10 +171,9 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 def current_context() -> Context:
     """Where new arrays go: the innermost ``with`` context, or the default one, ``cpu(0)`` unless it was set."""
     stack = _CURRENT.stack
-    return stack[-1] if stack else _DEFAULT
+    return stack[-1] if stack else _DEFAULT[0]
 
 
 def set_default_context(ctx: Context) -> None:
     """Choose where new arrays of all threads go outside of ``with`` contexts."""
-    global _DEFAULT
-    _DEFAULT = Context(ctx)
+    _DEFAULT[0] = Context(ctx)

@@ -152,17 +152,18 @@ class NDArray(Value):
         if MODE.recording:
             return None
         dtype = self._data.dtype
+        if dtype.kind != "f":
+            return None
         arrays = []
         for value in values:
             data = value._data
             if data.dtype is not dtype:
                 return None
             arrays.append(data)
-        if dtype.kind != "f":
-            return None
-        found = quiet(expression.settled(self._ctx.xp, dtype), *arrays)
+        xp = np if data.__class__ is np.ndarray else self._ctx.xp
+        found = quiet(expression.settled(xp, dtype), *arrays)
         result = _new(NDArray)
-        result._data = found if found.shape else self._ctx.xp.asarray(found)
+        result._data = found if found.shape else xp.asarray(found)
         result._ctx, result._entry = self._ctx, None
         return result
 

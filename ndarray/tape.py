@@ -10,6 +10,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from opreg.dispatch import REQUESTS, write
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, Where, did_you_mean, here
 from opreg.gradient import walk
@@ -130,7 +132,11 @@ def _wrap() -> Any:
 
 
 def _filled(like: Any, number: int) -> Any:
-    data = like._ctx.backend.empty(like._data.shape, like._data.dtype, like._ctx.device_id)
+    data = like._data
+    if data.__class__ is np.ndarray:
+        data = np.empty(data.shape, data.dtype)
+    else:
+        data = like._ctx.backend.empty(data.shape, data.dtype, like._ctx.device_id)
     data.fill(number)
     return _wrap()(data, like._ctx)
 

@@ -57,6 +57,22 @@ def _erfc_large(xp: Any, x: Any, squared: Any) -> Any:
     return xp.exp(-squared) * _polynomial(x, _ERFC_P) / _polynomial(x, _ERFC_Q)
 
 
+# artanh(erf(x)) / x in x squared, up to 4, fitted so that the relative error of erf is least, 7e-8. All of it is one
+# smooth function, and NumPy has the hyperbolic tangent of float32 in vector instructions.
+_ERF_SINGLE = (5.422082813782071e-09, 2.756362075274325e-08, -4.794485292762277e-06, 8.459604258776112e-05,
+               -6.148370432245699e-04, -1.952894051400855e-04, 1.0276986463817628e-01, 1.12837924713161)
+
+
+def _erf_single(xp: Any, x: Any, wide: Any, out: Any) -> Any:
+    """erf in float32, within four units in the last place, in a third of the passes over the numbers."""
+    wide = xp.clip(wide, -4.0, 4.0)  # from there on it is one
+    value = _polynomial(wide * wide, _ERF_SINGLE)
+    value *= wide
+    if out is not None and out.dtype == value.dtype:
+        return xp.tanh(value, out=out)
+    return _store(x, xp.tanh(value), out)
+
+
 def erf(xp: Any, x: Any, out: Any = None) -> Any:
     """The error function.
 
@@ -67,6 +83,8 @@ def erf(xp: Any, x: Any, out: Any = None) -> Any:
     array([ 0.        ,  0.52049988, -1.        ])
     """
     wide = _wide(xp, x)
+    if wide.dtype.itemsize == 4:
+        return _erf_single(xp, x, wide, out)
     size = xp.minimum(xp.abs(wide), 6.0)  # from there on it is one, in float64 too
     squared = size * size
     large = 1.0 - _erfc_large(xp, size, squared)

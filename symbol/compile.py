@@ -12,6 +12,7 @@ from typing import Any
 
 from opreg.graph import Entry, Node, verify
 
+from .passes.fold import fold
 from .passes.fuse import fuse
 from .passes.gradient import gradient
 from .passes.inline import inline
@@ -24,7 +25,7 @@ from .symbol import output_name
 
 __all__ = ["PASSES", "CHECK", "compile_plan", "compile_program"]
 
-PASSES: tuple[Callable[[Program], Program], ...] = (gradient, inline, simplify, place, fuse)
+PASSES: tuple[Callable[[Program], Program], ...] = (gradient, inline, simplify, place, fold, fuse)
 
 #: Tests set this: the graph is verified after every pass.
 CHECK = False
@@ -41,7 +42,7 @@ def compile_program(program: Program, watched: bool = False) -> Plan:
     One that is ``watched`` has a step for every node, whose result a monitor can be told.
     """
     for change in PASSES:
-        if watched and change is fuse:
+        if watched and change in (fold, fuse):
             continue
         program = change(program)
         if CHECK:

@@ -17,7 +17,8 @@ EXAMPLES = ROOT / "examples"
 
 def _run(*words: str) -> str:
     found = subprocess.run([sys.executable, "-W", "error", *words], cwd=ROOT, capture_output=True, text=True,
-                           check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
+                           check=False, env={**os.environ, "PYTHONPATH": str(ROOT),
+                                             "OPENBLAS_NUM_THREADS": "1"})  # the products are small
     assert found.returncode == 0, found.stderr
     return found.stdout
 

@@ -149,6 +149,14 @@ def test_so_do_tiles_on_threads_that_compute_again_in_backward(net, dtype, seed,
         np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
 
 
+def test_what_costs_nothing_is_computed_again_too(monkeypatch):
+    """A sum with 0.0 has no instruction; it must not be taken for a value that is there anyway."""
+    monkeypatch.setattr(fusion, "_LARGE", 1)
+    x = sym.Variable("x")
+    same = x + 0.0
+    assert_same(sym.sin(same) * same, {"x": (5,)}, "float64")
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_casts_between_floating_dtypes_take_part(dtype):
     x, y = sym.Variable("x"), sym.Variable("y")

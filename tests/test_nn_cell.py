@@ -13,6 +13,7 @@ import pytest
 import opreg as ms
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad
+from opreg.nn.initializer import initializer
 from opreg.nn.jit import jit
 from opreg.nn.parameter import Parameter, ParameterTuple, assign
 from opreg.nn.tensor import Tensor
@@ -444,3 +445,9 @@ def test_assign(run):
         run(lambda a: assign(half, a))(Tensor(X))
     with pytest.raises(TypeError, match="expected a Parameter or Tensor, got int"):
         assign(3, Tensor(X))
+
+
+def test_initialised_tensors_say_so():
+    found = initializer("ones", (2, 3), ms.float32)
+    assert found.has_init and type(found.init).__name__ == "One" and (found.init_data().asnumpy() == 1).all()
+    assert not Tensor([1.0]).has_init and not Parameter(found).has_init

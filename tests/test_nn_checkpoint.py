@@ -273,3 +273,8 @@ def test_a_flipped_byte_is_found_or_changes_nothing(sound, data):
         return
     assert {name: (p.asnumpy().dtype, p.shape, p.asnumpy().tobytes()) for name, p in found.items()} == {
         name: (value.dtype, value.shape, value.tobytes()) for name, value in ARRAYS.items()}
+
+
+def test_the_ending_that_was_added_is_found(tmp_path):
+    save_checkpoint(Net(), str(tmp_path / "net"))
+    assert sorted(load_checkpoint(str(tmp_path / "net"))) == sorted(p.name for p in Net().get_parameters())

@@ -435,3 +435,29 @@ def test_explain():
     function = jit(lambda a: ops.exp(a * 2))
     function(x())
     assert "exp" in function.explain()
+
+
+def test_a_compiled_cell_is_asked_as_the_cell_is():
+    cell = Scale()
+    compiled = cell.compile(x())
+    assert compiled.trainable_params() == [cell.w] and compiled.set_train() is cell and cell.training
+    with pytest.raises(AttributeError, match="no attribute 'wat'"):
+        compiled.wat  # noqa: B018
+    with pytest.raises(AttributeError, match="a compiled function has no 'wat'"):
+        jit(lambda a: a).wat  # noqa: B018
+
+
+def test_an_attribute_set_to_what_it_is_changes_nothing():
+    seen: list[Any] = []
+
+    class Counts(Cell):
+        def construct(self, a: Any) -> Any:
+            seen.append(1)
+            return a * 2
+
+    cell = Counts().set_train()
+    compiled = cell.compile(x())
+    for _ in range(3):
+        compiled(x())
+        cell.set_train()
+    assert len(seen) == 1

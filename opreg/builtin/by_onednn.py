@@ -33,6 +33,7 @@ from .convolution import (
     product_alone,
 )
 from .dense import fully_connected, fully_connected_data, fully_connected_weight
+from .folded import factors, folded_convolution, parts_of
 from .pooling import pooling, pooling_max, pooling_sum, window_of
 from .sliding import Window, channels_first, channels_last, window
 
@@ -277,7 +278,56 @@ class _ConvolutionKernels(_Kernels):
         return functools.partial(np.add, out, shift, out=out)
 
 
+class _FoldedKernels(_ConvolutionKernels):
+    """Of a convolution with a norm, an addition and relu. The norm's factors go into weight and bias, or where there
+    are more weights than results, to these."""
+
+    def __init__(self, op: Op):
+        self.op, self.part, self.read, self.reads, self.writes = op, "forward", 2, "xw", "y"
+        self.reference = op.kernels[0].rule
+        _by_products(op, 2)
+        op.kernel("onednn", bound=True, accepts=self.accepts_bound)(self.bound)
+
+    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> tuple[Any, tuple[Shape, ...]]:
+        win = window(**{name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")})
+        return _convolution(ins[0], ins[1], out, win, attrs["num_group"], True, attrs["layout"])
+
+    def bound(self, call: Call) -> Callable[[], Any]:
+        (data, weight, *rest), (out,), attrs = call.ins, call.outs, call.attrs
+        bias, norm, other = parts_of(rest, attrs["no_bias"], attrs["normalized"], attrs["added"])
+        work = onednn.Work("forward", *self.describe([data.shape, weight.shape], out.shape, attrs))
+        count = len(work.nbytes)
+        scaled = bool(norm) and weight.size < out.size
+        weights = call.scratch(count, weight.shape, np.float32) if scaled else weight
+        shift = call.scratch(count + 1, weight.shape[:1], np.float32)
+        run = work.bind([data, weights, out, shift],
+                        [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
+        reference = functools.partial(self.reference.function, np, *call.ins, **self.reference.select(attrs), out=out)
+        column = weight.shape[0], *(1,) * (weight.ndim - 1)
+        channels = channels_last((1, weight.shape[0], *column[2:]), attrs["layout"])
+
+        def step() -> None:
+            if onednn.forked():
+                reference()
+                return
+            scale, constant = factors(np, bias, norm, attrs["eps"], attrs["fix_gamma"])
+            if scaled:
+                np.multiply(weight, scale.reshape(column), out=weights)
+            shift[...] = 0.0 if constant is None or (norm and not scaled) else constant
+            run()
+            if norm and not scaled:
+                np.multiply(out, scale.reshape(channels), out=out)
+                np.add(out, constant.reshape(channels), out=out)
+            if other is not None:
+                np.add(out, other, out=out)
+            if attrs["relu"]:
+                np.clip(out, 0.0, math.inf, out=out)
+
+        return step
+
+
 _ConvolutionKernels(convolution, "forward", "xwb", "y")
+_FoldedKernels(folded_convolution)
 _ConvolutionKernels(convolution_data, "data", "yw", "x")
 _ConvolutionKernels(convolution_weight, "weight", "yx", "w")
 _ConvolutionKernels(deconvolution, "data", "ywb", "x")

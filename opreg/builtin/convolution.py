@@ -11,6 +11,8 @@ one matrix product (im2col).
 gives that many partial images, which are added, each shifted by its tap. A 3x3 kernel copies 3 images instead of 9,
 and the product is three times as high: with as many channels out as in this takes half the time of columns. It wastes
 the border rows, and needs a stride of one along the first axis.
+
+Threads share the blocks, or of a single one the channels out; see ``opreg.kernels.blas``.
 """
 
 from __future__ import annotations
@@ -18,25 +20,34 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
+from .. import threads
 from ..errors import AttrError, ShapeError
+from ..kernels.blas import share
 from ..registry import declare, ops
 from ..spec import ANY, Shape, show
 from .dense import adjoint, bilinear, product, wide, with_bias
 from .sliding import Window, channels_first, channels_last, extent, span, spatial, window
 
-__all__ = ["correlate", "spread", "match", "product_alone", "of_deconvolution"]
+__all__ = ["Then", "correlate", "spread", "match", "plus", "product_alone", "run_convolution", "of_deconvolution"]
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NHWC", "NDHWC"]
 Tune = Literal["off", "limited_workspace", "fastest"]
 
-#: Bytes of one buffer: 2 MB measured best or near it for images of 8 to 224 pixels, with 1 to 512 channels, on
+#: Bytes of one buffer: 3 MB measured best or near it for images of 7 to 224 pixels, with 3 to 512 channels, on
 #: processors with 1 MB of second-level cache a core. Buffers are made anew by each call: keeping them gained nothing.
 #: A GPU wants few and large steps.
-BLOCK = {"numpy": 1 << 21}
+BLOCK = {"numpy": 3 << 20}
 BLOCK_GPU = 1 << 28
+
+#: Into how many blocks work is divided at most that would fit fewer, for as many threads, and the least columns of
+#: their matrices: narrower ones are multiplied more slowly.
+SHARES, COLUMNS = 8, 256
+
+#: A single block is divided by its channels out, into parts of no less than this.
+LEAST_OUTS = 32
 
 All = slice(None)
 
@@ -44,31 +55,59 @@ All = slice(None)
 # ------------------------------------------------------------------------------------------------ blocks
 
 
-def _parts(count: int, most: int) -> list[slice]:
-    """``count`` things in parts as equal as can be, none larger than ``most``."""
+def _parts(count: int, most: int, shares: int = 1) -> list[slice]:
+    """``count`` things in parts as equal as can be, none larger than ``most``; several make full shares."""
     number = -(-count // max(1, most))
+    if number > 1:
+        number = min(count, -(-number // shares) * shares)
     return [slice(i * count // number, (i + 1) * count // number) for i in range(number)]
 
 
-def _blocks(xp: Any, images: int, groups: int, rows: int, halo: int, cost: int
+def _blocks(xp: Any, images: int, groups: int, rows: int, halo: int, cost: int, run: int
             ) -> Iterator[tuple[slice, slice, slice]]:
     """Blocks of images, groups and output rows whose buffers fit the cache.
 
-    ``cost`` is the bytes of one row of one group of one image; each block of rows reads ``halo`` rows more.
+    ``cost`` is the bytes of one row of one group of one image, ``run`` how many columns of a matrix it makes; each
+    block of rows reads ``halo`` rows more.
     """
     room = max(1, BLOCK.get(xp.__name__, BLOCK_GPU) // max(1, cost))
+    shares = 1
+    if xp.__name__ in BLOCK:
+        shares, least = _shares(), -(-COLUMNS // max(1, run))
+        room = min(max(room, least), max(-(-images * groups * rows // shares), least) + halo)
     # With fewer rows than eight halos too much of the work would be done twice.
     height = rows if rows + halo <= room else max(room - halo, 8 * halo)
     in_block = max(1, room // (min(height, rows) + halo))
     count = in_block // groups if height >= rows else 1
-    for r in _parts(rows, height):
+    for r in _parts(rows, height, shares if images == groups == 1 else 1):
         for g in _parts(groups, in_block):
-            for n in _parts(images, count):
+            for n in _parts(images, count, shares):
                 yield n, g, r
+
+
+def _shares() -> int:
+    return min(SHARES, threads.count())
 
 
 def _length(part: slice) -> int:
     return part.stop - part.start
+
+
+class _Buffers:
+    """Buffers of one call: made when no block has left one of the size."""
+
+    def __init__(self, make: Callable[..., Any]):
+        self.make = make
+        self.free: dict[Shape, list[Any]] = {}
+
+    def take(self, *size: int) -> Any:
+        try:
+            return self.free[size].pop()
+        except (KeyError, IndexError):
+            return self.make(*size)
+
+    def give(self, buffer: Any, *size: int) -> None:
+        self.free.setdefault(size, []).append(buffer)
 
 
 class _Plan:
@@ -128,36 +167,59 @@ class _Plan:
         by_rows = steps * (self.halo * self.outs * self.ins * self.taps / 40 + self.outs * high) + 4 * weights
         return by_rows < steps * 2 * self.ins * self.taps * rows
 
-    def row_blocks(self, xp: Any, dtype: Any) -> Iterator[tuple[slice, slice, slice, Any, Any]]:
-        """Blocks with two buffers: (G, trailing taps, C, N, rows, …) for the data, (G, first taps, O, N, rows, …)."""
+    def row_blocks(self, xp: Any, dtype: Any) -> list[tuple[slice, slice, slice]]:
+        """The blocks of the way by rows."""
         cost = max(self.ins * self.taps, self.outs * self.first) * self.run * dtype.itemsize
-        shape = narrow = tall = None
-        for n, g, r in _blocks(xp, self.images, self.groups, self.places[0], self.halo, cost):
-            size = (_length(g), _length(n), _length(r) + self.halo)
-            if size != shape:
-                shape, (groups, images, rows) = size, size
-                tail = (images, rows, *self.places[1:])
-                narrow = xp.zeros((groups, self.taps, self.ins, *tail), dtype)
-                tall = xp.zeros((groups, self.first, self.outs, *tail), dtype)
-            yield n, g, r, narrow, tall
+        return list(_blocks(xp, self.images, self.groups, self.places[0], self.halo, cost, self.run))
 
-    def column_blocks(self, xp: Any, dtype: Any) -> Iterator[tuple[slice, slice, slice, Any, Any]]:
-        """Blocks with their buffer, seen as (N, G, C, first taps, trailing taps, rows, …) and as ``matrices``."""
+    def row_buffers(self, xp: Any, dtype: Any) -> _Buffers:
+        """Pairs: (G, trailing taps, C, N, rows, …) for the data, (G, first taps, O, N, rows, …)."""
+
+        def make(images: int, groups: int, rows: int) -> tuple[Any, Any]:
+            tail = (images, rows + self.halo, *self.places[1:])
+            return (xp.zeros((groups, self.taps, self.ins, *tail), dtype),
+                    xp.zeros((groups, self.first, self.outs, *tail), dtype))
+
+        return _Buffers(make)
+
+    def column_blocks(self, xp: Any, dtype: Any) -> list[tuple[slice, slice, slice]]:
+        """The blocks of the way by columns."""
         cost = self.ins * self.first * self.taps * self.run * dtype.itemsize
-        shape = columns = matrices = None
-        for n, g, r in _blocks(xp, self.images, self.groups, self.places[0], 0, cost):
-            size = (_length(n), _length(g), _length(r))
-            if size != shape:
-                shape, (images, groups, rows) = size, size
-                taps, tail = (self.ins, self.first, self.taps), (rows, *self.places[1:])
-                if self.folded:
-                    columns = xp.zeros((groups, *taps, images, *tail), dtype)
-                    matrices = columns.reshape(groups, math.prod(taps), images * math.prod(tail))
-                    columns = columns.transpose(4, 0, 1, 2, 3, *range(5, columns.ndim))
-                else:
-                    columns = xp.zeros((images, groups, *taps, *tail), dtype)
-                    matrices = columns.reshape(images, groups, math.prod(taps), math.prod(tail))
-            yield n, g, r, columns, matrices
+        return list(_blocks(xp, self.images, self.groups, self.places[0], 0, cost, self.run))
+
+    def column_buffers(self, xp: Any, dtype: Any) -> _Buffers:
+        """A buffer seen as (N, G, C, first taps, trailing taps, rows, …), and as ``matrices``."""
+
+        def make(images: int, groups: int, rows: int) -> tuple[Any, Any]:
+            taps, tail = (self.ins, self.first, self.taps), (rows, *self.places[1:])
+            if not self.folded:
+                columns = xp.zeros((images, groups, *taps, *tail), dtype)
+                return columns, columns.reshape(images, groups, math.prod(taps), math.prod(tail))
+            columns = xp.zeros((groups, *taps, images, *tail), dtype)
+            matrices = columns.reshape(groups, math.prod(taps), images * math.prod(tail))
+            return columns.transpose(4, 0, 1, 2, 3, *range(5, columns.ndim)), matrices
+
+        return _Buffers(make)
+
+    def image_blocks(self, xp: Any, dtype: Any) -> Iterator[tuple[slice, slice, slice]]:
+        """Blocks of whole images where no number is copied."""
+        places = math.prod(self.places)
+        cost = max(self.outs * self.ins, (self.ins + self.outs) * places) * dtype.itemsize
+        return _blocks(xp, self.images, self.groups, 1, 0, cost, places)
+
+    def shared(self, blocks: list[tuple[slice, slice, slice]]) -> Iterator[tuple[list, list[slice]]]:
+        """Blocks that are worked on at the same time, and parts of the channels out: all of them, or of a block alone
+        where there are too few blocks and many channels."""
+        parts = _parts(self.outs, max(LEAST_OUTS, -(-self.outs // _shares())))
+        if len(blocks) > 1 or len(parts) == 1:
+            yield blocks, [All]
+        else:
+            yield blocks, parts
+
+    @property
+    def work(self) -> int:
+        """Multiplications of numbers."""
+        return math.prod(self.places) * math.prod(self.flat_w) * self.images
 
     def matrices(self, part: Any) -> Any:
         """A part of the output, (N, G, O, rows, …), as matrices of O rows: (N, G, O, places) or (G, O, N places)."""
@@ -257,8 +319,13 @@ def product_alone(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) ->
 # --------------------------------------------------------------------------------- the three functions
 
 
-def correlate(xp: Any, x: Any, w: Any, y: Any, win: Window, groups: int = 1, bias: Any = None) -> None:
-    """Write to ``y`` the sums over channels and taps of ``x`` times ``w``, and the bias.
+#: What is done to a part of the output while it is in the cache: ``then((n, g, o, r), part)`` is told which images,
+#: groups, channels of a group and output rows the part is, of shape (N, G, O, rows, …).
+Then = Callable[[tuple[slice, slice, slice, slice], Any], None]
+
+
+def correlate(xp: Any, x: Any, w: Any, y: Any, win: Window, groups: int = 1, then: Then | None = None) -> None:
+    """Write to ``y`` the sums over channels and taps of ``x`` times ``w``.
 
     Parameters
     ----------
@@ -272,23 +339,30 @@ def correlate(xp: Any, x: Any, w: Any, y: Any, win: Window, groups: int = 1, bia
         Kernel, stride, dilation and padding.
     groups : int
         Parts into which the channels of both are divided.
-    bias : array, shape (O,)
+    then : function of an index and an array
+        Called with every part of ``y`` once it is there; see ``Then``.
     """
     plan = _plan(x.shape, w.shape, y.shape, win, groups)
-    n, o = y.shape[:2]
     if plan.whole():
-        _store(y, (n, o), lambda out: product(xp, x.reshape(plan.flat_x), w.reshape(plan.flat_w).T, out))
+        _store(y, y.shape[:2], lambda out: product(xp, x.reshape(plan.flat_x), w.reshape(plan.flat_w).T, out))
+        if then is not None:
+            then((All, All, All, All), plan.split(y))
     elif plan.pointwise():
-        places = math.prod(plan.places)
-        weights = w.reshape(groups, plan.outs, plan.ins)
-        _store(y, (n, groups, plan.outs, places),
-               lambda out: product(xp, weights, x.reshape(n, groups, plan.ins, places), out))
+        _correlate_pointwise(xp, x, w, y, plan, then)
     else:
-        by = _correlate_by_rows if plan.by_rows() else _correlate_by_columns
-        by(xp, x, w, y, plan, None if bias is None else bias.reshape(groups, plan.outs, *(1,) * len(plan.size)))
-        return
-    if bias is not None:
-        y += bias.reshape(o, *(1,) * len(plan.size))
+        (_correlate_by_rows if plan.by_rows() else _correlate_by_columns)(xp, x, w, y, plan, then)
+
+
+def plus(bias: Any, groups: int, rank: int) -> Then | None:
+    """What adds a bias of shape (O,) to the parts of a convolution in ``rank`` dimensions."""
+    if bias is None:
+        return None
+    shift = bias.reshape(groups, -1, *(1,) * rank)
+
+    def then(at: tuple[slice, slice, slice, slice], part: Any) -> None:
+        part += shift[at[1], at[2]]
+
+    return then
 
 
 def _store(y: Any, shape: Shape, compute: Callable[[Any], Any]) -> None:
@@ -299,9 +373,32 @@ def _store(y: Any, shape: Shape, compute: Callable[[Any], Any]) -> None:
         y[...] = compute(None).reshape(y.shape)
 
 
-def _correlate_by_rows(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, bias: Any) -> None:
+def _correlate_pointwise(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, then: Then | None) -> None:
+    places = math.prod(plan.places)
+    weights = w.reshape(plan.groups, plan.outs, plan.ins)
+    x, out, y = x.reshape(plan.images, plan.groups, plan.ins, places), y, plan.split(y)
+    blocks = list(plan.image_blocks(xp, x.dtype))
+
+    def part(n: slice, g: slice, o: slice) -> None:
+        target = y[n, g, o]
+        found = target.reshape(*target.shape[:3], places) if out.flags.c_contiguous else None
+        found = xp.matmul(weights[g, o], x[n, g], out=found)
+        if not out.flags.c_contiguous:
+            target[...] = found.reshape(target.shape)
+        if then is not None:
+            then((n, g, o, All), target)
+
+    for several, outs in plan.shared(blocks):
+        share(xp, [functools.partial(part, n, g, o) for n, g, _ in several for o in outs], plan.work)
+
+
+def _correlate_by_rows(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, then: Then | None) -> None:
     weights, x, y = _stacked(w, plan), plan.split(x), plan.split(y)
-    for n, g, r, narrow, tall in plan.row_blocks(xp, x.dtype):
+    buffers = plan.row_buffers(xp, x.dtype)
+
+    def block(n: slice, g: slice, r: slice) -> None:
+        size = _length(n), _length(g), _length(r)
+        narrow, tall = buffer = buffers.take(*size)
         plan.fill(narrow, _turned(x[n, g]), r, plan.row_reads(r))
         xp.matmul(weights[g], _matrices(narrow), out=_matrices(tall))
         out = _turned(y[n, g, :, r])
@@ -312,22 +409,48 @@ def _correlate_by_rows(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, bias: Any) 
             out[...] = first
         for other in others[1:]:
             out += other
-        if bias is not None:
-            out += bias[g, :, None]
+        if then is not None:
+            then((n, g, All, r), y[n, g, :, r])
+        buffers.give(buffer, *size)
+
+    share(xp, [functools.partial(block, *each) for each in plan.row_blocks(xp, x.dtype)], plan.work)
 
 
-def _correlate_by_columns(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, bias: Any) -> None:
-    weights, x, y = _flat(w, plan), plan.split(x), plan.split(y)
-    direct = y.flags.c_contiguous and not plan.folded  # so that blocks of whole rows are matrices in place
-    for n, g, r, columns, matrices in plan.column_blocks(xp, x.dtype):
-        plan.fill(columns, x[n, g], r, plan.column_reads(r))
-        out = y[n, g, :, r]
-        if direct:
-            xp.matmul(weights[g], matrices, out=plan.matrices(out))
+def _correlate_by_columns(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, then: Then | None) -> None:
+    weights, direct = _flat(w, plan), y.flags.c_contiguous and not plan.folded
+    x, y = plan.split(x), plan.split(y)
+    buffers = plan.column_buffers(xp, x.dtype)
+
+    def filled(c: slice, columns: Any, n: slice, g: slice, r: slice) -> None:
+        plan.fill(columns[:, :, c], x[n, g, c], r, plan.column_reads(r))
+
+    def multiplied(o: slice, matrices: Any, n: slice, g: slice, r: slice) -> None:
+        out = y[n, g, o, r]
+        if direct:  # blocks of whole rows are matrices in place
+            xp.matmul(weights[g, o], matrices, out=plan.matrices(out))
         else:
-            out[...] = plan.images_of(xp.matmul(weights[g], matrices), out)
-        if bias is not None:
-            out += bias[g]
+            out[...] = plan.images_of(xp.matmul(weights[g, o], matrices), out)
+        if then is not None:
+            then((n, g, o, r), out)
+
+    def block(n: slice, g: slice, r: slice) -> None:
+        size = _length(n), _length(g), _length(r)
+        columns, matrices = buffer = buffers.take(*size)
+        filled(All, columns, n, g, r)
+        multiplied(All, matrices, n, g, r)
+        buffers.give(buffer, *size)
+
+    blocks = plan.column_blocks(xp, x.dtype)
+    for several, outs in plan.shared(blocks):
+        if len(outs) == 1:
+            share(xp, [functools.partial(block, *each) for each in several], plan.work)
+            continue
+        (each,) = several
+        columns, matrices = buffer = buffers.take(*map(_length, each))
+        share(xp, [functools.partial(filled, c, columns, *each) for c in _parts(plan.ins, -(-plan.ins // len(outs)))],
+              plan.work)
+        share(xp, [functools.partial(multiplied, o, matrices, *each) for o in outs], plan.work)
+        buffers.give(buffer, *map(_length, each))
 
 
 def spread(xp: Any, y: Any, w: Any, x: Any, win: Window, groups: int = 1) -> None:
@@ -353,19 +476,43 @@ def spread(xp: Any, y: Any, w: Any, x: Any, win: Window, groups: int = 1) -> Non
 
 def _spread_by_rows(xp: Any, y: Any, w: Any, x: Any, plan: _Plan) -> None:
     weights, x, y = _stacked(w, plan).swapaxes(1, 2), plan.split(x), plan.split(y)
-    for n, g, r, narrow, tall in plan.row_blocks(xp, x.dtype):
-        source = _turned(y[n, g, :, r])
-        for part in plan.shifted(tall, r):  # the rows between them stay zero
-            part[...] = source
-        xp.matmul(weights[g], _matrices(tall), out=_matrices(narrow))
-        _deposit(_turned(x[n, g]), narrow, plan.row_reads(r), r.start == 0)
+    buffers = plan.row_buffers(xp, x.dtype)
+
+    def image(n: slice, g: slice, rows: list[slice]) -> None:
+        for r in rows:
+            size = _length(n), _length(g), _length(r)
+            narrow, tall = buffer = buffers.take(*size)
+            source = _turned(y[n, g, :, r])
+            for part in plan.shifted(tall, r):  # the rows between them stay zero
+                part[...] = source
+            xp.matmul(weights[g], _matrices(tall), out=_matrices(narrow))
+            _deposit(_turned(x[n, g]), narrow, plan.row_reads(r), r.start == 0)
+            buffers.give(buffer, *size)
+
+    share(xp, [functools.partial(image, *each) for each in _by_image(plan.row_blocks(xp, x.dtype))], plan.work)
 
 
 def _spread_by_columns(xp: Any, y: Any, w: Any, x: Any, plan: _Plan) -> None:
     weights, x, y = _flat(w, plan).swapaxes(1, 2), plan.split(x), plan.split(y)
-    for n, g, r, columns, matrices in plan.column_blocks(xp, x.dtype):
-        xp.matmul(weights[g], plan.matrices(y[n, g, :, r]), out=matrices)
-        _deposit(x[n, g], columns, plan.column_reads(r), r.start == 0)
+    buffers = plan.column_buffers(xp, x.dtype)
+
+    def image(n: slice, g: slice, rows: list[slice]) -> None:
+        for r in rows:
+            size = _length(n), _length(g), _length(r)
+            columns, matrices = buffer = buffers.take(*size)
+            xp.matmul(weights[g], plan.matrices(y[n, g, :, r]), out=matrices)
+            _deposit(x[n, g], columns, plan.column_reads(r), r.start == 0)
+            buffers.give(buffer, *size)
+
+    share(xp, [functools.partial(image, *each) for each in _by_image(plan.column_blocks(xp, x.dtype))], plan.work)
+
+
+def _by_image(blocks: list[tuple[slice, slice, slice]]) -> list[tuple[slice, slice, list[slice]]]:
+    """Images and groups with their blocks of rows, in order: what these write overlaps."""
+    found: dict[tuple[int, int], tuple[slice, slice, list[slice]]] = {}
+    for n, g, r in blocks:
+        found.setdefault((n.start, g.start), (n, g, []))[2].append(r)
+    return list(found.values())
 
 
 def match(xp: Any, y: Any, x: Any, w: Any, win: Window, groups: int = 1) -> None:
@@ -386,41 +533,74 @@ def match(xp: Any, y: Any, x: Any, w: Any, win: Window, groups: int = 1) -> None
         (_match_by_rows if plan.by_rows() else _match_by_columns)(xp, y, x, w, plan)
 
 
+def _summed(xp: Any, blocks: Sequence[tuple], shape: Shape, dtype: Any, plan: _Plan,
+            products: Callable[..., Any]) -> Any:
+    """The sum of ``products(n, g, r)`` over blocks. Parts of them are summed apart, always the same."""
+    parts = _parts(len(blocks), -(-len(blocks) // SHARES))
+    totals = [xp.zeros(shape, dtype) for _ in parts or [All]]
+
+    def part(number: int, which: slice) -> None:
+        for n, g, r in blocks[which]:
+            totals[number][g] += products(n, g, r)
+
+    share(xp, [functools.partial(part, *each) for each in enumerate(parts)], plan.work)
+    for other in totals[1:]:
+        totals[0] += other
+    return totals[0]
+
+
 def _match_pointwise(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
     x, y = plan.split(x), plan.split(y)
-    total = xp.zeros((plan.groups, plan.outs, plan.ins), x.dtype)
-    cost = max(plan.outs * plan.ins, (plan.ins + plan.outs) * math.prod(plan.places)) * x.dtype.itemsize
-    for n, g, _ in _blocks(xp, plan.images, plan.groups, 1, 0, cost):
-        total[g] += plan.summed(xp.matmul(plan.matrices(y[n, g]), plan.matrices(x[n, g]).swapaxes(-1, -2)))
-    w[...] = total.reshape(w.shape)
+
+    def products(n: slice, g: slice, r: slice) -> Any:
+        return plan.summed(xp.matmul(plan.matrices(y[n, g]), plan.matrices(x[n, g]).swapaxes(-1, -2)))
+
+    blocks = list(plan.image_blocks(xp, x.dtype))
+    w[...] = _summed(xp, blocks, (plan.groups, plan.outs, plan.ins), x.dtype, plan, products).reshape(w.shape)
 
 
 def _match_by_rows(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
     x, y = plan.split(x), plan.split(y)
-    total = xp.zeros((plan.groups, plan.first * plan.outs, plan.taps * plan.ins), x.dtype)
-    for n, g, r, narrow, tall in plan.row_blocks(xp, x.dtype):
+    buffers = plan.row_buffers(xp, x.dtype)
+
+    def products(n: slice, g: slice, r: slice) -> Any:
+        size = _length(n), _length(g), _length(r)
+        narrow, tall = buffer = buffers.take(*size)
         plan.fill(narrow, _turned(x[n, g]), r, plan.row_reads(r))
         source = _turned(y[n, g, :, r])
         for part in plan.shifted(tall, r):
             part[...] = source
-        total[g] += xp.matmul(_matrices(tall), _matrices(narrow).swapaxes(1, 2))
+        found = xp.matmul(_matrices(tall), _matrices(narrow).swapaxes(1, 2))
+        buffers.give(buffer, *size)
+        return found
+
+    total = _summed(xp, plan.row_blocks(xp, x.dtype), (plan.groups, plan.first * plan.outs, plan.taps * plan.ins),
+                    x.dtype, plan, products)
     total = total.reshape(plan.groups, plan.first, plan.outs, plan.taps, plan.ins)
     w[...] = total.transpose(0, 2, 4, 1, 3).reshape(w.shape)
 
 
 def _match_by_columns(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
     x, y = plan.split(x), plan.split(y)
-    total = xp.zeros((plan.groups, plan.outs, plan.ins * plan.first * plan.taps), x.dtype)
-    for n, g, r, columns, matrices in plan.column_blocks(xp, x.dtype):
+    buffers = plan.column_buffers(xp, x.dtype)
+
+    def products(n: slice, g: slice, r: slice) -> Any:
+        size = _length(n), _length(g), _length(r)
+        columns, matrices = buffer = buffers.take(*size)
         plan.fill(columns, x[n, g], r, plan.column_reads(r))
-        total[g] += plan.summed(xp.matmul(plan.matrices(y[n, g, :, r]), matrices.swapaxes(-1, -2)))
-    w[...] = total.reshape(w.shape)
+        found = plan.summed(xp.matmul(plan.matrices(y[n, g, :, r]), matrices.swapaxes(-1, -2)))
+        buffers.give(buffer, *size)
+        return found
+
+    w[...] = _summed(xp, plan.column_blocks(xp, x.dtype),
+                     (plan.groups, plan.outs, plan.ins * plan.first * plan.taps), x.dtype, plan,
+                     products).reshape(w.shape)
 
 
 # ------------------------------------------------------------------------------------------- Convolution
 
 
-def _run(xp: Any, shape: Shape, out: Any, layout: str | None, arrays: tuple, compute: Callable) -> Any:
+def run_convolution(xp: Any, shape: Shape, out: Any, layout: str | None, arrays: tuple, compute: Callable) -> Any:
     """Let ``compute(target, *arrays)`` write an array of this shape, all of them with channels on axis 1.
 
     Halves are computed in float32.
@@ -487,8 +667,8 @@ def convolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, 
     shape = convolution_infer(data.shape, weight.shape, kernel=kernel, stride=stride, dilate=dilate, pad=pad,
                               num_filter=num_filter, layout=layout)
     win = window(kernel, stride, dilate, pad)
-    return _run(xp, shape, out, layout, (data, weight, bias),
-                lambda y, x, w, b: correlate(xp, x, w, y, win, num_group, b))
+    return run_convolution(xp, shape, out, layout, (data, weight, bias),
+                lambda y, x, w, b: correlate(xp, x, w, y, win, num_group, plus(b, num_group, len(kernel))))
 
 
 convolution_data = adjoint("_backward_Convolution_data", convolution, ("g", "weight", "data"))
@@ -498,13 +678,14 @@ convolution_weight = adjoint("_backward_Convolution_weight", convolution, ("g", 
 @convolution_data.kernel()
 def convolution_data_xp(xp, g, weight, data, *, kernel, stride, dilate, pad, num_group, layout, out=None):
     win = window(kernel, stride, dilate, pad)
-    return _run(xp, data.shape, out, layout, (g, weight), lambda x, y, w: spread(xp, y, w, x, win, num_group))
+    return run_convolution(xp, data.shape, out, layout, (g, weight),
+                           lambda x, y, w: spread(xp, y, w, x, win, num_group))
 
 
 @convolution_weight.kernel()
 def convolution_weight_xp(xp, g, data, weight, *, kernel, stride, dilate, pad, num_group, layout, out=None):
     win = window(kernel, stride, dilate, pad)
-    return _run(xp, weight.shape, out, layout, (g, data), lambda w, y, x: match(xp, y, x, w, win, num_group))
+    return run_convolution(xp, weight.shape, out, layout, (g, data), lambda w, y, x: match(xp, y, x, w, win, num_group))
 
 
 @declare(name="_backward_Convolution_bias")
@@ -604,7 +785,8 @@ def deconvolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad
         if b is not None:
             y += b.reshape(-1, *(1,) * len(places))
 
-    return _run(xp, channels_last((x[0], num_filter, *places), layout), out, layout, (data, weight, bias), compute)
+    shape = channels_last((x[0], num_filter, *places), layout)
+    return run_convolution(xp, shape, out, layout, (data, weight, bias), compute)
 
 
 deconvolution_data = adjoint("_backward_Deconvolution_data", deconvolution, ("g", "weight", "data"))
@@ -616,7 +798,8 @@ def deconvolution_data_xp(xp, g, weight, data, *, kernel, stride, dilate, pad, a
                           out=None):
     size = channels_first(data.shape, layout)[2:]
     win, _ = of_deconvolution(size, kernel, stride, dilate, pad, adj, target_shape)
-    return _run(xp, data.shape, out, layout, (g, weight), lambda x, y, w: correlate(xp, y, w, x, win, num_group))
+    return run_convolution(xp, data.shape, out, layout, (g, weight),
+                           lambda x, y, w: correlate(xp, y, w, x, win, num_group))
 
 
 @deconvolution_weight.kernel()
@@ -624,7 +807,7 @@ def deconvolution_weight_xp(xp, g, data, weight, *, kernel, stride, dilate, pad,
                             out=None):
     size = channels_first(data.shape, layout)[2:]
     win, _ = of_deconvolution(size, kernel, stride, dilate, pad, adj, target_shape)
-    return _run(xp, weight.shape, out, layout, (g, data), lambda w, y, x: match(xp, x, y, w, win, num_group))
+    return run_convolution(xp, weight.shape, out, layout, (g, data), lambda w, y, x: match(xp, x, y, w, win, num_group))
 
 
 bilinear(deconvolution, deconvolution_data, deconvolution_weight, _bias_gradient)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from ..errors import AttrError, ShapeError
+from ..kernels.blas import alone
 from ..op import Op
 from ..registry import declare, ops, register
 from ..spec import Shape, show
@@ -32,7 +33,8 @@ def product(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
         if out is not None and out.dtype != a.dtype:
             out[...] = xp.matmul(a, b)
             return out
-    return xp.matmul(a, b, out=out)
+    with alone(xp, a.size * b.shape[-1]):
+        return xp.matmul(a, b, out=out)
 
 
 def _matrix(xp: Any, a: Any, b: Any, out: Any, shape: Shape) -> Any:

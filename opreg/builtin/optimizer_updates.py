@@ -88,7 +88,7 @@ def together(xp: Any, rule: Callable, updates: Sequence[Update], dtype: Any = No
     ``dtype`` is that of the scratch, by default the weight's.
     """
     host = xp.__name__ == "numpy"
-    if not host or len(updates) < MANY and sum(new.size for new, _ in updates) <= TILE:
+    if not host or (len(updates) < MANY and sum(new.size for new, _ in updates) <= TILE):
         for new, arrays in updates:
             rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
         return

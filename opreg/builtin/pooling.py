@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from ..errors import AttrError, DTypeError, ShapeError
+from ..kernels.blas import share
 from ..op import Op
 from ..registry import declare, register
 from ..spec import Shape, common_dtype, show
@@ -28,6 +29,9 @@ Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
 #: Bytes of the input of one block, so that it and its temporaries stay in the cache; a GPU wants large steps.
 BLOCK = {"numpy": 1 << 20}
 BLOCK_GPU = 1 << 28
+
+# One number of a window takes as long as so many multiplications of a product of matrices.
+_EACH = 32
 
 
 # ---------------------------------------------------------------------------------------------- geometry
@@ -237,7 +241,8 @@ def pooling_xp(xp, data, *, kernel, pool_type, global_pool, pooling_convention, 
     (x,) = wide(xp, data.reshape(pool.x))
     counts = _counts(xp, pool, count_include_pad is not False, x.dtype) if pool_type == "avg" else 1
     y = out.reshape(pool.y) if out.flags.c_contiguous else xp.empty(pool.y, out.dtype)
-    for block in _blocks(xp, pool, x.dtype.itemsize):
+
+    def pooled(block: slice) -> None:
         if pool_type == "max":
             y[block] = _maximum(xp, x[block], pool)
         elif pool_type == "lp":
@@ -246,6 +251,9 @@ def pooling_xp(xp, data, *, kernel, pool_type, global_pool, pooling_convention, 
             y[block] = _sum(xp, x[block], pool) / counts
         else:
             y[block] = _sum(xp, x[block], pool)
+
+    share(xp, [functools.partial(pooled, block) for block in _blocks(xp, pool, x.dtype.itemsize)],
+          _EACH * math.prod(pool.y) * math.prod(pool.win.kernel))
     if not out.flags.c_contiguous:
         out[...] = y.reshape(out.shape)
     return out

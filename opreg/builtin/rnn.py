@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 from typing import Any, Literal, NamedTuple
 
 from ..errors import AttrError, ShapeError
@@ -26,6 +27,31 @@ _GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 # rearranging them; the product of a step, cut into some of that size, takes half as long. Narrower ones gain nothing.
 _SMALL, _NARROW = 1_000_000, 64
 Mode = Literal["gru", "lstm", "rnn_relu", "rnn_tanh"]
+
+
+# Bytes of temporaries on the host that are kept for the next call: fresh memory costs as much as what is done in it.
+_KEPT = 1 << 24
+
+
+class _Held(threading.local):
+    """Temporaries by name and dtype, one of each in a thread."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[tuple[str, Any], Any] = {}
+
+
+_HELD = _Held()
+
+
+def _room(xp: Any, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Memory for a temporary, valid until the next call with this name."""
+    size = math.prod(shape)
+    if xp.__name__ != "numpy" or size * dtype.itemsize > _KEPT:
+        return xp.empty(shape, dtype=dtype)
+    held = _HELD.arrays.get((name, dtype))
+    if held is None or held.size < size:
+        held = _HELD.arrays[name, dtype] = xp.empty(size, dtype=dtype)
+    return held[:size].reshape(shape)
 
 
 class _Kind(NamedTuple):
@@ -562,7 +588,10 @@ def _ahead_back(xp: Any, kind: _Kind, dy: Any, lengths: Any) -> Any:
 
 def _before(xp: Any, first: Any, each: Any) -> Any:
     """States (direction, time, batch, features) before each step, from those after and the first."""
-    return xp.concatenate([first[:, None], each], axis=1)[:, :-1]
+    found = _room(xp, "before", each.shape, each.dtype)
+    found[:, :1] = first[:, None][:, :each.shape[1]]
+    found[:, 1:] = each[:, :-1]
+    return found
 
 
 def _layer_back(xp: Any, kind: _Kind, parts: list[dict[str, _Part]], parameters: Any, kept: _Kept,
@@ -628,9 +657,9 @@ def _slopes(xp: Any, kind: _Kind, kept: _Kept, start: tuple[Any, Any]) -> tuple[
     """
     shape = kept.states.shape[:3]
     extra: Any = None
-    slopes = xp.empty((shape[0], kind.gates, *shape[1:], kind.size), dtype=kept.states.dtype)
+    slopes = _room(xp, "slopes", (shape[0], kind.gates, *shape[1:], kind.size), kept.states.dtype)
     if kind.gates > 1:
-        extra = xp.empty((*shape, kind.size), dtype=slopes.dtype)
+        extra = _room(xp, "extra", (*shape, kind.size), slopes.dtype)
     before: Any = _before(xp, start[1], kept.cells) if kind.mode == "lstm" else (
         _before(xp, start[0], kept.states) if kind.mode == "gru" else None)
 
@@ -687,8 +716,8 @@ def _layer_products(xp: Any, kind: _Kind, parts: list[dict[str, _Part]], paramet
     found = []
     before = _before(xp, first, kept.states)
     for d, part in enumerate(parts):
-        by_input = _rows_of_gates(kind, da[d])
-        by_state = by_input if da is db else _rows_of_gates(kind, db[d])
+        by_input = _rows_of_gates(xp, kind, "by input", da[d])
+        by_state = by_input if da is db else _rows_of_gates(xp, kind, "by state", db[d])
         into = {name: each.of(d_parameters) for name, each in part.items()}
         xp.matmul(by_input.T, _rows(x[d]), out=into["input"])
         xp.matmul(by_state.T, _rows(before[d]), out=into["state"])
@@ -702,6 +731,9 @@ def _layer_products(xp: Any, kind: _Kind, parts: list[dict[str, _Part]], paramet
     return found
 
 
-def _rows_of_gates(kind: _Kind, gates: Any) -> Any:
+def _rows_of_gates(xp: Any, kind: _Kind, name: str, gates: Any) -> Any:
     """(time * batch, gates * features) of (gate, time, batch, features): one product then takes all gates."""
-    return gates.transpose(1, 2, 0, 3).reshape(gates.shape[1] * gates.shape[2], kind.gates * kind.size)
+    count, time, batch, size = gates.shape
+    found = _room(xp, name, (time, batch, count, size), gates.dtype)
+    found[...] = gates.transpose(1, 2, 0, 3)
+    return found.reshape(time * batch, count * size)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from ..errors import did_you_mean
 from . import layers, losses, ops, optim, train
 from .cell import Cell
 from .hooks import HookHandle, convention
@@ -13,5 +16,10 @@ from .symbolic import SymbolCell, from_symbol
 from .tensor import Tensor
 from .train import *  # noqa: F403
 
-__all__ = ["Cell", "HookHandle", "convention", "Parameter", "ParameterTuple", "SymbolCell", "from_symbol", "Tensor",
-           *layers.__all__, *losses.__all__, *optim.__all__, *train.__all__]
+if not TYPE_CHECKING:  # type checkers follow the stars
+    __all__ = ["Cell", "HookHandle", "convention", "Parameter", "ParameterTuple",  # noqa: PLE0604
+               "SymbolCell", "from_symbol",
+               "Tensor", "ops", *layers.__all__, *losses.__all__, *optim.__all__, *train.__all__]
+
+    def __getattr__(name: str) -> Any:
+        raise AttributeError(f"opreg.nn has no {name!r}. {did_you_mean(name, __all__)}")

@@ -380,6 +380,7 @@ def _grown(record: Record, arriving: Sequence[Any], ins: Sequence[Any], outs: Se
     trace = STATE.trace
     if trace is None:  # of an executor: the nodes join those of the gradient
         trace = Trace(record.cell.path, nodes=RULES.made)
+        trace.skip()
     trace.settle()
 
     def value(symbol: Any, spec: Spec) -> Traced:
@@ -458,6 +459,9 @@ def check(cell: Any, inputs: Sequence[Any], eps: float, rtol: float, atol: float
     flatten(list(wide), leaves)
     places = [(f"input {i}", leaf, g) for i, (leaf, g) in enumerate(zip(leaves, found)) if leaf._dt.kind == "f"]
     places += [(f"parameter {weight.name}", weight, g) for weight, g in zip(internal, by_weight)]
+    if not places:
+        raise ArgumentError(f"Cell {cell.path}: check_bprop: none of the inputs is a floating tensor; there is "
+                            "nothing to compare")
     worst, wrong = 0.0, []
     for what, leaf, g in places:
         analytic = np.zeros(leaf.shape) if g is None else np.asarray(g.asnumpy(), np.float64)

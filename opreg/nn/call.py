@@ -85,11 +85,11 @@ class Record:
         return self.kept[1]
 
     def _run(self, values: list[Tensor]) -> Sequence[Any]:
-        if not self.differentiated:
-            self.kept = (), ()  # a plan runs with nothing recorded
-            results = self.function(*values)
-            self.kept = (), self._checked(results)
-            return self.kept[1]
+        if not self.differentiated:  # a plan runs with nothing recorded
+            results = self._checked(self._called(values))
+            if self.key is not None:
+                self.kept = (), results
+            return results
         variables = []
         for value in values:
             value._entry = tape.TapeNode(None, None, (), None, [value._data], 1, value._ctx, None), 0
@@ -101,8 +101,17 @@ class Record:
             variables[len(variables) - len(theirs):] = theirs
         self.kept = variables, []
         with Recording(True, None):
-            self.kept = variables, self._checked(self.function(*values))
+            self.kept = variables, self._checked(self._called(values))
         return self.kept[1]
+
+    def _called(self, values: list[Tensor]) -> Any:
+        try:
+            return self.function(*values)
+        except Surprise:
+            raise
+        except Exception as error:
+            note(error, f"in {self.title}")
+            raise
 
     def _checked(self, results: Any) -> list[Any]:
         found: list[Any] = [each if each.__class__ in TENSORS else tensor(each) for each in results]
@@ -127,7 +136,8 @@ def _walked(record: Record, *values: Any) -> list[Any]:
     variables, results = record.kept
     if not MODE.recording:
         places = {id(variable._entry): i for i, variable in enumerate(variables)}
-        if all(id(result._entry) in places for result in results):  # everything came back as it was given, as from a hook that only looks
+        if all(id(result._entry) in places for result in results):
+            # Everything came back as it was given, as from a hook that only looks.
             found: list[Any] = [None] * len(variables)
             for result, g in zip(results, values):
                 place = places[id(result._entry)]

@@ -201,7 +201,9 @@ class Cell(Holder):
         """Whether layers that differ between training and inference behave as in training; returns this Cell."""
         if not isinstance(mode, bool):
             raise TypeError(f"{self.path}: set_train expects a bool, got {type(mode).__name__}")
-        self.phase = "train" if mode else "predict"
+        phase = "train" if mode else "predict"
+        if self._phase != phase:
+            self.phase = phase
         for _, cell in self.cells_and_names():
             cell.training = mode
         return self

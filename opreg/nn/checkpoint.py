@@ -174,6 +174,8 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
     if dec_key is not None:
         raise ArgumentError("load_checkpoint: files are not encrypted; dec_key must be None")
     path = _path("load_checkpoint", ckpt_file_name)
+    if not os.path.exists(path) and os.path.exists(f"{path}.ckpt"):  # the ending that save_checkpoint adds
+        path = f"{path}.ckpt"
     filtered, wanted = _prefixes("filter_prefix", filter_prefix), _prefixes("specify_prefix", specify_prefix)
     found: dict[str, Parameter] = {}
     for name, array in _read(path).items():

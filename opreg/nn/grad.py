@@ -17,7 +17,7 @@ from ..mode import MODE, Recording
 from ..registry import ops
 from ..spec import Spec, show
 from . import tree
-from .hooks import through_hooks
+from .hooks import through_hooks, through_own_hooks
 from .jit import Jitted, jit
 from .manners import Manners
 from .parameter import Parameter, parameters
@@ -85,6 +85,7 @@ def _differentiate(function: Callable, args: Sequence[Any], kwargs: dict[str, An
     for i in positions:
         if i not in places:
             places[i] = given[i] = fresh(given[i])
+    entries = [places[i]._entry for i in positions]
     before = [weight._entry for weight in weights]
     trained = [weight for weight in weights if weight._requires_grad]
     leaves: dict[int, Any] = {}
@@ -103,7 +104,7 @@ def _differentiate(function: Callable, args: Sequence[Any], kwargs: dict[str, An
             weight._entry = entry
     heads = _heads(function, out, first_only, seed is not None)
     seeds = _seeds(heads, seed)
-    variables = [_variable(places[i], places[i]._entry) for i in positions]
+    variables = [_variable(places[i], entry) for i, entry in zip(positions, entries)]
     variables += [_variable(weight, leaves[id(weight)]) for weight in trained]
     recorded = [(head, s) for head, s in zip(heads, seeds) if getattr(head, "_entry", None) is not None]
     if recorded and variables:
@@ -112,6 +113,8 @@ def _differentiate(function: Callable, args: Sequence[Any], kwargs: dict[str, An
     else:
         found = [made(variable._ctx.xp.zeros_like(variable._data), variable._ctx) for variable in variables]
     grads = [_as_tensor(g) for g in found]
+    for at, (i, entry) in enumerate(zip(positions, entries)):
+        grads[at] = through_own_hooks(args[i]._entry, through_own_hooks(entry, grads[at]))
     by_weight = dict(zip(map(id, trained), grads[len(positions):]))
     weight_grads = [_hooked(weight, by_weight.get(id(weight))) for weight in weights]
     return _unrecorded(out, again), grads[:len(positions)], weight_grads
@@ -203,13 +206,17 @@ def _in_trace(function: Callable, args: Sequence[Any], kwargs: dict[str, Any], p
     given = list(args)
     for i in dict.fromkeys(positions):
         given[i] = ops._copy(trace.read(given[i]))
+        trace.arguments[given[i]._entry] = None
+    entries = [given[i]._entry for i in positions]
     held = [trace.read(weight) for weight in weights]  # before the function may assign to them
     out = function(*given, **kwargs)
     heads = [trace.read(head) for head in _heads(function, out, first_only, seed is not None)]
     pairs = [(head, ops.ones_like(head) if s is None else trace.read(s)) for head, s in zip(heads, _seeds(heads, seed))]
-    wanted = [given[i]._entry for i in positions] + [value._entry for value in held]
+    wanted = entries + [value._entry for value in held]
     found = trace.differentiate(pairs, wanted)
     grads = [ops.zeros_like(given[i]) if g is None else g for i, g in zip(positions, found)]
+    for at, (i, entry) in enumerate(zip(positions, entries)):
+        grads[at] = through_own_hooks(args[i]._entry, through_own_hooks(entry, grads[at]))
     weight_grads = [_hooked(weight, g if weight._requires_grad else None)
                     for weight, g in zip(weights, found[len(positions):])]
     return out, grads, weight_grads

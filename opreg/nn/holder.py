@@ -22,6 +22,9 @@ __all__ = ["Holder"]
 
 _PREFIX = re.compile(r"^\w+[0-9a-zA-Z_.]*$")
 
+#: Classes of attributes that say all of themselves by ``==``.
+_PLAIN = frozenset({bool, int, str, type(None)})
+
 
 class Holder:
     """Parameters, children and buffers by attribute, with paths and names.
@@ -54,6 +57,8 @@ class Holder:
         if "_params" not in own:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '_auto_prefix': please call "
                                  "Cell.__init__() firstly, as in super().__init__(), before setting attributes")
+        if value.__class__ in _PLAIN and name in own and own[name].__class__ is value.__class__ and own[name] == value:
+            return  # nothing changes, and nothing needs to be traced anew
         own["_version"] += 1
         EPOCH[0] += 1
         if isinstance(value, Parameter):
@@ -117,7 +122,7 @@ class Holder:
         if value is None:
             self._params[name] = None
             self.__dict__[name] = None
-        elif isinstance(value, Tensor) and parameter is not None:
+        elif isinstance(value, Manners) and parameter is not None:
             parameter.set_data(value)
         else:
             raise TypeError(f"{self.path}: Parameter {name!r} already exists in network, can not assign this type "

@@ -22,12 +22,12 @@ from ..spec import Spec, show
 from .call import call
 from .manners import Manners
 from .state import STATE, get_context
-from .tensor import TENSORS, Tensor, lent, made, tensor
+from .tensor import FRESH, TENSORS, Tensor, lent, made, tensor
 from .trace import Surprise
 from .tree import flatten, key_of, rebuild
 
 __all__ = ["Hooks", "HookHandle", "HookBackward", "convention", "hook_tensor", "forward", "forward_pre", "tag_inputs",
-           "tag_outputs", "Link", "through_hooks", "KINDS"]
+           "tag_outputs", "Link", "through_hooks", "through_own_hooks", "KINDS"]
 
 #: The kinds of hooks of a Cell, in the order they run.
 KINDS = ("forward_pre", "forward", "backward_pre", "backward")
@@ -173,9 +173,13 @@ def forward_pre(cell: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
                                 f"{type(found).__name__}")
         return args, kwargs
 
-    if STATE.trace is None:
+    if STATE.trace is not None:
+        return _lifted(chain, (args, kwargs), (args, kwargs), f"the forward pre-hooks of {cell.path}")
+    try:
         return chain(args, kwargs)
-    return _lifted(chain, (args, kwargs), (args, kwargs), f"the forward pre-hooks of {cell.path}")
+    except Exception as error:
+        note(error, f"in the forward pre-hooks of {cell.path}")
+        raise
 
 
 def forward(cell: Any, args: tuple, kwargs: dict, out: Any, failed: bool = False) -> Any:
@@ -196,9 +200,13 @@ def forward(cell: Any, args: tuple, kwargs: dict, out: Any, failed: bool = False
             raise error
         return out
 
-    if failed or STATE.trace is None:
+    if not failed and STATE.trace is not None:
+        return _lifted(chain, (args, kwargs, out), out, f"the forward hooks of {cell.path}")
+    try:
         return chain(args, kwargs, out)
-    return _lifted(chain, (args, kwargs, out), out, f"the forward hooks of {cell.path}")
+    except Exception as error:
+        note(error, f"in the forward hooks of {cell.path}")
+        raise
 
 
 # ------------------------------------------------------------------------------------------------ backward
@@ -244,19 +252,27 @@ class Link:
     __repr__ = __str__
 
 
+def _are_numbers(groups: Sequence[Sequence[Any]]) -> bool:
+    for group in groups:
+        for g in group:
+            if not (g is None or isinstance(g, NDArray)):
+                return False
+    return True
+
+
 def through_hooks(function: Callable, groups: Sequence[Sequence[Any]], specs: Sequence[Sequence[Spec]], which: int,
                   title: Any) -> list[Any]:
     """Hand groups of gradients, None among them, to a function that returns one group, replaced or not."""
-    present = [(i, j) for i, group in enumerate(groups) for j, g in enumerate(group) if g is not None]
-    values = [groups[i][j] for i, j in present]
-    if all(isinstance(value, NDArray) for value in values):
+    if _are_numbers(groups):
         given = [tuple([None if g is None else lent(g) for g in group]) for group in groups]
         try:
             found = function(*given)
         except Exception as error:
             note(error, f"in {title() if callable(title) else title}")
             raise
-        return list(groups[which]) if found is given[which] else list(found)
+        return groups[which] if found is given[which] else found  # type: ignore[return-value]
+    present = [(i, j) for i, group in enumerate(groups) for j, g in enumerate(group) if g is not None]
+    values = [groups[i][j] for i, j in present]
     expected = [j for i, j in present if i == which]
 
     def on_tensors(*given: Any) -> list[Any]:
@@ -503,20 +519,46 @@ class _TensorHooks:
     def _touch(self) -> None:
         pass
 
-
-def hook_tensor(value: Any, function: Callable) -> HookHandle:
-    """Call a function with the gradient of a tensor whenever one is computed; see ``Tensor.register_hook``."""
-    owner = _TensorHooks()
-    handle = HookHandle.add(owner, owner.hooks, function)
-
-    def chain(_: tuple, gradients: tuple) -> tuple:
-        for hook in list(owner.hooks.values()):
+    def __call__(self, _: tuple, gradients: tuple) -> tuple:
+        for hook in list(self.hooks.values()):
             found = hook.function(gradients[0])
             if found is not None:
                 gradients = _replaced("the tensor's hook", "tensor", found, gradients)
         return gradients
 
-    link = Link(chain, None, "a tensor's hook")
-    (tagged,) = _tagged(INPUT_TAG, [value], (), link)
-    value._entry = tagged._entry
-    return handle
+
+def hook_tensor(value: Any, function: Callable) -> HookHandle:
+    """Call a function with the gradient of a tensor whenever one is computed; see ``Tensor.register_hook``."""
+    trace, entry = STATE.trace, value._entry
+    if trace is None and entry is None:
+        entry = value._entry = tape.TapeNode(None, None, (), None, [value._data], 1, value._ctx, None), 0
+    owner = hooks_of(entry)
+    if owner is None:
+        owner = _TensorHooks()
+        link = Link(owner, None, "a tensor's hook")
+        if trace is not None:
+            if entry in trace.arguments:
+                trace.arguments[entry] = owner
+            else:
+                value._entry = _tagged(INPUT_TAG, [value], (), link)[0]._entry
+        elif entry[0].op is FRESH or (entry[0].op is None and type(entry[0]) is tape.TapeNode):
+            entry[0].attrs = owner  # an argument: whoever differentiates in it has the whole gradient
+        else:
+            value._entry = tape.TapeNode(INPUT_TAG, {"link": link, "count": 1, "given": 1}, (entry,), (), (), 1,
+                                         value._ctx, None), 0
+    return HookHandle.add(owner, owner.hooks, function)
+
+
+def hooks_of(entry: Any) -> _TensorHooks | None:
+    """The hooks of the tensor of that entry, if it has some."""
+    if STATE.trace is not None and entry in STATE.trace.arguments:
+        return STATE.trace.arguments[entry]
+    attrs: Any = entry[0].attrs if entry is not None else None
+    owner = attrs["link"].backward if entry is not None and entry[0].op is INPUT_TAG else attrs
+    return owner if isinstance(owner, _TensorHooks) else None
+
+
+def through_own_hooks(entry: Any, g: Any) -> Any:
+    """The gradient of an argument, whose entry that is, after the hooks that were registered on it."""
+    owner = hooks_of(entry)
+    return g if owner is None else through_hooks(owner, [(), [g]], [(), [_spec(g)]], 1, "a tensor's hook")[0]

@@ -29,7 +29,6 @@ from ..mode import MODE, Recording
 from ..spec import Spec, known
 from . import tree
 from .holder import Holder
-from .manners import Manners
 from .parameter import Parameter
 from .state import EPOCH, STATE
 from .tensor import TENSORS, made, tensor
@@ -37,7 +36,6 @@ from .trace import Surprise, Surprises, Trace
 
 __all__ = ["Jitted", "jit", "symbol_of"]
 
-_BoundMethod = types.MethodType
 #: Held while a plan is made: two threads may make plans of one trace.
 _MAKING = threading.RLock()
 
@@ -193,7 +191,7 @@ class _Compiled:
         self.idle: list[_Plan] = []
         self.idle_recorded: list[_Plan] = []
         held = [array for array, _ in traced.held]
-        self._weights = [array for array in held if isinstance(array, Parameter) and array.requires_grad]
+        self._weights: list[Any] = [array for array in held if isinstance(array, Parameter) and array.requires_grad]
         self._others = [array for array in held if not (isinstance(array, Parameter) and array.requires_grad)]
         self._simple = traced.structure is tree.LEAF
         ops = [node.op for node in traced.trace.nodes if node.op is not None]
@@ -378,14 +376,21 @@ class Jitted:
         self._cache: dict[Any, _Compiled] = {}
         self._lock = threading.RLock()  # hooks are called by one thread at a time
 
+    def __getattr__(self, name: str) -> Any:
+        function = self.__dict__.get("function")
+        if function is not None and hasattr(function, "construct"):  # a compiled Cell is asked as the Cell is
+            return getattr(function, name)
+        raise AttributeError(f"a compiled function has no {name!r}")
+
     def __deepcopy__(self, memo: Any) -> Jitted:
         return self
 
     def __reduce__(self) -> Any:
-        module = sys.modules.get(self.__module__)
-        if functools.reduce(lambda at, name: getattr(at, name, None), self.__qualname__.split("."), module) is self:
-            return self.__qualname__  # a decorated function, found by its name
-        return jit, (self.function,)
+        at: Any = sys.modules.get(self.__module__)
+        path = getattr(self, "__qualname__", "")
+        for name in path.split("."):
+            at = getattr(at, name, None)
+        return path if at is self else (jit, (self.function,))  # a decorated function is found by its name
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
@@ -515,7 +520,7 @@ def follow(function: Callable, arguments: Any, specs: Sequence[tuple[Any, Any]],
 
 def _within(function: Any, args: Sequence[Any] = ()) -> list[Any]:
     """Cells that a function has from outside, whose attributes it may read without calling them."""
-    if isinstance(function, (functools.partial, _BoundMethod)):
+    if isinstance(function, (functools.partial, types.MethodType)):
         bound = function.args if isinstance(function, functools.partial) else (function.__self__,)
         return _within(function.func if isinstance(function, functools.partial) else function.__func__,
                        (*bound, *args))

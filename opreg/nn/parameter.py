@@ -13,7 +13,7 @@ from ndarray.ndarray import NDArray
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..mode import MODE, quiet
 from ..spec import show
-from .manners import is_number
+from .manners import Manners, is_number
 from .state import EPOCH, STATE
 from .tensor import TENSORS, Tensor, lent, made, subscript, tensor
 
@@ -160,16 +160,17 @@ class Parameter(Tensor):
         if is_number(data) and not isinstance(data, (bool, np.bool_)):
             if isinstance(data, float) and self._dt.kind in "iu":
                 raise TypeError(f"Parameter {self._name}: a float does not fit dtype {self.dtype}")
-            self._write(Ellipsis, data)
+            self[...] = data
             return self
-        if not isinstance(data, NDArray):
+        if not isinstance(data, (NDArray, Manners)):
             raise TypeError(f"Parameter {self._name}: set_data expects a Tensor, int or float, got "
                             f"{type(data).__name__}")
         if data.shape != self.shape:
             raise ShapeError("Can not change the shape of Parameter which has been initialized. Current shape is "
                              f"{self.shape}, and incoming is {data.shape}. (Parameter {self._name})")
-        _check_cast(self, data._data.dtype)
-        self._write(Ellipsis, tensor(data))
+        data = tensor(data)
+        _check_cast(self, data._dt)
+        self[...] = data
         return self
 
     def clone(self, init: Any = "same") -> Parameter:
@@ -263,7 +264,9 @@ def assign(variable: Any, value: Any) -> Any:
         When the dtype would lose something.
     """
     if not isinstance(variable, Tensor):
-        raise TypeError(f"assign: expected a Parameter or Tensor, got {type(variable).__name__}")
+        what = "an argument or result of a compiled function, which holds nothing; a Parameter of a Cell, or from " \
+            "outside of the function, does" if isinstance(variable, Manners) else type(variable).__name__
+        raise TypeError(f"assign: expected a Parameter or Tensor, got {what}")
     if is_number(value):
         value = tensor(np.full(variable.shape, value, variable._dt))
     value = tensor(value)

@@ -23,8 +23,8 @@ from . import printing
 from .manners import COMPARISONS, Manners, is_number
 from .state import STATE
 
-__all__ = ["Tensor", "LentTensor", "tensor", "made", "detached", "fresh", "lent", "is_tensor", "subscript",
-           "TENSORS"]
+__all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "fresh", "lent", "subscript", "TENSORS",
+           "FRESH"]
 
 #: Exact classes that operators take without a second look; ``Parameter`` joins them.
 TENSORS: set[type] = set()
@@ -104,6 +104,9 @@ class Tensor(Manners, NDArray):
     __slots__ = ()
     _rank = 1
 
+    def __new__(cls, *_: Any, init: Any = None, **__: Any) -> Any:
+        return _new(cls if init is None or cls is not Tensor else InitialisedTensor)
+
     def __init__(self, input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None,
                  **keywords: Any):
         keywords.pop("internal", None)
@@ -180,10 +183,8 @@ class Tensor(Manners, NDArray):
         """Number of dimensions."""
         return self._data.ndim
 
-    @property
-    def has_init(self) -> bool:
-        """Whether an initializer made it."""
-        return False
+    #: Whether an initializer made it.
+    has_init = False
 
     def __bool__(self) -> bool:
         if self.size != 1:
@@ -258,7 +259,7 @@ class Tensor(Manners, NDArray):
     def grad(self) -> Tensor | None:
         """The gradient that ``backward`` stored, None when ``attach_grad`` was not called."""
         entry = self._entry
-        while entry is not None and isinstance(entry[0].op, Taped) and entry[0].inputs:
+        while entry is not None and entry[0].op is not None and entry[0].op.name == "_hook_inputs":
             entry = entry[0].inputs[0]  # hooks stand before it
         found = None if entry is None else entry[0].grad
         return None if found is None else made(found._data, found._ctx)
@@ -298,6 +299,24 @@ for _name in ("add", "sub", "mul", "truediv", "mod", "pow"):  # x += y is x = x 
 
 _new = NDArray.__new__
 TENSORS.add(Tensor)
+
+
+class InitialisedTensor(Tensor):
+    """Numbers that an initializer made, which is kept in ``init``."""
+
+    __slots__ = ("init",)
+    has_init = True
+
+    def __init__(self, input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None):
+        super().__init__(input_data, dtype, shape, init)
+        self.init = init
+
+    def init_data(self, *_: Any, **__: Any) -> Tensor:
+        """A tensor of these numbers."""
+        return made(self._data.copy(), self._ctx)
+
+
+TENSORS.add(InitialisedTensor)
 
 
 class LentTensor(Tensor):
@@ -380,21 +399,20 @@ def lent(value: NDArray) -> Tensor:
     return result
 
 
-def detached(value: Any) -> Any:
-    """A tensor's numbers without what was recorded; anything else as it is."""
-    return made(value._data, value._ctx) if isinstance(value, NDArray) else value
-
-
 class _Fresh(Taped):
     """The same numbers as an input of its own, so that a function can be differentiated in it."""
 
     name = "argument"
 
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        return [g]
+        if attrs is None:
+            return [g]
+        from .hooks import through_hooks
+
+        return list(through_hooks(attrs, [(), [g]], [(), ()], 1, "a tensor's hook"))
 
 
-_FRESH = _Fresh()
+FRESH = _Fresh()
 
 
 def fresh(value: NDArray) -> Tensor:
@@ -405,14 +423,9 @@ def fresh(value: NDArray) -> Tensor:
     if entry is None:
         node = TapeNode(None, None, (), None, [value._data], 1, value._ctx, None)
     else:
-        node = TapeNode(_FRESH, None, (entry,), [value._data], [value._data], 1, value._ctx, here())
+        node = TapeNode(FRESH, None, (entry,), [value._data], [value._data], 1, value._ctx, here())
     result._entry = (node, 0)
     return result
-
-
-def is_tensor(value: Any) -> bool:
-    """Whether something is a tensor, of numbers or of a trace."""
-    return isinstance(value, Manners)
 
 
 def subscript(key: Any, shape: Sequence[int]) -> Any:

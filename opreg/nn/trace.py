@@ -213,6 +213,8 @@ class Trace:
         By identity of a Parameter, what it holds from here on: the last thing assigned.
     updated : dict
         By identity, Parameters that were assigned.
+    arguments : dict of entry to hooks or None
+        What functions are differentiated in, and the hooks on it.
     surprises : Surprises
         What hooks returned that was not expected.
     owners : dict
@@ -223,6 +225,7 @@ class Trace:
         self.title, self.parent = title, parent
         self.nodes: list[Node] = [] if nodes is None else nodes
         self.specs: dict[Node, list[Spec]] = {}
+        self.names: set[str] = set()  # of variables
         self.variables: dict[int, tuple[NDArray, Node]] = {}
         self.values: dict[int, Traced] = {}
         self.updated: dict[int, NDArray] = {}
@@ -231,6 +234,7 @@ class Trace:
         self.counts: dict[str, int] = {} if parent is None else parent.counts
         self.scope: list[str] = [] if parent is None else parent.scope
         self.surprises: Surprises = Surprises() if parent is None else parent.surprises
+        self.arguments: dict[Entry, Any] = {} if parent is None else parent.arguments
         self._settled = 0
         self._before: list[Any] = []
 
@@ -255,6 +259,7 @@ class Trace:
     def input(self, name: str, shape: Shape | None, dtype: Any) -> Traced:
         """A new variable."""
         node = Node(None, name)
+        self.names.add(name)
         self.specs[node] = [Spec(shape, dtype)]
         return Traced(self, (node, 0), self.specs[node][0])
 
@@ -286,11 +291,11 @@ class Trace:
         return self.wrap((found[1], 0))
 
     def _variable_name(self, value: NDArray) -> str:
-        name = getattr(value, "name", None)
-        if name is None:
-            return self.unique("constant")
-        taken = {node.name for _, node in self.variables.values()}
-        return name if name not in taken else self.unique(name)
+        name = getattr(value, "name", None) or self.unique("constant")
+        while name in self.names:
+            name = self.unique(name)
+        self.names.add(name)
+        return name
 
     def _mine(self, value: Traced) -> Traced:
         if value._trace is self or value._entry[0] in self.specs:
@@ -404,6 +409,10 @@ class Trace:
         for node in list(self.specs)[specs:]:
             del self.specs[node]
         self._settled = min(self._settled, nodes)
+
+    def skip(self) -> None:
+        """Leave the nodes so far to whoever made them."""
+        self._settled = len(self.nodes)
 
     def settle(self) -> None:
         """Find the specs of nodes that gradient rules have made."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -92,8 +92,3 @@ def key_of(structure: Any) -> Any:
     if isinstance(value, (int, float, complex, str, bytes, type(None), np.generic, np.dtype, range, slice)):
         return type(value), repr(value)
     return type(value), id(value)
-
-
-def same(old: Any, new: Sequence[Any]) -> bool:
-    """Whether tensors have the same shapes and dtypes as others."""
-    return len(old) == len(new) and all(a.shape == b.shape and a._dt == b._dt for a, b in zip(old, new))

@@ -455,15 +455,13 @@ class Module(BaseModule):
         """Move the weights along the gradients of the last backward."""
         self._needs("binded", "params_initialized", "optimizer_initialized")
         first = self._execs[0]
-        for name in self._param_names:
-            grad = first.grad_dict[name]
-            if grad is None:
-                continue
-            for other in self._execs[1:]:
-                grad = grad + other.grad_dict[name].as_in_context(grad.context)
-            weight = first.arg_dict[name]
-            self._updater(self._numbers[name], grad, weight)
-            for other in self._execs[1:]:
+        names = [name for name in self._param_names if first.grad_dict[name] is not None]
+        weights, grads = [first.arg_dict[name] for name in names], [first.grad_dict[name] for name in names]
+        for other in self._execs[1:]:
+            grads = [grad + other.grad_dict[name].as_in_context(grad.context) for name, grad in zip(names, grads)]
+        self._updater([self._numbers[name] for name in names], grads, weights)  # together, which is quicker
+        for other in self._execs[1:]:
+            for name, weight in zip(names, weights):
                 other.arg_dict[name]._store(Ellipsis, weight)
 
     def _merged(self, parts: Sequence[NDArray]) -> NDArray:

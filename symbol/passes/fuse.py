@@ -215,7 +215,7 @@ def _costs(program: Program, expressions: dict[Node, Expression], split: int) ->
                 same = program.specs[source[0]][source[1]].shape == spec.shape
                 cost += costs.get(source, _STORING + 1) if same or not costs.get(source) else _STORING + 1
         if cost <= _STORING:
-            costs[entry] = cost
+            costs[entry] = max(cost, 1)  # nothing says that it is there already
             if entry in wanted:
                 again.add(entry)
         elif entry in kept or entry in wanted:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from . import activation, attention, basic, containers, conv, norm, pooling, recurrent
 from .activation import *  # noqa: F403
 from .attention import *  # noqa: F403
@@ -12,5 +14,6 @@ from .norm import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .recurrent import *  # noqa: F403
 
-__all__ = [name for module in (containers, basic, conv, norm, pooling, activation, recurrent, attention)
-           for name in module.__all__]
+if not TYPE_CHECKING:  # type checkers follow the stars
+    __all__ = [name for module in (containers, basic, conv, norm, pooling, activation, recurrent, attention)
+               for name in module.__all__]

@@ -11,6 +11,8 @@ classes, of which one is made with settings and then called on tensors.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..grad import GradOperation, grad, jacfwd, jacrev, jvp, value_and_grad, vjp
 from ..hooks import HookBackward
 from . import activation, array, control, creation, indexing, linalg, losses, math, nn, primitives, random, reduce
@@ -28,10 +30,11 @@ from .primitives import *  # noqa: F403
 from .random import *  # noqa: F403
 from .reduce import *  # noqa: F403
 
-__all__ = ["GradOperation", "HookBackward", "grad", "jacfwd", "jacrev", "jvp",  # noqa: PLE0604
-           "value_and_grad", "vjp",
-           *activation.__all__, *array.__all__, *control.__all__, *creation.__all__, *indexing.__all__,
-           *linalg.__all__, *losses.__all__, *math.__all__, *nn.__all__, *primitives.__all__, *random.__all__,
-           *reduce.__all__]
+if not TYPE_CHECKING:  # type checkers follow the stars
+    __all__ = ["GradOperation", "HookBackward", "grad", "jacfwd", "jacrev", "jvp",  # noqa: PLE0604
+               "value_and_grad", "vjp",
+               *activation.__all__, *array.__all__, *control.__all__, *creation.__all__, *indexing.__all__,
+               *linalg.__all__, *losses.__all__, *math.__all__, *nn.__all__, *primitives.__all__, *random.__all__,
+               *reduce.__all__]
 
 attach()

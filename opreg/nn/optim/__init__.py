@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from . import rules, schedule
 from .optimizer import Optimizer
 from .rules import *  # noqa: F403
 from .schedule import *  # noqa: F403
 
-__all__ = ["Optimizer"]
-__all__ += rules.__all__ + schedule.__all__
+if not TYPE_CHECKING:  # type checkers follow the stars
+    __all__ = ["Optimizer", *rules.__all__, *schedule.__all__]  # noqa: PLE0604

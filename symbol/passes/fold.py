@@ -1,0 +1,130 @@
+"""fold: in inference a convolution does what follows it, part by part of its output while that is in the cache.
+
+What follows is, in this order and each only if it is there: batch norm by its moving statistics, the addition of an
+array of the same shape, relu. A member is folded in when nobody else reads what it is given. The node takes the place
+of its last member, so whatever it reads comes before it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opreg.builtin.folded import folded_convolution
+from opreg.graph import Entry, Node
+
+from ..program import Program, replaced
+
+__all__ = ["fold"]
+
+_ADDITIONS = frozenset({"elemwise_add", "broadcast_add"})
+
+
+class _Tail:
+    """A convolution and the members that follow it."""
+
+    def __init__(self, node: Node):
+        self.members = [node]
+        self.inputs = list(node.inputs)
+        self.attrs: dict[str, Any] = {name: node.attrs[name] for name in
+                                      ("kernel", "stride", "dilate", "pad", "num_filter", "num_group", "layout",
+                                       "no_bias")}
+        self.attrs.update(normalized=False, added=False, relu=False, eps=0.0, fix_gamma=True)
+
+    @property
+    def end(self) -> Entry:
+        return self.members[-1], 0
+
+    def add(self, node: Node, inputs: Any, **attrs: Any) -> None:
+        self.members.append(node)
+        self.inputs += inputs
+        self.attrs.update(attrs)
+
+    def node(self, inputs: list[Entry]) -> Node:
+        last = self.members[-1]
+        names = tuple([member.op.name for member in self.members])  # type: ignore[union-attr]
+        return Node(folded_convolution, last.name, {**self.attrs, "operators": names}, inputs, where=last.where)
+
+
+def fold(program: Program) -> Program:
+    """Let convolutions do what follows them, in a plan for inference on the host."""
+    if program.is_train or any(node.op is not None and node.op.mutates for node in program.nodes):
+        return program
+    readers: dict[Entry, list[Node | None]] = {}
+    for node in program.nodes:
+        for entry in node.inputs:
+            readers.setdefault(entry, []).append(node)
+    for entry in program.heads:
+        readers.setdefault(entry, []).append(None)
+    tails: dict[Node, _Tail] = {}  # by last member
+    taken: set[Node] = set()
+    for node in reversed(program.nodes):  # of two that are added, the one that comes last does it
+        if node.op is not None and node.op.name == "Convolution" and program.contexts[node].xp is np:
+            tail = _tail(node, program, readers, taken)
+            if len(tail.members) > 1:
+                tails[tail.members[-1]] = tail
+                taken.update(tail.members)
+    if not tails:
+        return program
+    became: dict[Entry, Entry] = {}
+    kept: list[Node] = []
+    for node in program.nodes:
+        if node in tails:
+            new = tails[node].node([became.get(entry, entry) for entry in tails[node].inputs])
+            program.specs[new], program.contexts[new] = program.specs[node][:1], program.contexts[node]
+            became[node, 0] = new, 0
+            kept.append(new)
+        elif node not in taken:
+            new = replaced(node, [became.get(entry, entry) for entry in node.inputs], program.specs, became)
+            program.contexts[new] = program.contexts[node]
+            kept.append(new)
+    program.heads = [became.get(entry, entry) for entry in program.heads]
+    program.nodes = kept
+    return program
+
+
+def _tail(node: Node, program: Program, readers: dict[Entry, list[Node | None]], taken: set[Node]) -> _Tail:
+    """A convolution with all that can be folded into it."""
+    tail, spec = _Tail(node), program.specs[node][0]
+
+    def only_reader() -> Node | None:
+        """Who alone reads the tail's end, and computes with numbers of one dtype in the same place."""
+        found = readers.get(tail.end, ())
+        reader = found[0] if len(found) == 1 else None
+        if reader is None or reader.op is None or reader in taken:
+            return None
+        if program.contexts[reader] != program.contexts[node]:
+            return None
+        specs = [program.specs[source][index] for source, index in reader.inputs]
+        return reader if all(each.dtype == spec.dtype for each in specs) else None
+
+    if spec.dtype not in (np.float32, np.float64):
+        return tail
+    reader = only_reader()
+    if (reader is not None and _is_norm(reader, tail, len(spec.shape or ()))
+            and not any(readers.get((reader, i)) for i in (1, 2))):
+        tail.add(reader, reader.inputs[1:], normalized=True, eps=reader.attrs["eps"],
+                 fix_gamma=reader.attrs["fix_gamma"])
+        reader = only_reader()
+    if reader is not None and reader.op.name in _ADDITIONS:  # type: ignore[union-attr]
+        others = [entry for entry in reader.inputs if entry != tail.end]
+        if len(others) == 1 and program.specs[others[0][0]][others[0][1]] == program.specs[reader][0] == spec:
+            tail.add(reader, others, added=True)
+            reader = only_reader()
+    if reader is not None and _is_relu(reader):
+        tail.add(reader, (), relu=True)
+    return tail
+
+
+def _is_norm(node: Node, tail: _Tail, rank: int) -> bool:
+    """Whether a node normalises the channels of the tail's end."""
+    if node.op.name != "BatchNorm" or node.inputs[0] != tail.end:  # type: ignore[union-attr]
+        return False
+    layout = tail.attrs["layout"]
+    return bool(node.attrs["axis"] % rank == (1 if layout is None else layout.index("C")))
+
+
+def _is_relu(node: Node) -> bool:
+    return node.op.name == "relu" or (  # type: ignore[union-attr]
+        node.op.name == "Activation" and node.attrs["act_type"] == "relu")  # type: ignore[union-attr]
