@@ -9,7 +9,7 @@ from opreg import generators
 from opreg.backend import backend
 from opreg.errors import DeviceError
 
-# A run says the same as the one before; `pytest --hypothesis-seed=random` looks further.
+# A run says the same as the one before; `pytest --hypothesis-profile=default` looks further.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
