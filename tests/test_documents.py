@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opreg.common.initializer import initializer
 
 import opreg as mindspore
 import opreg as ms
 from opreg import Parameter, ParameterTuple, Tensor, nn, ops
 from opreg import dtype as mstype
+from opreg.common.initializer import initializer
 
 Run = Callable[[Any], Any]
 
