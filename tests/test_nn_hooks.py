@@ -296,6 +296,18 @@ def test_tensor_hook_fires_again_in_the_second_pass(run):
     assert numbers(run(grad(grad(function)))(Tensor(2.0))) == 120
 
 
+def test_backward_hook_in_the_second_order(run):
+    """Once for the first gradient and once for what of it comes back, as the real one has it."""
+    class Square(Cell):
+        def construct(self, a: Any) -> Any:
+            return a * a
+
+    cell, seen = Square(), []
+    cell.register_full_backward_hook(lambda which, gi, go: seen.append((numbers(gi), numbers(go))))
+    assert numbers(run(grad(grad(lambda a: cell(a) * a)))(Tensor(2.0))) == 12
+    assert seen == [((8,), (2,)), ((8,), (1,))]
+
+
 def test_parameter_hook(run):
     cell, seen = Weighted(), []
     handle = cell.w.register_hook(lambda g: (seen.append(numbers(g)), g * 2)[1])
