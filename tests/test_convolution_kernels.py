@@ -44,7 +44,7 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def call(op: str, ins: list[Any], attrs: dict[str, Any], xp: Any = np) -> Call:
-    return Call(get(op), get(op).complete(attrs), ins, [], [], xp, cpu(), True)
+    return Call(get(op), get(op).complete(attrs), ins, [], [], xp, cpu(), True, memo={"onednn": True})
 
 
 def apply(op: str, name: str, ins: list[np.ndarray], attrs: dict[str, Any], out: Any = None) -> np.ndarray:
@@ -297,6 +297,15 @@ def test_declines(op: str, ins: Any, attrs: Any, monkeypatch: pytest.MonkeyPatch
             assert "float64" in str(declines(op, name, wide, attrs))
             there = [array(numbers(*shape), Context("strict", 0))._data for shape in ins]
             assert "host" in str(declines(op, name, there, attrs, strict.xp))
+
+
+@FAST
+def test_dense_layers_go_where_convolutions_are():
+    """Where there are none, the library's threads would only stand in the way of those of BLAS."""
+    data = symbol.Variable("data")
+    dense = symbol.FullyConnected(symbol.FullyConnected(data, num_hidden=512), num_hidden=512, name="dense")
+    text = dense.simple_bind(cpu(), data=(64, 512)).explain()
+    assert "no convolution of this plan runs there" in text and "onednn products ->" not in text
 
 
 @FAST

@@ -61,6 +61,9 @@ def _declined(call: Call, read: Sequence[Any]) -> str | None:
 
 # ------------------------------------------------------------------------------------ products of matrices
 
+#: In the memo of a plan some of whose convolutions run in the library.
+_HERE = "onednn"
+
 _HOST = types.SimpleNamespace(**{**vars(np), "matmul": onednn.matmul})
 
 
@@ -74,6 +77,8 @@ def _by_products(op: Op, read: int, size: Callable[..., int] | None = None) -> N
     def accepts(call: Call) -> str | None:
         if size is not None and call.xp is np and size(*call.ins[:2]) <= onednn.SMALL:
             return "the product is small"
+        if size is not None and _HERE not in call.memo:  # the library's threads and those of BLAS hinder each other
+            return "no convolution of this plan runs there"
         return _declined(call, call.ins[:read])
 
     @op.kernel("onednn products", accepts=accepts)
@@ -170,6 +175,7 @@ class _Kernels:
 
     def bound(self, call: Call) -> Callable[[], Any]:
         """A step of a plan."""
+        call.memo[_HERE] = True
         ins, out, attrs = call.ins[:self.read], call.outs[0], call.attrs
         work = onednn.Work(self.part, *self.describe([array.shape for array in call.ins], out.shape, attrs))
         run = work.bind(self.arrays(ins, out), [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
@@ -293,6 +299,7 @@ class _FoldedKernels(_ConvolutionKernels):
         return _convolution(ins[0], ins[1], out, win, attrs["num_group"], True, attrs["layout"])
 
     def bound(self, call: Call) -> Callable[[], Any]:
+        call.memo[_HERE] = True
         (data, weight, *rest), (out,), attrs = call.ins, call.outs, call.attrs
         bias, norm, other = parts_of(rest, attrs["no_bias"], attrs["normalized"], attrs["added"])
         work = onednn.Work("forward", *self.describe([data.shape, weight.shape], out.shape, attrs))
