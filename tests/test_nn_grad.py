@@ -132,6 +132,15 @@ def test_several_outputs_are_summed_with_a_warning(run):
     assert numbers(run(grad(both))(x())) == (2 + 2 * X).tolist()  # once is enough
 
 
+def test_one_output_returned_twice_counts_twice(run):
+    def twice(a: Any) -> Any:
+        out = a * a
+        return out, out
+
+    with pytest.warns(UserWarning, match="grad of twice"):
+        assert numbers(run(grad(twice))(x())) == (4 * X).tolist()
+
+
 def test_has_aux(run):
     def function(a: Any) -> Any:
         return a * a, a + 1, 7

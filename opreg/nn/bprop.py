@@ -31,7 +31,7 @@ from .parameter import Parameter
 from .state import STATE
 from .tensor import lent, made, tensor
 from .trace import Trace, Traced
-from .tree import LEAF, flatten, rebuild
+from .tree import LEAF, flatten, names, rebuild
 
 __all__ = ["apply", "check"]
 
@@ -256,8 +256,8 @@ def _traced(cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     record = Record(cell, structure, len(leaves), list(getattr(cell, "internal_params", None) or ()))
     body = record.body = Trace(cell.path, trace)
     record.ins = [value._spec for value in values]
-    names = _called(cell, structure)
-    slots = [body.input(name, *spec) for name, spec in zip(names, record.ins)]
+    words = [parameter.name for parameter in inspect.signature(cell.construct).parameters.values()]
+    slots = [body.input(name, *spec) for name, spec in zip(names(words, structure[2]), record.ins)]
     record.slots = [slot._entry[0] for slot in slots]
     with body:
         given = rebuild(structure, iter(slots))
@@ -281,23 +281,6 @@ def _traced(cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         trace.assign(parameter, trace.wrap((node, i)))
     results = [trace.wrap((node, i)) for i in range(len(heads))]
     return rebuild(record.out, iter([ops.BlockGrad(each) for each in results] if STATE.blocked else results))
-
-
-def _called(cell: Any, structure: Any) -> list[str]:
-    """Names of the tensors of a Cell's inputs."""
-    names = [parameter.name for parameter in inspect.signature(cell.construct).parameters.values()]
-    result: list[str] = []
-    for i, part in enumerate(structure[2]):
-        name = names[min(i, len(names) - 1)] if names else "input"
-        leaves: list[Any] = []
-        flatten(rebuild(part, iter(_endless())), leaves, lambda value: value is LEAF)
-        result += [f"{name}{'' if part is LEAF else f'_{j}'}" for j in range(len(leaves))]
-    return result
-
-
-def _endless() -> Iterator[str]:
-    while True:
-        yield LEAF
 
 
 class _Cell(Op):

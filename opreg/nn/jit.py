@@ -25,7 +25,7 @@ from symbol.symbol import Symbol
 
 from ..errors import OpError, note
 from ..graph import Entry, Graph, Node
-from ..mode import MODE, Recording
+from ..mode import MODE, Recording, quiet
 from ..spec import Spec, known
 from . import tree
 from .holder import Holder
@@ -75,7 +75,7 @@ class _Plan:
     """
 
     def __init__(self, traced: _Traced, late: Sequence[Entry] = (), seeds: Sequence[Node] = ()):
-        self.traced, trace = traced, traced.trace
+        trace = traced.trace
         ctx = self.ctx = traced.ctx
         specs = trace.specs
         private = bool(late)  # a parameter that is assigned is still read, as it was, by the second half
@@ -146,12 +146,8 @@ class _Plan:
         MODE.recording, MODE.training = False, True
         try:
             if self.quiet and not segment.fresh and current_context() is self.ctx:
-                try:
-                    MODE.run(segment.run)
-                    return
-                except RuntimeError as error:
-                    if not str(error).startswith("cannot enter context"):
-                        raise
+                quiet(segment.run)
+                return
             with self.ctx, np.errstate(all="ignore"):
                 segment.run()
         finally:
@@ -499,7 +495,7 @@ def follow(function: Callable, arguments: Any, specs: Sequence[tuple[Any, Any]],
     title = getattr(function, "__name__", type(function).__name__)
     trace = Trace(title)
     trace.surprises = surprises or trace.surprises
-    names = _names(function, arguments, len(specs))
+    names = _names(function, arguments)
     inputs = [trace.input(name, shape, dtype) for name, (shape, dtype) in zip(names, specs)]
     args, kwargs = tree.rebuild(arguments, iter(inputs))
     for owner in _within(function, args):
@@ -535,32 +531,15 @@ def _within(function: Any, args: Sequence[Any] = ()) -> list[Any]:
     return [value for value in found if isinstance(value, Holder)]
 
 
-def _names(function: Callable, arguments: Any, count: int) -> list[str]:
+def _names(function: Callable, arguments: Any) -> list[str]:
     """Names of the tensors among the arguments, from the signature."""
     try:
         target = function.construct if hasattr(function, "construct") else function
-        known_names = [p.name for p in inspect.signature(target).parameters.values()]
+        words = [p.name for p in inspect.signature(target).parameters.values()]
     except (TypeError, ValueError):
-        known_names = []
-    result: list[str] = []
-    for i, part in enumerate(arguments[2][0][2]):
-        name = known_names[min(i, len(known_names) - 1)] if known_names else f"input{i}"
-        if part is tree.LEAF:
-            result.append(name if name not in result else f"{name}{i}")
-        else:
-            inner: list[Any] = []
-            tree.flatten(part, inner)
-            result += [f"{name}_{j}" for j in range(_leaves(part))]
-    rest = arguments[2][1]
-    for key, part in zip(rest[1], rest[2]):
-        result += [key if part is tree.LEAF else f"{key}_{j}" for j in range(_leaves(part))]
-    return result[:count] + [f"input{i}" for i in range(len(result), count)]
-
-
-def _leaves(structure: Any) -> int:
-    if structure is tree.LEAF:
-        return 1
-    return 0 if structure[0] == "constant" else sum(map(_leaves, structure[2]))
+        words = []
+    positional, (_, keys, parts) = arguments[2][0][2], arguments[2][1]
+    return [*tree.names(words, positional), *tree.names(keys, parts)]
 
 
 def jit(fn: Any = None, mode: str = "", input_signature: Any = None, hash_args: Any = None, jit_config: Any = None,

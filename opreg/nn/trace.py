@@ -6,17 +6,18 @@ are known at once, so mistakes are refused in the line that makes them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ndarray.ndarray import NDArray
-from symbol.symbol import RULES, RuleSymbol
+from symbol.passes.gradient import grow
+from symbol.symbol import RuleSymbol
 
 from ..attrs import Schema, to_text
 from ..errors import ArgumentError, OpError, here, note
-from ..gradient import walk
 from ..graph import Entry, Node
 from ..op import Op
 from ..registry import ops
@@ -383,23 +384,9 @@ class Trace:
     def differentiate(self, seeds: Sequence[tuple[Traced, Any]], wanted: Sequence[Entry]) -> list[Traced | None]:
         """Gradients with respect to entries, grown behind all nodes so far; None where there is none."""
         order = [*[node for node in self.specs if node.op is None], *self.nodes]
-        arriving: dict[Entry, Any] = {}
-        for value, seed in seeds:
-            entry, symbol = value._entry, RuleSymbol((seed._entry,))
-            arriving[entry] = symbol if entry not in arriving else arriving[entry] + symbol
-        before, source = RULES.made, RULES.source
-        RULES.made = self.nodes
-
-        def values(node: Node) -> tuple[list[Any], list[Any]]:
-            RULES.source = node
-            return ([RuleSymbol((entry,)) for entry in node.inputs],
-                    [RuleSymbol(((node, i),)) for i in range(node.count)])
-
-        try:
-            with self:
-                found = walk(order, arriving, {node for node, _ in wanted}, values, ops.zeros_like)
-        finally:
-            RULES.made, RULES.source = before, source
+        arriving = [(value._entry, functools.partial(RuleSymbol, (seed._entry,))) for value, seed in seeds]
+        with self:
+            found = grow(order, arriving, {node for node, _ in wanted}, self.nodes)
         self.settle()
         return [self.wrap(found[entry]._entries[0]) if entry in found else None for entry in wanted]
 

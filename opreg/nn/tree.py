@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from ndarray.ndarray import NDArray
 
 from .manners import Manners
 
-__all__ = ["flatten", "rebuild", "tensors", "key_of", "LEAF"]
+__all__ = ["flatten", "rebuild", "tensors", "count", "names", "key_of", "LEAF"]
 
 #: Stands in a structure where a tensor was.
 LEAF = "tensor"
@@ -80,6 +80,31 @@ def tensors(value: Any) -> list[Any]:
     found: list[Any] = []
     flatten(value, found)
     return found
+
+
+def count(structure: Any) -> int:
+    """How many tensors a tree of that structure has."""
+    if structure is LEAF:
+        return 1
+    return 0 if structure[0] == "constant" else sum(map(count, structure[2]))
+
+
+def names(words: Sequence[str], parts: Sequence[Any]) -> list[str]:
+    """Names of the tensors in arguments of these structures, after the words for the arguments.
+
+    Examples
+    --------
+    >>> names(["x", "rest"], [LEAF, LEAF, LEAF, ("tuple", None, (LEAF, LEAF))])
+    ['x', 'rest', 'rest2', 'rest_0', 'rest_1']
+    """
+    result: list[str] = []
+    for i, part in enumerate(parts):
+        word = words[min(i, len(words) - 1)] if words else f"input{i}"
+        if part is LEAF:
+            result.append(word if word not in result else f"{word}{i}")
+        else:
+            result += [f"{word}_{j}" for j in range(count(part))]
+    return result
 
 
 def key_of(structure: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from opreg.gradient import walk
@@ -15,7 +15,31 @@ from .. import infer as inference
 from ..program import Bound, Program, reachable
 from ..symbol import RULES, RuleSymbol, output_name
 
-__all__ = ["gradients", "gradient"]
+__all__ = ["grow", "gradients", "gradient"]
+
+
+def grow(order: Sequence[Node], seeds: Sequence[tuple[Entry, Callable[[], Any]]], wanted: Iterable[Node],
+         made: list[Node]) -> dict[Entry, Any]:
+    """Gradients of the entries of wanted nodes, as RuleSymbols; the nodes that compute them are appended to ``made``.
+
+    ``order`` are the forward nodes, inputs before users; the others as of ``gradients``.
+    """
+    before = RULES.made, RULES.source
+    RULES.made, RULES.source = made, None
+
+    def values(node: Node) -> tuple[list[Any], list[Any]]:
+        RULES.source = node
+        return ([RuleSymbol((entry,)) for entry in node.inputs],
+                [RuleSymbol(((node, i),)) for i in range(node.count)])
+
+    try:
+        arriving: dict[Entry, Any] = {}
+        for entry, make in seeds:
+            value, other = make(), arriving.get(entry)
+            arriving[entry] = other if value is None else value if other is None else other + value
+        return walk(order, arriving, wanted, values, ops.zeros_like)
+    finally:
+        RULES.made, RULES.source = before
 
 
 def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wanted: Sequence[Node]
@@ -39,21 +63,9 @@ def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wa
         The new nodes in the order they were made, which keeps few gradients alive at a time: that of a layer's
         weights stands beside that of its data.
     """
-    before, RULES.made = RULES.made, []
-    try:
-        def values(node: Node) -> tuple[list[Any], list[Any]]:
-            RULES.source = node
-            return ([RuleSymbol((entry,)) for entry in node.inputs],
-                    [RuleSymbol(((node, i),)) for i in range(node.count)])
-
-        arriving: dict[Entry, Any] = {}
-        for entry, make in seeds:
-            value, other = make(), arriving.get(entry)
-            arriving[entry] = other if value is None else value if other is None else other + value
-        found = walk(graph.nodes, arriving, wanted, values, ops.zeros_like)
-        return {node: value._entries[0] for (node, _), value in found.items()}, RULES.made
-    finally:
-        RULES.made, RULES.source = before, None
+    made: list[Node] = []
+    found = grow(graph.nodes, seeds, wanted, made)
+    return {node: value._entries[0] for (node, _), value in found.items()}, made
 
 
 def gradient(program: Program) -> Program:
