@@ -308,6 +308,16 @@ def test_backward_hook_in_the_second_order(run):
     assert seen == [((8,), (2,)), ((8,), (1,))]
 
 
+@pytest.mark.parametrize("returned, kind, message", [
+    (lambda g: 3, TypeError, "got int"), (lambda g: g.sum(), ValueError, r"shape \(\), expected \(3,\)"),
+    (lambda g: g.astype(np.float16), ValueError, "dtype float16, expected float32")])
+def test_wrong_returns_of_parameter_hooks(run, returned, kind, message):
+    cell = Weighted()
+    cell.w.register_hook(returned)
+    with pytest.raises(kind, match=f"Parameter w.*{message}"):
+        run(grad(lambda a: cell(a, a)[0], None, cell.w))(x())
+
+
 def test_parameter_hook(run):
     cell, seen = Weighted(), []
     handle = cell.w.register_hook(lambda g: (seen.append(numbers(g)), g * 2)[1])

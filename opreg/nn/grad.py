@@ -17,7 +17,7 @@ from ..mode import MODE, Recording
 from ..registry import ops
 from ..spec import Spec, show
 from . import tree
-from .hooks import through_hooks, through_own_hooks
+from .hooks import gradient_chain, through_hooks, through_own_hooks
 from .jit import Jitted, jit
 from .manners import Manners
 from .parameter import Parameter, parameters
@@ -140,19 +140,9 @@ def _hooked(weight: Parameter, g: Any) -> Any:
     if not weight._hooks:
         return g
 
-    def chain(gradients: tuple) -> tuple:
-        (value,) = gradients
-        for hook in list(weight._hooks.values()):
-            found = hook.function(value)
-            if found is not None:
-                if not isinstance(found, Tensor) or found.shape != value.shape:
-                    raise TypeError(f"the hook of Parameter {weight.name} must return None or a Tensor of shape "
-                                    f"{show(value.shape)}")
-                value = found
-        return (value,)
-
-    return through_hooks(chain, [[g]], [[Spec(weight.shape, weight._dt)]], 0,
-                         f"the hooks of Parameter {weight.name}")[0]
+    title = f"the hooks of Parameter {weight.name}"
+    return through_hooks(functools.partial(gradient_chain, weight._hooks, title), [[g]],
+                         [[Spec(weight.shape, weight._dt)]], 0, title)[0]
 
 
 def _unrecorded(out: Any, again: bool) -> Any:

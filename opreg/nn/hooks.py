@@ -27,7 +27,7 @@ from .trace import Surprise
 from .tree import flatten, key_of, rebuild
 
 __all__ = ["Hooks", "HookHandle", "HookBackward", "convention", "hook_tensor", "forward", "forward_pre", "tag_inputs",
-           "tag_outputs", "Link", "through_hooks", "through_own_hooks", "KINDS"]
+           "tag_outputs", "Link", "through_hooks", "through_own_hooks", "gradient_chain", "KINDS"]
 
 #: The kinds of hooks of a Cell, in the order they run.
 KINDS = ("forward_pre", "forward", "backward_pre", "backward")
@@ -520,11 +520,16 @@ class _TensorHooks:
         pass
 
     def __call__(self, _: tuple, gradients: tuple) -> tuple:
-        for hook in list(self.hooks.values()):
-            found = hook.function(gradients[0])
-            if found is not None:
-                gradients = _replaced("the tensor's hook", "tensor", found, gradients)
-        return gradients
+        return gradient_chain(self.hooks, "the tensor's hook", gradients)
+
+
+def gradient_chain(hooks: Hooks, title: str, gradients: tuple) -> tuple:
+    """The gradient of one tensor after its hooks."""
+    for hook in list(hooks.values()):
+        found = hook.function(gradients[0])
+        if found is not None:
+            gradients = _replaced(title, "tensor", found, gradients)
+    return gradients
 
 
 def hook_tensor(value: Any, function: Callable) -> HookHandle:
