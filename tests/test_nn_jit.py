@@ -447,6 +447,20 @@ def test_a_compiled_cell_is_asked_as_the_cell_is():
         jit(lambda a: a).wat  # noqa: B018
 
 
+def test_compiling_again_does_nothing_new():
+    seen: list[Any] = []
+
+    class Counts(Cell):
+        def construct(self, a: Any) -> Any:
+            seen.append(1)
+            return a * 2
+
+    cell = Counts()
+    for _ in range(3):
+        cell.compile(x())(x())
+    assert len(seen) == 1
+
+
 def test_an_attribute_set_to_what_it_is_changes_nothing():
     seen: list[Any] = []
 

@@ -401,23 +401,7 @@ class Jitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if STATE.trace is not None:
             return self.function(*args, **kwargs)
-        key: Any
-        leaves: Sequence[Any] = args
-        for arg in args:
-            if arg.__class__ not in TENSORS:
-                key = None
-                break
-        else:
-            key = None if kwargs else tuple([(arg._data.shape, arg._data.dtype) for arg in args])
-        arguments: Any = None
-        if key is None:
-            key, leaves, arguments = self._general(args, kwargs)
-        found = self._cache.get(key)
-        if found is not None and leaves and leaves[0]._ctx is not found.traced.ctx:
-            key = key, leaves[0]._ctx
-            found = self._cache.get(key)
-        if found is None or found.traced.stale():
-            found = self._cache[key] = self._compile(args, kwargs, leaves, arguments)
+        key, leaves, arguments, found = self._find(args, kwargs)
         if not found.calls_python:
             return found.call(leaves)
         with self._lock:
@@ -444,13 +428,32 @@ class Jitted:
         key = tree.key_of(structure), *[(leaf._data.shape, leaf._data.dtype) for leaf in leaves]
         return key, leaves, structure
 
+    def _find(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Sequence[Any], Any, _Compiled]:
+        """The function compiled for such arguments, its key, and the arguments taken apart."""
+        key: Any
+        leaves: Sequence[Any] = args
+        for arg in args:
+            if arg.__class__ not in TENSORS:
+                key = None
+                break
+        else:
+            key = None if kwargs else tuple([(arg._data.shape, arg._data.dtype) for arg in args])
+        arguments: Any = None
+        if key is None:
+            key, leaves, arguments = self._general(args, kwargs)
+        found = self._cache.get(key)
+        if found is not None and leaves and leaves[0]._ctx is not found.traced.ctx:
+            key = key, leaves[0]._ctx
+            found = self._cache.get(key)
+        if found is None or found.traced.stale():
+            found = self._cache[key] = self._compile(args, kwargs, leaves, arguments)
+        return key, leaves, arguments, found
+
     def prepare(self, *args: Any, **kwargs: Any) -> None:
         """Compile for inputs like these, without running."""
-        key, leaves, arguments = self._general(args, kwargs)
-        if not kwargs and all(arg.__class__ in TENSORS for arg in args):
-            key = tuple([(arg._data.shape, arg._data.dtype) for arg in args])
-        self._cache[key] = self._compile(args, kwargs, leaves, arguments)
-        self._cache[key].idle.append(_Plan(self._cache[key].traced))
+        found = self._find(args, kwargs)[-1]
+        if not found.idle:
+            found.idle.append(_Plan(found.traced))
 
     def _compile(self, args: tuple, kwargs: dict[str, Any], leaves: Sequence[Any], arguments: Any,
                  surprises: Surprises | None = None) -> _Compiled:
