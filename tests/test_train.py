@@ -325,6 +325,16 @@ def test_users_register_optimizers():
             pass
 
 
+@pytest.mark.parametrize("module, base", [(mx.init, mx.init.Initializer), (mx.metric, mx.metric.EvalMetric),
+                                          (mx.optimizer, mx.optimizer.Optimizer)])
+def test_what_is_registered_twice_says_so_and_what_is_not_names_the_nearest(module, base):
+    module.register(type("Registered", (base,), {}))
+    with pytest.warns(UserWarning, match=r"'registered': .*Registered takes the place of"):
+        module.register(type("Registered", (base,), {}))
+    with pytest.raises(mx.MXNetError, match=r"'registred'.*'registered'"):
+        module.create("registred")
+
+
 def test_float16_without_a_copy_warns():
     with pytest.warns(UserWarning, match="multi_precision"):
         mx.optimizer.create("sgd").create_state_multi_precision(0, nd.ones(2, dtype="float16"))

@@ -20,11 +20,12 @@ from ndarray import random
 from ndarray.ndarray import NDArray, array
 
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
+from .named import Named
 
 __all__ = ["InitDesc", "Initializer", "register", "create", "Zero", "One", "Constant", "Uniform", "Normal",
            "Orthogonal", "Xavier", "MSRAPrelu", "Bilinear", "LSTMBias", "FusedRNN", "Load", "Mixed"]
 
-_REGISTERED: dict[str, type] = {}
+_REGISTERED = Named("initializer")
 
 
 class InitDesc(str):
@@ -62,12 +63,7 @@ def register(cls: type, *names: str) -> type:
     >>> create("half").dumps()
     '["half", {}]'
     """
-    for name in (cls.__name__.lower(), *names):
-        if _REGISTERED.get(name, cls) is not cls:
-            logging.warning("initializer %s of %s takes the place of the one of %s", name, cls.__module__,
-                            _REGISTERED[name].__module__)
-        _REGISTERED[name] = cls
-    return cls
+    return _REGISTERED.enter(cls, *names)
 
 
 def create(initializer: Any, **kwargs: Any) -> Any:
@@ -91,10 +87,7 @@ def create(initializer: Any, **kwargs: Any) -> Any:
         raise AttrError(f"initializer: expected one or its name, got {initializer!r}")
     if initializer.lstrip().startswith("["):
         initializer, kwargs = json.loads(initializer)
-    found = _REGISTERED.get(initializer.lower())
-    if found is None:
-        raise AttrError(f"there is no initializer {initializer!r}. {did_you_mean(initializer.lower(), _REGISTERED)}")
-    return found(**kwargs)
+    return _REGISTERED.find(initializer)(**kwargs)
 
 
 class Initializer:

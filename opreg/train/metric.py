@@ -17,19 +17,18 @@ import numpy
 from ndarray.ndarray import NDArray
 
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
+from .named import Named
 
 __all__ = ["EvalMetric", "CompositeEvalMetric", "CustomMetric", "Accuracy", "TopKAccuracy", "F1", "MCC", "PCC", "MAE",
            "MSE", "RMSE", "CrossEntropy", "NegativeLogLikelihood", "Perplexity", "PearsonCorrelation", "Loss", "Torch",
            "Caffe", "register", "alias", "create", "np", "check_label_shapes"]
 
-_REGISTERED: dict[str, type[EvalMetric]] = {}
+_REGISTERED = Named("metric")
 
 
 def register(klass: type, *names: str) -> type:
     """Make a metric known by its class's name in lower case, and by further names; a decorator."""
-    for name in (klass.__name__, *names):
-        _REGISTERED[name.lower()] = klass
-    return klass
+    return _REGISTERED.enter(klass, *names)
 
 
 def alias(*names: str) -> Callable[[type], type]:
@@ -55,10 +54,7 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
     if isinstance(metric, (list, tuple)):
         return CompositeEvalMetric([create(each, *args, **kwargs) for each in metric])
     if isinstance(metric, str):
-        found = _REGISTERED.get(metric.lower())
-        if found is None:
-            raise AttrError(f"there is no metric {metric!r}. {did_you_mean(metric.lower(), _REGISTERED)}")
-        return found(*args, **kwargs)
+        return _REGISTERED.find(metric)(*args, **kwargs)
     if callable(metric):
         return CustomMetric(metric, *args, **kwargs)
     raise ArgumentError(f"metric: expected one, its name, a function or a list of those, got {metric!r}")

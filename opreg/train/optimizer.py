@@ -21,10 +21,11 @@ from ndarray import random, zeros
 from ndarray.context import Context
 from ndarray.ndarray import NDArray, array
 
-from ..errors import ArgumentError, AttrError, FileFormatError, ShapeError, did_you_mean
+from ..errors import ArgumentError, FileFormatError, ShapeError
 from ..registry import get, ops
 from ..spec import as_dtype
 from .lr_scheduler import LRScheduler
+from .named import Named
 
 __all__ = ["Optimizer", "register", "create", "SGD", "NAG", "Signum", "FTML", "DCASGD", "SGLD", "Adam", "AdamW",
            "AdaGrad", "GroupAdaGrad", "RMSProp", "AdaDelta", "Ftrl", "Adamax", "Nadam", "LAMB", "LARS", "ccSGD", "Test",
@@ -92,7 +93,7 @@ class Optimizer:
         The weights' own factors; come before those by name.
     """
 
-    opt_registry: dict[str, type[Optimizer]] = {}
+    opt_registry = Named("optimizer")
 
     def __init__(self, rescale_grad: float = 1.0, param_idx2name: Mapping[Any, str] | None = None, wd: float = 0.0,
                  clip_gradient: float | None = None, learning_rate: float | None = None,
@@ -122,13 +123,7 @@ class Optimizer:
     @staticmethod
     def register(klass: type[Optimizer]) -> type[Optimizer]:
         """Make an optimizer known by its class's name in lower case; a decorator."""
-        name = klass.__name__.lower()
-        before = Optimizer.opt_registry.get(name)
-        if before is not None and before is not klass:
-            warnings.warn(f"optimizer {klass.__module__}.{klass.__name__} takes the place of "
-                          f"{before.__module__}.{before.__name__}", stacklevel=2)
-        Optimizer.opt_registry[name] = klass
-        return klass
+        return Optimizer.opt_registry.enter(klass)
 
     @staticmethod
     def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
@@ -144,10 +139,7 @@ class Optimizer:
         >>> Optimizer.create_optimizer("SGD", momentum=0.9).momentum
         0.9
         """
-        found = Optimizer.opt_registry.get(name.lower())
-        if found is None:
-            raise AttrError(f"there is no optimizer {name!r}. {did_you_mean(name.lower(), Optimizer.opt_registry)}")
-        return found(**kwargs)
+        return Optimizer.opt_registry.find(name)(**kwargs)
 
     # ------------------------------------------------------------------------------------------- states
 
