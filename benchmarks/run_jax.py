@@ -348,8 +348,8 @@ def copy(x: Any) -> Any:
 
 VERSION = jax.__version__
 CASES = {"JAX": {
-    "custom_arrays": custom(twice, twice), "custom_numpy": custom(called_back(twice), called_back(twice)),
-    "custom_identity": custom(copy, copy), "elementwise": elementwise, "elementwise_training": chain_training,
+    "custom_numpy": custom(called_back(twice), called_back(twice)), "traced_arrays": custom(twice, twice),
+    "traced_identity": custom(copy, copy), "elementwise": elementwise, "elementwise_training": chain_training,
     "gelu": gelu, "gelu_training": gelu_training, "norm_softmax": norm_softmax, "conv_training": convolutions(True),
     "conv_inference": convolutions(False), "block": block, "lstm": lstm, "resnet_1": resnet_18, "resnet_8": resnet_18,
     "mlp": mlp, "lenet": lenet, "adam": adam, "eager": eager, "eager_gradient": eager_gradient,

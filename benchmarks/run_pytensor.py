@@ -7,6 +7,7 @@ from typing import Any
 
 import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
 from pytensor.graph import Apply, Op
 
 from .workloads import EPSILON, chain, gelu_data, mlp_data, norm_data, start_time, total, uniform
@@ -28,6 +29,18 @@ class NumpyTwice(Op):
 class Identity(NumpyTwice):
     def perform(self, node, inputs, outputs):
         outputs[0][0] = inputs[0].copy()
+
+
+def followed(forward: Callable) -> Callable:
+    """An operator whose gradient is the same function of the gradient; its body is a graph."""
+    def pullback(inputs: Any, outputs: Any, grads: Any) -> Any:
+        return [forward(grads[0])]
+
+    def apply(x: Any) -> Any:
+        inner = x.type()
+        return OpFromGraph([inner], [forward(inner)], inline=True, pullback=pullback)(x)
+
+    return apply
 
 
 def variables(arrays: Any) -> list[Any]:
@@ -57,7 +70,7 @@ def training(function: Callable, arrays: list[Any], g: Any) -> Any:
     return compiled([*inputs, head], [y, *pytensor.grad(None, inputs, known_grads={y: head})], [*arrays, g])
 
 
-def custom(operator: Op) -> Callable:
+def custom(operator: Callable) -> Callable:
     def case(count: int, n: int) -> Any:
         def function(x: Any) -> Any:
             for _ in range(count):
@@ -144,7 +157,9 @@ def first_result() -> Any:
 pytensor.config.floatX = "float32"  # else numbers of Python would make results float64
 VERSION = pytensor.__version__
 CASES = {"PyTensor": {
-    "custom_numpy": custom(NumpyTwice()), "custom_identity": custom(Identity()), "elementwise": elementwise,
+    "custom_numpy": custom(NumpyTwice()), "custom_identity": custom(Identity()),
+    "traced_arrays": custom(followed(lambda x: x * 2)), "traced_identity": custom(followed(pt.tensor_copy)),
+    "elementwise": elementwise,
     "elementwise_training": chain_training, "gelu": gelu, "gelu_training": gelu_training, "norm_softmax": norm_softmax,
     "mlp": mlp, "square_compiled": square_compiled, "import": import_time, "first_result": first_result,
 }}  # it takes minutes for the chain of 10,000

@@ -382,16 +382,21 @@ VERSION = torch.__version__
 SHARED = {"elementwise": elementwise, "elementwise_training": chain_training, "gelu": gelu,
           "gelu_training": gelu_training, "norm_softmax": norm_softmax, "block": block, "lstm": lstm,
           "resnet_1": resnet_18, "resnet_8": resnet_18, "adam": adam, "memory_peak": memory_peak,
-          "custom_arrays": partial(custom, Twice), "custom_numpy": partial(custom, NumpyTwice),
-          "custom_identity": partial(custom, Identity), "conv_training": partial(convolutions, True),
-          "conv_inference": partial(convolutions, False)}
+          "conv_training": partial(convolutions, True), "conv_inference": partial(convolutions, False)}
+
+
+def customs(kind: str, wrap: Callable) -> dict[str, Callable]:
+    bodies = {"arrays": Twice, "numpy": NumpyTwice, "identity": Identity}
+    return {f"{kind}_{key}": custom(operator, wrap) for key, operator in bodies.items()}
+
+
 CASES = {
-    "PyTorch": {**{key: case(plain) for key, case in SHARED.items()},
+    "PyTorch": {**customs("custom", plain), **{key: case(plain) for key, case in SHARED.items()},
                 "mlp": mlp(False), "layers_eager": layers(plain), "layers_hook_eager": layers(plain),
                 "lenet": lenet(False), "eager": eager, "eager_gradient": eager_gradient(lambda x: x * 2),
                 "square_eager": eager_gradient(lambda x: x * x), "import": import_time, "first_result": first_result,
                 "chain": chain_training(plain)},
-    "torch.compile": {**{key: case(torch.compile) for key, case in SHARED.items()},
+    "torch.compile": {**customs("traced", torch.compile), **{key: case(torch.compile) for key, case in SHARED.items()},
                       "mlp": mlp(True), "layers": layers(torch.compile), "layers_hook": layers(torch.compile),
                       "lenet": lenet(True), "square_compiled": square_compiled,
                       "chain_build": chain_build},  # which takes minutes, so there is no "chain"

@@ -32,6 +32,7 @@ class Workload(NamedTuple):
     kind: str = "timed"  # own: run() returns seconds; once: run() returns bytes; peak: the process's memory is measured
 
 
+_CUSTOM, _COPIES = {"count": 50, "n": 10}, {"count": 20, "n": 10}
 _CHAIN, _LONG = {"count": 200, "n": 16}, {"count": 10_000, "n": 16}
 _MLP = {"batch": 64, "layers": (784, 128, 64, 10), "rate": 0.1}
 _GELU, _NORM = {"n": 4 * 2 ** 20}, {"rows": 4096, "width": 1024}
@@ -40,11 +41,16 @@ _BLOCK = {"batch": 8, "tokens": 128, "width": 256, "heads": 4, "ratio": 4}
 _DEEP = {"batch": 1024, "width": 512, "count": 100}
 
 WORKLOADS = (
-    Workload("custom_arrays", "50 custom operators in a row on 10 numbers, bodies in the framework's own arrays, "
-             "forward + backward", "µs", {"count": 50, "n": 10}),
-    Workload("custom_numpy", "the same, bodies in NumPy", "µs", {"count": 50, "n": 10}),
-    Workload("custom_identity", "20 custom operators that copy 10 numbers, forward + backward", "µs",
-             {"count": 20, "n": 10}),
+    Workload("custom_arrays", "50 custom operators in a row on 10 numbers, bodies run as Python each time, in the "
+             "framework's own arrays, forward + backward", "µs", _CUSTOM),
+    Workload("custom_numpy", "the same, bodies in NumPy", "µs", _CUSTOM),
+    Workload("custom_identity", "20 custom operators that copy 10 numbers, run as Python each time, forward + backward",
+             "µs", _COPIES),
+    Workload("traced_arrays", "50 custom operators in a row on 10 numbers, bodies followed once, in the framework's "
+             "own arrays, forward + backward", "µs", _CUSTOM),
+    Workload("traced_numpy", "the same, bodies in NumPy", "µs", _CUSTOM),
+    Workload("traced_identity", "20 custom operators that copy 10 numbers, followed once, forward + backward", "µs",
+             _COPIES),
     Workload("elementwise", "200 element-wise operators on 16 numbers, forward", "µs", _CHAIN),
     Workload("elementwise_training", "200 element-wise operators on 16 numbers, forward + backward", "µs", _CHAIN),
     Workload("gelu", "tanh-gelu of 4 M numbers, forward", "ms", _GELU),

@@ -1,0 +1,373 @@
+"""The record of a registered ``CustomOpProp``, and that of its backward."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .attrs import REQUIRED, Field, Schema, to_text
+from .custom_gradient import Attrs, UserOp
+from .custom_run import backward_steps, forward_steps, is_default
+from .errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, did_you_mean, note
+from .op import Call
+from .spec import ANY, Shape, TypeFlag, as_dtype, known
+from .value import Value
+
+__all__ = ["CustomRecord", "BackwardRecord"]
+
+
+def shown(value: Any) -> Any:
+    """Values as users' code is given them, also in lists: arrays that refuse to be changed."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(shown(each) for each in value)
+    return value.shown() if isinstance(value, Value) else value
+
+
+class _Attrs(Attrs):
+    """Attributes of one use of an operator, with the Prop made of them and what it answered.
+
+    Attributes
+    ----------
+    record : CustomRecord
+        The operator.
+    prop : CustomOpProp
+        Made of these attributes.
+    arguments, outputs, auxiliary : tuple of str
+        Names that the Prop listed.
+    needs : tuple of bool, or None
+        Of a backward: the arguments whose gradient is wanted, None for all.
+    """
+
+    record: CustomRecord
+    prop: Any
+    arguments: tuple[str, ...]
+    outputs: tuple[str, ...]
+    auxiliary: tuple[str, ...]
+    needs: tuple[bool, ...] | None = None
+
+    @functools.cached_property
+    def needed(self) -> tuple[int, ...]:
+        """Positions, among the output gradients, inputs and outputs, of what backward reads."""
+        n_out, n_in = len(self.outputs), len(self.arguments)
+        numbers = list(range(2 * n_out + n_in))
+        declared = self.ask("declare_backward_dependency", numbers[:n_out], numbers[n_out:n_out + n_in],
+                            numbers[n_out + n_in:])
+        if not isinstance(declared, (list, tuple, set)) or any(i not in numbers for i in declared):
+            raise ArgumentError(f"{self.title('declare_backward_dependency')} returned {declared!r}, expected a list "
+                                f"of numbers from 0 to {len(numbers) - 1}")
+        return tuple(sorted(set(declared)))
+
+    @functools.cached_property
+    def unread(self) -> tuple[int, ...]:
+        """Numbers of the arguments that backward does not read; their gradients have their shapes all the same."""
+        first = len(self.outputs)
+        return tuple([i for i in range(len(self.arguments)) if first + i not in self.needed])
+
+    def of_backward(self, needs: Sequence[bool]) -> _Attrs:
+        """The same for a backward that is asked for some gradients only."""
+        made = _Attrs(self)
+        made.__dict__.update(self.__dict__, needs=tuple(needs))
+        return made
+
+    def title(self, method: str) -> str:
+        """A method of the Prop as errors name it."""
+        return f"operator {self.record.op_type!r}: {type(self.prop).__name__}.{method}"
+
+    def ask(self, method: str, *args: Any) -> Any:
+        """What the Prop answers; its exceptions leave with a note."""
+        try:
+            return getattr(self.prop, method)(*args)
+        except Exception as error:
+            note(error, self.title(method) + (f", given {args[0]}" if args else ""))
+            raise
+
+    def names(self, method: str) -> tuple[str, ...]:
+        """What the Prop lists, checked."""
+        found = self.ask(method)
+        if not isinstance(found, (list, tuple)) or not all(isinstance(name, str) for name in found):
+            raise ArgumentError(f"{self.title(method)} returned {found!r}, expected a list of names")
+        names = tuple(found)
+        if len(set(names)) < len(names):
+            raise ArgumentError(f"{self.title(method)} returned {found!r}, which names one twice")
+        return names
+
+
+def _hints(function: Callable) -> dict[str, Any]:
+    """Types of the annotated parameters; an annotation that cannot be evaluated is none."""
+    found = {}
+    for name, hint in getattr(function, "__annotations__", {}).items():
+        try:
+            while isinstance(hint, str):
+                hint = eval(hint, function.__globals__)
+        except Exception:  # it names what only a type checker sees
+            continue
+        found[name] = hint
+    return found
+
+
+def _prop_schema(cls: Any) -> Schema:
+    hints = _hints(cls.__init__)
+    fields, is_open = [], False
+    for parameter in list(inspect.signature(cls.__init__).parameters.values())[1:]:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            is_open = True
+        elif parameter.kind is not parameter.VAR_POSITIONAL:
+            default = REQUIRED if parameter.default is parameter.empty else parameter.default
+            fields.append(Field(parameter.name, hints.get(parameter.name, text), default))
+    return Schema(fields, is_open)
+
+
+class text(str):
+    """The kind of a parameter without annotation, which gets any value as text."""
+
+
+class CustomRecord(UserOp):
+    """The record of a registered ``CustomOpProp``."""
+
+    def __init__(self, name: str, prop: type):
+        super().__init__(f"custom.{name}", _prop_schema(prop), (), doc=inspect.getdoc(prop) or "")
+        self.op_type, self.prop_class = name, prop
+        self.traced = bool(getattr(prop, "traced", False))
+        self.mode = self.late = True
+        self.kernel("CustomOp.forward", bound=True)(forward_steps)
+        self._backwards: dict[Any, BackwardRecord] = {}
+        self._plain_types = is_default(prop.infer_type)  # type: ignore[attr-defined]
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """A Prop of these attributes, and what it answers."""
+        attrs = _Attrs()
+        attrs.record, attrs.memo = self, {}
+        for name, value in given.items():
+            if name in self.schema:
+                field = self.schema[name]
+                attrs[name] = to_text(value) if field.kind is text else self._typed(field, value)
+            elif self.schema.open:
+                attrs[name] = to_text(value)
+            elif not (name.startswith("__") and name.endswith("__")):
+                raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() takes no keyword "
+                                    f"{name!r}. {did_you_mean(name, self.schema.names)}")
+        for field in self.schema.fields:
+            if field.required and field.name not in attrs:
+                raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() needs the keyword "
+                                    f"{field.name!r}")
+        try:
+            attrs.prop = self.prop_class(**attrs)
+        except Exception as error:
+            note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
+            raise
+        attrs.arguments, attrs.outputs = attrs.names("list_arguments"), attrs.names("list_outputs")
+        attrs.auxiliary = attrs.names("list_auxiliary_states")
+        return attrs
+
+    def _typed(self, field: Field, value: Any) -> Any:
+        try:
+            return field(value)
+        except OpError as error:
+            note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
+            raise
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The inputs, where the operator can be made without attributes; else nobody knows."""
+        try:
+            attrs: Any = self.complete({})
+        except Exception:
+            return ()
+        return attrs.arguments + attrs.auxiliary
+
+    def arguments(self, attrs: Any) -> tuple[str, ...]:
+        return attrs.arguments
+
+    def outputs(self, attrs: Any) -> tuple[str, ...]:
+        return attrs.outputs
+
+    def auxiliary(self, attrs: Any) -> tuple[str, ...]:
+        return attrs.auxiliary
+
+    def visible(self, attrs: Any) -> int:
+        return len(attrs.outputs)
+
+    def loss(self, attrs: Any) -> bool:
+        return not any(i < len(attrs.outputs) for i in attrs.needed)
+
+    @property
+    def differentiable(self) -> bool:
+        return True
+
+    def _answer(self, attrs: Any, method: str, given: list, complete: bool) -> list[list] | None:
+        """What the Prop says to shapes or dtypes; None when it cannot say while some are unknown."""
+        try:
+            found = attrs.ask(method, given)
+        except Exception:
+            if not complete:
+                return None
+            raise
+        expected = (attrs.arguments, attrs.outputs, attrs.auxiliary)
+        groups: list = [*found] if isinstance(found, (tuple, list)) else []
+        if len(groups) == 2:
+            groups.append(())
+        try:
+            if [*map(len, groups)] == [*map(len, expected)]:
+                return groups
+        except TypeError:  # something has no length: it is no list
+            groups = []
+        title = f"{attrs.title(method)} returned"
+        if len(groups) != 3:
+            raise ArgumentError(f"{title} {found!r}, expected 2 or 3 lists: of arguments, outputs and auxiliary states")
+        what, names, group = next(each for each in zip(("arguments", "outputs", "auxiliary states"), expected, groups)
+                                  if len(each[1]) != len(each[2]))
+        raise ArgumentError(f"{title} {len(group)} entries for its {what}, expected {len(names)}"
+                            f" ({', '.join(names) or 'none'})")
+
+    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        given = ins[:len(attrs.arguments)]
+        complete = all(map(known, given))
+        found = self._answer(attrs, "infer_shape", [[] if shape is None else list(shape) for shape in given], complete)
+        if found is None:
+            return ins, outs
+        arguments, results, states = [[_shape(shape, complete, attrs) for shape in group] for group in found]
+        return (self._agreed(attrs.arguments + attrs.auxiliary, ins, arguments + states),
+                self._agreed(attrs.outputs, outs, results))
+
+    def _agreed(self, names: Sequence[str], olds: Sequence[Any], news: Sequence[Any]) -> list[Any]:
+        return [new if old is None else self._agree(name, old, new) for name, old, new in zip(names, olds, news)]
+
+    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        given = ins[:len(attrs.arguments)]
+        known_ones = [dtype for dtype in given if dtype is not None]  # float64 == None, so `in` will not do
+        if given and not known_ones:
+            return ins, outs  # there is nothing to ask with
+        if self._plain_types and given:  # what the method of CustomOpProp answers
+            arguments, results, states = given, given[:1] * len(outs), given[:1] * len(attrs.auxiliary)
+        else:
+            found = self._answer(attrs, "infer_type", [None if dtype is None else dtype.type for dtype in given],
+                                 len(known_ones) == len(given))
+            if found is None:
+                return ins, outs
+            arguments, results, states = [[_dtype(dtype, attrs) for dtype in group] for group in found]
+        return (_same(attrs.arguments + attrs.auxiliary, ins, arguments + states),
+                _same(attrs.outputs, outs, results))
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
+        count, states = len(attrs.arguments), list(ins[len(attrs.arguments):])
+        if hasattr(attrs.prop, "gradient"):
+            found = attrs.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
+            found = list(found) if isinstance(found, (list, tuple)) else [found]
+            if len(found) != count:
+                raise ArgumentError(f"{attrs.title('gradient')} returned {len(found)} values, expected {count}, one "
+                                    "for each input")
+        else:
+            every = [*(g if isinstance(g, tuple) else (g,)), *ins[:count], *outs]
+            read = [every[i] for i in attrs.needed] + [ins[i] for i in attrs.unread] + states
+            deciding = ins[0] if ins else outs[0]
+            found = deciding._apply(self._backward(attrs), read, attrs.of_backward(needs[:count]))
+            found = [found] if count == 1 else list(found)
+        return found + [None] * len(states)
+
+    def _backward(self, attrs: _Attrs) -> BackwardRecord:
+        key = len(attrs.needed), len(attrs.unread)
+        if key not in self._backwards:
+            self._backwards[key] = BackwardRecord(self, *key)
+        return self._backwards[key]
+
+    def create(self, call: Call, inputs: Sequence[Any]) -> Any:
+        """The operator object of one executor, or one eager call, made at its first step.
+
+        ``inputs`` have the shapes and dtypes of arguments and auxiliary states.
+        """
+        attrs: Any = call.attrs
+        prop = attrs.prop
+        if id(prop) not in call.memo:
+            made = attrs.ask("create_operator", call.ctx, [list(each.shape) for each in inputs],
+                             [_flag(each.dtype) for each in inputs])
+            if not hasattr(made, "forward") or not hasattr(made, "backward"):
+                raise ArgumentError(f"{attrs.title('create_operator')} returned {made!r}, expected a CustomOp")
+            call.memo[id(prop)] = made, prop  # which is kept so that its address stays its own
+        return call.memo[id(prop)][0]
+
+
+_flag = functools.cache(TypeFlag)
+
+
+def _shape(shape: Any, complete: bool, attrs: _Attrs) -> Shape | None:
+    """A shape that a Prop returned; an empty one means that it is unknown, unless everything is known."""
+    try:
+        if complete:
+            return tuple(map(operator.index, shape))
+        return None if shape is None else tuple([ANY if dim is ANY or dim is None else operator.index(dim)
+                                                 for dim in shape]) or None
+    except TypeError:
+        raise ArgumentError(f"{attrs.title('infer_shape')} returned the shape {shape!r}, expected a tuple or list of "
+                            "ints") from None
+
+
+def _same(names: Sequence[str], olds: Sequence[Any], news: Sequence[Any]) -> list[Any]:
+    """Dtypes where what was known and what was said agree."""
+    for name, old, new in zip(names, olds, news):
+        if old is not new and old is not None and new is not None and old != new:
+            raise DTypeError(f"{name}: expected dtype {new}, got {old}")
+    return [new if old is None else old for old, new in zip(olds, news)]
+
+
+def _dtype(dtype: Any, attrs: _Attrs) -> np.dtype | None:
+    """A dtype that a Prop returned: a scalar class, a dtype, a name, or MXNet's integer."""
+    try:
+        return None if dtype is None else as_dtype(dtype)
+    except DTypeError as error:
+        note(error, f"{attrs.title('infer_type')} returned {dtype!r}")
+        raise
+
+
+class BackwardRecord(UserOp):
+    """The backward of a ``CustomRecord``: gradients from whatever its Prop declared to read.
+
+    Its inputs are these, then the other arguments, of which only the shape matters, then the auxiliary states.
+    """
+
+    def __init__(self, forward: CustomRecord, read: int, unread: int):
+        super().__init__(f"_backward_{forward.name}", Schema([], True), (), unread=range(read, read + unread))
+        self.forward = forward
+        self.mode = self.adds = True
+        self.traced = forward.traced
+        self.kernel("CustomOp.backward", bound=True)(backward_steps)
+
+    def complete(self, given: Any) -> Any:
+        return given
+
+    def arguments(self, attrs: Any) -> tuple[str, ...]:
+        every = [*[f"{name}_grad" for name in attrs.outputs], *attrs.arguments, *attrs.outputs]
+        return tuple([every[i] for i in attrs.needed] + [attrs.arguments[i] for i in attrs.unread])
+
+    def auxiliary(self, attrs: Any) -> tuple[str, ...]:
+        return attrs.auxiliary
+
+    def outputs(self, attrs: Any) -> tuple[str, ...]:
+        return tuple([f"{name}_grad" for name in attrs.arguments])
+
+    def visible(self, attrs: Any) -> int:
+        return len(attrs.arguments)
+
+    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return ins, self._like_arguments(ins, attrs)
+
+    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return ins, self._like_arguments(ins, attrs)
+
+    def _like_arguments(self, ins: Any, attrs: Any) -> list:
+        """Of each argument what is known of the input that it is: gradients look like the arguments."""
+        first = len(attrs.outputs)
+        found = dict(zip([*attrs.needed, *[first + i for i in attrs.unread]], ins))
+        return [found[first + i] for i in range(len(attrs.arguments))]
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
+        if self.traced:
+            return self.derive(g, ins, attrs, needs)
+        raise NotDifferentiableError(
+            f"the backward of custom operator {self.forward.op_type!r} is Python code that cannot be differentiated "
+            f"again; give {self.forward.prop_class.__name__} a method gradient(self, g, ins, outs), written in "
+            "operators, to make it differentiable to any order, or let it be followed with traced = True")

@@ -1,0 +1,151 @@
+"""follow: what the body of a user's operator does, as nodes.
+
+An operator that is ``traced`` is called once with values that stand for numbers, by the kernels that would call it with
+arrays. A gradient that nobody wrote is the derivative of what the body did.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ndarray.followed import Body, FollowedArray, wrap_followed
+from ndarray.followed_numpy import INSTEAD, FollowError
+from ndarray.ndarray import wrap
+from opreg import generators
+from opreg.custom_gradient import Derived, UserOp
+from opreg.errors import note
+from opreg.graph import Entry, Node
+from opreg.mode import Recording
+from opreg.op import Call, FirstRun
+from opreg.spec import Spec
+
+from ..program import Program, replaced
+from ..symbol import RuleSymbol
+from .gradient import grow
+
+__all__ = ["follow", "expand", "computed"]
+
+
+class Use:
+    """One use of a followed operator.
+
+    Attributes
+    ----------
+    name, tags, where
+        Of its node.
+    ctx, is_train
+        Where and in which mode it computes.
+    ins, outs : list of Spec
+        Of inputs, auxiliary states included, and outputs.
+    memo : dict
+        Where operators of users are kept between forward and backward.
+    """
+
+    def __init__(self, name: str, tags: Any, where: Any, ctx: Any, is_train: bool, ins: Sequence[Spec],
+                 outs: Sequence[Spec], memo: dict):
+        self.name, self.tags, self.where, self.ctx, self.is_train = name, tags, where, ctx, is_train
+        self.ins, self.outs, self.memo = ins, outs, memo
+
+
+def follow(op: UserOp, attrs: Any, use: Use) -> tuple[Body, list[Entry], list[Entry]]:
+    """What the operator does: its body, the variables that stand for its inputs, and the entries its outputs are."""
+    body = Body(use.name, use.tags, use.ctx)
+    names = op.arguments(attrs) + op.auxiliary(attrs)
+    slots = [body.variable(f"{use.name}_{name}", spec) for name, spec in zip(names, use.ins)]
+    try:
+        heads = _followed(op, attrs, use, body, slots)
+    except FollowError as error:
+        made = f", made at {use.where}" if use.where else ""
+        note(error, f"operator {op.name!r}, node {use.name!r}{made}, is traced: its body is followed once, with values "
+                    "that have a shape and a dtype and no numbers")
+        raise
+    return body, slots, heads
+
+
+def _followed(op: UserOp, attrs: Any, use: Use, body: Body, slots: list[Entry]) -> list[Entry]:
+    return _derived(op, attrs, use, body, slots) if isinstance(op, Derived) else _called(op, attrs, use, body, slots)
+
+
+def _called(op: UserOp, attrs: Any, use: Use, body: Body, slots: list[Entry]) -> list[Entry]:
+    """Call the user's method with values."""
+    ins = [body.value(slot) for slot in slots]
+    outs = [FollowedArray(body, spec, None) for spec in use.outs]
+    call = Call(op, attrs, list(ins), list(outs), ["write"] * len(outs), use.ctx.xp, use.ctx, use.is_train, None,
+                use.outs, None, wrap_followed, use.memo)
+    before = _randomness(use.ctx)
+    with Recording(False, use.is_train), use.ctx:
+        for step in op.kernels[0].rule.function(call):
+            (step.run if isinstance(step, FirstRun) else step)()
+    if _randomness(use.ctx) != before:
+        raise FollowError(f"the body draws random numbers that would be the same in every run. {INSTEAD}")
+    first = len(op.arguments(attrs))
+    if any(value.entry != slot for value, slot in zip(ins[first:], slots[first:])):
+        raise FollowError("the body changes an auxiliary state, which only a body that is run can do: leave traced off")
+    return [body.zeros(out.spec) if out.unwritten else out.entry for out in outs]
+
+
+def _derived(op: Derived, attrs: Any, use: Use, body: Body, slots: list[Entry]) -> list[Entry]:
+    """Differentiate what another operator does."""
+    inner, count = attrs.inner, op.forward.visible(attrs.inner)
+    tops, slots = slots[:count], slots[count:]
+    heads = _followed(op.forward, inner, Use(use.name, use.tags, use.where, use.ctx, use.is_train, use.ins[count:],
+                                             use.ins[:count], use.memo), body, slots)
+    seeds = [(head, functools.partial(RuleSymbol, (top,))) for top, head in zip(tops, heads)]
+    made: list[Node] = []
+    found = grow([*[node for node in body.specs if node.op is None], *body.nodes], seeds,
+                 {node for (node, _), need in zip(slots, attrs.needs) if need}, made)
+    for node in made:
+        body.add(node)
+    return [body.cast(found[slot]._entries[0], spec.dtype) if slot in found and spec.dtype.kind == "f"  # type: ignore
+            else body.zeros(spec) for slot, spec in zip(slots, use.outs)]
+
+
+def _randomness(ctx: Any) -> Any:
+    """What changes when the random generators that everybody shares are drawn from."""
+    state: Any = np.random.get_state()  # noqa: NPY002  what it is for
+    own = generators.generator(ctx.backend_name, ctx.device_id)
+    return state[1][:4].tobytes(), state[2], repr(getattr(getattr(own, "bit_generator", None), "state", None))
+
+
+def expand(program: Program, node: Node, inputs: Sequence[Entry]) -> tuple[list[Node], list[Entry]]:
+    """The nodes that take a followed operator's place over these inputs, and the entries its outputs become."""
+    bound, specs, op = program.bound, program.specs, node.op
+    ctx = bound.group2ctx.get(node.tags.get("__ctx_group__", ""), bound.ctx) if bound.group2ctx else bound.ctx
+    use = Use(node.name, node.tags, node.where, ctx, program.is_train, [specs[source][i] for source, i in inputs],
+              specs[node], bound.memo)
+    body, slots, heads = follow(op, node.attrs, use)  # type: ignore[arg-type]
+    became: dict[Entry, Entry] = dict(zip(slots, inputs))
+    for variable, array in body.constants.items():
+        program.arrays[variable], program.contexts[variable] = array._data, array._ctx
+        specs[variable] = body.specs[variable]
+    nodes = [*body.constants]
+    for each in body.nodes:
+        specs[each] = body.specs[each]
+        nodes.append(replaced(each, [became.get(entry, entry) for entry in each.inputs], specs, became))
+    return nodes, [became.get(entry, entry) for entry in heads]
+
+
+def computed(call: Call) -> Callable[[], None]:
+    """A function that computes a followed operator on the arrays of a call, operator by operator."""
+    op, attrs, ctx = call.op, call.attrs, call.ctx
+    use = Use(op.name, {}, None, ctx, call.is_train, [Spec(each.shape, each.dtype) for each in call.ins], call.specs,
+              call.memo)
+    body, slots, heads = follow(op, attrs, use)  # type: ignore[arg-type]
+
+    def run() -> None:
+        values: dict[Entry, Any] = {(node, 0): array for node, array in body.constants.items()}
+        values.update(zip(slots, [wrap(array, ctx, True) for array in call.ins]))
+        anchor: Any = wrap(call.ins[0], ctx)
+        for node in body.nodes:
+            found = anchor._apply(node.op, [values[entry] for entry in node.inputs], node.attrs)
+            for i, value in enumerate(found if isinstance(found, (list, tuple)) else [found]):
+                values[node, i] = value
+        for out, head in zip(call.outs, heads):
+            if out is not None:
+                out[...] = values[head]._data
+
+    return run
