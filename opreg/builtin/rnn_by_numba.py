@@ -1,0 +1,110 @@
+"""RNN and its gradient with layers compiled by numba, where it is there."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..kernels import recurrent
+from ..kernels.compiler import steps, unavailable
+from ..kernels.vector import KINDS
+from ..op import Call, Op
+from ..threads import run as together
+from . import rnn_layer
+from .places import wide
+from .rnn import backward_rnn, rnn, run, run_back
+from .rnn_layer import room
+from .rnn_parts import Kept, Kind, Part, kind_of, of_gates
+
+__all__: list[str] = []
+
+
+def _room(direction: int) -> recurrent.Room:
+    return lambda name, shape, dtype: room(np, f"{name} {direction}", shape, dtype)
+
+
+def _kept(kept: Kept, direction: int) -> tuple[Any, Any, Any]:
+    return kept.gates[direction], kept.cells[direction], kept.states[direction]
+
+
+def forward(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any, x: list[Any], kept: Kept, counts: Any
+            ) -> None:
+    """Run a layer, as ``rnn_layer.forward`` does."""
+    found = []
+    for d, part in enumerate(parts):
+        w_input, w_state, *bias = [of_gates(kind, part[name], parameters)
+                                   for name in ("input", "state", "input_bias", "state_bias")]
+        found.append(recurrent.forward(kind.mode, np.ascontiguousarray(x[d]), w_input, w_state, tuple(bias),
+                                       _kept(kept, d), _room(d)))
+    for stage in zip(*found):
+        together([call for calls in stage for call in calls])
+
+
+def backward(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any, x: list[Any], kept: Kept, counts: Any,
+             dy: Any, ends: tuple[Any, Any], d_parameters: Any, dx: Any) -> tuple[Any, Any]:
+    """The gradient of a layer, as ``rnn_layer.backward`` computes it."""
+    dc = None if ends[1] is None else ends[1].copy()
+    found = [recurrent.backward(kind.mode, np.ascontiguousarray(dy[d]), of_gates(kind, part["input"], parameters),
+                                of_gates(kind, part["state"], parameters), _kept(kept, d), ends[0][d],
+                                None if dc is None else dc[d], None if dx is None else dx[d], _room(d))
+             for d, part in enumerate(parts)]
+    together([call for each in found for call in each.calls])
+    x = [np.ascontiguousarray(each) for each in x]
+    calls, results = [], []
+    for d, (part, each) in enumerate(zip(parts, found)):
+        into = {name: where.of(d_parameters) for name, where in part.items()}
+        sums = each.sums()
+        results += [(into["input_bias"], sums[0]), (into["state_bias"], sums[-1])]
+        if dx is not None:
+            results.append((dx[d], each.dx))
+        for name, gates, right in (("input", each.by_input, x[d]), ("state", each.by_state, kept.states[d, :-1])):
+            more, result = recurrent.weights(kind.mode, gates, right, into[name], name, _room(d))
+            calls += more
+            results.append((into[name], result))
+    together(calls)
+    for target, value in results:
+        if not np.may_share_memory(target, value):
+            target[...] = value
+    return np.stack([each.dh for each in found]), dc
+
+
+def _declines(call: Call) -> str | None:
+    """Why a call is left to the reference kernel."""
+    reason = unavailable(call)
+    if reason is not None:
+        return reason
+    kind = kind_of(**call.attrs)
+    if kind.lengths or kind.projection or kind.clip is not None:
+        return "only layers without lengths, projections and limits"
+    if any(array.size == 0 for array in call.ins):
+        return "nothing to compute"
+    if not all(array.flags.aligned and (array.ndim > 1 or array.flags.c_contiguous) for array in call.ins):
+        return "parameters, or what is kept, are not contiguous"
+    known = wide(call.ins[0][:0]).dtype in KINDS
+    return None if known else f"dtype {call.ins[0].dtype}: float32 and float64 are compiled"
+
+
+def _attach(op: Op, part: str, compute: Callable[[Call, Callable], Callable], layer: Callable, plain: Callable) -> None:
+    """Give an operator the kernel ``numba``; ``compute`` makes a step of a call and a function that does a layer."""
+
+    @op.kernel("numba", bound=True, accepts=_declines)
+    def rnn_numba(call: Call) -> list[Callable]:
+        found = recurrent.function(call.attrs["mode"], part, wide(call.ins[0][:0]).dtype)
+        return steps(found, functools.partial(compute, call, layer), lambda: [compute(call, plain)])
+
+
+def _forward(call: Call, layer: Callable) -> Callable:
+    outs = [call.scratch(i, spec.shape, spec.dtype) if out is None else out
+            for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
+    return functools.partial(run, np, layer, call.ins, call.is_train, call.rng, outs, call.attrs)
+
+
+def _backward(call: Call, layer: Callable) -> Callable:
+    return functools.partial(run_back, np, layer, call.ins, call.outs, call.attrs)
+
+
+_attach(rnn, "forward", _forward, forward, rnn_layer.forward)
+_attach(backward_rnn, "backward", _backward, backward, rnn_layer.backward)

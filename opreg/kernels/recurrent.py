@@ -1,0 +1,313 @@
+"""Recurrent layers compiled with numba: a whole layer is one function, and each thread runs it for a part of the batch.
+
+Samples do not depend on each other, so threads need not meet at a step. The matrices of weights are packed once a run
+(see ``tiles``); a step adds the products of its input and of the state before it to the biases, and goes over the
+gates while they are in the cache (see ``cells``). Going back through time leaves, for all steps, the gradient of what
+the gates' functions are applied to; those of the weights are products of that with inputs and states, whose rows the
+threads share when the last step is done.
+
+When it is compiled is in ``compiler``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import threads
+from . import tiles
+from .compiler import Function, Native, function_of
+
+__all__ = ["Cell", "Gradients", "backward", "forward", "function", "weights"]
+
+#: Multiplications that are worth another thread's while.
+_LEAST = 1 << 21
+
+
+class Cell(NamedTuple):
+    """A kind of cell.
+
+    Attributes
+    ----------
+    blocks : tuple of pairs
+        ``work`` holds blocks of columns. For each the gate whose product with the input is added there, and that with
+        the state; None where there is none. Such blocks come first and last.
+    forward, backward : str
+        Where a step of a row finds what ``cells.STEPS`` takes and returns.
+    by_state : bool
+        Whether the gradient of what comes from the state differs from that of what comes from the input.
+    """
+
+    blocks: tuple[tuple[int | None, int | None], ...]
+    forward: str
+    backward: str
+    by_state: bool = False
+
+
+def _each(array: str, start: str, distance: str, count: int) -> str:
+    """The places of several numbers that stand so far apart."""
+    return ", ".join(f"{array}, {start} + {i} * {distance}" for i in range(count))
+
+
+_ALL = ((0, 0), (1, 1), (2, 2), (3, 3))
+_PLAIN = Cell(_ALL[:1], "work, o, states, after", "states, after, dy, now, dh, o, by_input, to, dh, o")
+CELLS = {
+    "lstm": Cell(_ALL, f"{_each('work', 'o', 'block', 4)}, cells, now, {_each('gates', 'now', 'whole', 4)}, "
+                       "cells, after, states, after",
+                 f"{_each('gates', 'now', 'whole', 4)}, cells, now, cells, after, dy, now, dh, o, dc, row * size, "
+                 f"{_each('by_input', 'to', 'size', 4)}, dc, row * size, dh, o"),
+    # Candidate by input, reset, update, candidate by state.
+    "gru": Cell(((2, None), (0, 0), (1, 1), (None, 2)),
+                f"{_each('work', 'o + block', 'block', 2)}, work, o, work, o + 3 * block, states, now, "
+                f"{_each('gates', 'now', 'whole', 3)}, cells, after, states, after",
+                f"{_each('gates', 'now', 'whole', 3)}, cells, after, states, now, dy, now, dh, o, "
+                f"{_each('by_input', 'to', 'size', 3)}, {_each('by_state', 'to', 'size', 3)}, dh, o", by_state=True),
+    "rnn_tanh": _PLAIN,
+    "rnn_relu": _PLAIN,
+}
+
+# ------------------------------------------------------------------------------------------------------ texts
+
+_SIZES = "time", "batch", "inputs", "size", "block", "across", "task", "share"
+#: What the gradient's function does: go back through time, with that of the input or without, or multiply for weights.
+_WITHOUT_INPUT, _WITH_INPUT, _WEIGHTS = range(3)
+_ARRAYS = {
+    "forward": ("x", "w_input", "w_state", "bias", "gates", "cells", "states", "work"),
+    "backward": ("dy", "w_input", "w_state", "gates", "cells", "states", "dh", "dc", "by_input", "by_state", "dx",
+                 "sums", "packed_input", "packed_state"),
+}
+_FORWARD = """
+wide = {blocks} * block
+for t in range(time):
+    for row in range(first, last):
+        for i in range(wide):
+            work[row * wide + i] = bias[i]
+    product(x, (t * batch + first) * inputs, inputs, w_input, 0, work, first * wide, wide,
+            {of_input} * block // {width}, last - first)
+    product(states, (t * batch + first) * size, size, w_state, 0, work, first * wide + {before_state} * block, wide,
+            {of_state} * block // {width}, last - first)
+    for row in range(first, last):
+        o = row * wide
+        now = (t * batch + row) * size
+        after = now + batch * size
+        {mode}_forward({places}, size)
+"""
+_BACKWARD = """
+many = {gates} * size
+if task == 2:
+    for i in range(first * across, last * across):
+        sums[i] = 0
+    transposed(by_input, first, many, time * batch, dy, inputs, packed_input, first // share * {depth} * across,
+               sums, first * across, across, last - first)
+    return
+own_input = first // share * many * across
+own_state = first // share * many * block
+if task == 1:
+    pack(w_input, 0, many, inputs, packed_input, own_input)
+pack(w_state, 0, many, size, packed_state, own_state)
+for i in range({kinds} * many):
+    sums[first * {kinds} * many + i] = 0
+for back in range(time):
+    t = time - 1 - back
+    for row in range(first, last):
+        o = row * block
+        now = (t * batch + row) * size
+        after = now + batch * size
+        to = (t * batch + row) * many
+        {mode}_backward({places}, size)
+        {sums}
+    start = (t * batch + first) * many
+    product({by_state}, start, many, packed_state, own_state, dh, first * block, block, block // {width},
+            last - first)
+    if task == 1:
+        for i in range((t * batch + first) * across, (t * batch + last) * across):
+            dx[i] = 0
+        product(by_input, start, many, packed_input, own_input, dx, (t * batch + first) * across, across,
+                across // {width}, last - first)
+"""
+_SUM = """\
+for i in range(many):
+            sums[(first * {kinds} + {place}) * many + i] += {name}[to + i]"""
+
+
+@functools.cache
+def _text(mode: str, part: str, dtype: np.dtype) -> str:
+    """The text of a function ``kernel(table, first, last)`` for the samples from ``first`` to ``last``."""
+    cell, width = CELLS[mode], tiles.width(dtype)
+    arrays = _ARRAYS[part]
+    if part == "forward":
+        body = _FORWARD.format(mode=mode, places=cell.forward, blocks=len(cell.blocks), width=width, **_spans(cell))
+    else:
+        names = ("by_input", "by_state")[:1 + cell.by_state]
+        sums = [_SUM.format(kinds=len(names), place=i, name=name) for i, name in enumerate(names)]
+        body = _BACKWARD.format(mode=mode, places=cell.backward, gates=_gates(cell), kinds=len(names), width=width,
+                                depth=tiles.DEPTH, sums="\n        ".join(sums), by_state=names[-1])
+    lines = [f"{name} = address(table[{i}])" for i, name in enumerate(arrays)]
+    lines += [f"{name} = table[{i}]" for i, name in enumerate(_SIZES, len(arrays))]
+    lines += ["whole = time * batch * size", *body.strip("\n").split("\n")]
+    return "def kernel(table, first, last):\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def _gates(cell: Cell) -> int:
+    return sum(of_input is not None for of_input, _ in cell.blocks)
+
+
+def _spans(cell: Cell) -> dict[str, int]:
+    """In how many blocks the products stand, and where those with the state begin."""
+    from_state = [of_state is not None for _, of_state in cell.blocks]
+    return {"of_input": _gates(cell), "of_state": sum(from_state), "before_state": from_state.index(True)}
+
+
+def function(mode: str, part: str, dtype: np.dtype) -> Function:
+    """The function of a kind of cells, ``forward`` or ``backward``."""
+    return function_of(_text(mode, part, dtype), dtype, 1)
+
+
+# --------------------------------------------------------------------------------------------------- running
+
+
+def _up(size: int, dtype: np.dtype) -> int:
+    """A number of columns as whole panels."""
+    width = tiles.width(dtype)
+    return -(-size // width) * width
+
+
+def _share(rows: int, work: int) -> int:
+    """Rows of a thread's part."""
+    count = max(1, min(threads.count(), work // _LEAST))
+    return -(-rows // (count * tiles.TILES[0])) * tiles.TILES[0]
+
+
+def _parts(found: Function, arrays: Sequence[Any], sizes: Sequence[int], rows: int) -> list[Callable[[], None]]:
+    """Calls for parts of the rows; the last of the sizes is that of a part."""
+    table = np.array([*map(_address, arrays), *sizes], np.int64)
+    held = [*arrays, table]
+    return [Native(np.array([[found.address, _address(table), first, min(first + sizes[-1], rows)]], np.int64), held)
+            for first in range(0, rows, sizes[-1])]
+
+
+def _address(array: Any) -> int:
+    return array.__array_interface__["data"][0]
+
+
+Room = Callable[[str, tuple[int, ...], Any], Any]
+
+
+def _blocks(cell: Cell, place: int, gates: Any, room: Room, name: str) -> tuple[Any, list[Callable[[], None]]]:
+    """Weights (gates, size, features) packed for products with their transposes, a block after the other: where, and
+    calls that do it."""
+    order = [block[place] for block in cell.blocks if block[place] is not None]
+    size, features = gates.shape[1:]
+    columns = tiles.width(gates.dtype)
+    panels = _up(size, gates.dtype) // columns
+    out = room(name, (len(order) * panels, features, columns), gates.dtype)
+    return out, [functools.partial(tiles.packed, gates[gate].T, out[number * panels:(number + 1) * panels])
+                 for number, gate in enumerate(order)]
+
+
+def forward(mode: str, x: Any, w_input: Any, w_state: Any, bias: tuple[Any, Any], kept: tuple[Any, Any, Any],
+            room: Room) -> tuple[list[Callable[[], None]], list[Callable[[], None]]]:
+    """Calls that prepare one direction of a layer, and such that compute it; those of a list may run at the same time.
+
+    Parameters
+    ----------
+    x : array (time, batch, inputs)
+    w_input, w_state : arrays (gates, size, features)
+    bias : two arrays (gates, size), for input and state
+    kept : arrays
+        Gates (gates, time, batch, size), cells and states (time + 1, batch, size), which begin with the first ones.
+        All arrays are contiguous and of one dtype.
+    room : function of a name, a shape and a dtype
+        Memory for temporaries, valid until the calls have run.
+    """
+    cell, dtype = CELLS[mode], x.dtype
+    (time, batch, inputs), (size, block) = x.shape, (w_input.shape[1], _up(w_input.shape[1], x.dtype))
+    biases = np.zeros((len(cell.blocks), block), dtype)
+    for place, parts in enumerate(bias):
+        for number, gates in enumerate(cell.blocks):
+            if gates[place] is not None:
+                biases[number, :size] += parts[gates[place]]
+    work = room("work", (batch, len(cell.blocks) * block), dtype)
+    (by_input, first), (by_state, second) = (_blocks(cell, 0, w_input, room, "input"),
+                                             _blocks(cell, 1, w_state, room, "state"))
+    arrays = [x, by_input, by_state, biases, *kept, work]
+    share = _share(batch, time * batch * size * _gates(cell) * (inputs + size))
+    sizes = time, batch, inputs, size, block, 0, 0, share
+    return first + second, _parts(function(mode, "forward", dtype), arrays, sizes, batch)
+
+
+class Gradients(NamedTuple):
+    """What the gradient of a direction leaves.
+
+    Attributes
+    ----------
+    calls : list of functions
+        They may run at the same time, and fill the rest.
+    by_input, by_state : arrays (time * batch, gates * size)
+        Of what the gates' functions are applied to.
+    sums : function without arguments
+        The sums of both over all rows.
+    dx : array (time, batch, inputs), or None
+    dh : array (batch, size)
+    """
+
+    calls: list[Callable[[], None]]
+    by_input: Any
+    by_state: Any
+    sums: Callable[[], Any]
+    dx: Any
+    dh: Any
+
+
+def backward(mode: str, dy: Any, w_input: Any, w_state: Any, kept: tuple[Any, Any, Any], dh: Any, dc: Any, dx: Any,
+             room: Room) -> Gradients:
+    """The gradient of one direction of a layer, as far as it goes through time.
+
+    Parameters
+    ----------
+    dy : array (time, batch, size)
+    w_input, w_state, kept, room
+        As for ``forward``.
+    dh, dc : arrays (batch, size)
+        The gradients of the last states and cells. ``dc`` becomes that of the first ones; None without cells.
+    dx : array (time, batch, inputs), or None
+        Where that of the input may go, if it is wanted.
+    """
+    cell, dtype = CELLS[mode], dy.dtype
+    (time, batch, size), inputs = dy.shape, w_input.shape[2]
+    block, across, many, kinds = _up(size, dtype), _up(inputs, dtype), _gates(cell) * size, 2 if cell.by_state else 1
+    state = room("dh", (batch, block), dtype)
+    state[:, :size] = dh
+    state[:, size:] = 0.0
+    by_input = room("by input", (time * batch, many), dtype)
+    by_state = room("by state", (time * batch, many), dtype) if cell.by_state else by_input
+    task = _WITHOUT_INPUT if dx is None else _WITH_INPUT
+    whole = by_input if dx is None else dx if inputs == across else room("dx", (time, batch, across), dtype)
+    share = _share(batch, time * batch * many * (inputs * task + size))
+    count = -(-batch // share)
+    sums = room("sums", (batch, kinds, many), dtype)
+    arrays = [dy, w_input, w_state, *kept, state, dy if dc is None else dc, by_input, by_state, whole, sums,
+              room("input", (count * task, many, across), dtype), room("state", (count, many, block), dtype)]
+    calls = _parts(function(mode, "backward", dtype), arrays,
+                   (time, batch, inputs, size, block, across, task, share), batch)
+    return Gradients(calls, by_input, by_state, lambda: sums[::share].sum(axis=0),
+                     None if dx is None else whole[:, :, :inputs], state[:, :size])
+
+
+def weights(mode: str, gates: Any, x: Any, out: Any, name: str, room: Room) -> tuple[list[Callable[[], None]], Any]:
+    """Calls that multiply the transpose of ``gates``, (time * batch, gates * size), by ``x``, and where the result is.
+
+    ``x`` has the shape (time, batch, features); the result goes to ``out``, (gates * size, features), if it can.
+    """
+    (time, batch, features), many = x.shape, gates.shape[1]
+    across = _up(features, gates.dtype)
+    whole = out if features == across else room(f"out {name}", (many, across), gates.dtype)
+    share = _share(many, time * batch * many * features)
+    places = {"by_input": gates, "dy": x, "sums": whole,
+              "packed_input": room(name, (-(-many // share), tiles.DEPTH, across), gates.dtype)}
+    calls = _parts(function(mode, "backward", gates.dtype), [places.get(each, whole) for each in _ARRAYS["backward"]],
+                   (time, batch, features, many // _gates(CELLS[mode]), 0, across, _WEIGHTS, share), many)
+    return calls, whole[:, :features]

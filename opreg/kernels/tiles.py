@@ -1,0 +1,200 @@
+"""Products of matrices inside compiled functions, for recurrences whose products are too small to be worth a call.
+
+The right matrix is packed before: panels of columns, as many as a few registers hold, each with its rows one after
+another, so that it is read in the order it lies in memory. A tile is some rows of the left matrix times a panel; its
+sums stay in registers until all has been added, and are added to what is there.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .lanes import lanes
+
+__all__ = ["DEPTH", "TILES", "pack", "packed", "product", "transposed", "width"]
+
+#: Rows of a tile, most first; with two registers a row, the sums of the largest fill half of 32 registers.
+TILES = (8, 4, 1)
+_VECTORS = 2
+#: Rows of a panel that stay in the first cache while many tiles read them.
+DEPTH = 128
+
+
+def width(dtype: np.dtype) -> int:
+    """Columns of a panel."""
+    return _VECTORS * lanes(dtype)
+
+
+def packed(matrix: Any, out: Any) -> None:
+    """Write a matrix (rows, columns) into panels, (panels, rows, width), the last filled up with zeros."""
+    panels, rows, columns = out.shape
+    whole = matrix.shape[1] // columns
+    out[:whole] = matrix[:, :whole * columns].reshape(rows, whole, columns).transpose(1, 0, 2)
+    if whole < panels:
+        rest = matrix.shape[1] - whole * columns
+        out[whole, :, :rest] = matrix[:, whole * columns:]
+        out[whole, :, rest:] = 0.0
+
+
+@functools.cache
+def product(dtype: np.dtype) -> Callable:
+    """What a text calls to add a product to a matrix.
+
+    ``product(a, a0, features, b, b0, c, c0, wide, panels, rows)``: so many rows of ``features`` numbers, at least one,
+    that begin at ``a[a0]``, times the panels that begin at ``b[b0]``, added to rows ``wide`` numbers apart that
+    begin at ``c[c0]``.
+    """
+    numba = importlib.import_module("numba")
+    columns = width(dtype)
+    many, some, one = (_tile(dtype, rows) for rows in TILES)
+    most, few = TILES[:2]
+
+    @numba.njit(error_model="numpy")
+    def add_product(a: Any, a0: int, features: int, b: Any, b0: int, c: Any, c0: int, wide: int, panels: int, rows: int
+                    ) -> None:
+        whole = rows // most * most
+        half = whole + (rows - whole) // few * few
+        for panel in range(panels):
+            at, to = b0 + panel * features * columns, c0 + panel * columns
+            for row in range(0, whole, most):
+                many(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
+            for row in range(whole, half, few):
+                some(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
+            for row in range(half, rows):
+                one(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
+
+    return add_product
+
+
+@functools.cache
+def pack(dtype: np.dtype) -> Callable:
+    """What a text calls to pack a matrix, as ``packed`` does.
+
+    ``pack(a, a0, rows, across, out, out0)``: so many rows of ``across`` numbers that begin at ``a[a0]``.
+    """
+    numba = importlib.import_module("numba")
+    columns = width(dtype)
+
+    @numba.njit(error_model="numpy")
+    def pack_rows(a: Any, a0: int, rows: int, across: int, out: Any, out0: int) -> None:
+        for panel in range(-(-across // columns)):
+            some = min(columns, across - panel * columns)
+            for row in range(rows):
+                start, to = a0 + row * across + panel * columns, out0 + (panel * rows + row) * columns
+                for i in range(some):
+                    out[to + i] = a[start + i]
+                for i in range(some, columns):
+                    out[to + i] = 0
+
+    return pack_rows
+
+
+@functools.cache
+def transposed(dtype: np.dtype) -> Callable:
+    """What a text calls to add a product of a transpose to a matrix.
+
+    ``transposed(a, a0, many, features, b, across, work, work0, c, c0, wide, rows)``: the matrix at ``a`` has
+    ``features`` rows of ``many`` numbers, of which so many columns from ``a0`` on are the rows that are multiplied.
+    Rows of the one at ``b`` have ``across`` numbers, and some at a time are packed to ``work``, which holds
+    ``DEPTH * wide``.
+    """
+    numba = importlib.import_module("numba")
+    columns, prepare = width(dtype), pack(dtype)
+    most, some, one = (_tile(dtype, rows) for rows in TILES)
+    large, small = TILES[:2]
+
+    @numba.njit(error_model="numpy")
+    def add_transposed(a: Any, a0: int, many: int, features: int, b: Any, across: int, work: Any, work0: int,
+                       c: Any, c0: int, wide: int, rows: int) -> None:
+        whole = rows // large * large
+        half = whole + (rows - whole) // small * small
+        for start in range(0, features, DEPTH):
+            deep, here = min(DEPTH, features - start), a0 + start * many
+            prepare(b, start * across, deep, across, work, work0)
+            for row in range(0, whole, large):
+                for to in range(0, wide, columns):
+                    most(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
+            for row in range(whole, half, small):
+                for to in range(0, wide, columns):
+                    some(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
+            for row in range(half, rows):
+                for to in range(0, wide, columns):
+                    one(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
+
+    return add_transposed
+
+
+def _tile(dtype: np.dtype, rows: int) -> Any:
+    """The instructions of a tile: ``tile(a, a0, row, step, features, b, b0, c, c0, wide)``.
+
+    In ``a``, numbers of neighbouring rows are ``row`` apart, those of a row ``step``.
+    """
+    types, extending = (importlib.import_module(f"numba.{name}") for name in ("types", "extending"))
+    ir = importlib.import_module("llvmlite.ir")
+    number, whole = getattr(types, dtype.name), types.int64
+    pointer = types.CPointer(number)
+    scalar = ir.FloatType() if dtype.itemsize == 4 else ir.DoubleType()
+    many = lanes(dtype)
+    vector = ir.VectorType(scalar, many)
+
+    def constant(value: int) -> Any:
+        return ir.Constant(ir.IntType(64), value)
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        a, a0, apart, step, features, b, b0, c, c0, wide = args
+        multiply_add = builder.module.declare_intrinsic(
+            f"llvm.fmuladd.v{many}f{dtype.itemsize * 8}", fnty=ir.FunctionType(vector, [vector] * 3))
+        unset = ir.Constant(vector, ir.Undefined)
+        first_lane = ir.Constant(ir.VectorType(ir.IntType(32), many), None)
+
+        def at(base: Any, *offsets: Any) -> Any:
+            for offset in offsets:
+                base = builder.gep(base, [offset])
+            return base
+
+        def vectors(base: Any) -> list[Any]:
+            return [builder.bitcast(at(base, constant(i * many)), vector.as_pointer()) for i in range(_VECTORS)]
+
+        def loaded(places: list[Any]) -> list[Any]:
+            return [builder.load(place, align=dtype.itemsize) for place in places]
+
+        def spread(value: Any) -> Any:
+            one = builder.insert_element(unset, value, ir.Constant(ir.IntType(32), 0))
+            return builder.shuffle_vector(one, unset, first_lane)
+
+        lines = [at(a, a0, builder.mul(apart, constant(row))) for row in range(rows)]
+        targets = [vectors(at(c, c0, builder.mul(wide, constant(row)))) for row in range(rows)]
+        start = [loaded(target) for target in targets]
+        before, loop, done = builder.block, builder.append_basic_block(), builder.append_basic_block()
+        builder.branch(loop)
+
+        builder.position_at_end(loop)
+        k = builder.phi(features.type)
+        sums = [[builder.phi(vector) for _ in range(_VECTORS)] for _ in range(rows)]
+        panel = loaded(vectors(at(b, b0, builder.mul(k, constant(_VECTORS * many)))))
+        here, more = builder.mul(k, step), []
+        for row in range(rows):
+            left = spread(builder.load(at(lines[row], here)))
+            more.append([builder.call(multiply_add, [left, right, total]) for right, total in zip(panel, sums[row])])
+        following = builder.add(k, constant(1))
+        builder.cbranch(builder.icmp_signed("<", following, features), loop, done)
+        for value, first, next_one in [(k, constant(0), following), *itertools.chain(*map(zip, sums, start, more))]:
+            value.add_incoming(first, before)
+            value.add_incoming(next_one, loop)
+
+        builder.position_at_end(done)
+        for total, place in zip(itertools.chain(*more), itertools.chain(*targets)):
+            builder.store(total, place, align=dtype.itemsize)
+        return context.get_dummy_value()
+
+    def tile(typing: Any, a: Any, a0: Any, row: Any, step: Any, features: Any, b: Any, b0: Any, c: Any, c0: Any,
+             wide: Any) -> Any:
+        return types.void(pointer, *[whole] * 4, pointer, whole, pointer, whole, whole), emit
+
+    return extending.intrinsic(tile)
