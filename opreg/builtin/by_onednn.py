@@ -1,4 +1,5 @@
-"""Kernels of convolutions, pooling and dense layers by oneDNN; see ``opreg.kernels.onednn``.
+"""Kernels of convolutions, pooling and dense layers by oneDNN; see ``opreg.kernels.onednn``. Batch norm has a file of
+its own.
 
 Products of matrices are the reference kernels themselves over an array module whose ``matmul`` is the library's. They
 serve dense layers, and convolutions that the library has nothing better for. The other kernels of convolutions are
@@ -18,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import OpError
-from ..kernels import onednn
+from ..kernels import onednn, onednn_library, onednn_matmul
+from ..kernels.onednn_primitives import Convolution, Geometry, Part, Pooling
 from ..op import Call, Op
-from ..spec import Shape
+from ..spec import Shape, Spec
 from .convolution import (
     convolution,
     convolution_bias,
@@ -30,6 +32,7 @@ from .convolution import (
     deconvolution_data,
     deconvolution_weight,
     of_deconvolution,
+    of_weight,
     product_alone,
 )
 from .dense import fully_connected, fully_connected_data, fully_connected_weight
@@ -37,7 +40,10 @@ from .folded import factors, folded_convolution, parts_of
 from .pooling import pooling, pooling_max, pooling_sum, window_of
 from .sliding import Window, channels_first, channels_last, window
 
-__all__: list[str] = []
+__all__ = ["Description", "compute", "contiguous", "declined", "refused"]
+
+#: A geometry and the strides of its arrays.
+Description = tuple[Geometry, tuple[Shape, ...]]
 
 LOWEST = float(np.finfo(np.float32).min)
 
@@ -49,14 +55,14 @@ LEAST = 1 << 16
 MOST = 256
 
 
-def _declined(call: Call, read: Sequence[Any]) -> str | None:
+def declined(call: Call, read: Sequence[Any]) -> str | None:
     """Why oneDNN does not compute with these arrays, or None where it may."""
     if call.xp is not np:
         return "the arrays are not the host's"
     for array in read:
         if array.dtype != np.float32:
             return f"oneDNN takes float32 here, not {array.dtype}"
-    return onednn.missing()
+    return onednn_library.missing()
 
 
 # ------------------------------------------------------------------------------------ products of matrices
@@ -64,7 +70,7 @@ def _declined(call: Call, read: Sequence[Any]) -> str | None:
 #: In the memo of a plan some of whose convolutions run in the library.
 _HERE = "onednn"
 
-_HOST = types.SimpleNamespace(**{**vars(np), "matmul": onednn.matmul})
+_HOST = types.SimpleNamespace(**{**vars(np), "matmul": onednn_matmul.matmul})
 
 
 def _by_products(op: Op, read: int, size: Callable[..., int] | None = None) -> None:
@@ -75,11 +81,11 @@ def _by_products(op: Op, read: int, size: Callable[..., int] | None = None) -> N
     reference = op.kernels[0].rule
 
     def accepts(call: Call) -> str | None:
-        if size is not None and call.xp is np and size(*call.ins[:2]) <= onednn.SMALL:
+        if size is not None and call.xp is np and size(*call.ins[:2]) <= onednn_matmul.SMALL:
             return "the product is small"
         if size is not None and _HERE not in call.memo:  # the library's threads and those of BLAS hinder each other
             return "no convolution of this plan runs there"
-        return _declined(call, call.ins[:read])
+        return declined(call, call.ins[:read])
 
     @op.kernel("onednn products", accepts=accepts)
     def products(xp: Any, *ins: Any, out: Any = None, **attrs: Any) -> Any:
@@ -91,7 +97,7 @@ _by_products(fully_connected_data, 2, lambda g, weight: g.size * weight.shape[1]
 _by_products(fully_connected_weight, 2, lambda g, data: data.size * g.shape[-1])
 
 
-@convolution_bias.kernel("without BLAS", accepts=lambda call: _declined(call, call.ins))
+@convolution_bias.kernel("without BLAS", accepts=lambda call: declined(call, call.ins))
 def convolution_bias_sums(xp: Any, g: Any, *, layout: str) -> Any:
     """Sums that wake no thread of BLAS."""
     letters = "nabcd"[:g.ndim]
@@ -102,6 +108,20 @@ def convolution_bias_sums(xp: Any, g: Any, *, layout: str) -> Any:
 # ------------------------------------------------------------------------------------------ the two kernels
 
 
+def refused(op: Op, attrs: Any, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool) -> str | None:
+    """Why the library does not compute an operator over contiguous arrays, or None where it does."""
+    kernel = next(each for each in op.kernels if each.name == "onednn")
+    read, made = [[_stand_in(spec.shape or (), spec.dtype) for spec in specs] for specs in (ins, outs)]
+    assert kernel.accepts is not None
+    return kernel.accepts(Call(op, attrs, read, made, [], np, None, is_train))
+
+
+def _stand_in(shape: Shape, dtype: Any) -> np.ndarray:
+    """A contiguous array without memory behind it."""
+    one = np.empty(1, dtype)
+    return np.lib.stride_tricks.as_strided(one, shape, [step * one.itemsize for step in contiguous(shape)])
+
+
 class _Works(threading.local):
     """What eager calls of one thread have made; it is given other arrays by every call."""
 
@@ -110,6 +130,18 @@ class _Works(threading.local):
 
 
 _WORKS = _Works()
+
+
+def compute(part: Part, description: Description, arrays: Sequence[Any]) -> None:
+    """Compute a part once; what that takes is remembered for the next arrays of the kind."""
+    key = part, description
+    work = _WORKS.made.get(key)
+    if work is None:
+        if len(_WORKS.made) >= MOST:
+            _WORKS.made.clear()
+        work = _WORKS.made[key] = onednn.Work(part, *description)
+    work.bind(arrays, [np.empty(n, np.uint8) for n in work.nbytes])()
+    work.release()
 
 
 class _Kernels:
@@ -126,13 +158,13 @@ class _Kernels:
         How many of its inputs it reads.
     """
 
-    def __init__(self, op: Op, part: onednn.Part, read: int):
+    def __init__(self, op: Op, part: Part, read: int):
         self.op, self.part, self.read = op, part, read
         self.reference = op.kernels[0].rule
         op.kernel("onednn, a call", accepts=self.accepts)(self.call)
         op.kernel("onednn", bound=True, accepts=self.accepts_bound)(self.bound)
 
-    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> tuple[Any, tuple[Shape, ...]]:
+    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> Description:
         """The geometry, and the strides of contiguous arrays, from the shapes of inputs and output."""
         raise NotImplementedError
 
@@ -154,7 +186,7 @@ class _Kernels:
 
     def accepts(self, call: Call) -> str | None:
         """Why this is not for the library, or None where it is."""
-        reason = _declined(call, call.ins[:self.read])
+        reason = declined(call, call.ins[:self.read])
         if reason is not None:
             return reason
         ins = [array.shape for array in call.ins]
@@ -183,7 +215,7 @@ class _Kernels:
         reference = functools.partial(self.reference.function, np, *call.ins, **self.reference.select(attrs))
 
         def step() -> None:
-            if onednn.forked() or not self.fits(ins):
+            if onednn_library.forked() or not self.fits(ins):
                 out[...] = reference()
                 return
             run()
@@ -194,7 +226,7 @@ class _Kernels:
 
     def call(self, xp: Any, *ins: Any, out: Any = None, **attrs: Any) -> Any:
         """A call that returns its result, or writes it to ``out``."""
-        if onednn.forked() or not self.fits(ins):
+        if onednn_library.forked() or not self.fits(ins):
             found = self.reference.function(xp, *ins, **self.reference.select(attrs))
             if out is None:
                 return found
@@ -207,15 +239,7 @@ class _Kernels:
             assert shape is not None
             target = np.empty(shape, np.float32)
         ins = tuple([np.require(array, requirements=["C", "A"]) for array in ins[:self.read]])
-        description = self.describe(shapes, target.shape, attrs)
-        key = self.part, description
-        work = _WORKS.made.get(key)
-        if work is None:
-            if len(_WORKS.made) >= MOST:
-                _WORKS.made.clear()
-            work = _WORKS.made[key] = onednn.Work(self.part, *description)
-        work.bind(self.arrays(ins, target), [np.empty(n, np.uint8) for n in work.nbytes])()
-        work.release()
+        compute(self.part, self.describe(shapes, target.shape, attrs), self.arrays(ins, target))
         finish = self.finish(ins, target, attrs)
         if finish is not None:
             finish()
@@ -225,7 +249,7 @@ class _Kernels:
         return out
 
 
-def _contiguous(shape: Shape) -> Shape:
+def contiguous(shape: Shape) -> Shape:
     """Strides of a contiguous array, in numbers."""
     return tuple([math.prod(shape[i + 1:]) for i in range(len(shape))])
 
@@ -234,24 +258,28 @@ def _contiguous(shape: Shape) -> Shape:
 
 
 @functools.lru_cache(1024)
-def _convolution(x: Shape, w: Shape, y: Shape, win: Window, groups: int, bias: bool, layout: str | None
-                 ) -> tuple[onednn.Convolution, tuple[Shape, ...]]:
+def _convolution(x: Shape, w: Shape, y: Shape, win: Window, groups: int, layout: str | None, weights_first: bool,
+                 **then: bool) -> Description:
     """What oneDNN has to know, and the strides of contiguous arrays of these shapes with channels on axis 1."""
-    strides = [channels_first(_contiguous(shape), layout) for shape in (x, w, y)]
-    x, w, y = [channels_first(shape, layout) for shape in (x, w, y)]
-    geometry = onednn.Convolution(x, w, y, win.stride, win.dilate, win.pad, groups, bias)
-    return geometry, (*strides, (1,)) if bias else tuple(strides)
+    layouts = layout, of_weight(layout, weights_first), layout
+    places = [channels_first(contiguous(shape), each) for shape, each in zip((x, w, y), layouts)]
+    x, w, y = [channels_first(shape, each) for shape, each in zip((x, w, y), layouts)]
+    last = layout is not None and layout[-1] == "C"
+    geometry = Convolution(x, w, y, win.stride, win.dilate, win.pad, groups, last=last, **then)
+    column = (w[0], *(1,) * len(y[1:]))
+    return geometry, (*places, *[(1,)] * geometry.bias, *[column] * (2 * geometry.scaled),
+                      *[places[2]] * geometry.added)
 
 
 class _ConvolutionKernels(_Kernels):
     """``reads`` and ``writes`` say which of ``x``, ``w`` and ``y`` inputs and output are, ``b`` being the bias."""
 
-    def __init__(self, op: Op, part: onednn.Part, reads: str, writes: str):
+    def __init__(self, op: Op, part: Part, reads: str, writes: str):
         self.reads, self.writes = reads, writes
         _by_products(op, len(reads))
         super().__init__(op, part, len(reads))
 
-    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> tuple[Any, tuple[Shape, ...]]:
+    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> Description:
         shapes = dict(zip(self.reads, ins))
         shapes[self.writes] = out
         words = {name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")}
@@ -261,13 +289,14 @@ class _ConvolutionKernels(_Kernels):
         else:
             win = window(**words)
         bias = "b" in shapes and self.part == "forward"
-        return _convolution(shapes["x"], shapes["w"], shapes["y"], win, attrs["num_group"], bias, attrs["layout"])
+        return _convolution(shapes["x"], shapes["w"], shapes["y"], win, attrs["num_group"], attrs["layout"],
+                            attrs.get("weights_first", False), bias=bias)
 
     def declines(self, geometry: Any, attrs: Any) -> str | None:
         if math.prod(geometry.y) * math.prod(geometry.w[1:]) < LEAST:
             return "it is small"
         win = Window(geometry.w[2:], geometry.stride, geometry.dilate, geometry.pad)
-        if product_alone(geometry.x, geometry.w, geometry.y, win, geometry.groups):
+        if not geometry.last and product_alone(geometry.x, geometry.w, geometry.y, win, geometry.groups):
             return "it is one product of matrices"
         return None
 
@@ -285,50 +314,48 @@ class _ConvolutionKernels(_Kernels):
 
 
 class _FoldedKernels(_ConvolutionKernels):
-    """Of a convolution with a norm, an addition and relu. The norm's factors go into weight and bias, or where there
-    are more weights than results, to these."""
+    """Of a convolution with a norm, an addition and relu. The library does what it can to a number before it stores it,
+    but not relu, which it lets make zeros of NaN, nor the addition of an array that is laid out otherwise."""
 
     def __init__(self, op: Op):
-        self.op, self.part, self.read, self.reads, self.writes = op, "forward", 2, "xw", "y"
+        self.op, self.part, self.read, self.reads, self.writes = op, "forward", 8, "xw", "y"
         self.reference = op.kernels[0].rule
         _by_products(op, 2)
         op.kernel("onednn", bound=True, accepts=self.accepts_bound)(self.bound)
 
-    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> tuple[Any, tuple[Shape, ...]]:
+    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> Description:
         win = window(**{name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")})
-        return _convolution(ins[0], ins[1], out, win, attrs["num_group"], True, attrs["layout"])
+        layout, scaled = attrs["layout"], attrs["normalized"]
+        last = layout is not None and layout[-1] == "C"
+        return _convolution(ins[0], ins[1], out, win, attrs["num_group"], layout, attrs.get("weights_first", False),
+                            bias=not (attrs["no_bias"] or scaled), scaled=scaled, added=attrs["added"] and last)
 
     def bound(self, call: Call) -> Callable[[], Any]:
         call.memo[_HERE] = True
         (data, weight, *rest), (out,), attrs = call.ins, call.outs, call.attrs
         bias, norm, other = parts_of(rest, attrs["no_bias"], attrs["normalized"], attrs["added"])
-        work = onednn.Work("forward", *self.describe([data.shape, weight.shape], out.shape, attrs))
-        count = len(work.nbytes)
-        scaled = bool(norm) and weight.size < out.size
-        weights = call.scratch(count, weight.shape, np.float32) if scaled else weight
-        shift = call.scratch(count + 1, weight.shape[:1], np.float32)
-        run = work.bind([data, weights, out, shift],
-                        [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
+        geometry, strides = self.describe([data.shape, weight.shape], out.shape, attrs)
+        assert isinstance(geometry, Convolution)
+        work = onednn.Work("forward", geometry, strides)
+        found = [np.empty(weight.shape[0], np.float32) for _ in range(2)] if norm else []  # scale and shift
+        arrays = [data, weight, out, *([bias] if geometry.bias else []), *found, *([other] if geometry.added else [])]
+        run = work.bind(arrays, [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
         reference = functools.partial(self.reference.function, np, *call.ins, **self.reference.select(attrs), out=out)
-        column = weight.shape[0], *(1,) * (weight.ndim - 1)
-        channels = channels_last((1, weight.shape[0], *column[2:]), attrs["layout"])
+        after: list[Callable[[], Any]] = []
+        if attrs["added"] and not geometry.added:
+            after.append(functools.partial(np.add, out, other, out=out))
+        if attrs["relu"]:
+            after.append(functools.partial(np.clip, out, 0.0, math.inf, out=out))
 
         def step() -> None:
-            if onednn.forked():
+            if onednn_library.forked():
                 reference()
                 return
-            scale, constant = factors(np, bias, norm, attrs["eps"], attrs["fix_gamma"])
-            if scaled:
-                np.multiply(weight, scale.reshape(column), out=weights)
-            shift[...] = 0.0 if constant is None or (norm and not scaled) else constant
+            if norm:
+                found[0][...], found[1][...] = factors(np, bias, norm, attrs["eps"], attrs["fix_gamma"])
             run()
-            if norm and not scaled:
-                np.multiply(out, scale.reshape(channels), out=out)
-                np.add(out, constant.reshape(channels), out=out)
-            if other is not None:
-                np.add(out, other, out=out)
-            if attrs["relu"]:
-                np.clip(out, 0.0, math.inf, out=out)
+            for function in after:
+                function()
 
         return step
 
@@ -347,16 +374,16 @@ _ConvolutionKernels(deconvolution_weight, "weight", "xy", "w")
 
 @functools.lru_cache(1024)
 def _pooling(x: Shape, y: Shape, win: Window, kind: str, layout: str | None, arrays: int
-             ) -> tuple[onednn.Pooling, tuple[Shape, ...]]:
-    strides = [channels_first(_contiguous(shape), layout) for shape in (x, y, x)[:arrays]]
+             ) -> Description:
+    strides = [channels_first(contiguous(shape), layout) for shape in (x, y, x)[:arrays]]
     x, y = channels_first(x, layout), channels_first(y, layout)
-    return onednn.Pooling(x, y, win.kernel, win.stride, win.pad, kind), tuple(strides)
+    return Pooling(x, y, win.kernel, win.stride, win.pad, kind), tuple(strides)
 
 
 class _PoolingKernels(_Kernels):
     """Maxima, averages and their gradients."""
 
-    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> tuple[Any, tuple[Shape, ...]]:
+    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> Description:
         x, y = (ins[0], out) if self.part == "forward" else (out, ins[0])
         win = window_of(x, **{name: attrs[name] for name in ("kernel", "stride", "pad", "global_pool", "layout",
                                                              "pooling_convention")})

@@ -31,7 +31,8 @@ from ..spec import ANY, Shape, show
 from .dense import adjoint, bilinear, product, wide, with_bias
 from .sliding import Window, channels_first, channels_last, extent, span, spatial, window
 
-__all__ = ["Then", "correlate", "spread", "match", "plus", "product_alone", "run_convolution", "of_deconvolution"]
+__all__ = ["Then", "correlate", "spread", "match", "plus", "product_alone", "run_convolution", "of_deconvolution",
+           "of_weight"]
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NHWC", "NDHWC"]
 Tune = Literal["off", "limited_workspace", "fastest"]
@@ -600,19 +601,27 @@ def _match_by_columns(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
 # ------------------------------------------------------------------------------------------- Convolution
 
 
-def run_convolution(xp: Any, shape: Shape, out: Any, layout: str | None, arrays: tuple, compute: Callable) -> Any:
+def run_convolution(xp: Any, shape: Shape, out: Any, layouts: tuple[str | None, ...], arrays: tuple, compute: Callable
+                    ) -> Any:
     """Let ``compute(target, *arrays)`` write an array of this shape, all of them with channels on axis 1.
 
-    Halves are computed in float32.
+    ``layouts`` are those of the target and of the arrays. Halves are computed in float32.
     """
     work = wide(xp, *arrays)
     target = out if out is not None and out.dtype == work[0].dtype else xp.empty(shape, work[0].dtype)
-    compute(channels_first(target, layout),
-            *[array if array is None or array.ndim == 1 else channels_first(array, layout) for array in work])
+    compute(channels_first(target, layouts[0]),
+            *[array if array is None or array.ndim == 1 else channels_first(array, layout)
+              for array, layout in zip(work, layouts[1:])])
     if out is None or out is target:
         return target
     out[...] = target
     return out
+
+
+def of_weight(layout: str | None, weights_first: bool) -> str | None:
+    """The layout of a weight: that of the data, unless it has ``weights_first``, as convolutions have that plans lay
+    out anew (``symbol.passes.layout``)."""
+    return None if weights_first else layout
 
 
 def _check_groups(num_filter: int, num_group: int, channels: int) -> None:
@@ -635,7 +644,7 @@ def convolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[in
     """
 
 
-def _filled(ins, outs, weights, *, kernel, num_filter, num_group, no_bias, layout):
+def _filled(ins, outs, weights, *, kernel, num_filter, num_group, no_bias, layout, weights_first=False):
     """Shapes of data, weight and bias; ``weights(channels)`` begins the shape of the weight."""
     data = ins[0]
     bias = [] if no_bias else [(num_filter,)]
@@ -645,13 +654,14 @@ def _filled(ins, outs, weights, *, kernel, num_filter, num_group, no_bias, layou
     _check_groups(num_filter, num_group, channels)
     if outs[0] is not None and len(outs[0]) == len(data):
         data = (outs[0][0], *data[1:])
-    return [data, channels_last((*weights(channels), *kernel), layout), *bias]
+    return [data, channels_last((*weights(channels), *kernel), of_weight(layout, weights_first)), *bias]
 
 
 @convolution.fill
-def convolution_fill(ins, outs, *, kernel, num_filter, num_group, no_bias, layout):
+def convolution_fill(ins, outs, *, kernel, num_filter, num_group, no_bias, layout, weights_first=False):
     return _filled(ins, outs, lambda channels: (num_filter, channels // num_group), kernel=kernel,
-                   num_filter=num_filter, num_group=num_group, no_bias=no_bias, layout=layout)
+                   num_filter=num_filter, num_group=num_group, no_bias=no_bias, layout=layout,
+                   weights_first=weights_first)
 
 
 @convolution.infer
@@ -663,11 +673,12 @@ def convolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad, n
 
 @convolution.kernel()
 def convolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, num_group, layout,
-                   out=None):
+                   weights_first=False, out=None):
     shape = convolution_infer(data.shape, weight.shape, kernel=kernel, stride=stride, dilate=dilate, pad=pad,
                               num_filter=num_filter, layout=layout)
     win = window(kernel, stride, dilate, pad)
-    return run_convolution(xp, shape, out, layout, (data, weight, bias),
+    layouts = layout, layout, of_weight(layout, weights_first), None
+    return run_convolution(xp, shape, out, layouts, (data, weight, bias),
                 lambda y, x, w, b: correlate(xp, x, w, y, win, num_group, plus(b, num_group, len(kernel))))
 
 
@@ -676,16 +687,19 @@ convolution_weight = adjoint("_backward_Convolution_weight", convolution, ("g", 
 
 
 @convolution_data.kernel()
-def convolution_data_xp(xp, g, weight, data, *, kernel, stride, dilate, pad, num_group, layout, out=None):
+def convolution_data_xp(xp, g, weight, data, *, kernel, stride, dilate, pad, num_group, layout, weights_first=False,
+                        out=None):
     win = window(kernel, stride, dilate, pad)
-    return run_convolution(xp, data.shape, out, layout, (g, weight),
+    return run_convolution(xp, data.shape, out, (layout, layout, of_weight(layout, weights_first)), (g, weight),
                            lambda x, y, w: spread(xp, y, w, x, win, num_group))
 
 
 @convolution_weight.kernel()
-def convolution_weight_xp(xp, g, data, weight, *, kernel, stride, dilate, pad, num_group, layout, out=None):
+def convolution_weight_xp(xp, g, data, weight, *, kernel, stride, dilate, pad, num_group, layout, weights_first=False,
+                          out=None):
     win = window(kernel, stride, dilate, pad)
-    return run_convolution(xp, weight.shape, out, layout, (g, data), lambda w, y, x: match(xp, y, x, w, win, num_group))
+    return run_convolution(xp, weight.shape, out, (of_weight(layout, weights_first), layout, layout), (g, data),
+                           lambda w, y, x: match(xp, y, x, w, win, num_group))
 
 
 @declare(name="_backward_Convolution_bias")
@@ -786,7 +800,7 @@ def deconvolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad
             y += b.reshape(-1, *(1,) * len(places))
 
     shape = channels_last((x[0], num_filter, *places), layout)
-    return run_convolution(xp, shape, out, layout, (data, weight, bias), compute)
+    return run_convolution(xp, shape, out, (layout,) * 4, (data, weight, bias), compute)
 
 
 deconvolution_data = adjoint("_backward_Deconvolution_data", deconvolution, ("g", "weight", "data"))
@@ -798,7 +812,7 @@ def deconvolution_data_xp(xp, g, weight, data, *, kernel, stride, dilate, pad, a
                           out=None):
     size = channels_first(data.shape, layout)[2:]
     win, _ = of_deconvolution(size, kernel, stride, dilate, pad, adj, target_shape)
-    return run_convolution(xp, data.shape, out, layout, (g, weight),
+    return run_convolution(xp, data.shape, out, (layout,) * 3, (g, weight),
                            lambda x, y, w: correlate(xp, y, w, x, win, num_group))
 
 
@@ -807,7 +821,8 @@ def deconvolution_weight_xp(xp, g, data, weight, *, kernel, stride, dilate, pad,
                             out=None):
     size = channels_first(data.shape, layout)[2:]
     win, _ = of_deconvolution(size, kernel, stride, dilate, pad, adj, target_shape)
-    return run_convolution(xp, weight.shape, out, layout, (g, data), lambda w, y, x: match(xp, x, y, w, win, num_group))
+    return run_convolution(xp, weight.shape, out, (layout,) * 3, (g, data),
+                           lambda w, y, x: match(xp, x, y, w, win, num_group))
 
 
 bilinear(deconvolution, deconvolution_data, deconvolution_weight, _bias_gradient)

@@ -15,7 +15,7 @@ from typing import Any
 from ..attrs import Schema
 from ..op import Op
 from ..spec import Shape
-from .convolution import Then, convolution_infer, correlate, run_convolution
+from .convolution import Then, convolution_infer, correlate, of_weight, run_convolution
 from .sliding import channels_first, window
 
 __all__ = ["folded_convolution", "factors", "parts_of"]
@@ -57,7 +57,7 @@ def factors(xp: Any, bias: Any, norm: Sequence[Any], eps: float, fix_gamma: bool
 
 @folded_convolution.kernel()
 def folded_convolution_xp(xp, data, weight, *rest, kernel, stride, dilate, pad, num_filter, num_group, layout, no_bias,
-                          normalized, added, eps, fix_gamma, relu, out=None):
+                          normalized, added, eps, fix_gamma, relu, weights_first=False, out=None):
     bias, norm, other = parts_of(rest, no_bias, normalized, added)
     scale, shift = factors(xp, bias, norm, eps, fix_gamma)
     shape = folded_convolution_infer(data.shape, weight.shape, kernel=kernel, stride=stride, dilate=dilate, pad=pad,
@@ -67,7 +67,7 @@ def folded_convolution_xp(xp, data, weight, *rest, kernel, stride, dilate, pad, 
         other = _split(channels_first(other, layout), num_group)
     scale, shift = [None if each is None else each.reshape(num_group, -1, *(1,) * rank) for each in (scale, shift)]
     then = _finish(xp, scale, shift, other, relu)
-    return run_convolution(xp, shape, out, layout, (data, weight),
+    return run_convolution(xp, shape, out, (layout, layout, of_weight(layout, weights_first)), (data, weight),
                            lambda y, x, w: correlate(xp, x, w, y, win, num_group, then))
 
 

@@ -44,7 +44,8 @@ class _Tail:
     def node(self, inputs: list[Entry]) -> Node:
         last = self.members[-1]
         names = tuple([member.op.name for member in self.members])  # type: ignore[union-attr]
-        return Node(folded_convolution, last.name, {**self.attrs, "operators": names}, inputs, where=last.where)
+        attrs = {**self.attrs, "operators": names, "members": tuple(self.members)}
+        return Node(folded_convolution, last.name, attrs, inputs, where=last.where)
 
 
 def fold(program: Program) -> Program:

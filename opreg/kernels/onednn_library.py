@@ -1,0 +1,202 @@
+"""oneDNN, version 3, through ctypes: where the library is found, its functions and its objects.
+
+It is met here alone and looked for at first use: in the environment of this Python, where the extra ``opreg[fast]``
+puts it, then wherever the system has it. Without it ``missing`` says so and every other kernel works. It has threads
+of its own, as many as ``OMP_NUM_THREADS`` says. They and those of NumPy's BLAS get into each other's way, since either
+wait for work without letting go of their processors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import os
+import site
+import sys
+from collections.abc import Iterator, Sequence
+from ctypes import POINTER, byref, c_char, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
+from pathlib import Path
+from typing import Any
+
+from ..errors import OpError
+
+__all__ = ["Argument", "Library", "Object", "any_layout", "forked", "library", "missing", "numbers", "plain"]
+
+Shape = tuple[int, ...]
+
+# Numbers of the library's interface, fixed for version 3.
+CPU, F32, ANY, IN_ORDER = 1, 3, 1, 1
+STATUS = {1: "out of memory", 2: "invalid arguments", 3: "not implemented", 5: "runtime error", 6: "not required"}
+
+
+# ------------------------------------------------------------------------------------------- the library
+
+
+class _Version(ctypes.Structure):
+    _fields_ = [("major", c_int), ("minor", c_int), ("patch", c_int)]
+
+
+class Argument(ctypes.Structure):
+    """What a primitive is given: which of its arguments, and a memory."""
+
+    _fields_ = [("arg", c_int), ("memory", c_void_p)]
+
+
+_DIMS = POINTER(c_int64)
+_PADS = [_DIMS] * 4  # strides, dilations, padding before and after
+_FUNCTIONS: dict[str, list[Any]] = {
+    "engine_create": [c_void_p, c_int, c_size_t],
+    "stream_create": [c_void_p, c_void_p, c_uint],
+    "stream_wait": [c_void_p],
+    "memory_desc_create_with_strides": [c_void_p, c_int, _DIMS, c_int, _DIMS],
+    "memory_desc_create_with_tag": [c_void_p, c_int, _DIMS, c_int, c_int],
+    "memory_desc_equal": [c_void_p, c_void_p],
+    "memory_desc_get_size": [c_void_p],
+    "memory_desc_destroy": [c_void_p],
+    "memory_create": [c_void_p, c_void_p, c_void_p, c_void_p],
+    "memory_set_data_handle": [c_void_p, c_void_p],
+    "memory_destroy": [c_void_p],
+    "convolution_forward_primitive_desc_create":
+        [c_void_p, c_void_p, c_int, c_int, c_void_p, c_void_p, c_void_p, c_void_p, *_PADS, c_void_p],
+    "convolution_backward_data_primitive_desc_create":
+        [c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_void_p, *_PADS, c_void_p, c_void_p],
+    "convolution_backward_weights_primitive_desc_create":
+        [c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_void_p, *_PADS, c_void_p, c_void_p],
+    "pooling_forward_primitive_desc_create":
+        [c_void_p, c_void_p, c_int, c_int, c_void_p, c_void_p, *[_DIMS] * 5, c_void_p],
+    "pooling_backward_primitive_desc_create":
+        [c_void_p, c_void_p, c_int, c_void_p, c_void_p, *[_DIMS] * 5, c_void_p, c_void_p],
+    "batch_normalization_forward_primitive_desc_create":
+        [c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_float, c_uint, c_void_p],
+    "batch_normalization_backward_primitive_desc_create":
+        [c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_float, c_uint, c_void_p, c_void_p],
+    "primitive_attr_create": [c_void_p],
+    "primitive_attr_set_post_ops": [c_void_p, c_void_p],
+    "primitive_attr_destroy": [c_void_p],
+    "post_ops_create": [c_void_p],
+    "post_ops_append_binary": [c_void_p, c_int, c_void_p],
+    "post_ops_destroy": [c_void_p],
+    "reorder_primitive_desc_create": [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
+    "primitive_desc_query": [c_void_p, c_int, c_int, c_void_p],
+    "primitive_desc_query_md": [c_void_p, c_int, c_int],
+    "primitive_desc_destroy": [c_void_p],
+    "primitive_create": [c_void_p, c_void_p],
+    "primitive_execute": [c_void_p, c_void_p, c_int, POINTER(Argument)],
+    "primitive_destroy": [c_void_p],
+    "sgemm": [c_char, c_char, *[c_int64] * 3, c_float, *[c_void_p, c_int64] * 2, c_float, c_void_p, c_int64],
+}
+_RESULTS = {"memory_desc_get_size": c_size_t, "primitive_desc_query_md": c_void_p}
+
+
+def _candidates() -> Iterator[str]:
+    """Where the library may be, best first."""
+    name = {"win32": "dnnl.dll", "darwin": "libdnnl.3.dylib"}.get(sys.platform, "libdnnl.so.3")
+    for root in (sys.prefix, site.USER_BASE):
+        for folder in ("lib", "Library/bin"):
+            path = Path(root or sys.prefix, folder, name)
+            if path.is_file():
+                yield str(path)
+    yield name
+    found = ctypes.util.find_library("dnnl")
+    if found:
+        yield found
+
+
+class Library:
+    """The functions of the library under their names without the prefix, its engine and its stream."""
+
+    def __init__(self, path: str):
+        self.shared = ctypes.CDLL(path)
+        version = self.shared.dnnl_version
+        version.restype, version.argtypes = POINTER(_Version), []
+        self.version = version().contents
+        if self.version.major != 3:
+            raise OSError(f"version {self.version.major}, expected 3")
+        self.functions: dict[str, Any] = {}
+        for name, arguments in _FUNCTIONS.items():
+            function = getattr(self.shared, f"dnnl_{name}")
+            function.argtypes, function.restype = arguments, _RESULTS.get(name, c_int)
+            self.functions[name] = function
+        self.engine = self.create("engine_create", CPU, 0)
+        self.stream = self.create("stream_create", self.engine, IN_ORDER)
+
+    def check(self, name: str, *args: Any) -> None:
+        """Call a function of the library; its errors become exceptions."""
+        status = self.functions[name](*args)
+        if status:
+            raise OpError(f"oneDNN: {name}: {STATUS.get(status, f'status {status}')}")
+
+    def create(self, name: str, *args: Any) -> c_void_p:
+        """What a function of the library makes."""
+        made = c_void_p()
+        self.check(name, byref(made), *args)
+        return made
+
+
+@functools.cache
+def library() -> Library | str:
+    """The library, or why there is none."""
+    reasons = []
+    for path in _candidates():
+        try:
+            return Library(path)
+        except (OSError, AttributeError, OpError) as error:
+            if os.path.isfile(path):
+                reasons.append(f"{path}: {error}")
+    return f"oneDNN does not load: {reasons[0]}" if reasons else "oneDNN was not found"
+
+
+def missing() -> str | None:
+    """Why oneDNN is not used, or None where it is there."""
+    if _FORKED:
+        return "this process was forked, which the library's threads do not survive"
+    found = library()
+    return found if isinstance(found, str) else None
+
+
+_FORKED: list[bool] = []
+
+
+def forked() -> bool:
+    """Whether this process is a forked child, in which the library must not run: it would wait for lost threads."""
+    return bool(_FORKED)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _FORKED.append(True))
+
+
+class Object:
+    """An object of the library, released with the last reference to it; ``using`` is kept alive as long."""
+
+    __slots__ = ("pointer", "using", "_destroy")
+
+    def __init__(self, library: Library, kind: str, create: str, *args: Any, using: Any = None):
+        self.pointer = c_void_p()
+        self._destroy = library.functions[f"{kind}_destroy"]
+        self.using = using
+        self.pointer = library.create(create, *args)
+
+    def __del__(self) -> None:
+        if self.pointer.value is not None:
+            self._destroy(self.pointer)
+
+
+# --------------------------------------------------------------------------------------------- descriptions
+
+
+def numbers(values: Sequence[int]) -> Any:
+    """Integers as the library takes them."""
+    return (c_int64 * len(values))(*values)
+
+
+def any_layout(found: Library, shape: Shape) -> Object:
+    """An array whose layout a primitive may choose."""
+    return Object(found, "memory_desc", "memory_desc_create_with_tag", len(shape), numbers(shape), F32, ANY)
+
+
+def plain(found: Library, shape: Shape, strides: Shape) -> Object:
+    """An array with strides, in numbers."""
+    return Object(found, "memory_desc", "memory_desc_create_with_strides", len(shape), numbers(shape), F32,
+                  numbers(strides))

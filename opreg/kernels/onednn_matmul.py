@@ -1,0 +1,60 @@
+"""Products of matrices by oneDNN, where its threads are at work already; see ``onednn_library``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import onednn_library
+from .onednn_library import Library
+
+__all__ = ["SMALL", "matmul"]
+
+#: Multiplications up to which NumPy's BLAS stays in the calling thread, and costs less to call.
+SMALL = 1 << 18
+
+
+def _operand(a: np.ndarray) -> tuple[bytes, int, np.ndarray]:
+    """How BLAS is told of a matrix: transposed or not, how far rows are apart, and its array."""
+    rows, columns = a.strides
+    m, n = a.shape
+    if columns == 4 and rows % 4 == 0 and rows >= 4 * n:
+        return b"N", rows // 4, a
+    if rows == 4 and columns % 4 == 0 and columns >= 4 * m:
+        return b"T", columns // 4, a
+    return b"N", n, np.ascontiguousarray(a)
+
+
+def _sgemm(library: Library, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    transpose_a, step_a, a = _operand(a)
+    transpose_b, step_b, b = _operand(b)
+    m, n = out.shape
+    library.check("sgemm", transpose_a, transpose_b, m, n, a.shape[1], 1.0, a.__array_interface__["data"][0], step_a,
+                  b.__array_interface__["data"][0], step_b, 0.0, out.__array_interface__["data"][0], n)
+
+
+def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """``numpy.matmul``, by this library for large matrices of float32.
+
+    Examples
+    --------
+    >>> matmul(np.ones((2, 3)), np.ones((3, 2))).tolist()
+    [[3.0, 3.0], [3.0, 3.0]]
+    """
+    if (min(a.ndim, b.ndim) < 2 or a.shape[-2] * a.shape[-1] * b.shape[-1] <= SMALL or a.shape[-1] != b.shape[-2]
+            or not a.dtype == b.dtype == np.float32 or onednn_library.missing() is not None):
+        return np.matmul(a, b, out=out)
+    library = onednn_library.library()
+    assert isinstance(library, Library)
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    shape = (*batch, a.shape[-2], b.shape[-1])
+    if out is not None and (out.shape != shape or not out.flags.carray or out.dtype != np.float32
+                            or np.may_share_memory(a, out) or np.may_share_memory(b, out)):
+        return np.matmul(a, b, out=out)
+    found = np.empty(shape, np.float32) if out is None else out
+    if not batch:
+        _sgemm(library, a, b, found)
+        return found
+    a, b = np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, (*batch, *b.shape[-2:]))
+    for index in np.ndindex(batch):
+        _sgemm(library, a[index], b[index], found[index])
+    return found

@@ -1,0 +1,209 @@
+"""What oneDNN is asked to compute: convolutions, pooling, batch norm and copies, by their geometry.
+
+A geometry says of which shapes its arrays are, and describes the primitives that compute a part of it. Shapes have the
+channels on axis 1 whatever the arrays are like: their strides tell where the channels are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ctypes import byref, c_char_p
+from typing import Literal, NamedTuple
+
+from ..errors import OpError
+from .onednn_library import Library, Object, any_layout, numbers, plain
+
+__all__ = ["Convolution", "Copy", "Geometry", "Norm", "Part", "Pooling", "declined", "grouped"]
+
+Shape = tuple[int, ...]
+Part = Literal["forward", "data", "weight"]
+
+# Numbers of the library's interface, fixed for version 3.
+DIRECT = 1
+TRAINING, INFERENCE, BACKWARD = 64, 96, 128
+MAX, AVG_ALL, AVG_INSIDE = 0x1FF, 0x2FF, 0x3FF
+ADD, MULTIPLY = 0x1FFF0, 0x1FFF1
+GLOBAL_STATISTICS, SCALE_AND_SHIFT = 1, 6
+WORKSPACE = 64
+SRC, DST, WEIGHTS, BIAS, DIFF_SRC, DIFF_DST, DIFF_WEIGHTS = 1, 17, 33, 41, 129, 145, 161
+MEAN, VARIANCE, SCALE, SHIFT, DIFF_SCALE, DIFF_SHIFT = 49, 50, 51, 52, 255, 256
+FOLLOWING, SECOND = 1 << 15, 2  # the operand of the first operation that follows, and of each after it
+QUERY_NAME = 8  # of the implementation
+
+#: A primitive and its operands: arrays by number, buffers by name.
+Description = tuple[Object, list[tuple[int, int | str]]]
+
+
+def grouped(shape: Shape, strides: Shape, groups: int) -> tuple[Shape, Shape]:
+    """Shape and strides of the weight with an axis of groups in front, where there are any."""
+    if groups == 1:
+        return shape, strides
+    outs = shape[0] // groups
+    return (groups, outs, *shape[1:]), (outs * strides[0], *strides)
+
+
+def declined(library: Library, description: Object) -> str | None:
+    """Why a primitive is not what the library is used for, or None where it is."""
+    name = c_char_p()
+    library.check("primitive_desc_query", description.pointer, QUERY_NAME, 0, byref(name))
+    found = (name.value or b"").decode(errors="replace")
+    # Its fallbacks: columns and a product of matrices, as other kernels do them, or plain loops.
+    return f"oneDNN has only {found} for it" if "gemm" in found or found.startswith(("ref", "simple")) else None
+
+
+class Convolution(NamedTuple):
+    """Shapes of data (N, C, *size), weight (O, C / groups, *kernel) and output (N, O, *places), one number an axis
+    of stride, dilation and padding, how many groups, and what is done to the output in the end: ``bias`` is added;
+    ``scaled``, channels are multiplied by a vector and another is added; ``added``, an array is added.
+
+    Data and output keep the layout of arrays with their channels ``last``, in which the library is fastest; others
+    are brought to a layout that it chooses, and so are weights.
+    """
+
+    x: Shape
+    w: Shape
+    y: Shape
+    stride: Shape
+    dilate: Shape
+    pad: Shape
+    groups: int = 1
+    bias: bool = False
+    last: bool = False
+    scaled: bool = False
+    added: bool = False
+
+    def shapes(self, part: Part) -> tuple[Shape, ...]:
+        """Of the arrays that a part works on: data, weight, output, and those of what is done in the end."""
+        column = (1, self.w[0], *(1,) * len(self.stride))
+        return (self.x, self.w, self.y, *[self.w[:1]] * self.bias, *[column] * (2 * self.scaled),
+                *[self.y] * self.added)
+
+    def describe(self, library: Library, part: Part, strides: Sequence[Shape]) -> list[Description]:
+        """The primitive that computes a part."""
+        if self.last:
+            try:
+                found = self._describe(library, part, strides, True)
+                if declined(library, found[0][0]) is None:
+                    return found
+            except OpError:
+                pass  # there is nothing for this layout
+        return self._describe(library, part, strides, False)
+
+    def _describe(self, library: Library, part: Part, strides: Sequence[Shape], keep: bool) -> list[Description]:
+        x, y = [plain(library, *each) if keep else any_layout(library, each[0])
+                for each in ((self.x, strides[0]), (self.y, strides[2]))]
+        w = any_layout(library, grouped(self.w, self.w, self.groups)[0])
+        b = any_layout(library, self.w[:1]) if self.bias else None
+        words = [numbers(each) for each in (self.stride, [d - 1 for d in self.dilate], self.pad, self.pad)]
+        then = self._following(library, strides) if self.scaled or self.added else None
+        kind = INFERENCE if self.last and part == "forward" else TRAINING  # the same numbers, other implementations
+        forward = Object(library, "primitive_desc", "convolution_forward_primitive_desc_create", library.engine, kind,
+                         DIRECT, x.pointer, w.pointer, None if b is None else b.pointer, y.pointer, *words,
+                         None if then is None else then.pointer)
+        if part == "forward":
+            first = 3 + self.bias
+            return [(forward, [(SRC, 0), (WEIGHTS, 1), (DST, 2), *[(BIAS, 3)] * self.bias,
+                               *[(FOLLOWING * (i + 1) | SECOND, first + i) for i in range(2 * self.scaled + self.added)]
+                               ])]
+        if part == "data":
+            found = Object(library, "primitive_desc", "convolution_backward_data_primitive_desc_create",
+                           library.engine, DIRECT, x.pointer, w.pointer, y.pointer, *words, forward.pointer, None)
+            return [(found, [(DIFF_SRC, 0), (WEIGHTS, 1), (DIFF_DST, 2)])]
+        found = Object(library, "primitive_desc", "convolution_backward_weights_primitive_desc_create",
+                       library.engine, DIRECT, x.pointer, w.pointer, None, y.pointer, *words, forward.pointer, None)
+        return [(found, [(SRC, 0), (DIFF_WEIGHTS, 1), (DIFF_DST, 2)])]
+
+    def _following(self, library: Library, strides: Sequence[Shape]) -> Object:
+        """What is done to a number of the output before it is stored."""
+        operations = Object(library, "post_ops", "post_ops_create")
+        kinds = [MULTIPLY, ADD] * self.scaled + [ADD] * self.added
+        for kind, *each in zip(kinds, self.shapes("forward")[3 + self.bias:], strides[3 + self.bias:], strict=True):
+            operand = plain(library, *each)
+            library.check("post_ops_append_binary", operations.pointer, kind, operand.pointer)
+        attributes = Object(library, "primitive_attr", "primitive_attr_create")
+        library.check("primitive_attr_set_post_ops", attributes.pointer, operations.pointer)
+        return attributes
+
+
+class Pooling(NamedTuple):
+    """Shapes of data (N, C, *size) and output (N, C, *places), one number an axis of kernel, stride and padding, and
+    what is computed: ``max``, ``all`` for averages that count the padding, ``inside`` for those that do not."""
+
+    x: Shape
+    y: Shape
+    kernel: Shape
+    stride: Shape
+    pad: Shape
+    kind: str
+
+    def shapes(self, part: Part) -> tuple[Shape, ...]:
+        """Of the arrays that a part works on: data and output, or their gradients and, for maxima, the data."""
+        return (self.x, self.y, self.x) if part == "data" and self.kind == "max" else (self.x, self.y)
+
+    def describe(self, library: Library, part: Part, strides: Sequence[Shape]) -> list[Description]:
+        """The primitives that compute a part, in order."""
+        x, y = [plain(library, *each) for each in zip((self.x, self.y), strides)]
+        after = [max(0, (q - 1) * s + k - n - p) for n, q, k, s, p in
+                 zip(self.x[2:], self.y[2:], self.kernel, self.stride, self.pad)]
+        words = [numbers(each) for each in (self.stride, self.kernel, [0] * len(after), self.pad, after)]
+        algorithm = {"max": MAX, "all": AVG_ALL, "inside": AVG_INSIDE}[self.kind]
+        forward = Object(library, "primitive_desc", "pooling_forward_primitive_desc_create", library.engine,
+                         INFERENCE if part == "forward" else TRAINING, algorithm, x.pointer, y.pointer, *words, None)
+        if part == "forward":
+            return [(forward, [(SRC, 0), (DST, 1)])]
+        backward = Object(library, "primitive_desc", "pooling_backward_primitive_desc_create", library.engine,
+                          algorithm, x.pointer, y.pointer, *words, forward.pointer, None)
+        if self.kind != "max":
+            return [(backward, [(DIFF_SRC, 0), (DIFF_DST, 1)])]
+        # Only a forward pass finds out which number of a window is its maximum.
+        return [(forward, [(SRC, 2), (DST, "maxima"), (WORKSPACE, "places")]),
+                (backward, [(DIFF_SRC, 0), (DIFF_DST, 1), (WORKSPACE, "places")])]
+
+
+class Norm(NamedTuple):
+    """Batch norm of data of shape (N, C, *size), by the statistics of the data if they are ``measured``, else by
+    those that are given."""
+
+    x: Shape
+    eps: float
+    measured: bool = True
+
+    def shapes(self, part: Part) -> tuple[Shape, ...]:
+        """Of the arrays that a part works on: data, output, mean, variance, scale and shift; or data, the gradients of
+        output and data, mean, variance, scale and the gradients of scale and shift."""
+        vector = self.x[1:2]
+        return (self.x, self.x, *[vector] * 4) if part == "forward" else (*[self.x] * 3, *[vector] * 5)
+
+    def describe(self, library: Library, part: Part, strides: Sequence[Shape]) -> list[Description]:
+        """The primitive that computes a part."""
+        held = plain(library, self.x, strides[0])
+        x = held.pointer
+        flags = SCALE_AND_SHIFT | GLOBAL_STATISTICS * (not self.measured)
+        forward = Object(library, "primitive_desc", "batch_normalization_forward_primitive_desc_create",
+                         library.engine, TRAINING if self.measured else INFERENCE, x, x, self.eps, flags, None)
+        if part == "forward":
+            return [(forward, [(SRC, 0), (DST, 1), (MEAN, 2), (VARIANCE, 3), (SCALE, 4), (SHIFT, 5)])]
+        found = Object(library, "primitive_desc", "batch_normalization_backward_primitive_desc_create",
+                       library.engine, BACKWARD, x, x, x, self.eps, flags, forward.pointer, None)
+        return [(found, [(SRC, 0), (DIFF_DST, 1), (DIFF_SRC, 2), (MEAN, 3), (VARIANCE, 4), (SCALE, 5), (DIFF_SCALE, 6),
+                         (DIFF_SHIFT, 7)])]
+
+
+class Copy(NamedTuple):
+    """An array of a shape copied to another of other strides."""
+
+    x: Shape
+
+    def shapes(self, part: Part) -> tuple[Shape, ...]:
+        """Of the two arrays."""
+        return self.x, self.x
+
+    def describe(self, library: Library, part: Part, strides: Sequence[Shape]) -> list[Description]:
+        """The primitive."""
+        source, target = [plain(library, self.x, each) for each in strides]
+        found = Object(library, "primitive_desc", "reorder_primitive_desc_create", source.pointer, library.engine,
+                       target.pointer, library.engine, None)
+        return [(found, [(SRC, 0), (DST, 1)])]
+
+
+Geometry = Convolution | Pooling | Norm | Copy

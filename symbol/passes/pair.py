@@ -1,0 +1,54 @@
+"""pair: the two operators that a batch norm's gradient is become one, where oneDNN is there to compute it at once."""
+
+from __future__ import annotations
+
+from opreg.builtin.laid_out import batch_norm_gradient
+from opreg.graph import Entry, Node
+from opreg.kernels.onednn_library import missing
+
+from ..program import Program, replaced
+
+__all__ = ["pair"]
+
+
+def pair(program: Program) -> Program:
+    """Compute the sums of a batch norm's gradient, and the gradient that is made of them, in one node."""
+    seconds = _seconds(program) if missing() is None else {}
+    if not seconds:
+        return program
+    became: dict[Entry, Entry] = {}
+    kept: list[Node] = []
+    done = set(seconds.values())
+    for node in program.nodes:
+        if node in seconds:
+            second = seconds[node]
+            inputs = [became.get(entry, entry) for entry in (*node.inputs[:2], *second.inputs[2:-2])]
+            new = Node(batch_norm_gradient, second.name, {"axis": node.attrs["axis"], "scaled": second.attrs["scaled"]},
+                       inputs, where=second.where)
+            program.specs[new] = [*program.specs[second], *program.specs[node]]
+            program.contexts[new] = program.contexts[node]
+            became.update({(second, 0): (new, 0), (node, 0): (new, 1), (node, 1): (new, 2)})
+            kept.append(new)
+        elif node not in done:
+            new = replaced(node, [became.get(entry, entry) for entry in node.inputs], program.specs, became)
+            program.contexts[new] = program.contexts[node]
+            kept.append(new)
+    program.heads = [became.get(entry, entry) for entry in program.heads]
+    program.nodes = kept
+    return program
+
+
+def _seconds(program: Program) -> dict[Node, Node]:
+    """By what computes the sums, what computes the gradient from them and from nothing that is not there by then."""
+    position = {node: i for i, node in enumerate(program.nodes)}
+    found: dict[Node, Node] = {}
+    for node in program.nodes:
+        if node.op is None or node.op.name != "_backward_normalize" or node.attrs["over"] != "batch":
+            continue
+        first = node.inputs[-1][0]
+        if (first.op is not None and first.op.name == "_backward_normalize_sums" and first not in found
+                and node.inputs[-2:] == ((first, 0), (first, 1)) and node.inputs[:2] == first.inputs[:2]
+                and node.inputs[-4:-2] == first.inputs[2:] and node.attrs["axis"] == first.attrs["axis"]
+                and all(position[source] < position[first] for source, _ in node.inputs[:-2])):
+            found[first] = node
+    return found
