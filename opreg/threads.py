@@ -8,6 +8,7 @@ caller's is one of them. What a part computes never depends on their number.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import queue
 import threading
@@ -17,10 +18,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["count", "run", "by_rows"]
+__all__ = ["count", "run", "by_rows", "copy"]
 
-# Bytes of an array that stay in a core's second-level cache, beside a result and a temporary as large.
-_BLOCK = 1 << 18
+# Bytes of an array that are worked on at a time: an eighth, within bounds. Less would be spent in threads that wait for
+# each other between NumPy's functions, more would not stay in a core's caches.
+_BLOCKS, _LEAST, _MOST = 8, 1 << 18, 1 << 20
+# Bytes from which on threads share a copy.
+_COPIED = 1 << 22
 # NumPy copies an operand that broadcasts along rows shorter than its buffer, by default 8192 numbers, which takes
 # longer than to compute with it.
 _BUFFER = 1024
@@ -129,7 +133,8 @@ def by_rows(xp: Any, array: Any, work: Callable[[slice], Any]) -> list[Any]:
     number of threads. Returns what ``work`` returns, in the order of the rows.
     """
     length = array.shape[0]
-    rows = max(1, _BLOCK // (array.itemsize * max(array.size // max(length, 1), 1)))
+    block = min(max(array.nbytes // _BLOCKS, _LEAST), _MOST)
+    rows = max(1, block * length // max(array.nbytes, 1))
     if xp is not np or length <= 2 * rows:
         return [work(slice(None))]
     found: list[Any] = [None] * -(-length // rows)
@@ -139,3 +144,22 @@ def by_rows(xp: Any, array: Any, work: Callable[[slice], Any]) -> list[Any]:
 
     run([functools.partial(part, number) for number in range(len(found))])
     return found
+
+
+def copy(target: Any, source: Any) -> None:
+    """Copy an array into another, which it broadcasts to, on several threads where that is faster.
+
+    Examples
+    --------
+    >>> numbers = np.zeros(3)
+    >>> copy(numbers, np.arange(3))
+    >>> numbers
+    array([0., 1., 2.])
+    """
+    if target.nbytes < _COPIED or not isinstance(target, np.ndarray) or len(target) < 8:
+        target[...] = source
+        return
+    source = np.broadcast_to(source, target.shape)
+    ends = [len(target) * i // 8 for i in range(9)]
+    run([functools.partial(target[start:end].__setitem__, Ellipsis, source[start:end])
+         for start, end in itertools.pairwise(ends)])

@@ -9,8 +9,8 @@ import pytest
 
 from ndarray import array
 from opreg import special, threads
-from opreg.builtin import optimizer_updates as updates
-from opreg.builtin import rnn
+from opreg.builtin import rnn_layer, rnn_parts
+from opreg.builtin import updating as updates
 from opreg.errors import ShapeError
 from opreg.registry import get
 from opreg.train import optimizer as optimizers
@@ -34,7 +34,7 @@ def _rnn_inputs(mode: str, batch: int, size: int, both: bool, dtype: str) -> tup
 ])
 def test_products_of_a_step_are_cut_where_that_makes_them_small(batch, features, columns, expected):
     attrs = get("RNN").complete({"mode": "lstm", "state_size": columns, "num_layers": 1})
-    assert rnn._columns(rnn._kind(**attrs), batch, features, columns) == expected
+    assert rnn_layer._columns(rnn_parts.kind_of(**attrs), batch, features, columns) == expected
 
 
 @pytest.mark.parametrize("both", [False, True])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterator
-from contextvars import Context
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ FUNCTIONS: list[tuple[str, float, float, float]] = [
     ("arccosh", 1, 10, 2.5), ("arctanh", -1, 1, 2.5), ("arctan", -10, 10, 2), ("arcsin", -1, 1, 1.5),
     ("arccos", -1, 1, 1.5), ("cbrt", -10, 10, 1), ("erf", -6, 6, 2.5), ("sqrt", 0, 10, 0.5), ("reciprocal", -9, 9, 0.5),
     ("square", -9, 9, 0.5), ("floor", -9, 9, 0), ("ceil", -9, 9, 0), ("trunc", -9, 9, 0), ("sign", -9, 9, 0),
-    ("negative", -9, 9, 0), ("absolute", -9, 9, 0)]
+    ("positive", -9, 9, 0), ("negative", -9, 9, 0), ("absolute", -9, 9, 0)]
 PAIRS = [("hypot", 1.5), ("power", 0.6), ("maximum", 0), ("minimum", 0), ("add", 0.5), ("subtract", 0.5),
          ("multiply", 0.5), ("divide", 0.5), ("greater", 0), ("greater_equal", 0), ("less", 0), ("less_equal", 0),
          ("equal", 0), ("not_equal", 0), ("logical_and", 0), ("logical_or", 0), ("logical_xor", 0)]
@@ -139,7 +139,7 @@ def test_functions(name: str, low: float, high: float, ulps: float, dtype: str) 
     x = points(dtype, low, high)
     found = computed(one(name, 1), x)
     with np.errstate(all="ignore"):
-        exact = exact_erf(x.astype(LONG)) if name == "erf" else getattr(np, name)(x.astype(LONG))
+        exact = (exact_erf if name == "erf" else getattr(np, e.PRIMITIVES[name].function))(x.astype(LONG))
     error = units(found, exact)
     assert error.max() <= ulps, f"{name}({x[error.argmax()]!r}) is off by {error.max()} units"
     signs(found, exact, name)
@@ -340,7 +340,7 @@ def test_threads_change_nothing(shape: tuple, other: tuple, monkeypatch: pytest.
         monkeypatch.setattr(threads, "count", lambda count=count: count)
         out = np.empty_like(x)
         run = jit.bound(expression, [x, y], [out])
-        assert type(run).__name__ == ("_Alone" if count == 1 else "_Shared")
+        assert type(run).__name__ == ("Native" if count == 1 else "Shared")
         run()
         found.append(out)
     np.testing.assert_array_equal(*found)
@@ -392,13 +392,13 @@ def test_modes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_environment_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
-    elsewhere = Context()  # where nobody has said ``use``
-    assert elsewhere.run(compiler.mode) == "auto"
-    monkeypatch.setenv("OPREG_JIT", "numpy")
-    assert elsewhere.run(compiler.mode) == "numpy"
-    monkeypatch.setenv("OPREG_JIT", "nunba")
-    with pytest.raises(ArgumentError, match="numba"):
-        elsewhere.run(compiler.mode)
+    with ThreadPoolExecutor(1) as elsewhere:  # where nobody has said ``use``
+        assert elsewhere.submit(compiler.mode).result() == "auto"
+        monkeypatch.setenv("OPREG_JIT", "numpy")
+        assert elsewhere.submit(compiler.mode).result() == "numpy"
+        monkeypatch.setenv("OPREG_JIT", "nunba")
+        with pytest.raises(ArgumentError, match="numba"):
+            elsewhere.submit(compiler.mode).result()
     with pytest.raises(OpError, match="auto, numpy, numba"), compiler.use("fast"):
         pass
 
@@ -441,8 +441,8 @@ def test_an_executor_changes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     assert function.address is not None
     executor.arg_dict["x"][:] = 2 * x
     close(executor.forward()[0].asnumpy(), 1 / (1 + np.exp(-2 * x)), 4)
-    (switch,) = executor.plan(False).forward.flat
-    assert not switch.steps
+    segment = executor.plan(False).forward
+    assert segment.native is not None and len(segment.flat) == 1
 
 
 def test_what_cannot_be_compiled_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -472,7 +472,7 @@ def test_other_devices_are_left_alone() -> None:
 # ------------------------------------------------------------------------------------------------------- rows
 
 RELATIVES = ("softmax", "softmin", "log_softmax", "SoftmaxActivation", "_backward_softmax", "_backward_log_softmax",
-             "LayerNorm", "_backward_normalize_sums", "_backward_normalize", "_backward_LayerNorm")
+             "LayerNorm", "_backward_LayerNorm")
 ROWS = [row for row in all_rows() if get(row.op).name in RELATIVES]
 
 
@@ -521,20 +521,22 @@ def test_reasons_of_rows(name: str, shape: tuple[int, ...], attrs: dict[str, Any
     assert _reason(name, np.zeros(shape, "float32"), **attrs) == reason
 
 
-def test_columns_are_shared_among_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_over_rows_are_the_same_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, found = np.random.default_rng(0), []
-    ins = [rng.standard_normal(shape) for shape in ((300, 2000), (300, 2000), (300, 1), (300, 1))]
+    ins = [rng.standard_normal(shape) for shape in ((300, 2000), (300, 2000), (2000,), (300, 1), (300, 1))]
     for count in (1, 3):
         monkeypatch.setattr(threads, "count", lambda count=count: count)
-        op, outs = get("_backward_LayerNorm"), [np.empty(2000), np.empty(2000)]
-        call = Call(op, op.complete({}), ins, outs, ["write"] * 2, np, mx.cpu(), True)
+        op, outs = get("_backward_LayerNorm"), [np.empty((300, 2000)), np.empty(2000), np.empty(2000)]
+        call = Call(op, op.complete({}), ins, outs, ["write"] * 3, np, mx.cpu(), True,
+                    scratch=lambda number, shape, dtype: np.empty(shape, dtype))
         with compiler.use("numba"):
             (step,) = op.kernels[-1].rule.function(call)
         step()
         found.append(outs)
-    np.testing.assert_array_equal(*found)
-    centred = (ins[1] - ins[2]) * ins[3]
-    np.testing.assert_allclose(found[0], [(ins[0] * centred).sum(0), ins[0].sum(0)], rtol=1e-9, atol=1e-9)
+    for one, other in zip(*found):
+        np.testing.assert_array_equal(one, other)
+    for one, other in zip(found[0], op.kernels[0].rule.function(np, *ins, axis=-1)):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
 def test_rows_change_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -551,7 +553,7 @@ def test_rows_change_over(monkeypatch: pytest.MonkeyPatch) -> None:
         executor.backward([x])
         found.append([executor.outputs[0].asnumpy(), *[each.asnumpy() for each in executor.grad_arrays]])
         compiler.wait()
-    assert len(compiler._FUNCTIONS) > 3
+    assert len(compiler._FUNCTIONS) >= 2
     for left, right in zip(*found):
         close(left, right, 100)
 

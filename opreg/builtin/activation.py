@@ -17,7 +17,7 @@ from ..op import Call
 from ..registry import declare, get, ops
 from ..spec import Shape, known, show
 from .elementwise import attach, elementwise
-from .norm import wide
+from .places import wide
 
 __all__: list[str] = []
 

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..registry import declare, ops
 from ..spec import Shape, show
-from .norm import settle, wide
+from .places import settle, wide
 
 __all__: list[str] = []
 

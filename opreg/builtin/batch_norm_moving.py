@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..registry import declare
-from .norm import _batch_fill, _batch_infer, _batch_types, batch_norm_grad, batch_norm_xp
+from .batch_norm import _batch_fill, _batch_infer, _batch_types, batch_norm_grad, batch_norm_xp
 
 __all__: list[str] = []
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
+import numpy as np
+
+from ..kernels import updates
 from ..kernels.rows import Task, attach_rows
 from ..op import Call
 from ..registry import get
+from . import updating
 from .softmax import fold
 
 __all__: list[str] = []
@@ -110,42 +115,33 @@ for row in range(first, last):
     out1[row] = mean
     out2[row] = deviation
 """
-# The inputs are g, data, mean and inverse.
-_SUMS = """
-for row in range(first, last):
-    o = row * n
-    mean = in2[row]
-    product = zero
-    total = zero
+# The inputs are g, data, gamma, mean and inverse. The sums over all rows are taken of blocks of them first, which are
+# the same for any number of threads.
+_BLOCK = 64
+_BACKWARD_LAYER_NORM = f"""
+for block in range(first, last):
+    b = block * n
     for i in range(n):
-        g = in0[o + i]
-        product = plus(product, g * (in1[o + i] - mean))
-        total = plus(total, g)
-    out0[row] = product * in3[row]
-    out1[row] = total
-"""
-_NORMALIZE = """
-for row in range(first, last):
-    o = row * n
-    mean = in2[row]
-    inverse = in3[row]
-    slope = inverse * in4[row] * c0
-    share = in5[row] * c0
+        out1[b + i] = zero
     for i in range(n):
-        out0[o + i] = (in0[o + i] - (in1[o + i] - mean) * slope - share) * inverse
-"""
-_PARAMETERS = """
-for i in range(first, last):
-    out0[i] = zero
-    out1[i] = zero
-for row in range(rows):
-    o = row * n
-    mean = in2[row]
-    inverse = in3[row]
-    for i in range(first, last):
-        g = in0[o + i]
-        out0[i] = out0[i] + g * ((in1[o + i] - mean) * inverse)
-        out1[i] = out1[i] + g
+        out2[b + i] = zero
+    for row in range(block * {_BLOCK}, min(rows, block * {_BLOCK} + {_BLOCK})):
+        o = row * n
+        mean = in3[row]
+        inverse = in4[row]
+        product = zero
+        total = zero
+        for i in range(n):
+            normal = (in1[o + i] - mean) * inverse
+            scaled = in0[o + i] * in2[i]
+            product = plus(product, scaled * normal)
+            total = plus(total, scaled)
+            out1[b + i] = out1[b + i] + in0[o + i] * normal
+            out2[b + i] = out2[b + i] + in0[o + i]
+        product = product * c0
+        total = total * c0
+        for i in range(n):
+            out0[o + i] = (in0[o + i] * in2[i] - (in1[o + i] - mean) * inverse * product - total) * inverse
 """
 
 
@@ -154,22 +150,21 @@ def _layer_norm(call: Call) -> Task | str:
     return _along(_LAYER_NORM, call, call.attrs["axis"], 1.0 / max(size, 1), call.attrs["eps"])
 
 
-def _gradient(program: str) -> Any:
-    def task(call: Call) -> Task | str:
-        if call.attrs["over"] != "axis" or call.attrs.get("scaled"):
-            return "only sets along an axis, without scales"
-        size = call.ins[0].shape[call.attrs["axis"]]
-        return _along(program, call, call.attrs["axis"], 1.0 / max(size, 1))
-
-    return task
-
-
-def _parameters(call: Call) -> Task | str:
-    found = _along(_PARAMETERS, call, call.attrs["axis"])
-    return found if isinstance(found, str) else found._replace(columns=True)
+def _backward_layer_norm(call: Call) -> Task | str:
+    data, (dx, *sums) = call.ins[1], call.outs
+    n = data.shape[call.attrs["axis"]]
+    found = _along(_BACKWARD_LAYER_NORM, call, call.attrs["axis"], 1.0 / max(n, 1))
+    if isinstance(found, str):
+        return found
+    blocks = -(-found.rows // _BLOCK)
+    parts = [None if out is None else call.scratch(i, (blocks, n), out.dtype) for i, out in enumerate(sums)]
+    return found._replace(outs=[dx, *parts], total=blocks, then=[
+        functools.partial(np.add.reduce, part, 0, None, out) for part, out in zip(parts, sums) if out is not None])
 
 
 attach_rows(get("LayerNorm"), _layer_norm)
-attach_rows(get("_backward_normalize_sums"), _gradient(_SUMS))
-attach_rows(get("_backward_normalize"), _gradient(_NORMALIZE))
-attach_rows(get("_backward_LayerNorm"), _parameters)
+attach_rows(get("_backward_LayerNorm"), _backward_layer_norm)
+
+# --------------------------------------------------------------------------------------- optimizer updates
+
+updating.faster = updates.move

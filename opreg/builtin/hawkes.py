@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..registry import declare, ops
 from ..spec import as_dtype, show
-from .norm import floating
+from .places import floating
 
 __all__: list[str] = []
 

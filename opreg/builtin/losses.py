@@ -6,20 +6,25 @@ loss they are named after, whatever arrives from above.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import ShapeError
+from ..op import Call
 from ..registry import declare, ops
 from ..spec import ANY, Shape, as_dtype, common_dtype, known, show, size
-from .norm import floating, place, settle, wide
-from .softmax import fold, soften
+from .places import floating, place, settle, wide
+from .softmax import SHORT, fold, soften
 
 __all__: list[str] = []
 
 Normalization = Literal["batch", "null", "valid"]
+
+# Numbers up to which a step is settled before it runs: the time of small ones is that of asking what to do.
+_FEW = 1 << 14
 
 
 def _types_with_label(ins, outs):
@@ -121,6 +126,34 @@ def softmax_output_xp(xp, data, label, *, multi_output, preserve_shape, out=None
     return settle(out, target, soften(xp, x, out=target), data.shape)
 
 
+def _few_classes(call: Call) -> str | None:
+    """Why rows of scores are not computed with their classes first, by functions that are settled before."""
+    data, out = call.ins[0], call.outs[0]
+    if call.xp is not np:
+        return "the arrays are not the host's"
+    if data.dtype.name not in ("float32", "float64") or out.dtype != data.dtype:
+        return "for float32 and float64"
+    view = _softmax_view(data.shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
+    if len(view) != 2 or not 0 < view[1] <= SHORT or not 0 < size(view) <= _FEW:
+        return f"for rows of up to {SHORT} classes, {_FEW} numbers in all"
+    if not (data.flags.c_contiguous and out.flags.c_contiguous):
+        return "an array does not lie in one piece"
+    return None
+
+
+@softmax_output.kernel("settled", bound=True, accepts=_few_classes)
+def softmax_output_settled(call: Call) -> list[Callable]:
+    view = _softmax_view(call.ins[0].shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
+    scores, found = (array.reshape(view).T for array in (call.ins[0], call.outs[0]))
+    y, row = (call.scratch(i, shape, scores.dtype) for i, shape in enumerate((scores.shape, scores.shape[1:])))
+    ones = np.ones(view[1], scores.dtype)
+    return [functools.partial(np.copyto, y, scores),
+            functools.partial(np.maximum.reduce, y, 0, None, row), functools.partial(np.subtract, y, row, y),
+            functools.partial(np.exp, y, y),
+            functools.partial(np.matmul, ones, y, row), functools.partial(np.divide, y, row, y),
+            functools.partial(np.copyto, found, y)]
+
+
 @softmax_output.grad
 def softmax_output_grad(g, ins, outs, **attrs):
     return (ops._backward_SoftmaxOutput(outs[0], ins[1], **attrs), None)
@@ -168,6 +201,33 @@ def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, m
     if not (isinstance(scale, float) and scale == 1.0):
         dx *= xp.asarray(scale, dx.dtype)
     return settle(out, target, dx, output.shape)
+
+
+def _plain_classes(call: Call) -> str | None:
+    output, label = call.ins
+    attrs = call.attrs
+    if attrs["use_ignore"] or attrs["out_grad"] or attrs["smooth_alpha"] or attrs["normalization"] == "valid":
+        return "not all labels count alike"
+    if label.size == output.size or not label.flags.c_contiguous:
+        return "the labels are probabilities, or do not lie in one piece"
+    return _few_classes(call)
+
+
+@backward_softmax_output.kernel("settled", bound=True, accepts=_plain_classes)
+def backward_softmax_output_settled(call: Call) -> list[Callable]:
+    attrs, (output, label) = call.attrs, call.ins
+    view = _softmax_view(output.shape, attrs["multi_output"], attrs["preserve_shape"])
+    p, dx = (array.reshape(view) for array in (output, call.outs[0]))
+    rows = view[0]
+    scale = attrs["grad_scale"] / _divisor(np, label, attrs["normalization"], attrs["ignore_label"], False, rows,
+                                           label.size)
+    classes = np.arange(view[1])
+    numbers = call.scratch(0, (rows, 1), classes.dtype)
+    chosen = call.scratch(1, view, "bool")
+    steps: list[Callable] = [
+        functools.partial(np.copyto, numbers, label.reshape(-1, 1)[:rows], casting="unsafe"),  # towards zero
+        functools.partial(np.equal, numbers, classes, chosen), functools.partial(np.subtract, p, chosen, dx)]
+    return steps if scale == 1.0 else [*steps, functools.partial(np.multiply, dx, dx.dtype.type(scale), dx)]
 
 
 def _divisor(xp: Any, label: Any, normalization: str, ignore_label: float, multi_output: bool, rows: int, count: int

@@ -13,19 +13,8 @@ from ..errors import AttrError, ShapeError
 from ..op import Op
 from ..registry import declare
 from ..spec import Shape, as_dtype, common_dtype, show
-from .optimizer_updates import (
-    adamw,
-    lamb_step,
-    lamb_update_phase1,
-    mixed,
-    mp_adamw_xp,
-    sgd,
-    sgd_mom,
-    single,
-    tiled,
-    together,
-    widened,
-)
+from .optimizer_updates import adamw, lamb_step, lamb_update_phase1, mp_adamw_xp, sgd, sgd_mom
+from .updating import mixed, single, tiled, together, widened
 
 __all__: list[str] = []
 

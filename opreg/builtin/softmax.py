@@ -16,12 +16,12 @@ from ..errors import AttrError, DTypeError
 from ..registry import declare, ops
 from ..spec import Shape, as_dtype, check_axis
 from ..threads import by_rows
-from .norm import floating, place, room, settle, wide
+from .places import floating, place, room, settle, wide
 
-__all__ = ["soften", "fold"]
+__all__ = ["SHORT", "soften", "fold"]
 
-# Up to here classes come first while numbers are reduced: reductions of short rows cost more than two transpositions.
-_SHORT = 32
+#: Up to here classes come first while numbers are reduced: reductions of short rows cost more than two transpositions.
+SHORT = 32
 
 
 @functools.lru_cache(1024)
@@ -67,7 +67,7 @@ def soften(xp: Any, x: Any, scale: float = 1.0, length: Any = None, log: bool = 
     if length is not None:
         counts = xp.arange(x.shape[1]).reshape(-1, *[1] * (x.ndim - 2)) < xp.expand_dims(length, 1)
         x, scale = xp.where(counts, x * scale, -math.inf), 1.0
-    if x.ndim == 2 and x.shape[1] <= _SHORT:
+    if x.ndim == 2 and x.shape[1] <= SHORT:
         axis, x, y = 0, xp.array(x.T, order="C"), None
     top = xp.max(x, axis=axis, keepdims=True) if scale > 0 else xp.min(x, axis=axis, keepdims=True)
     if length is not None:

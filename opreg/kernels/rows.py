@@ -34,16 +34,18 @@ class Task(NamedTuple):
     ----------
     program : str
         Its lines. ``in0``, ``out0`` and so on are the arrays, ``c0`` and so on the constants, ``zero`` and ``least``
-        (minus infinity) two more; ``rows`` and ``n`` are the sizes. It computes the rows, or where it says so the
-        columns, from ``first`` to ``last``. Lines that write an output that nobody reads are left out.
+        (minus infinity) two more; ``rows`` and ``n`` are the sizes. It computes the rows from ``first`` to ``last``,
+        or what else there are ``total`` of. Lines that write an output that nobody reads are left out.
     ins, outs : lists of arrays
         None for an output that nobody reads.
     constants : sequence of float
         Numbers by which the calls of an operator differ.
     rows, n : int
         How many rows there are, and numbers in each.
-    columns : bool
-        Whether threads share the columns.
+    total : int or None
+        How much there is for threads to share, where it is not rows.
+    then : sequence of functions
+        What is left to do by NumPy.
     """
 
     program: str
@@ -52,7 +54,8 @@ class Task(NamedTuple):
     constants: Sequence[float]
     rows: int
     n: int
-    columns: bool = False
+    total: int | None = None
+    then: Sequence[Callable[[], object]] = ()
 
 
 def _declines(call: Call, task: Task | str) -> str | None:
@@ -94,8 +97,17 @@ def _source(task: Task) -> tuple[str, list[Any]]:
     lines += [*names, f"c = address(table[{count}])", f"rows = table[{count + 1}]", f"n = table[{count + 2}]",
               "zero = c[0]", "least = c[1]"]
     lines += [f"c{i} = c[{i + 2}]" for i in range(len(task.constants))]
-    lines += [line for line in task.program.strip("\n").split("\n") if not any(each in line for each in unread)]
+    kept: list[str] = []
+    for line in reversed(task.program.strip("\n").split("\n")):
+        empty = line.endswith(":") and (not kept or _depth(kept[-1]) <= _depth(line))  # a loop of what is left out
+        if not empty and not any(each in line for each in unread):
+            kept.append(line)
+    lines += reversed(kept)
     return "def kernel(table, first, last):\n" + "".join(f"    {line}\n" for line in lines), arrays
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _plan(task: Task) -> tuple[Function, Callable[[], Callable[[], None]]]:
@@ -104,8 +116,19 @@ def _plan(task: Task) -> tuple[Function, Callable[[], Callable[[], None]]]:
     length = 4 * len(re.findall(r"\bfor i in", source))  # a pass is worth about as much as four instructions
     function = function_of(source, arrays[0].dtype, length)
     numbers = np.array([0.0, -math.inf, *task.constants], arrays[0].dtype)
-    total, each = (task.n, task.rows) if task.columns else (task.rows, task.n)
-    return function, functools.partial(runner, function, [*arrays, numbers], [task.rows, task.n], total, each)
+    total = task.total or task.rows
+    run = functools.partial(runner, function, [*arrays, numbers], [task.rows, task.n], total,
+                            task.rows * task.n // max(total, 1))
+    return function, (lambda: _followed(run(), task.then)) if task.then else run
+
+
+def _followed(run: Callable[[], None], then: Sequence[Callable[[], object]]) -> Callable[[], None]:
+    def both() -> None:
+        run()
+        for each in then:
+            each()
+
+    return both
 
 
 def attach_rows(op: Op, task: Callable[[Call], Task | str]) -> None:

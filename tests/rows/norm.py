@@ -180,19 +180,22 @@ for _words, _shape, _small, _axes in _WORDS:
     ROWS += _parts(_words, _shape, _small, _axes)
 
 
-def _layer_parameters(axis: int) -> Any:
-    def expected(g, x, mean, inverse):
+def _layer_gradients(axis: int) -> Any:
+    def expected(g, x, gamma, mean, inverse):
         others = tuple(i for i in range(x.ndim) if i != axis % x.ndim)
-        return (g * (x - mean) * inverse).sum(others), g.sum(others)
+        normal_x, scaled = (x - mean) * inverse, g * _along(gamma, x.ndim, axis)
+        dx = inverse * (scaled - scaled.mean(axis, keepdims=True)
+                        - normal_x * (scaled * normal_x).mean(axis, keepdims=True))
+        return dx, (g * normal_x).sum(others), g.sum(others)
 
     return expected
 
 
 ROWS += [
-    Row("_backward_LayerNorm", [normal(3, 4), normal(3, 4, seed=1), normal(3, 1), uniform(0.5, 1.5, 3, 1)], {},
-        _layer_parameters(-1), (0, 1, 2, 3), True),
-    Row("_backward_LayerNorm", [normal(2, 3, 2), normal(2, 3, 2, seed=1), normal(2, 1, 2), uniform(0.5, 1.5, 2, 1, 2)],
-        {"axis": 1}, _layer_parameters(1), (0, 1, 2, 3), True),
+    Row("_backward_LayerNorm", [normal(*shape), normal(*shape, seed=1), normal(shape[axis], seed=2), normal(*small),
+                                uniform(0.5, 1.5, *small)], {} if axis == -1 else {"axis": axis},
+        _layer_gradients(axis), (0, 1, 2, 3, 4), True)
+    for shape, axis, small in [((3, 4), -1, (3, 1)), ((2, 3, 2), 1, (2, 1, 2)), ((1, 5), -1, (1, 1))]
 ] + [
     Row("_backward_L2Normalization", [normal(2, 3, 2), normal(2, 3, 2, seed=1), uniform(0.5, 1.5, *shape)],
         {"mode": mode}, grad=(0, 1, 2), second=True,
