@@ -15,11 +15,11 @@ import numpy as np
 from opreg import generators
 from opreg.custom import FunctionRecord
 from opreg.errors import ArgumentError, OpError, ShapeError, note
-from opreg.mode import MODE, Recording, quiet
+from opreg.mode import MODE, Recording, inside, quiet
 from opreg.op import Call, Kernel, Op
 from opreg.spec import Spec, known, show
 
-__all__ = ["run", "Runner"]
+__all__ = ["run", "settle", "Runner"]
 
 _RUNNERS: dict[Any, Runner] = {}
 _LIMIT = 4096
@@ -33,12 +33,12 @@ class Runner:
     after them), each of the inferred dtype and sharing no memory with an input.
     """
 
-    __slots__ = ("op", "attrs", "kernel", "shapes", "dtypes", "visible", "count", "_function", "_xp", "_copies",
-                 "_fits", "_first")
+    __slots__ = ("op", "attrs", "kernel", "shapes", "dtypes", "visible", "count", "single", "recipes", "ctx",
+                 "_function", "_xp", "_copies", "_fits", "_first")
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool):
         _check_count(op, attrs, arrays)
-        self.op, self.attrs = op, attrs
+        self.op, self.attrs, self.ctx = op, attrs, ctx
         ins = [array.shape for array in arrays]
         outputs = op.outputs(attrs)
         self.count, self.visible = len(outputs), op.visible(attrs)
@@ -60,6 +60,10 @@ class Runner:
             self._function = quiet(expression.on, ctx.xp, dtype)
         else:
             self._function = functools.partial(self.kernel.rule.function, ctx.xp, **keywords)
+        #: Once it has run: the kernel alone, where it gives the only output as it is wanted; else None.
+        self.single: Any = None
+        #: Of its gradient, see ``ndarray.recipes``; None where nothing stays settled.
+        self.recipes: dict[Any, Any] | None = {}
         self._copies: list[bool] | None = None
         self._first = True
         self._fits = True
@@ -68,10 +72,12 @@ class Runner:
         if out is not None and self._may_write(out, arrays):
             self._function(*arrays, out=out)
             return [out]
-        results = self._function(*arrays)
-        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        found = self._function(*arrays)
+        results = list(found) if isinstance(found, (tuple, list)) else [found]
         if self._first:
             self._check(arrays, results)
+            if self._fits and self.count == 1 and results[0] is found:
+                self.single = self._function
         if self._fits:
             return results
         return self._mend(results)
@@ -89,7 +95,7 @@ class Runner:
         copies = self._copies or []
         for i, dtype in enumerate(self.dtypes):
             result = results[i]
-            if not hasattr(result, "shape"):
+            if not hasattr(result, "shape") or isinstance(result, np.generic):
                 result = self._xp.asarray(result, dtype)
             if result.dtype != dtype or copies[i] or not result.flags.c_contiguous:
                 result = result.astype(dtype, order="C")
@@ -107,7 +113,7 @@ class Runner:
         self._copies = []
         for i, (shape, dtype) in enumerate(zip(self.shapes, self.dtypes)):
             result = results[i]
-            plain = hasattr(result, "flags")
+            plain = hasattr(result, "flags") and not isinstance(result, np.generic)
             array = result if plain else xp.asarray(result)
             if shape is not None and array.shape != shape and array.size == 1 and known(shape) \
                     and all(dim == 1 for dim in shape):
@@ -143,7 +149,7 @@ class BoundRunner(Runner):
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
         _check_count(op, attrs, arrays)
-        self.op, self.kernel = op, op.kernels[-1]
+        self.op, self.kernel, self.recipes = op, op.kernels[-1], None
         count = self.count = len(op.outputs(attrs))
         self.visible = op.visible(attrs)
         _, shapes = op.infer_shapes([array.shape for array in arrays], [None] * count, attrs)
@@ -174,6 +180,7 @@ class FunctionRunner(Runner):
     def __init__(self, op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
         _check_count(op, attrs, arrays)
         self.op, self.attrs, self._compute, self._ctx, self._wrap = op, attrs, op.compute, ctx, wrap
+        self.recipes = None
         self.count = self.visible = len(op.outputs(attrs))
 
     def __call__(self, arrays: Sequence[Any], out: Any = None) -> list[Any]:
@@ -188,6 +195,19 @@ class FunctionRunner(Runner):
         data = xp.asarray(getattr(found, "_data", found))
         shares = any(xp.may_share_memory(data, array) for array in arrays)
         return xp.array(data, order="C") if shares or not data.flags.c_contiguous else data
+
+
+def settle(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any) -> Runner:
+    """The runner of a call with complete attributes, made at the first of its kind."""
+    key = (op, id(attrs), MODE.training if op.mode or op.states else None, ctx,
+           *[(array.shape, array.dtype) for array in arrays])
+    found = _RUNNERS.get(key)
+    if found is None:
+        if len(_RUNNERS) >= _LIMIT:
+            _RUNNERS.clear()
+        # It holds the attributes, so that their address is not used again while it is there.
+        found = _RUNNERS[key] = Runner(op, attrs, arrays, ctx, MODE.training)
+    return found
 
 
 def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wrap: Any = None
@@ -207,14 +227,13 @@ def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wr
             kind: Any = FunctionRunner if isinstance(op, FunctionRecord) else BoundRunner
             settled = kind(op, attrs, arrays, ctx, MODE.training, wrap)
             return settled, settled(arrays)
-        key = (op, id(attrs), MODE.training if op.mode or op.states else None, ctx,
-               *[(array.shape, array.dtype) for array in arrays])
-        found = _RUNNERS.get(key)
-        if found is None or found.attrs is not attrs:  # an address may be used again
-            if len(_RUNNERS) >= _LIMIT:
-                _RUNNERS.clear()
-            found = _RUNNERS[key] = Runner(op, attrs, arrays, ctx, MODE.training)
-        return found, quiet(found, arrays, out)
+        found = settle(op, attrs, arrays, ctx)
+        try:
+            return found, MODE.run(found, arrays, out)
+        except RuntimeError as error:
+            if not inside(error):
+                raise
+        return found, found(arrays, out)
     except Exception as error:
         if settled is not None:
             raise  # users' code, which has noted what it was given

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from opreg import custom
+from opreg import custom_function
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, note
 from opreg.mode import MODE, quiet
 from opreg.op import Op
@@ -20,7 +22,7 @@ from . import tape
 from .context import Context, cpu, current_context
 from .eager import run
 
-__all__ = ["NDArray", "FrozenNDArray", "array", "wrap", "raw"]
+__all__ = ["NDArray", "FrozenNDArray", "array", "attach", "wrap", "raw"]
 
 _FLOAT32 = np.dtype(np.float32)
 _SCALARS: dict[tuple[Any, Any], np.ndarray] = {}
@@ -34,31 +36,58 @@ def _scalar(value: Any, dtype: np.dtype) -> np.ndarray:
     return made
 
 
-def _fast(name: str, ufunc: Any, reflected: bool = False, exact: bool = False, logical: bool = False) -> Callable:
-    """Python's operator for floating arrays on the host; the general way otherwise.
+@functools.lru_cache(1024, typed=True)
+def _recorded(name: str, number: Any = None) -> tuple[Op, Any]:
+    """An operator between arrays or with a number, and its attributes."""
+    op = get(name)
+    return op, op.complete({} if number is None else {"scalar": number})
 
-    ``exact`` ufuncs do for integers what the operator does; ``logical`` ones give truth values.
+
+def _fast(name: str, ufunc: Any, forms: Sequence[str], result_class: type[NDArray], classes: set[type], state: Any,
+         reflected: bool = False, exact: bool = False, truth: str | None = None) -> Callable:
+    """Python's operator for floating arrays of one dtype on the host; the general way otherwise.
+
+    Parameters
+    ----------
+    name : str
+        Of the operator, as ``BINARY`` has it.
+    ufunc : ufunc
+        What computes it.
+    forms : sequence of str
+        Operators that are recorded: between arrays of one shape, of several, with a number.
+    result_class, classes : type, set of type
+        The class of the result; classes of arrays that compute with each other.
+    state : object
+        Nothing is computed at once while its ``trace`` is not None.
+    reflected : bool
+        Whether the number is on the left.
+    exact : bool
+        Whether the ufunc does for integers what the operator does.
+    truth : {"number", "bool"}, optional
+        Of comparisons: what truth values are given as. Those given as ``bool`` are not recorded.
     """
-    array_class = np.ndarray
-    kinds = "fiu" if exact else "f"
-    same, broadcast, with_number = BINARY[name][0], BINARY[name][1], BINARY[name][3 if reflected else 2]
+    array_class, new, kinds = np.ndarray, NDArray.__new__, "fiu" if exact else "f"
+    same, broadcast, with_number = forms
+    as_number, silent = truth == "number", truth == "bool"
 
-    def method(self: NDArray, other: Any) -> Any:
+    def method(self: Any, other: Any) -> Any:
         data = self._data
         dtype = data.dtype
         kind = other.__class__
-        if data.__class__ is not array_class:
+        if data.__class__ is not array_class or state.trace is not None:
             return self._binary(name, other, reflected)
-        if kind is NDArray or kind is FrozenNDArray:
-            right = other._data
-            if (right.__class__ is not array_class or right.dtype is not dtype or self._ctx is not other._ctx
-                    or dtype.kind not in kinds):
+        if kind is not result_class and (kind is int or kind is float):
+            if dtype.kind != "f":
                 return self._binary(name, other, reflected)
-        elif (kind is int or kind is float) and dtype.kind == "f":
             try:
                 right = _SCALARS[other or str(other), dtype]  # 0.0 == -0.0
             except KeyError:
                 right = _scalar(other, dtype)
+        elif (kind is result_class or kind in classes) and not reflected:
+            right = other._data
+            if (right.__class__ is not array_class or right.dtype is not dtype or self._ctx is not other._ctx
+                    or dtype.kind not in kinds):
+                return self._binary(name, other, False)
         else:
             return self._binary(name, other, reflected)
         try:
@@ -67,21 +96,42 @@ def _fast(name: str, ufunc: Any, reflected: bool = False, exact: bool = False, l
             found = None
         if found is None:
             return self._binary(name, other, reflected)  # says what does not broadcast
-        result = _new(NDArray)
-        result._data = found.astype(dtype) if logical else found if found.shape else np.asarray(found)
+        if as_number:
+            found = found.astype(dtype)
+        result = new(result_class)
+        result._data = found if found.shape else np.asarray(found)
         result._ctx = self._ctx
         result._entry = None
-        if MODE.recording:
+        if MODE.recording and not silent:
+            entry = self._entry
             if kind is int or kind is float:
-                op = get(with_number)
-                tape.record(op, op.complete({"scalar": other}), (self,), (data,), (result,))
-            else:
-                op = get(same if data.shape == right.shape else broadcast)
-                tape.record(op, op.complete({}), (self, other), (data, right), (result,))
+                if entry is not None:
+                    op, attrs = _recorded(with_number, other or str(other))
+                    tape.add(op, attrs, (entry,), (data,), result)
+            elif entry is not None or other._entry is not None:
+                op, attrs = _recorded(same if data.shape == right.shape else broadcast)
+                tape.add(op, attrs, (entry or tape.CONSTANT, other._entry or tape.CONSTANT), (data, right), result)
         return result
 
     method.__name__ = f"__{'r' if reflected else ''}{name}__"
     return method
+
+
+_ARITHMETIC: dict[str, Any] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide}
+_COMPARISONS: dict[str, Any] = {"eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal,
+                                "lt": np.less, "le": np.less_equal}
+
+
+def attach(cls: Any, classes: set[type], comparisons: Mapping[str, Sequence[str]], truth: str, state: Any) -> None:
+    """Give a class of arrays Python's operators; see ``_fast``. ``comparisons`` has their forms by name."""
+    for name, ufunc in _ARITHMETIC.items():
+        same, broadcast, right, left = BINARY[name]
+        for start, number in (("", right), ("r", left)):
+            setattr(cls, f"__{start}{name}__", _fast(name, ufunc, (same, broadcast, number), cls, classes, state,
+                                                    bool(start), name != "truediv"))
+    for name, ufunc in _COMPARISONS.items():
+        setattr(cls, f"__{name}__", _fast(name, ufunc, comparisons[name][:3], cls, classes, state, False,
+                                         truth == "bool", truth))
 
 
 def _in_place(name: str) -> Callable:
@@ -184,19 +234,12 @@ class NDArray(Value):
     def __neg__(self) -> NDArray:
         return self * -1
 
-    __add__, __radd__ = _fast("add", np.add, exact=True), _fast("add", np.add, True, exact=True)
-    __sub__, __rsub__ = _fast("sub", np.subtract, exact=True), _fast("sub", np.subtract, True, exact=True)
-    __mul__, __rmul__ = _fast("mul", np.multiply, exact=True), _fast("mul", np.multiply, True, exact=True)
-    __truediv__, __rtruediv__ = _fast("truediv", np.divide), _fast("truediv", np.divide, True)
-    __eq__ = _fast("eq", np.equal, logical=True)
-    __ne__ = _fast("ne", np.not_equal, logical=True)
-    __gt__, __ge__ = _fast("gt", np.greater, logical=True), _fast("ge", np.greater_equal, logical=True)
-    __lt__, __le__ = _fast("lt", np.less, logical=True), _fast("le", np.less_equal, logical=True)
+    if TYPE_CHECKING:  # made below, where the class is there
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = cast(Any, None)
+        __gt__ = __ge__ = __lt__ = __le__ = cast(Any, None)
 
     __iadd__, __isub__, __imul__ = _in_place("add"), _in_place("sub"), _in_place("mul")
     __itruediv__, __imod__, __ipow__ = _in_place("truediv"), _in_place("mod"), _in_place("pow")
-
-    __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
         if self.size == 1:
@@ -548,6 +591,10 @@ class FrozenNDArray(NDArray):
         raise OpError("this array is an input of the operator and is read-only: copy it first, x = x.copy()")
 
 
+attach(NDArray, {NDArray, FrozenNDArray}, {name: BINARY[name] for name in ("eq", "ne", "gt", "ge", "lt", "le")},
+       "number", types.SimpleNamespace(trace=None))
+
+
 def _key(key: Any, shape: tuple[int, ...], ctx: Context) -> tuple[Any, bool]:
     """A subscript in NumPy's terms, and whether it is a basic one; truth values and real numbers in arrays count as
     integers. Arrays in it come to the context."""
@@ -619,6 +666,8 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Any =
         if value.__class__ is NDArray and value._ctx is ctx:
             arrays.append(value._data)
         else:
+            if getattr(value, "_rank", 0) == 4:  # of a body that is followed
+                return value._follow(op, attrs, values)
             try:
                 arrays.append(raw(value, ctx))
             except (ArgumentError, DeviceError) as error:
@@ -637,7 +686,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Any =
         result._data, result._ctx, result._entry = data, ctx, None
         outs.append(result)
     if MODE.recording:
-        tape.record(op, attrs, values, arrays, outs)
+        tape.record(op, attrs, values, arrays, outs, settled)
     return settled, outs
 
 
@@ -658,6 +707,8 @@ def array(source: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray
     >>> array(np.arange(3)).dtype
     <class 'numpy.float32'>
     """
+    if hasattr(source, "as_ndarray"):  # of a body that is followed
+        return source.as_ndarray(dtype)
     ctx = current_context() if ctx is None else Context(ctx)
     if isinstance(source, NDArray):
         dtype = source._data.dtype if dtype is None else as_dtype(dtype)
@@ -671,4 +722,4 @@ def array(source: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray
     return NDArray(found if ctx.backend_name == "cpu" else ctx.backend.asarray(found, None, ctx.device_id), ctx)
 
 
-custom.host_array = lambda data: wrap(data, cpu())
+custom_function.host_array = lambda data: wrap(data, cpu())

@@ -7,19 +7,37 @@ result that nobody keeps frees what led to it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import itertools
+import operator
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from opreg.dispatch import REQUESTS, write
-from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, Where, did_you_mean, here
+from opreg.errors import (
+    ArgumentError,
+    DTypeError,
+    NotDifferentiableError,
+    OpError,
+    ShapeError,
+    Where,
+    did_you_mean,
+    here,
+    note,
+)
 from opreg.gradient import walk
-from opreg.graph import topological
-from opreg.mode import MODE
+from opreg.mode import MODE, quiet
 from opreg.spec import show
 
-__all__ = ["TapeNode", "leaf", "record", "backward", "gradients", "Taped", "TRANSFER", "CONSTANT"]
+from .eager import settle
+from .recipes import differentiate
+
+__all__ = ["TapeNode", "leaf", "record", "add", "backward", "gradients", "raw_gradients",
+           "Taped", "TRANSFER", "CONSTANT"]
+
+
+_next = itertools.count().__next__
 
 
 class TapeNode:
@@ -39,15 +57,19 @@ class TapeNode:
         Number of outputs.
     ctx, where
         Context, and the line of user code that applied it.
+    settled : Runner or None
+        What ran, where that is known.
+    number : int
+        Larger than those of all nodes made before, its inputs' among them.
     """
 
-    __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "where", "__weakref__")
+    __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "where", "settled", "number", "__weakref__")
     grad: Any = None
 
     def __init__(self, op: Any, attrs: Any, inputs: tuple, ins: Sequence[Any] | None, outs: Sequence[Any] | None,
-                 count: int, ctx: Any, where: Where | None):
+                 count: int, ctx: Any, where: Where | None, settled: Any = None):
         self.op, self.attrs, self.inputs, self.ins, self.outs = op, attrs, inputs, ins, outs
-        self.count, self.ctx, self.where = count, ctx, where
+        self.count, self.ctx, self.where, self.settled, self.number = count, ctx, where, settled, _next()
 
     def describe(self) -> str:
         """As an error note names it."""
@@ -74,6 +96,7 @@ class Taped:
     name: str
     partial = False
     blind = False
+    late = True  # nothing about it is settled
 
     def visible(self, attrs: Any) -> int:
         """Number of outputs that have gradients."""
@@ -111,7 +134,8 @@ def leaf(array: Any, grad: Any, req: str) -> tuple[TapeNode, int]:
     return Leaf(array, grad, req), 0
 
 
-def record(op: Any, attrs: Any, values: Sequence[Any], arrays: Sequence[Any], outs: Sequence[Any]) -> None:
+def record(op: Any, attrs: Any, values: Sequence[Any], arrays: Sequence[Any], outs: Sequence[Any],
+           settled: Any = None) -> None:
     """Remember an application, if a gradient is wanted of one of its inputs."""
     entries = tuple([getattr(value, "_entry", None) or CONSTANT for value in values])
     for entry in entries:
@@ -119,9 +143,14 @@ def record(op: Any, attrs: Any, values: Sequence[Any], arrays: Sequence[Any], ou
             break
     else:
         return
-    node = TapeNode(op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx, here())
+    node = TapeNode(op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx, here(), settled)
     for i, out in enumerate(outs):
         out._entry = (node, i)
+
+
+def add(op: Any, attrs: Any, entries: tuple, arrays: Sequence[Any], out: Any) -> None:
+    """Remember an application with one output, some of whose inputs' entries are those of a recorded computation."""
+    out._entry = TapeNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx, here()), 0
 
 
 @functools.cache
@@ -145,7 +174,26 @@ def _zeros_like(array: Any) -> Any:
     return _filled(array, 0)
 
 
-def _seeds(heads: Sequence[Any], head_grads: Sequence[Any] | None) -> dict:
+_ONES: dict[Any, np.ndarray] = {}
+_FEW = 1024
+
+
+def _ones(like: Any) -> Any:
+    """Raw ones of the shape and dtype of an array. Small ones are shared, and nobody can write to them."""
+    data = like._data
+    if data.__class__ is not np.ndarray or data.size > _FEW:
+        return _filled(like, 1)._data
+    found = _ONES.get((data.shape, data.dtype))
+    if found is None:
+        if len(_ONES) >= _FEW:
+            _ONES.clear()
+        found = _ONES[data.shape, data.dtype] = np.ones(data.shape, data.dtype)
+        found.flags.writeable = False
+    return found
+
+
+def _seeds(heads: Sequence[Any], head_grads: Sequence[Any] | None, recorded: bool) -> dict:
+    """What arrives at the heads, by entry: arrays where gradients are recorded, else raw ones."""
     if not heads:
         raise ArgumentError("expected at least one head to differentiate")
     if head_grads is not None and len(head_grads) != len(heads):
@@ -158,51 +206,158 @@ def _seeds(heads: Sequence[Any], head_grads: Sequence[Any] | None) -> dict:
                           "it inside `with autograd.record()`, from arrays with attach_grad()")
         given = None if head_grads is None else head_grads[i]
         if given is None:
-            given = _filled(head, 1)
+            value = _filled(head, 1) if recorded else _ones(head)
         elif given.shape != head.shape:
             raise ShapeError(f"head gradient {i}: expected shape {show(head.shape)}, got {show(given.shape)}")
         elif given._data.dtype != head._data.dtype:
             raise DTypeError(f"head gradient {i}: expected dtype {head._data.dtype}, got {given._data.dtype}")
-        seeds[entry] = given if entry not in seeds else seeds[entry] + given
+        else:
+            value = given if recorded else given._data
+        if entry in seeds:
+            value = seeds[entry] + value if recorded else _sum(seeds[entry], value, head._ctx, False)
+        seeds[entry] = value
     return seeds
 
 
-def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], keep: bool, train_mode: bool) -> dict:
-    """Gradients by entry; recorded themselves where ``keep``."""
+_number = operator.attrgetter("number")
+_ALONE = (True,)
+
+
+def _order(seeds: Iterable[tuple[TapeNode, int]]) -> list[TapeNode]:
+    """The nodes that entries need, as they were made: inputs before users."""
+    order = [node for node, _ in seeds]
+    seen = {CONSTANT[0], *order}
+    if len(seen) <= len(order):  # several outputs of one node
+        order = list(dict.fromkeys(order))
+    for node in order:
+        for source, _ in node.inputs:
+            if source not in seen:
+                seen.add(source)
+                order.append(source)
+    order.sort(key=_number)
+    return order
+
+
+def _numbers(node: TapeNode) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The raw inputs and outputs of a node."""
+    ins, outs = node.ins, node.outs
+    if ins is None or outs is None:
+        raise OpError(f"{node.describe()}: cannot differentiate again, the first backward pass released what it "
+                      "needs; call it with retain_graph=True")
+    return ins, outs
+
+
+def _walk_recorded(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool) -> dict:
+    """Gradients by entry, which are recorded themselves."""
     wrap = _wrap()
 
     def values(node: TapeNode) -> tuple[list, list]:
-        ctx, ins, outs = node.ctx, node.ins, node.outs
-        if ins is None or outs is None:
-            raise OpError(f"{node.describe()}: cannot differentiate again, the first backward pass released what it "
-                          "needs; call it with retain_graph=True")
+        ctx, (ins, outs) = node.ctx, _numbers(node)
         wrapped = [wrap(data, ctx) for data in ins], [wrap(data, ctx) for data in outs]
-        if keep:
-            for value, entry in zip(wrapped[0], node.inputs):
-                value._entry = None if entry is CONSTANT else entry
-            for i, value in enumerate(wrapped[1]):
-                value._entry = node, i
+        for value, entry in zip(wrapped[0], node.inputs):
+            value._entry = None if entry is CONSTANT else entry
+        for i, value in enumerate(wrapped[1]):
+            value._entry = node, i
         return wrapped
 
     before = MODE.recording, MODE.training
-    MODE.recording, MODE.training = keep, train_mode
+    MODE.recording, MODE.training = True, train_mode
     try:
         return walk(order, seeds, wanted, values, _zeros_like, train_mode)
     finally:
         MODE.recording, MODE.training = before
 
 
+def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool) -> dict:
+    """Raw gradients by entry: what ``opreg.gradient.walk`` does, of raw arrays, for nobody who records it."""
+    targets = set(wanted)
+    live = set(targets)
+    for node in order:
+        for source, _ in node.inputs:
+            if source in live:
+                live.add(node)
+                break
+    grads, sums = seeds, set()
+    before = MODE.recording, MODE.training
+    MODE.recording, MODE.training = False, train_mode
+    try:
+        for node in reversed(order):
+            if node.op is None or node not in live:
+                continue
+            take = grads.get if node in targets else grads.pop
+            if node.count == 1:
+                g = take((node, 0), None)
+                if g is None:
+                    continue
+                arriving = [g]
+            else:
+                arriving = [take((node, i), None) for i in range(node.count)]
+                if all(each is None for each in arriving):
+                    continue
+            inputs = node.inputs
+            needs = _ALONE if len(inputs) == 1 else tuple([source in live for source, _ in inputs])
+            for entry, need, result in zip(inputs, needs, _differentiate(node, arriving, needs, train_mode)):
+                if result is None or not need:
+                    continue
+                held = grads.get(entry)
+                if held is None:
+                    grads[entry] = result
+                else:
+                    grads[entry] = _sum(held, result, node.ctx, entry in sums)
+                    sums.add(entry)
+    finally:
+        MODE.recording, MODE.training = before
+    return grads
+
+
+def _differentiate(node: TapeNode, arriving: list[Any], needs: tuple[bool, ...], train_mode: bool) -> Sequence[Any]:
+    """Raw gradients of a node's inputs, None where there is none."""
+    op, attrs, ctx = node.op, node.attrs, node.ctx
+    ins, outs = ((), ()) if op.blind else _numbers(node)
+    if node.count != 1 and not op.partial:
+        visible = op.visible(attrs)
+        arriving = [ctx.xp.zeros_like(outs[i]) if g is None and i < visible else g for i, g in enumerate(arriving)]
+    try:
+        if op.blind:
+            back = getattr(op, "back", None)
+            if back is not None:
+                return back(attrs, arriving, needs, ctx)
+        elif not op.late and op.where is None:
+            found = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, train_mode)
+            if found is not None:
+                return found
+        wrap = _wrap()
+        g = [None if each is None else wrap(each, ctx) for each in arriving]
+        values = op.differentiate(g[0] if node.count == 1 else tuple(g), [wrap(data, ctx) for data in ins],
+                                  [wrap(data, ctx) for data in outs], attrs, needs, train_mode)
+        return [None if value is None else value._data for value in values]
+    except NotDifferentiableError as error:
+        note(error, node.describe())
+        raise
+    except Exception as error:
+        note(error, f"in the gradient of {node.describe()}")
+        raise
+
+
+def _sum(held: Any, g: Any, ctx: Any, owned: bool) -> Any:
+    """Two gradients that meet, added in the memory of the first where it is ``owned``."""
+    if held.__class__ is g.__class__ is np.ndarray and held.dtype is g.dtype and held.dtype.kind in "fiu":
+        return np.asarray(quiet(np.add, held, g, held if owned and held.shape == g.shape else None))
+    wrap = _wrap()
+    return (wrap(held, ctx) + wrap(g, ctx))._data
+
+
 def backward(heads: Sequence[Any], head_grads: Sequence[Any] | None = None, retain_graph: bool = False,
              train_mode: bool = True) -> None:
     """Store the gradients of heads in the buffers of all arrays they were computed from."""
-    seeds = _seeds(heads, head_grads)
-    order: list[Any] = topological(seeds)
-    leaves = [node for node in order if node.grad is not None]
-    found = _walk(seeds, leaves, order, False, train_mode)
+    seeds = _seeds(heads, head_grads, False)
+    order = _order(seeds)
+    leaves: list[Any] = [node for node in order if node.grad is not None]
+    found = _walk(seeds, leaves, order, train_mode)
     for node in leaves:
         g = found.get((node, 0))
         if g is not None:
-            write(node.grad._data, node.req, g._data)
+            write(node.grad._data, node.req, g)
         elif node.req != "add":
             write(node.grad._data, node.req, 0)
     if not retain_graph:
@@ -212,22 +367,46 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any] | None = None, reta
 def gradients(heads: Sequence[Any], variables: Sequence[Any], head_grads: Sequence[Any] | None, retain_graph: bool,
               create_graph: bool, train_mode: bool) -> list[Any]:
     """Gradients of heads with respect to variables, as new arrays; recorded themselves with ``create_graph``."""
-    seeds = _seeds(heads, head_grads)
     for i, variable in enumerate(variables):
         if variable._entry is None:
             raise OpError(f"variable {i}: it is not recorded; call attach_grad() on it before recording")
-    order: list[Any] = topological(seeds)
-    found = _walk(seeds, [variable._entry[0] for variable in variables], order, create_graph, train_mode)
-    result, handed = [], {id(seed._data) for seed in seeds.values()}
+    wrap = _wrap()
+    if not create_graph:
+        found = raw_gradients(heads, variables, [variable._entry for variable in variables], head_grads, retain_graph,
+                              train_mode)
+        return [wrap(data, variable._ctx) for data, variable in zip(found, variables)]
+    seeds = _seeds(heads, head_grads, True)
+    handed = {id(seed._data) for seed in seeds.values()}
+    recorded = _walk_recorded(seeds, [variable._entry[0] for variable in variables], _order(seeds), train_mode)
+    result = []
     for variable in variables:
-        g = found.get(variable._entry)
+        g = recorded.get(variable._entry)
         g = _filled(variable, 0) if g is None else g
         if id(g._data) in handed or not g.writable:  # who changes one gradient must not change another
-            entry, g = g._entry, _wrap()(g._data.copy(), g._ctx)
+            entry, g = g._entry, wrap(g._data.copy(), g._ctx)
             g._entry = entry
         handed.add(id(g._data))
         result.append(g)
-    if not (retain_graph or create_graph):
+    return result
+
+
+def raw_gradients(heads: Sequence[Any], variables: Sequence[Any], entries: Sequence[tuple[TapeNode, int]],
+                  head_grads: Sequence[Any] | None, retain_graph: bool = False, train_mode: bool = True) -> list[Any]:
+    """Gradients of heads with respect to variables that have these entries, as raw arrays that nobody else has."""
+    seeds = _seeds(heads, head_grads, False)
+    handed = set(map(id, seeds.values()))
+    order = _order(seeds)
+    found = _walk(seeds, [node for node, _ in entries], order, train_mode)
+    result = []
+    for variable, entry in zip(variables, entries):
+        data = found.get(entry)
+        if data is None:
+            data = _filled(variable, 0)._data
+        elif id(data) in handed or (data.__class__ is np.ndarray and not data.flags.writeable):
+            data = data.copy()
+        handed.add(id(data))
+        result.append(data)
+    if not retain_graph:
         _release(order)
     return result
 

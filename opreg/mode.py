@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MODE", "Recording", "quiet"]
+__all__ = ["MODE", "Recording", "quiet", "inside"]
 
 
 class _Mode(threading.local):
@@ -41,10 +41,14 @@ def quiet(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     try:
         return MODE.run(function, *args, **keywords)
     except RuntimeError as error:
-        # A context is entered once at a time: inside another quiet call it is quiet already.
-        if not str(error).startswith("cannot enter context"):
+        if not inside(error):
             raise
     return function(*args, **keywords)
+
+
+def inside(error: RuntimeError) -> bool:
+    """Whether ``MODE.run`` raised this because it is quiet already: a context is entered once at a time."""
+    return str(error).startswith("cannot enter context")
 
 
 class Recording:
@@ -54,10 +58,10 @@ class Recording:
 
     def __init__(self, recording: bool | None, training: bool | None):
         self._recording, self._training = recording, training
-        self._before: list[tuple[bool, bool]] = []
+        self._before: Any = None
 
     def __enter__(self) -> Recording:
-        self._before.append((MODE.recording, MODE.training))
+        self._before = MODE.recording, MODE.training, self._before  # it may be entered again inside
         if self._recording is not None:
             MODE.recording = self._recording
         if self._training is not None:
@@ -65,7 +69,7 @@ class Recording:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        MODE.recording, MODE.training = self._before.pop()
+        MODE.recording, MODE.training, self._before = self._before
 
     def __call__(self, function: Any) -> Any:
         @functools.wraps(function)

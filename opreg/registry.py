@@ -30,6 +30,7 @@ def register(op: Op, *aliases: str) -> Op:
     op.aliases += aliases
     for name in (op.name, *aliases):
         _OPS[name] = op
+    vars(ops).clear()
     return op
 
 
@@ -150,7 +151,8 @@ class _Operators:
     """
 
     def __getattr__(self, name: str) -> Op:
-        return get(name)
+        found = self.__dict__[name] = get(name)  # until another one is registered
+        return found
 
 
 ops = _Operators()

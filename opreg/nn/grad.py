@@ -85,39 +85,46 @@ def _differentiate(function: Callable, args: Sequence[Any], kwargs: dict[str, An
     for i in positions:
         if i not in places:
             places[i] = given[i] = fresh(given[i])
-    entries = [places[i]._entry for i in positions]
-    before = [weight._entry for weight in weights]
-    trained = [weight for weight in weights if weight._requires_grad]
-    leaves: dict[int, Any] = {}
-    for weight in trained:
-        if id(weight) not in leaves:
-            leaves[id(weight)] = weight._entry = fresh(weight)._entry
+    variables, entries = [places[i] for i in positions], [places[i]._entry for i in positions]
+    before = [(weight, weight._entry) for weight in weights]
+    leaves: dict[int, int] = {}  # places among the variables
+    for weight in weights:
+        if weight._requires_grad and id(weight) not in leaves:
+            leaves[id(weight)] = len(variables)
+            variables.append(weight)
+            weight._entry = fresh(weight)._entry
+            entries.append(weight._entry)
     nested = STATE.nested
+    MODE.recording, STATE.nested = True, again
     try:
-        MODE.recording, STATE.nested = True, again
-        try:
-            out = function(*given, **kwargs)
-        finally:
-            MODE.recording, STATE.nested = again, nested
+        out = function(*given, **kwargs)
     finally:
-        for weight, entry in zip(weights, before):
+        MODE.recording, STATE.nested = again, nested
+        for weight, entry in before:
             weight._entry = entry
-    heads = _heads(function, out, first_only, seed is not None)
-    seeds = _seeds(heads, seed)
-    variables = [_variable(places[i], entry) for i, entry in zip(positions, entries)]
-    variables += [_variable(weight, leaves[id(weight)]) for weight in trained]
-    recorded = [(head, s) for head, s in zip(heads, seeds) if getattr(head, "_entry", None) is not None]
-    if recorded and variables:
-        found = tape.gradients([head for head, _ in recorded], variables,
-                               [s for _, s in recorded] if seed is not None else None, again, again, True)
-    else:
-        found = [made(variable._ctx.xp.zeros_like(variable._data), variable._ctx) for variable in variables]
-    grads = [_as_tensor(g) for g in found]
-    for at, (i, entry) in enumerate(zip(positions, entries)):
-        grads[at] = through_own_hooks(args[i]._entry, through_own_hooks(entry, grads[at]))
-    by_weight = dict(zip(map(id, trained), grads[len(positions):]))
-    weight_grads = [_hooked(weight, by_weight.get(id(weight))) for weight in weights]
-    return _unrecorded(out, again), grads[:len(positions)], weight_grads
+    found = _found(_heads(function, out, first_only, seed is not None), seed, variables, entries, again)
+    for at, i in enumerate(positions):
+        if entries[at][0].attrs is not None or args[i]._entry is not None:  # perhaps it has hooks
+            found[at] = through_own_hooks(args[i]._entry, through_own_hooks(entries[at], found[at]))
+    weight_grads = [_hooked(weight, found[leaves[id(weight)]] if weight._requires_grad else None) for weight in weights]
+    return out if again else _unrecorded(out), found[:len(positions)], weight_grads
+
+
+def _found(heads: Sequence[Any], seed: Any, variables: Sequence[Tensor], entries: Sequence[Any], again: bool
+           ) -> list[Any]:
+    """Gradients of heads with respect to variables with these entries, recorded themselves when ``again``."""
+    arriving = None if seed is None else _seeds(heads, seed)
+    recorded = [i for i, head in enumerate(heads) if getattr(head, "_entry", None) is not None]
+    if not recorded or not entries:
+        return [made(each._ctx.xp.zeros_like(each._data), each._ctx) for each in variables]
+    if len(recorded) < len(heads):
+        heads = [heads[i] for i in recorded]
+        arriving = None if arriving is None else [arriving[i] for i in recorded]
+    if not again:
+        found = tape.raw_gradients(heads, variables, entries, arriving)
+        return [made(data, each._ctx) for data, each in zip(found, variables)]
+    return [_as_tensor(g) for g in
+            tape.gradients(heads, list(map(_variable, variables, entries)), arriving, True, True, True)]
 
 
 def _variable(like: NDArray, entry: Any) -> Tensor:
@@ -145,10 +152,8 @@ def _hooked(weight: Parameter, g: Any) -> Any:
                          [[Spec(weight.shape, weight._dt)]], 0, title)[0]
 
 
-def _unrecorded(out: Any, again: bool) -> Any:
-    """The value without the tape that is used up, unless somebody differentiates again."""
-    if again:
-        return out
+def _unrecorded(out: Any) -> Any:
+    """The value without the tape that is used up."""
     if isinstance(out, Tensor):
         return made(out._data, out._ctx)
     leaves: list[Any] = []
@@ -176,9 +181,7 @@ def _heads(function: Callable, out: Any, first_only: bool, seeded: bool) -> list
 
 
 def _seeds(heads: Sequence[Any], seed: Any) -> list[Any]:
-    """The gradients that arrive at the heads: given, or ones."""
-    if seed is None:
-        return [None] * len(heads)
+    """The gradients that arrive at the heads, as they were given."""
     given = tree.tensors(seed) if not isinstance(seed, Manners) else [seed]
     if len(given) != len(heads):
         raise ArgumentError(f"grad: expected {len(heads)} sensitivities, one for each output, got {len(given)}")
@@ -201,7 +204,10 @@ def _in_trace(function: Callable, args: Sequence[Any], kwargs: dict[str, Any], p
     held = [trace.read(weight) for weight in weights]  # before the function may assign to them
     out = function(*given, **kwargs)
     heads = [trace.read(head) for head in _heads(function, out, first_only, seed is not None)]
-    pairs = [(head, ops.ones_like(head) if s is None else trace.read(s)) for head, s in zip(heads, _seeds(heads, seed))]
+    if seed is None:
+        pairs = [(head, ops.ones_like(head)) for head in heads]
+    else:
+        pairs = [(head, trace.read(each)) for head, each in zip(heads, _seeds(heads, seed))]
     wanted = entries + [value._entry for value in held]
     found = trace.differentiate(pairs, wanted)
     grads = [ops.zeros_like(given[i]) if g is None else g for i, g in zip(positions, found)]

@@ -6,6 +6,7 @@ are and hand the gradients that come back to Python; so the same rule serves the
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from ..spec import Spec, show
 from .call import call
 from .manners import Manners
 from .state import STATE, get_context
-from .tensor import FRESH, TENSORS, Tensor, lent, made, tensor
+from .tensor import FRESH, TENSORS, Tensor, lent, lent_raw, made, tensor
 from .trace import Surprise
 from .tree import flatten, key_of, rebuild
 
@@ -296,6 +297,20 @@ def through_hooks(function: Callable, groups: Sequence[Sequence[Any]], specs: Se
     return replaced
 
 
+def _through_raw(ctx: Any, function: Callable, groups: Sequence[Sequence[Any]], specs: Any, which: int, title: Any
+                 ) -> Sequence[Any]:
+    """``through_hooks`` of raw gradients."""
+    given = [tuple([None if g is None else lent_raw(g, ctx) for g in group]) for group in groups]
+    try:
+        found = function(*given)
+    except Exception as error:
+        note(error, f"in {title() if callable(title) else title}")
+        raise
+    if found is given[which]:
+        return groups[which]
+    return [None if g is None else g._data for g in found]
+
+
 class _Tag(Op):
     """The same tensors, with a way for Python to look at their gradients."""
 
@@ -328,30 +343,39 @@ class _Tag(Op):
         """New nodes, and the entries its outputs become, once gradients are made."""
         return [], list(inputs[:attrs["count"]])
 
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+        return self._pass(attrs, g if attrs["count"] != 1 else (g,), needs, through_hooks)
+
+    def back(self, attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], ctx: Any) -> list[Any]:
+        """``differentiate`` of raw gradients."""
+        return self._pass(attrs, arriving, needs, functools.partial(_through_raw, ctx))
+
+    def _pass(self, attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], through: Callable) -> list[Any]:
+        """Gradients of the inputs from those of the outputs, ``through`` hooks."""
+        raise NotImplementedError
+
 
 class _OutputTag(_Tag):
     """Behind the outputs of a Cell; its last input is an output of the tag before the inputs, if there is one."""
 
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+    def _pass(self, attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], through: Callable) -> list[Any]:
         link, count = attrs["link"], attrs["count"]
-        arriving: Sequence[Any] = g if count != 1 else (g,)
         if link.backward_pre is not None:
-            arriving = through_hooks(link.backward_pre, [arriving], [link.outs], 0, link.title)
+            arriving = through(link.backward_pre, [arriving], [link.outs], 0, link.title)
         link.arriving = arriving
         tied = attrs["given"] > count
         if link.backward is not None and not (tied and needs[-1]):  # no gradient will leave at the inputs
-            through_hooks(link.backward, [arriving, [None] * link.count], [link.outs, link.ins], 1, link.title)
+            through(link.backward, [arriving, [None] * link.count], [link.outs, link.ins], 1, link.title)
         return [*arriving, None] if tied else list(arriving)
 
 
 class _InputTag(_Tag):
     """Before the inputs of a Cell, or around tensors alone."""
 
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        link = attrs["link"]
-        leaving = g if attrs["count"] != 1 else (g,)
+    def _pass(self, attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], through: Callable) -> list[Any]:
+        link, leaving = attrs["link"], arriving
         arriving, link.arriving = link.arriving, ()
-        return through_hooks(link.backward, (arriving, leaving), (link.outs, link.ins), 1, link.title)
+        return through(link.backward, (arriving, leaving), (link.outs, link.ins), 1, link.title)
 
 
 OUTPUT_TAG, INPUT_TAG = _OutputTag("_hook_outputs"), _InputTag("_hook_inputs")
@@ -364,11 +388,15 @@ def _tagged(op: _Tag, values: Sequence[Any], extra: Sequence[Any], link: Link) -
         link.specs(op, values)
         found = STATE.trace.apply(op, [*values, *extra], attrs)
         return list(found) if isinstance(found, tuple) else [found]
-    entries = [value._entry for value in (*values, *extra)]
-    if not MODE.recording or not any(entries):
+    if not MODE.recording:
         return values
-    node = tape.TapeNode(op, attrs, tuple([entry or tape.CONSTANT for entry in entries]), (), (), len(values),
-                         values[0]._ctx, None)
+    entries = tuple([value._entry or tape.CONSTANT for value in (*values, *extra)])
+    for entry in entries:
+        if entry is not tape.CONSTANT:
+            break
+    else:
+        return values
+    node = tape.TapeNode(op, attrs, entries, (), (), len(values), values[0]._ctx, None)
     outs = []
     for i, value in enumerate(values):
         out = made(value._data, value._ctx)

@@ -20,6 +20,7 @@ from ndarray import tape
 from ndarray.context import Context, current_context
 from ndarray.ndarray import NDArray
 from symbol.compile import compile_program
+from symbol.plan import Segment
 from symbol.program import Bound, Program
 from symbol.symbol import Symbol
 
@@ -52,8 +53,6 @@ class _Traced:
 
     def stale(self) -> bool:
         """Whether something it depended on has changed."""
-        if self.epoch == EPOCH[0]:
-            return False
         for owner, version in self.owners:
             if owner._version != version:
                 return True
@@ -118,28 +117,37 @@ class _Plan:
         self.kept: dict[Any, Any] = {}  # what calls of Python keep for their gradients
         self.places: list[int | None] = []  # which of the gradients each input and weight has
 
-    def fill(self, values: Sequence[Any]) -> None:
+    def fill(self, leaves: Sequence[Any]) -> None:
         """Bring inputs, and parameters that moved to other memory, to where the plan reads them."""
-        for slot, value in zip(self.slots, values):
-            slot[...] = value
+        for slot, leaf in zip(self.slots, leaves):
+            slot[...] = leaf._data
         for array, data in self.holders:
             if array._data is not data:
                 data[...] = array._data
                 array._data = data
-        for array, data in self.copied:
-            data[...] = array._data
+        if self.copied:
+            for array, data in self.copied:
+                data[...] = array._data
 
     def forward(self) -> None:
         """Run the first half."""
-        self._run(self.plan.forward)
-        for store in self.plan.stores:
+        plan = self.plan
+        native = plan.forward.native
+        if native is None:
+            self._run(plan.forward)
+        else:
+            native()
+        for store in plan.stores:
             store()
 
     def backward(self) -> None:
         """Run the second half."""
         self._run(self.plan.backward)
 
-    def _run(self, segment: Any) -> None:
+    def _run(self, segment: Segment) -> None:
+        if segment.plain:
+            quiet(segment.run)
+            return
         before = MODE.recording, MODE.training
         trace, STATE.trace = STATE.trace, None
         kept, STATE.kept = STATE.kept, self.kept
@@ -218,7 +226,7 @@ class _Compiled:
             with _MAKING:
                 plan = _Plan(self.traced)
         try:
-            plan.fill([leaf._data for leaf in leaves])
+            plan.fill(leaves)
             plan.forward()
             ctx = plan.ctx
             if self._simple:
@@ -235,7 +243,7 @@ class _Compiled:
             with _MAKING:
                 plan = self._second_half()
         run = _Run(self, plan, len(leaves))
-        plan.fill([leaf._data for leaf in leaves])
+        plan.fill(leaves)
         plan.forward()
         every = [*leaves, *self._weights]
         before = {id(array): data.copy() for array, data in plan.copied}
@@ -430,22 +438,22 @@ class Jitted:
 
     def _find(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Sequence[Any], Any, _Compiled]:
         """The function compiled for such arguments, its key, and the arguments taken apart."""
-        key: Any
+        kinds: list[Any] = []
         leaves: Sequence[Any] = args
-        for arg in args:
-            if arg.__class__ not in TENSORS:
-                key = None
-                break
-        else:
-            key = None if kwargs else tuple([(arg._data.shape, arg._data.dtype) for arg in args])
         arguments: Any = None
-        if key is None:
+        for arg in args:
+            if arg.__class__ not in TENSORS or kwargs:
+                break
+            data = arg._data  # type: ignore[attr-defined]
+            kinds += data.shape, data.dtype
+        key: Any = tuple(kinds)
+        if len(key) != 2 * len(args) or kwargs:
             key, leaves, arguments = self._general(args, kwargs)
         found = self._cache.get(key)
         if found is not None and leaves and leaves[0]._ctx is not found.traced.ctx:
             key = key, leaves[0]._ctx
             found = self._cache.get(key)
-        if found is None or found.traced.stale():
+        if found is None or (found.traced.epoch != EPOCH[0] and found.traced.stale()):
             found = self._cache[key] = self._compile(args, kwargs, leaves, arguments)
         return key, leaves, arguments, found
 

@@ -7,6 +7,7 @@ Everything ends in ``_apply``, so it means the same eagerly and while tracing.
 from __future__ import annotations
 
 import numbers
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -130,7 +131,7 @@ class Manners(Value):
         return ops._npi_logical_not(self) if self._dt.kind == "b" else ops._npi_bitwise_not(self)
 
     def __neg__(self) -> Any:
-        return self._binary("mul", -1, False)
+        return operator.mul(self, -1)
 
     def __pos__(self) -> Any:
         return self

@@ -7,75 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from ndarray import tape
 from ndarray.context import Context, cpu, current_context
-from ndarray.ndarray import _SCALARS, NDArray, _compute, _scalar
+from ndarray.ndarray import NDArray, _compute, attach
 from ndarray.tape import Taped, TapeNode
 
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError, here, note
 from ..mode import MODE, quiet
 from ..op import Op
-from ..registry import get, ops
+from ..registry import ops
 from ..spec import as_dtype, show
-from ..value import BINARY
 from . import dtype as dtypes
 from . import printing
 from .manners import COMPARISONS, Manners, is_number
 from .state import STATE
 
-__all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "fresh", "lent", "subscript", "TENSORS",
-           "FRESH"]
+__all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "fresh", "lent", "lent_raw", "subscript",
+           "TENSORS", "FRESH"]
 
 #: Exact classes that operators take without a second look; ``Parameter`` joins them.
 TENSORS: set[type] = set()
-
-
-def _fast(name: str, ufunc: Any, reflected: bool = False, exact: bool = False) -> Callable:
-    """Python's operator for floating tensors of one dtype on the host; the general way otherwise."""
-    array_class = np.ndarray
-    truth = name in COMPARISONS
-    kinds = "fiu" if exact else "f"
-    if truth:
-        same, broadcast, number = COMPARISONS[name][0], COMPARISONS[name][0], COMPARISONS[name][1 + reflected]
-    else:
-        same, broadcast, number = BINARY[name][0], BINARY[name][1], BINARY[name][2 + reflected]
-
-    def method(self: Tensor, other: Any) -> Any:
-        data = self._data
-        dtype = data.dtype
-        kind = other.__class__
-        if data.__class__ is not array_class or STATE.trace is not None:
-            return self._binary(name, other, reflected)
-        if kind in TENSORS:
-            right = other._data
-            if right.__class__ is not array_class or right.dtype is not dtype or dtype.kind not in kinds:
-                return self._binary(name, other, reflected)
-        elif (kind is float or kind is int) and dtype.kind == "f":
-            try:
-                right = _SCALARS[other or str(other), dtype]  # 0.0 == -0.0
-            except KeyError:
-                right = _scalar(other, dtype)
-        else:
-            return self._binary(name, other, reflected)
-        try:
-            found = MODE.run(ufunc, right, data) if reflected else MODE.run(ufunc, data, right)
-        except (ValueError, RuntimeError):
-            return self._binary(name, other, reflected)  # says what does not broadcast
-        result = _new(Tensor)
-        result._data = found if found.shape else np.asarray(found)
-        result._ctx = self._ctx
-        result._entry = None
-        if MODE.recording and not truth:
-            if kind is float or kind is int:
-                op = get(number)
-                tape.record(op, op.complete({"scalar": other}), (self,), (data,), (result,))
-            else:
-                op = get(same if data.shape == right.shape else broadcast)
-                tape.record(op, op.complete({}), (self, other), (data, right), (result,))
-        return result
-
-    method.__name__ = f"__{'r' if reflected else ''}{name}__"
-    return method
 
 
 class Tensor(Manners, NDArray):
@@ -286,13 +236,7 @@ class Tensor(Manners, NDArray):
         return made(self._data, self._ctx)
 
 
-_UFUNCS: tuple[tuple[str, Any], ...] = (
-    ("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("truediv", np.divide), ("eq", np.equal),
-    ("ne", np.not_equal), ("gt", np.greater), ("ge", np.greater_equal), ("lt", np.less), ("le", np.less_equal))
-for _name, _ufunc in _UFUNCS:
-    setattr(Tensor, f"__{_name}__", _fast(_name, _ufunc, exact=_name != "truediv"))
-    if _name not in COMPARISONS:
-        setattr(Tensor, f"__r{_name}__", _fast(_name, _ufunc, True, exact=_name != "truediv"))
+attach(Tensor, TENSORS, {name: (both, both, number) for name, (both, number, _) in COMPARISONS.items()}, "bool", STATE)
 setattr(Tensor, "__hash__", object.__hash__)  # noqa: B010  == makes a tensor, identity makes a key
 for _name in ("add", "sub", "mul", "truediv", "mod", "pow"):  # x += y is x = x + y: nothing changes for others
     setattr(Tensor, f"__i{_name}__", getattr(Tensor, f"__{_name}__"))
@@ -396,6 +340,13 @@ def lent(value: NDArray) -> Tensor:
     """The same numbers, recorded as they are, copied when somebody changes them."""
     result = _new(LentTensor)
     result._data, result._ctx, result._entry = value._data, value._ctx, value._entry
+    return result
+
+
+def lent_raw(data: Any, ctx: Context) -> Tensor:
+    """A tensor over a raw array that others read too, copied when somebody changes it."""
+    result = _new(LentTensor)
+    result._data, result._ctx, result._entry = data, ctx, None
     return result
 
 
