@@ -1,16 +1,22 @@
-"""Products of matrices: FullyConnected, dot and batch_dot."""
+"""Products of matrices: FullyConnected, dot and batch_dot.
+
+What an operator multiplies is a function of its inputs and attributes. Eager calls ask it every time; a plan asks it
+once, when the matrices are views of the inputs, and then runs nothing but the product.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, Literal
 
 from ..errors import AttrError, ShapeError
-from ..kernels.blas import alone
-from ..op import Op
-from ..registry import declare, ops, register
+from ..kernels.blas import multiplier
+from ..op import Call, Op, Rule
+from ..registry import declare, get, ops, register
 from ..spec import Shape, show
+from .reduce import reduced
 
 __all__ = ["product", "wide", "bilinear", "adjoint", "with_bias"]
 
@@ -33,8 +39,9 @@ def product(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
         if out is not None and out.dtype != a.dtype:
             out[...] = xp.matmul(a, b)
             return out
-    with alone(xp, a.size * b.shape[-1]):
+    if a.dtype.char not in "fdFD":  # no work for BLAS
         return xp.matmul(a, b, out=out)
+    return multiplier(xp, a, b)(a, b, out)
 
 
 def _matrix(xp: Any, a: Any, b: Any, out: Any, shape: Shape) -> Any:
@@ -42,10 +49,45 @@ def _matrix(xp: Any, a: Any, b: Any, out: Any, shape: Shape) -> Any:
     if out is None:
         return product(xp, a, b).reshape(shape)
     if out.flags.c_contiguous:
-        product(xp, a, b, out.reshape(a.shape[0], b.shape[1]))
+        product(xp, a, b, out.reshape(_size(a, b)))
     else:
         out[...] = product(xp, a, b).reshape(shape)
     return out
+
+
+def _size(a: Any, b: Any) -> Shape:
+    """Shape of the product of matrices, or of as many as both have."""
+    return (*a.shape[:-1], b.shape[-1])
+
+
+def settled(op: Op, factors: Callable) -> None:
+    """Attach the kernel that multiplies what was settled before, for products in an array's own dtype.
+
+    ``factors`` makes the two matrices of the first two inputs and attributes. A third input of ``op`` that it reads is
+    a bias, added to the rows of the product.
+    """
+    rule = Rule(factors)
+
+    def accepts(call: Call) -> str | None:
+        read = [*call.ins[:2], *_bias(call)]
+        if any(array.dtype.name not in ("float32", "float64") for array in (*read, *call.outs)):
+            return "for float32 and float64"
+        matrices = rule(call.attrs, *call.ins[:2])
+        if not all(map(call.xp.may_share_memory, matrices, call.ins)) or not call.outs[0].flags.c_contiguous:
+            return "an array does not lie in one piece"
+        return None
+
+    @op.kernel("settled", bound=True, accepts=accepts)
+    def product_settled(call: Call) -> list[Callable]:
+        a, b = rule(call.attrs, *call.ins[:2])
+        out = call.outs[0].reshape(_size(a, b))
+        steps: list[Callable] = [functools.partial(multiplier(call.xp, a, b), a, b, out)]
+        return steps + [functools.partial(call.xp.add, out, bias, out) for bias in _bias(call)]
+
+
+def _bias(call: Call) -> list[Any]:
+    """The third input, where its numbers are read."""
+    return [] if 2 in call.op.unread else call.ins[2:]
 
 
 # ------------------------------------------------------------------------------- gradients of bilinear maps
@@ -147,7 +189,7 @@ def fully_connected_infer(data, weight, bias=None, *, num_hidden, flatten):
 @fully_connected.kernel()
 def fully_connected_xp(xp, data, weight, bias=None, *, num_hidden, flatten, out=None):
     shape = (data.shape[0], num_hidden) if flatten else (*data.shape[:-1], num_hidden)
-    y = _matrix(xp, _rows(data, flatten), weight.T, out, shape)
+    y = _matrix(xp, *_dense(data, weight, flatten=flatten), out, shape)
     if bias is not None:
         y += bias
     return y
@@ -159,22 +201,55 @@ def _rows(data: Any, flatten: bool) -> Any:
     return data.reshape(data.size // inputs if inputs else math.prod(data.shape[:1 if flatten else -1]), inputs)
 
 
+def _dense(data: Any, weight: Any, *, flatten: bool) -> tuple[Any, Any]:
+    return _rows(data, flatten), weight.T
+
+
+def _dense_data(g: Any, weight: Any) -> tuple[Any, Any]:
+    return _rows(g, False), weight
+
+
+def _dense_weight(g: Any, data: Any, *, flatten: bool) -> tuple[Any, Any]:
+    return _rows(g, False).T, _rows(data, flatten)
+
+
 fully_connected_data = adjoint("_backward_FullyConnected_data", fully_connected, ("g", "weight", "data"))
 fully_connected_weight = adjoint("_backward_FullyConnected_weight", fully_connected, ("g", "data", "weight"))
 
 
 @fully_connected_data.kernel()
 def fully_connected_data_xp(xp, g, weight, data, *, out=None):
-    return _matrix(xp, _rows(g, False), weight, out, data.shape)
+    return _matrix(xp, *_dense_data(g, weight), out, data.shape)
 
 
 @fully_connected_weight.kernel()
 def fully_connected_weight_xp(xp, g, data, weight, *, flatten, out=None):
-    return _matrix(xp, _rows(g, False).T, _rows(data, flatten), out, weight.shape)
+    return _matrix(xp, *_dense_weight(g, data, flatten=flatten), out, weight.shape)
 
 
+settled(fully_connected, _dense)
+settled(fully_connected_data, _dense_data)
+settled(fully_connected_weight, _dense_weight)
 bilinear(fully_connected, fully_connected_data, fully_connected_weight,
          lambda g, attrs: ops.sum(g, axis=-1, exclude=True))
+
+
+def _adds_rows(call: Call) -> str | None:
+    data, attrs = call.ins[0], call.attrs
+    if attrs["axis"] not in (-1, data.ndim - 1) or not attrs["exclude"]:
+        return "only along all axes but the last, as the gradient of a bias"
+    if data.dtype.name not in ("float32", "float64") or call.outs[0].dtype != data.dtype:
+        return "for float32 and float64"
+    if not (data.flags.c_contiguous and call.outs[0].flags.c_contiguous) or not data.size:
+        return "an array does not lie in one piece"
+    return None
+
+
+@get("sum").kernel("product with ones", bound=True, accepts=_adds_rows)
+def sum_by_product(call: Call) -> Callable:
+    rows = _rows(call.ins[0], False)
+    ones, out = call.xp.ones(rows.shape[0], rows.dtype), call.outs[0].reshape(reduced(rows.shape, (0,), False))
+    return functools.partial(multiplier(call.xp, ones, rows), ones, rows, out)
 
 
 # --------------------------------------------------------------------------------------------------- dot
@@ -224,7 +299,11 @@ def _right(rhs: Any, transpose: bool) -> Any:
 @dot.kernel()
 def dot_xp(xp, lhs, rhs, *, transpose_a, transpose_b, out=None):
     shape = _outer(lhs.shape, rhs.shape, transpose_a, transpose_b)
-    return _matrix(xp, _left(lhs, transpose_a), _right(rhs, transpose_b), out, shape)
+    return _matrix(xp, *_dot(lhs, rhs, transpose_a=transpose_a, transpose_b=transpose_b), out, shape)
+
+
+def _dot(lhs: Any, rhs: Any, *, transpose_a: bool, transpose_b: bool) -> tuple[Any, Any]:
+    return _left(lhs, transpose_a), _right(rhs, transpose_b)
 
 
 dot_lhs = adjoint("_backward_dot_lhs", dot, ("g", "rhs", "lhs"))
@@ -245,6 +324,7 @@ def dot_rhs_xp(xp, g, lhs, rhs, *, transpose_a, transpose_b, out=None):
     return _matrix(xp, g.T, a, out, rhs.shape) if transpose_b else _matrix(xp, a.T, g, out, rhs.shape)
 
 
+settled(dot, _dot)
 bilinear(dot, dot_lhs, dot_rhs)
 
 
@@ -269,10 +349,16 @@ def batch_dot_infer(lhs, rhs, *, transpose_a, transpose_b):
     return (*lhs[:-2], m, n)
 
 
+def _stacks(lhs: Any, rhs: Any, *, transpose_a: bool, transpose_b: bool) -> tuple[Any, Any]:
+    return lhs.swapaxes(-1, -2) if transpose_a else lhs, rhs.swapaxes(-1, -2) if transpose_b else rhs
+
+
 @batch_dot.kernel()
 def batch_dot_xp(xp, lhs, rhs, *, transpose_a, transpose_b, out=None):
-    return product(xp, lhs.swapaxes(-1, -2) if transpose_a else lhs, rhs.swapaxes(-1, -2) if transpose_b else rhs,
-                   out)
+    return product(xp, *_stacks(lhs, rhs, transpose_a=transpose_a, transpose_b=transpose_b), out)
+
+
+settled(batch_dot, _stacks)
 
 
 @batch_dot.grad

@@ -1,9 +1,14 @@
-"""Work that multiplies matrices, shared among our threads with NumPy's BLAS held to one thread meanwhile.
+"""NumPy's BLAS: how many threads it may take, work shared among ours with BLAS held to one meanwhile, sums in place.
 
 BLAS that shares every product among threads of its own has them meet at the end of each, where the one waits for the
 other without letting go of its processor. When other programs want the processors too, a product that takes a
 millisecond then takes as long as the system lets them wait: convolutions have been measured 20 times slower. Parts of
 a convolution that each copy, multiply and add meet once, and a thread that gets no processor does no part.
+
+A product that is a step of its own is different. BLAS's threads are there within microseconds, as long as they still
+look out for work; ours have to be woken. So products that are large enough go to them, until one takes far longer than
+the same has taken before: then all are computed by the calling thread for a while. For some shapes BLAS adds up in
+another order there. Those, which are found by trying, stay with one thread, so that results are the same in every run.
 
 The OpenBLAS that NumPy brings, and others with threads of their own kind, can be told how many to use; where that is
 not so, parts run one after the other and BLAS shares each product.
@@ -13,44 +18,63 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from .. import threads
+from ..spec import Shape
 
-__all__ = ["alone", "share"]
+__all__ = ["add_multiple", "multiplier", "share"]
 
 #: How OpenBLAS calls its functions, around "openblas_set_num_threads".
 _NAMES = ("scipy_{}64_", "scipy_{}", "{}64_", "{}")
 
-#: Multiplications up to which OpenBLAS wakes no thread, and up to which we do not.
-SMALL, LEAST = 1 << 18, 1 << 24
+#: Multiplications up to which OpenBLAS wakes no thread, from which it may, and from which we wake one.
+SMALL, SHARED, LEAST = 1 << 18, 1 << 19, 1 << 24
+#: Multiplications that take so long that waiting for a thread is little beside it.
+LARGE = 1 << 26
+#: Multiplications with a vector up to which OpenBLAS wakes no thread.
+VECTOR = 9216
 
 # NumPy copies an operand that broadcasts along rows shorter than its buffer, by default 8192 numbers.
 _BUFFER = 1024
+_clock = time.perf_counter
 _OWN_THREADS = 1  # what openblas_get_parallel says where they are not those of OpenMP
 
 
 @functools.cache
-def _functions() -> tuple[Callable, Callable] | None:
-    """What tells and what sets the number of BLAS's threads, or None where they cannot be had."""
+def _library() -> tuple[ctypes.CDLL, str] | None:
+    """OpenBLAS as NumPy has loaded it, and how its functions are called; or None."""
     try:
         # Looked for in what NumPy has loaded, not in a library of this name.
         library = ctypes.CDLL(np.linalg._umath_linalg.__file__)
     except (AttributeError, OSError):
         return None
-    for name in _NAMES:
-        parallel, get, change = [getattr(library, name.format(f"openblas_{each}"), None)
-                                 for each in ("get_parallel", "get_num_threads", "set_num_threads")]
-        if parallel is not None and get is not None and change is not None:
-            change.restype, change.argtypes = None, [ctypes.c_int]
-            return (get, change) if parallel() == _OWN_THREADS else None
+    for pattern in _NAMES:
+        if hasattr(library, pattern.format("openblas_get_parallel")):
+            return library, pattern
     return None
+
+
+@functools.cache
+def _functions() -> tuple[Callable, Callable] | None:
+    """What tells and what sets the number of BLAS's threads, or None where they cannot be had."""
+    found = _library()
+    if found is None:
+        return None
+    library, pattern = found
+    parallel, get, change = [getattr(library, pattern.format(f"openblas_{each}"), None)
+                             for each in ("get_parallel", "get_num_threads", "set_num_threads")]
+    if parallel is None or get is None or change is None or parallel() != _OWN_THREADS:
+        return None
+    change.restype, change.argtypes = None, [ctypes.c_int]
+    return get, change
 
 
 class _Hold:
@@ -88,22 +112,83 @@ class _Hold:
             change(before)
 
 
+@functools.cache
 def _control() -> tuple[Callable, Callable]:
     """The two functions, or where there are none others that do nothing."""
     return _functions() or (lambda: 1, lambda count: None)
 
 
 _HOLD = _Hold()
-_FREE = nullcontext()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_HOLD.forked)
 
 
-def alone(xp: Any, work: int) -> AbstractContextManager:
-    """A context in which products of so many multiplications in all are not shared among BLAS's threads if that does
-    not pay."""
-    return _HOLD if SMALL < work < LEAST and xp is np and threads.count() > 1 else _FREE
+def multiplier(xp: Any, a: Any, b: Any) -> Callable[..., Any]:
+    """``matmul`` for arrays like these, called with the two and perhaps where to write."""
+    if xp is not np or threads.count() < 2:
+        return xp.matmul
+    return _host_multiplier(a.shape, a.strides, b.shape, b.strides, a.dtype)
+
+
+@functools.lru_cache(1024)
+def _host_multiplier(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dtype) -> Callable[..., Any]:
+    work = math.prod(a) * b[-1]
+    if work <= (SMALL if len(a) > 1 else VECTOR) or work >= LARGE:
+        return np.matmul
+    if (len(a) > 1 and work < SHARED) or not _same_bits(a, by_a, b, by_b, dtype):
+        return _held_matmul
+    return _Watched(np.matmul, work)
+
+
+def _same_bits(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dtype) -> bool:
+    """Whether one thread and several find the same product of arrays laid out like this, to the bit."""
+    left, right = _noise(a, by_a, dtype), _noise(b, by_b, dtype)
+    return bool((_held_matmul(left, right) == np.matmul(left, right)).all())
+
+
+def _noise(shape: Shape, strides: Shape, dtype: np.dtype) -> np.ndarray:
+    """An array of uneven numbers with its axes in the order of these strides."""
+    order = sorted(range(len(shape)), key=lambda axis: -strides[axis])
+    numbers = np.resize(np.sin(np.arange(1.0, 4096.0)).astype(dtype), [shape[axis] for axis in order])
+    return numbers.transpose(np.argsort(order))
+
+
+def _held_matmul(a: Any, b: Any, out: Any = None) -> Any:
+    with _HOLD:
+        return np.matmul(a, b, out)
+
+
+class _Watched:
+    """A function of BLAS's for arrays of one size, by its threads unless those have kept somebody waiting just now.
+
+    Whoever has waited computes alone for twenty times as long, so that not more than a twentieth of the time is lost.
+    """
+
+    __slots__ = ("function", "limit")
+    until = 0.0  # when waiting is worth trying again
+
+    def __init__(self, function: Callable, work: int):
+        self.function = function
+        self.limit = 1e-3 + work * 1e-9  # seconds; a first guess, more than most processors need
+
+    def __call__(self, *args: Any) -> Any:
+        begin = _clock()
+        alone = begin < _Watched.until
+        if alone:
+            with _HOLD:
+                found = self.function(*args)
+        else:
+            found = self.function(*args)
+        end = _clock()
+        took = end - begin
+        if alone:  # what takes as long without other threads has not waited for them
+            self.limit = max(self.limit, 2 * took)
+        elif took > self.limit:
+            _Watched.until = end + 20 * took
+        elif 8 * took + 1e-3 < self.limit:
+            self.limit = 8 * took + 1e-3
+        return found
 
 
 def share(xp: Any, parts: Sequence[Callable[[], object]], work: int) -> None:
@@ -117,10 +202,51 @@ def share(xp: Any, parts: Sequence[Callable[[], object]], work: int) -> None:
         with _HOLD:
             threads.run(parts)
         return
-    with alone(xp, work):
-        before = np.setbufsize(_BUFFER)
-        try:
-            for part in parts:
-                part()
-        finally:
-            np.setbufsize(before)
+    if SMALL < work < LEAST and xp is np and threads.count() > 1:
+        with _HOLD:
+            _in_turn(parts)
+    else:
+        _in_turn(parts)
+
+
+def _in_turn(parts: Sequence[Callable[[], object]]) -> None:
+    before = np.setbufsize(_BUFFER)
+    try:
+        for part in parts:
+            part()
+    finally:
+        np.setbufsize(before)
+
+
+# ------------------------------------------------------------------------------------------------- sums
+
+
+@functools.lru_cache(1024)
+def _axpy(dtype: np.dtype, count: int) -> Callable | None:
+    """BLAS's ``y += a * x`` of vectors of so many numbers, or None where it cannot be had."""
+    letter, real = {"float32": ("s", ctypes.c_float), "float64": ("d", ctypes.c_double)}.get(dtype.name, ("", None))
+    found = _library()
+    if real is None or found is None:
+        return None
+    library, pattern = found
+    function = getattr(library, pattern.format(f"cblas_{letter}axpy"), None)
+    if function is None:
+        return None
+    # Integers of 64 bits: where BLAS takes 32, it reads the lower half.
+    vector = [ctypes.c_void_p, ctypes.c_int64]
+    function.restype, function.argtypes = None, [ctypes.c_int64, real, *vector, *vector]
+    return _Watched(function, 10 * count)
+
+
+def add_multiple(y: Any, a: float, x: Any) -> bool:
+    """Add ``a * x`` to ``y`` where it stands, in one pass over memory; say whether that was possible.
+
+    Both are arrays of the host, of one shape, which share no memory. It is not possible where BLAS does not know their
+    dtype or order, nor with a factor of zero, of which BLAS makes nothing even if ``x`` is not finite.
+    """
+    count = y.size
+    function = _axpy(y.dtype, count)
+    if function is None or not a or x.dtype != y.dtype or not (x.flags.c_contiguous and y.flags.c_contiguous):
+        return False
+    function(count, a, x.__array_interface__["data"][0], 1, y.__array_interface__["data"][0], 1)
+    return True

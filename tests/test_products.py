@@ -1,0 +1,316 @@
+"""Steps of plans that are settled before they run: products, their bias, sums by products, SoftmaxOutput; and BLAS's
+threads, which are trusted until they keep somebody waiting."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ndarray import cpu
+from ndarray.eager import run
+from opreg import threads
+from opreg.builtin import optimizer_updates as updates
+from opreg.kernels import blas
+from opreg.op import Call
+from opreg.registry import get
+from opreg.spec import Spec
+from symbol import Variable
+from symbol.plan import choose
+
+NAN, INF = np.nan, np.inf
+needs_blas = pytest.mark.skipif(blas._library() is None, reason="this BLAS is not known")
+
+
+def settled(name: str, attrs: dict[str, Any], *ins: np.ndarray) -> tuple[str, np.ndarray]:
+    """The kernel that a plan chooses for an operator on the host, and what it computes, run twice."""
+    op = get(name)
+    attrs = op.complete(attrs)
+    want = reference(name, attrs, *ins)
+    out = np.full_like(want, 7.0)
+    call = Call(op, attrs, list(ins), [out], ["write"], np, cpu(), True, None, [Spec(out.shape, out.dtype)],
+                lambda number, shape, dtype: np.empty(shape, dtype), None, {})
+    kernel, _ = choose(call)
+    if kernel.bound:
+        made = kernel.rule.function(call)
+        for step in [made] if callable(made) else made * 2:
+            with np.errstate(all="ignore"):
+                step()
+    return kernel.name, out
+
+
+def reference(name: str, attrs: dict[str, Any], *ins: np.ndarray) -> np.ndarray:
+    """What an eager call of the operator computes."""
+    op = get(name)
+    return run(op, op.complete(attrs), list(ins), cpu())[1][0]
+
+
+def numbers(*shape: int, dtype: str = "float32", seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+def agree(found: np.ndarray, want: np.ndarray) -> None:
+    tolerance = {"float32": 1e-5, "float64": 1e-12}[want.dtype.name]
+    np.testing.assert_allclose(found, want, rtol=10 * tolerance, atol=tolerance * max(1, np.sqrt(want.size)))
+
+
+# ---------------------------------------------------------------------------------------------- products
+
+PRODUCTS = [
+    ("FullyConnected", {"num_hidden": 5}, [(3, 4), (5, 4), (5,)]),
+    ("FullyConnected", {"num_hidden": 5}, [(3, 2, 4), (5, 8), (5,)]),
+    ("FullyConnected", {"num_hidden": 5, "flatten": False}, [(3, 2, 4), (5, 4), (5,)]),
+    ("FullyConnected", {"num_hidden": 130, "no_bias": True}, [(70, 90), (130, 90)]),
+    ("_backward_FullyConnected_data", {"num_hidden": 5}, [(3, 5), (5, 8), (3, 2, 4)]),
+    ("_backward_FullyConnected_weight", {"num_hidden": 5, "flatten": False}, [(3, 2, 5), (3, 2, 4), (5, 4)]),
+    ("dot", {}, [(3, 2, 4), (4, 5)]),
+    ("dot", {}, [(4,), (4,)]),
+    ("dot", {"transpose_a": True, "transpose_b": True}, [(4, 3), (5, 4)]),
+    ("batch_dot", {}, [(2, 3, 4), (2, 4, 5)]),
+    ("batch_dot", {"transpose_a": True, "transpose_b": True}, [(2, 4, 3), (2, 5, 4)]),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name, attrs, shapes", PRODUCTS)
+def test_product(name, attrs, shapes, dtype):
+    ins = [numbers(*shape, dtype=dtype, seed=i) for i, shape in enumerate(shapes)]
+    kernel, found = settled(name, attrs, *ins)
+    assert kernel == "settled"
+    agree(found, reference(name, attrs, *ins))
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+def test_product_of_what_is_not_finite(bad):
+    data, weight, bias = numbers(3, 4), numbers(5, 4), numbers(5)
+    data[1, 2] = bad
+    bias[3] = bad
+    _, found = settled("FullyConnected", {"num_hidden": 5}, data, weight, bias)
+    np.testing.assert_array_equal(np.isfinite(found), ~(np.eye(3)[1][:, None] + np.eye(5)[3]).astype(bool))
+
+
+@pytest.mark.parametrize("name, ins", [
+    ("FullyConnected", [numbers(4, 2, 3).swapaxes(0, 2), numbers(5, 8), numbers(5)]),  # its rows are no matrix
+    ("FullyConnected", [numbers(*shape, dtype="float16") for shape in ((3, 4), (5, 4), (5,))]),
+    ("FullyConnected", [numbers(0, 4), numbers(5, 4), numbers(5)]),
+])
+def test_products_that_are_not_settled(name, ins):
+    assert settled(name, {"num_hidden": 5}, *ins)[0] == "reference"
+
+
+def test_transposed_views_are_multiplied_where_they_lie():
+    lhs, rhs = numbers(4, 3).T, numbers(5, 4).T
+    kernel, found = settled("dot", {}, lhs, rhs)
+    assert kernel == "settled"
+    agree(found, lhs @ rhs)
+
+
+def test_a_step_of_a_network_is_settled():
+    """No step asks anything at run time: not the layers, the bias gradients or the loss."""
+    y = Variable("data")
+    for count in (6, 4):
+        y = get("FullyConnected")(y, Variable(f"w{count}"), Variable(f"b{count}"), num_hidden=count)
+    y = get("SoftmaxOutput")(y, Variable("label"))
+    executor = y.simple_bind(cpu(), data=(3, 5), grad_req="write")
+    plan = executor.plan(True)
+    kernels = {step.kernel for segment in (plan.forward, plan.backward) for step in segment.steps}
+    assert kernels == {"settled", "product with ones", "zeros"}  # these are the gradient of the label
+
+
+# -------------------------------------------------------------------------------------------------- sums
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=3), st.sampled_from(["float32", "float64"]),
+       st.sampled_from([None, NAN, INF, -INF]), st.booleans(), st.integers(0, 2 ** 16))
+def test_sums_of_rows(shape, dtype, bad, keepdims, seed):
+    data = numbers(*shape, dtype=dtype, seed=seed)
+    if bad is not None:
+        data.reshape(-1)[seed % data.size] = bad
+    kernel, found = settled("sum", {"axis": -1, "exclude": True, "keepdims": keepdims}, data)
+    assert kernel == "product with ones"
+    want = data.astype("float64").reshape(-1, shape[-1]).sum(axis=0)
+    np.testing.assert_allclose(found.reshape(-1), want, rtol=1e-5, atol=1e-4 if dtype == "float32" else 1e-11)
+
+
+@pytest.mark.parametrize("attrs", [{"axis": 0, "exclude": True}, {"axis": -1}, {}])
+def test_other_sums_are_left_alone(attrs):
+    data = numbers(3, 4)
+    kernel, found = settled("sum", attrs, data)
+    assert kernel == "settled"
+    agree(found, reference("sum", attrs, data))
+
+
+# ----------------------------------------------------------------------------------------- SoftmaxOutput
+
+
+@pytest.mark.parametrize("attrs, shape", [
+    ({}, (3, 4)), ({}, (3, 2, 4)), ({}, (2, 1)),
+    ({"preserve_shape": True}, (3, 2, 4)), ({"multi_output": True}, (3, 4)),
+])
+@pytest.mark.parametrize("bad", [None, NAN, INF, -INF])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_softmax_output(attrs, shape, bad, dtype):
+    data = numbers(*shape, dtype=dtype)
+    if bad is not None:
+        data[1] = bad
+    label = np.zeros(shape[:-1], dtype)
+    kernel, found = settled("SoftmaxOutput", attrs, data, label)
+    assert kernel == "settled"
+    np.testing.assert_allclose(found, reference("SoftmaxOutput", attrs, data, label), rtol=1e-5)
+
+
+@pytest.mark.parametrize("attrs", [{}, {"grad_scale": 0.5}, {"normalization": "batch"}, {"preserve_shape": True}])
+@pytest.mark.parametrize("labels", [[0, 1, 2], [-1, 3, 1], [1.9, -0.9, 2.5], [NAN, INF, -INF], [2, 2, 1e30]])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_gradient_of_softmax_output(attrs, labels, kind):
+    p, label = abs(numbers(3, 3)), np.array(labels, kind)
+    with np.errstate(invalid="ignore"):
+        kernel, found = settled("_backward_SoftmaxOutput", attrs, p, label)
+        assert kernel == "settled"
+        np.testing.assert_array_equal(found, reference("_backward_SoftmaxOutput", attrs, p, label))
+
+
+@pytest.mark.parametrize("attrs", [{"use_ignore": True}, {"out_grad": True}, {"smooth_alpha": 0.1},
+                                   {"normalization": "valid"}])
+def test_gradients_of_softmax_output_that_are_not_settled(attrs):
+    assert settled("_backward_SoftmaxOutput", attrs, abs(numbers(3, 4)), np.zeros(3, "float32"))[0] == "reference"
+    assert settled("_backward_SoftmaxOutput", {}, abs(numbers(3, 4)), numbers(3, 4))[0] == "reference"
+    assert settled("SoftmaxOutput", {}, numbers(3, 400), np.zeros(3, "float32"))[0] != "settled"
+
+
+# ---------------------------------------------------------------------------------------- BLAS's threads
+
+
+@pytest.mark.parametrize("a, b, kind", [
+    ((64, 64), (64, 64), np.ufunc), ((64, 80), (80, 64), type(blas._held_matmul)),
+    ((64, 784), (784, 128), blas._Watched), ((4, 64, 64), (4, 64, 64), blas._Watched),
+    ((64,), (64, 100), np.ufunc), ((640,), (640, 100), blas._Watched), ((408, 408), (408, 408), np.ufunc),
+])
+def test_who_multiplies(a, b, kind, monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    monkeypatch.setattr(blas, "_same_bits", lambda *arrays: True)
+    blas._host_multiplier.cache_clear()
+    left, right = numbers(*a), numbers(*b)
+    found = blas.multiplier(np, left, right)
+    blas._host_multiplier.cache_clear()
+    assert isinstance(found, kind) and (kind is not np.ufunc or found is np.matmul)
+    out = np.empty((*a[:-1], b[-1]), "float32")
+    assert found(left, right, out) is out
+    agree(out, (left.astype("float64") @ right).astype("float32"))
+
+
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+def test_one_thread_and_several_find_the_same_where_either_may_compute(transposed, monkeypatch):
+    """Shapes for which they do not are held to one."""
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    rng = np.random.default_rng(0)
+    for rows, inner, columns in [(64, 784, 128), *rng.integers(30, 300, (12, 3)).tolist()]:
+        left = numbers(inner, rows).T if "a" in transposed else numbers(rows, inner)
+        right = numbers(columns, inner).T if "b" in transposed else numbers(inner, columns)
+        found = blas.multiplier(np, left, right)
+        if isinstance(found, blas._Watched):
+            with blas._HOLD:
+                alone = np.matmul(left, right)
+            np.testing.assert_array_equal(np.matmul(left, right), alone)
+
+
+def test_shapes_whose_bits_depend_on_threads_stay_with_one(monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    monkeypatch.setattr(blas, "_same_bits", lambda *arrays: False)
+    blas._host_multiplier.cache_clear()
+    found = blas.multiplier(np, numbers(64, 784), numbers(784, 128))
+    blas._host_multiplier.cache_clear()
+    assert found is blas._held_matmul
+
+
+def test_noise_is_laid_out_like_the_array():
+    for array in (numbers(3, 5), numbers(5, 3).T, numbers(2, 5, 3).swapaxes(1, 2), numbers(7)):
+        noise = blas._noise(array.shape, array.strides, array.dtype)
+        assert (noise.shape, noise.strides, noise.dtype) == (array.shape, array.strides, array.dtype)
+
+
+def test_one_thread_needs_no_choice(monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: 1)
+    assert blas.multiplier(np, numbers(640, 640), numbers(640, 640)) is np.matmul
+
+
+def test_who_is_kept_waiting_computes_alone_for_a_while(monkeypatch):
+    """For twenty times as long as it has taken."""
+    now, held = [100.0], []
+
+    class Hold:
+        def __enter__(self):
+            held.append(now[0])
+
+        def __exit__(self, *error):
+            pass
+
+    def compute(seconds: float) -> float:
+        now[0] += seconds
+        return seconds
+
+    monkeypatch.setattr(blas, "_clock", lambda: now[0])
+    monkeypatch.setattr(blas, "_HOLD", Hold())
+    monkeypatch.setattr(blas._Watched, "until", 0.0)
+    work = blas._Watched(compute, 1_000_000)
+    assert [work(each) for each in (0.0015, 0.0001, 0.0017)] == [0.0015, 0.0001, 0.0017]
+    assert not held
+    work(0.0019)  # eight times as long as the best would pass, and a millisecond more
+    assert blas._Watched.until == pytest.approx(now[0] + 20 * 0.0019)
+    work(0.03)
+    work(0.03)
+    assert len(held) == 2
+    work(0.05)  # it has taken as long alone
+    work(0.0001)
+    assert len(held) == 2
+    work(0.05)
+    work(0.0001)
+    assert len(held) == 3
+
+
+# --------------------------------------------------------------------------------------------- multiples
+
+
+@needs_blas
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", [1, 7, 1000, 50_000])
+def test_multiples_are_added(dtype, count):
+    y, x = numbers(count, dtype=dtype), numbers(count, dtype=dtype, seed=1)
+    x[0] = NAN
+    want = y - 0.3 * x.astype("float64")
+    assert blas.add_multiple(y, -0.3, x)
+    np.testing.assert_allclose(y, want, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-6)
+
+
+@pytest.mark.parametrize("a, y, x", [
+    (0.0, numbers(4), numbers(4)), (1.0, numbers(4).astype("float16"), numbers(4).astype("float16")),
+    (1.0, numbers(4), numbers(4, dtype="float64")), (1.0, numbers(8)[::2], numbers(4)),
+    (1.0, numbers(4), numbers(8)[::2]), (1.0, numbers(3, 2).T, numbers(2, 3)),
+])
+def test_multiples_that_are_not_added(a, y, x):
+    before = y.copy()
+    assert not blas.add_multiple(y, a, x)
+    np.testing.assert_array_equal(y, before)
+
+
+@pytest.mark.parametrize("attrs", [
+    {"lr": 0.1}, {"lr": 0.1, "wd": 0.01, "rescale_grad": 1 / 64}, {"lr": 0.1, "clip_gradient": 0.5}, {"lr": 0.0}])
+@pytest.mark.parametrize("count", [10, updates.LONG, 300_000])
+@pytest.mark.parametrize("inplace", [True, False])
+def test_sgd_of_long_arrays(attrs, count, inplace):
+    weight, grad = numbers(count), numbers(count, seed=1)
+    attrs = {"wd": 0.0, "rescale_grad": 1.0, "clip_gradient": -1.0, **attrs}
+    g = grad.astype("float64") * attrs["rescale_grad"]
+    if attrs["clip_gradient"] >= 0:
+        g = np.clip(g, -attrs["clip_gradient"], attrs["clip_gradient"])
+    want = weight - attrs["lr"] * (g + attrs["wd"] * weight)
+    kernel = functools.partial(get("sgd_update").kernels[0].rule.function, np, weight, grad, **attrs)
+    before = weight.copy()
+    found = kernel(out=weight) if inplace else kernel()
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+    assert found is weight or np.array_equal(weight, before)
