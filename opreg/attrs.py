@@ -308,7 +308,9 @@ class Schema:
             For an unknown name, a missing required one, or a value of the wrong type.
         """
         try:
-            key = tuple([(name, value, value.__class__) for name, value in given.items()])
+            # Equal values that are not the same: 1 and True, 0.0 and -0.0.
+            key = tuple([(name, value, str(value) if value.__class__ is float and not value else value.__class__)
+                         for name, value in given.items()])
             return self._cache[key]
         except KeyError:
             pass

@@ -22,19 +22,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import special, threads
+from . import schedule, special
 from .registry import ops
 from .value import forms
 
-__all__ = ["Term", "Expression", "Composition", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive",
+__all__ = ["Term", "Expression", "Instruction", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive",
            "astype"]
-
-# Three arrays of so many float32 numbers, and an instruction has no more, stay in a core's second-level cache. Less
-# would be worse even where more are alive: between calls threads wait for each other.
-TILE = 1 << 16
-# From so many numbers times arrays and instructions on, threads gain more than the 50 microseconds it takes to wake
-# them.
-_SHARED = 1 << 21
 
 
 class Primitive(NamedTuple):
@@ -184,6 +177,8 @@ def _apply_where(condition: Any, left: Any, right: Any) -> Any:
 
 # Those that need no derivative come first, then each after those its derivative is made of.
 sign = primitive("sign", exact=True)
+# The sign of a number that is not negative.
+positive = primitive("positive", "sign", operator="sign", exact=True)
 floor = primitive("floor", exact=True)
 ceil = primitive("ceil", exact=True)
 trunc = primitive("trunc", exact=True)
@@ -453,23 +448,7 @@ class Expression:
         overlaps : function of two arrays
             Whether they may share memory.
         """
-        outs = list(out) if isinstance(out, (list, tuple)) else [out]
-        schedule = _Schedule(self, xp, ins, outs, overlaps)
-        shape, size = outs[0].shape, outs[0].size
-        held = len(outs) + len(schedule.temporaries) + sum(array.size == size for array in ins)
-        tile = max(1, TILE // 8, TILE * 32 // (max(held, 8) * max(outs[0].itemsize, 4)))
-        parallel = xp is np and size * (len(self.code) + held) >= _SHARED and threads.count() > 1
-        if xp is not np or size <= tile or (len(self.code) < 2 and not parallel):
-            return schedule.bind([*ins, *outs], shape, scratch, 0)
-        pieces = _pieces([*[xp.broadcast_to(array, shape) for array in ins], *outs], tile)
-        # Twice as many parts as threads, so that one which is held up does not hold up the rest; but as each part has
-        # temporaries of its own, not many more than a fourth of the tiles.
-        count = min(len(pieces), max(2, min(2 * threads.count(), len(pieces) // 4))) if parallel else 1
-        parts = [[step for piece in pieces[len(pieces) * i // count:len(pieces) * (i + 1) // count]
-                  for step in schedule.bind(piece, piece[-1].shape, scratch, i)] for i in range(count)]
-        if count == 1:
-            return parts[0]
-        return [functools.partial(threads.run, [functools.partial(_in_turn, steps) for steps in parts])]
+        return schedule.steps(self, xp, ins, out, scratch, overlaps)
 
     def lower(self, *ins: Any, broadcasts: bool = False) -> Any:
         """The same computation as operators on values, which have one shape unless it ``broadcasts``."""
@@ -480,187 +459,6 @@ class Expression:
         if isinstance(self.result, float):
             return ops._plus_scalar(ops.zeros_like(ins[0]), scalar=self.result)
         return registers[self.result]
-
-
-class _Schedule:
-    """Where each instruction reads and writes: numbers of arrays, of inputs, outputs, temporaries, constants."""
-
-    __slots__ = ("steps", "constants", "temporaries", "fills", "copies")
-
-    def __init__(self, expression: Expression, xp: Any, ins: Sequence[Any], outs: Sequence[Any],
-                 overlaps: Callable[[Any, Any], bool]):
-        code, arity = expression.code, expression.arity
-        last = {arg: position for position, (_, args) in enumerate(code) for arg in args if arg.__class__ is int}
-        # An output may be written from the step on that is the last to read the inputs in its memory.
-        opens = [max([last.get(i, -1) for i, array in enumerate(ins) if overlaps(array, out)], default=-2)
-                 for out in outs]
-        self.steps: list[tuple[Callable, bool, list[int], int]] = []
-        self.constants: list[Any] = []
-        self.temporaries: list[Any] = []  # their dtypes
-        self.fills: list[tuple[int, int]] = []  # copies that come first
-        self.copies: list[tuple[int, int]] = []
-        known: dict[tuple, int] = {}
-
-        def constant(value: float, dtype: Any) -> int:
-            key = value, math.copysign(1.0, value), dtype
-            if key not in known:
-                self.constants.append(xp.asarray(value, dtype))
-                known[key] = -len(self.constants)  # from the end, where their number is not known yet
-            return known[key]
-
-        targets: dict[int | float, int] = {}
-        for j, result in enumerate(expression.results):
-            if result.__class__ is int and result >= arity:
-                targets.setdefault(result, j)
-        final = expression.results[0]
-        place = list(range(arity))  # register -> array; a temporary has a number above those of the outputs
-        first = arity + len(outs)
-        dtypes = [array.dtype for array in ins]
-        free: dict[Any, list[int]] = {}
-        lent: int | float = -1  # the register that lives in the first output's memory until its own result comes
-        for position, (prim, args) in enumerate(code):
-            register = arity + position
-            source = next(dtypes[arg] for arg in args if arg.__class__ is int)
-            dtype = source if prim.dtype is None else prim.dtype
-            read = [place[arg] if arg.__class__ is int else constant(arg, source) for arg in args]
-            for arg in set(args):
-                if arg.__class__ is int and last[arg] == position:
-                    if arg == lent:
-                        lent = -1
-                    elif place[arg] >= first:
-                        free.setdefault(dtypes[arg], []).append(place[arg])
-            goal = targets.get(register)
-            if goal is not None and opens[goal] <= position and (goal or lent < 0):
-                home = arity + goal
-            elif (goal is None and lent < 0 and opens[0] <= position and isinstance(final, int) and final > register
-                  and dtype == outs[0].dtype):
-                home, lent = arity, register
-            else:
-                if not free.get(dtype):
-                    self.temporaries.append(dtype)
-                    free[dtype] = [first + len(self.temporaries) - 1]
-                home = free[dtype].pop()
-                if goal is not None:
-                    self.copies.append((home, arity + goal))
-                    last[register] = len(code)
-            place.append(home)
-            dtypes.append(dtype)
-            # The only ones for which NumPy wants the output named.
-            self.steps.append((prim.resolve(xp), prim.name in ("maximum", "minimum"), read, home))
-        for j, result in enumerate(expression.results):
-            if targets.get(result) == j:
-                continue
-            if isinstance(result, float):
-                home = constant(result, outs[j].dtype)
-            else:
-                home = place[result]
-            # Inputs are copied before they can be written over, unless the copy itself would do so to another.
-            late = opens[j] > -2 or (isinstance(result, int) and result >= arity)
-            (self.copies if late else self.fills).append((home, arity + j))
-
-    def bind(self, arrays: list[Any], shape: tuple[int, ...], scratch: Callable, part: int) -> list[Callable]:
-        """The steps over inputs and outputs, with temporaries of their own for each ``part``."""
-        count = len(self.temporaries)
-        arrays = [*arrays, *[scratch(part * count + i, shape, dtype) for i, dtype in enumerate(self.temporaries)],
-                  *reversed(self.constants)]
-        steps: list[Callable] = [functools.partial(arrays[out].__setitem__, Ellipsis, arrays[source])
-                                 for source, out in self.fills]
-        for function, named, read, home in self.steps:
-            values = [arrays[i] for i in read]
-            steps.append(functools.partial(function, *values, out=arrays[home]) if named else
-                         functools.partial(function, *values, arrays[home]))
-        return steps + [functools.partial(arrays[out].__setitem__, Ellipsis, arrays[source])
-                        for source, out in self.copies]
-
-
-def _pieces(arrays: list[Any], tile: int) -> list[list[Any]]:
-    """The arrays, which have one shape, cut into tiles of so many numbers along the leading axes."""
-    last = arrays[-1]
-    if last.size <= tile:
-        return [arrays]
-    if all(array.flags.c_contiguous for array in arrays):
-        arrays = [array.reshape(-1) for array in arrays]
-    length = arrays[-1].shape[0]
-    rows = tile // (last.size // length)
-    if not rows:
-        return [piece for i in range(length) for piece in _pieces([array[i] for array in arrays], tile)]
-    return [[array[start:start + rows] for array in arrays] for start in range(0, length, rows)]
-
-
-def _in_turn(steps: list[Callable]) -> None:
-    for step in steps:
-        step()
-
-
-class Composition:
-    """Instructions gathered from several expressions: equal ones are shared, constants computed at once.
-
-    Examples
-    --------
-    >>> whole = Composition(np.dtype("float32"))
-    >>> x = whole.input()
-    >>> y = whole.add(trace(lambda x: exp(x) * 2.0, 1), [x])
-    >>> z = whole.add(trace(lambda x, y: exp(x) + y, 2), [x, y])
-    >>> whole.finish([z, y])[0]
-    exp(0) multiply(1, 2.0) add(1, 2)
-    """
-
-    def __init__(self, dtype: np.dtype):
-        self.arity, self.dtype = 0, dtype
-        self._code: list[Instruction] = []
-        self._made: dict[Any, int] = {}
-
-    def input(self) -> int:
-        """A further input; like everything until the end its number is negative, ``-1`` being the first."""
-        self.arity += 1
-        return -self.arity
-
-    def add(self, expression: Expression, args: Sequence[int | float]) -> int | float:
-        """The result of an expression of what these numbers stand for; floats are constants."""
-        registers = list(args)
-        for prim, places in expression.code:
-            registers.append(self._instruction(prim, tuple([registers[a] if isinstance(a, int) else a
-                                                            for a in places])))
-        result = expression.result
-        return registers[result] if isinstance(result, int) else result
-
-    def _instruction(self, prim: Primitive, args: tuple[int | float, ...]) -> int | float:
-        constants = sum([arg.__class__ is float for arg in args])
-        if constants == len(args):
-            with np.errstate(all="ignore"):
-                return float(prim.resolve(np)(*[np.asarray(arg, self.dtype) for arg in args]))
-        # A number equals the register of that number, and zeros of both signs are equal.
-        key = prim.name, args, constants and tuple([arg.__class__ is float and math.copysign(1.0, arg) for arg in args])
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = len(self._code)
-            self._code.append(Instruction(prim, args))
-        return found
-
-    def finish(self, results: Sequence[int | float], inputs: Sequence[int] = ()) -> tuple[Expression, list[int]]:
-        """The expression of these results, without what none of them needs, and its inputs.
-
-        ``inputs`` is the order they shall have; by default that in which they were made.
-        """
-        count = len(self._code)
-        needed = bytearray(count + self.arity)  # inputs, whose numbers are negative, lie at the end
-        for result in results:
-            if result.__class__ is int:
-                needed[result] = 1
-        for position in range(count - 1, -1, -1):
-            if needed[position]:
-                for arg in self._code[position].args:
-                    if arg.__class__ is int:
-                        needed[arg] = 1
-        read = [number for number in inputs or range(-1, -1 - self.arity, -1) if needed[number]]
-        registers: dict[int | float, int] = {number: i for i, number in enumerate(read)}
-        code: list[Instruction] = []
-        for position, (prim, args) in enumerate(self._code):
-            if needed[position]:
-                registers[position] = len(read) + len(code)
-                code.append(Instruction(prim, tuple([registers[a] if a.__class__ is int else a for a in args])))
-        whole = Expression.of(len(read), code, [registers[r] if r.__class__ is int else r for r in results])
-        return whole, read
 
 
 # Of these arrays have a short way.

@@ -36,13 +36,14 @@ class Node:
         The line of user code that made it.
     """
 
-    __slots__ = ("op", "name", "attrs", "given", "tags", "inputs", "where", "__weakref__")
+    __slots__ = ("op", "name", "attrs", "given", "tags", "inputs", "where", "_count", "__weakref__")
 
     def __init__(self, op: Op | None, name: str, attrs: Mapping[str, Any] = {}, inputs: Sequence[Entry] = (),
                  given: Mapping[str, Any] | None = None, tags: Mapping[str, str] = {}, where: Where | None = None):
         self.op, self.name, self.attrs, self.inputs = op, name, attrs, tuple(inputs)
         self.given = attrs if given is None else given
         self.tags, self.where = tags, where
+        self._count = 0
 
     def __repr__(self) -> str:
         return f"<{'variable' if self.op is None else self.op.name} {self.name}>"
@@ -50,11 +51,13 @@ class Node:
     @property
     def count(self) -> int:
         """Number of outputs, hidden ones included."""
-        return 1 if self.op is None else len(self.op.outputs(self.attrs))
+        if not self._count:
+            self._count = 1 if self.op is None else len(self.op.outputs(self.attrs))
+        return self._count
 
     def with_inputs(self, inputs: Sequence[Entry]) -> Node:
         """The same application of other inputs; itself when they are the same."""
-        if all(new[0] is old[0] and new[1] == old[1] for new, old in zip(inputs, self.inputs)):
+        if tuple(inputs) == self.inputs:
             return self
         return Node(self.op, self.name, self.attrs, inputs, self.given, self.tags, self.where)
 
@@ -107,14 +110,20 @@ class Graph:
     [<variable x>]
     """
 
-    __slots__ = ("heads", "nodes")
+    __slots__ = ("heads", "nodes", "_variables")
 
     def __init__(self, heads: Sequence[Entry], nodes: list[Node] | None = None):
         self.heads = tuple(heads)
         self.nodes = topological(self.heads) if nodes is None else nodes
+        self._variables: tuple[list[Node], list[Node]] | None = None
 
     def variables(self) -> tuple[list[Node], list[Node]]:
         """Arguments and auxiliary states, in order of first use."""
+        if self._variables is None:
+            self._variables = self._found()
+        return self._variables
+
+    def _found(self) -> tuple[list[Node], list[Node]]:
         auxiliary: set[Node] = set()
         for node in self.nodes:
             if node.op is not None and node.op.auxiliary(node.attrs):

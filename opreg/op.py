@@ -253,6 +253,8 @@ class Op:
         self._fill: Rule | None = None
         self._view: Rule | None = None
         self._gradient: Rule | Any = None
+        self._flops: Rule | None = None
+        self._again: Rule | None = None
         self.states, self.mutates = tuple(states), tuple(mutates)
         self.random, self.mode = random, mode
         self.inplace, self.unread = frozenset(inplace), frozenset(unread)
@@ -308,6 +310,22 @@ class Op:
         self._gradient = function if function is ZERO else Rule(function)
         return function
 
+    def flops(self, function: Callable) -> Callable:
+        """Declare how much arithmetic a run is: ``f(ins, outs, **attrs)`` of shapes returns the number of additions and
+        multiplications. For operators whose time is arithmetic: products of matrices, convolutions."""
+        self._flops = Rule(function)
+        return function
+
+    def again(self, function: Callable) -> Callable:
+        """Declare how the first output follows from the inputs and the other outputs, where it cannot be had by running
+        the operator a second time or is cheaper that way.
+
+        ``f(ins, outs, **attrs)`` is ordinary code over values, as a gradient is. It may also name ``specs``, those of
+        the inputs, and return None where it does not know.
+        """
+        self._again = Rule(function)
+        return function
+
     # -------------------------------------------------------------------------------------------- questions
 
     def complete(self, given: Attrs) -> dict[str, Any]:
@@ -349,6 +367,10 @@ class Op:
     def differentiable(self) -> bool:
         """Whether a gradient rule exists."""
         return self._gradient is not None
+
+    def work(self, ins: Sequence[Shape], outs: Sequence[Shape], attrs: Attrs) -> int | None:
+        """Additions and multiplications of a run on these shapes; None where no rule says so."""
+        return None if self._flops is None else int(self._flops(attrs, ins, outs))
 
     def as_view(self, array: Any, attrs: Attrs, out_shapes: Shapes | None = None, xp: Any = np) -> Any:
         """The output as a view of the first input's array, or None.

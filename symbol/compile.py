@@ -12,20 +12,29 @@ from typing import Any
 
 from opreg.graph import Entry, Node, verify
 
+from .passes.common import common
+from .passes.constant import constant
 from .passes.fold import fold
 from .passes.fuse import fuse
 from .passes.gradient import gradient
 from .passes.inline import inline
+from .passes.layout import layout
 from .passes.memory import plan_memory
+from .passes.pair import pair
 from .passes.place import place
+from .passes.recompute import recompute
 from .passes.simplify import simplify
 from .plan import Plan, Step
-from .program import Bound, Program, reachable
+from .program import Bound, Program, reachable, uncollected
 from .symbol import output_name
 
 __all__ = ["PASSES", "CHECK", "compile_plan", "compile_program"]
 
-PASSES: tuple[Callable[[Program], Program], ...] = (gradient, inline, simplify, place, fold, fuse)
+PASSES: tuple[Callable[[Program], Program], ...] = (
+    gradient, inline, simplify, constant, common, recompute, place, fold, pair, layout, fuse)
+
+#: Those that put several operators in one node's place, or one node in several's, or arrays in another order.
+_MERGING = (constant, common, recompute, fold, pair, layout, fuse)
 
 #: Tests set this: the graph is verified after every pass.
 CHECK = False
@@ -36,13 +45,14 @@ def compile_plan(bound: Bound, is_train: bool, watched: bool = False) -> Plan:
     return compile_program(Program.of(bound, is_train), watched)
 
 
+@uncollected
 def compile_program(program: Program, watched: bool = False) -> Plan:
     """The plan of a program, which may have its gradients already.
 
     One that is ``watched`` has a step for every node, whose result a monitor can be told.
     """
     for change in PASSES:
-        if watched and change in (fold, fuse):
+        if watched and change in _MERGING:
             continue
         program = change(program)
         if CHECK:

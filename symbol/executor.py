@@ -10,16 +10,20 @@ import numpy as np
 
 from ndarray.context import Context, current_context
 from ndarray.ndarray import NDArray, array
+from opreg import threads
 from opreg.errors import ArgumentError, DeviceError, DTypeError, InferenceError, OpError, ShapeError, did_you_mean, note
-from opreg.graph import Graph, Node
-from opreg.mode import MODE
+from opreg.graph import Node
+from opreg.mode import MODE, quiet
 from opreg.placeholder import resolve
-from opreg.spec import known, show
+from opreg.spec import Spec, known, show
 
 from . import infer as inference
+from .checking import KernelReport, check_kernels, titled
 from .compile import compile_plan
+from .passes.recompute import asked
 from .plan import Plan, Segment, Step
-from .program import Bound
+from .profile import Profile, profile
+from .program import Bound, uncollected
 from .symbol import Symbol, output_name
 
 __all__ = ["Executor", "bind", "simple_bind", "make"]
@@ -40,13 +44,16 @@ class Executor:
     """
 
     def __init__(self, symbol: Symbol, bound: Bound, arguments: list[Node], auxiliary: list[Node],
-                 args: list[NDArray], grads: list[NDArray | None], reqs: list[str], aux: list[NDArray]):
+                 args: list[NDArray], grads: list[NDArray | None], reqs: list[str], aux: list[NDArray],
+                 check: bool | str = False):
         self._symbol, self._bound = symbol, bound
         self._arguments, self._auxiliary = arguments, auxiliary
         self.arg_arrays, self.grad_arrays, self.aux_arrays = args, grads, aux
         self._reqs = reqs
         self._plans: dict[bool, Plan] = {}  # those in use: without a monitor, or with one
         self._others: dict[bool, Plan] = {}
+        self._check = check  # whether kernels are checked
+        self._reports: dict[bool, Callable[[], KernelReport]] = {}
         self._monitor: tuple[Callable, bool] | None = None
         self._ready = False  # whether a training forward has run whose backward has not
         self._output_names = symbol.list_outputs()
@@ -90,6 +97,8 @@ class Executor:
         found = self._plans.get(is_train)
         if found is None:
             found = self._plans[is_train] = compile_plan(self._bound, is_train, self._monitor is not None)
+            if self._check:
+                self._reports[is_train] = check_kernels(found, self._check != "report")
         return found
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
@@ -140,11 +149,22 @@ class Executor:
 
     def _run(self, plan: Plan, segment: Segment, is_train: bool) -> None:
         """Run a segment in its mode: nothing recorded, this context the current one, no numeric warnings."""
+        if self._monitor is None and segment.plain:
+            if segment.native is not None:
+                segment.native()
+            else:
+                quiet(segment.run)
+            return
+        after = None if self._monitor is None else functools.partial(self._report, plan)
+        self._inside(is_train, functools.partial(segment.run, after))
+
+    def _inside(self, is_train: bool, function: Callable[[], None]) -> None:
+        """Call a function in the mode that steps run in."""
         before = MODE.recording, MODE.training
         MODE.recording, MODE.training = False, is_train
         try:
             with self._bound.ctx, np.errstate(all="ignore"):
-                segment.run(None if self._monitor is None else functools.partial(self._report, plan))
+                function()
         finally:
             MODE.recording, MODE.training = before
 
@@ -178,6 +198,12 @@ class Executor:
             arguments[name]._store(Ellipsis, value)
 
     def _take_head_grads(self, plan: Plan, given: Any) -> None:
+        targets = self._bound.head_grads
+        if given.__class__ is NDArray and len(targets) == 1 and targets[0] is not None:
+            data, target = given._data, targets[0]
+            if data.__class__ is np.ndarray and data.dtype is target.dtype and data.shape == target.shape:
+                threads.copy(target, data)
+                return
         names = self._output_names
         if isinstance(given, NDArray):
             given = [given]
@@ -187,7 +213,7 @@ class Executor:
                     raise ArgumentError(f"backward: there is no output {name!r}. {did_you_mean(name, names)}")
             given = [given.get(name) for name in names]
         given = list(given or ())
-        for i, target in enumerate(self._bound.head_grads):
+        for i, target in enumerate(targets):
             value = given[i] if i < len(given) else None
             if target is None:
                 continue
@@ -253,7 +279,8 @@ class Executor:
                                                                   grad.context))
         for node, old, shape in zip(self._auxiliary, self.aux_arrays, aux_shapes):
             aux.append(_reshaped(node.name, old, shape, partial_shaping, allow_up_sizing))
-        return make(self._symbol, self._bound.ctx, args, grads, self._reqs, aux, self._bound.group2ctx)
+        return make(self._symbol, self._bound.ctx, args, grads, self._reqs, aux, self._bound.group2ctx,
+                    self._check, self._bound.recompute)
 
     # ------------------------------------------------------------------------------------------- inspection
 
@@ -296,19 +323,57 @@ class Executor:
             if segment.steps:
                 lines.append(f"{title}:")
             for number, step in enumerate(segment.steps):
-                name = "" if step.node is None else f"{_title(step.node)}: "
+                name = "" if step.node is None else f"{titled(step.node)}: "
                 declined = "".join(f"; {kernel} declined: {reason}" for kernel, reason in step.declined)
                 lines.append(f"  {number:4} {name}{step.kernel}{declined} -> {step.where}")
         return "\n".join(lines)
 
+    def profile(self, runs: int = 10, is_train: bool | None = None) -> Profile:
+        """Where the time of a plan goes: run it step by step with a clock.
+
+        Forward and backward run ``2 * runs + 1`` times with the arguments as they are, and with the gradients of the
+        outputs that the last backward was given, zeros before the first. Outputs, gradients, auxiliary states, what
+        updates change and the states of random generators are restored; what users' operators and hooks do beside
+        that happens in each run. A backward that was to follow runs its forward again.
+
+        Parameters
+        ----------
+        runs : int
+            How often each step is measured.
+        is_train : bool, optional
+            Which plan; the training plan when gradients are kept, by default.
+
+        Returns
+        -------
+        Profile
+            ``print`` it for a table, slowest step first; ``rows`` has the numbers.
+        """
+        plan = self.plan(bool(self._bound.grads) if is_train is None else bool(is_train))
+        self._ready = False
+        return profile(plan, self._bound, lambda segment: self._run(plan, segment, plan.is_train),
+                       functools.partial(self._inside, plan.is_train), runs)
+
+    def kernel_report(self, is_train: bool | None = None) -> KernelReport:
+        """How far kernels were from the reference, in all runs of a plan so far; of an executor that checks kernels.
+
+        Parameters
+        ----------
+        is_train : bool, optional
+            Which plan; the training plan when gradients are kept, by default.
+
+        Raises
+        ------
+        ArgumentError
+            When the executor was bound without ``check_kernels``.
+        """
+        if not self._check:
+            raise ArgumentError("kernel_report: kernels are not checked; bind with check_kernels=True")
+        is_train = bool(self._bound.grads) if is_train is None else bool(is_train)
+        self.plan(is_train)
+        return self._reports[is_train]()
+
     def __repr__(self) -> str:
         return f"<Executor of {self._symbol!r} on {self._bound.ctx}>"
-
-
-def _title(node: Node) -> str:
-    """Operator and name; of a fused node the operators it is made of too."""
-    title = f"{node.op.name} {node.name}"  # type: ignore[union-attr]
-    return title if "operators" not in node.attrs else f"{title} ({', '.join(node.attrs['operators'])})"
 
 
 def _places(bound: Bound) -> list[Context]:
@@ -392,11 +457,11 @@ def _context(ctx: Any) -> Context:
     return ctx
 
 
-def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any, group2ctx: Any
-         ) -> Executor:
+@uncollected
+def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any, group2ctx: Any,
+         check_kernels: bool | str = False, recompute: bool | str | None = None) -> Executor:
     """See ``Symbol.bind``."""
-    ctx = _context(ctx)
-    symbol = Symbol(resolve(symbol._graph()).heads)
+    ctx, symbol = _context(ctx), _resolved(symbol)
     arguments, auxiliary = symbol._graph().variables()
     names, aux_names = [node.name for node in arguments], [node.name for node in auxiliary]
     for group in (names, aux_names):
@@ -415,7 +480,7 @@ def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux
                 raise ShapeError(f"args_grad: {name} has shape {show(grad.shape)}, its argument {show(value.shape)}")
     aux = [_array("aux_states", name, value, places[node]) for name, value, node in
            zip(aux_names, _listed("aux_states", aux_states, aux_names, False), auxiliary)]
-    return make(symbol, ctx, arrays, grads, reqs, aux, group2ctx or {})
+    return make(symbol, ctx, arrays, grads, reqs, aux, group2ctx or {}, check_kernels, recompute)
 
 
 def _array(what: str, name: str, value: Any, ctx: Context | None) -> NDArray:
@@ -428,33 +493,42 @@ def _array(what: str, name: str, value: Any, ctx: Context | None) -> NDArray:
     return value
 
 
+def _resolved(symbol: Symbol) -> Symbol:
+    """The symbol with registered operators in the place of those that a file named."""
+    graph = symbol._graph()
+    resolved = resolve(graph)
+    return symbol if resolved is graph else Symbol(resolved.heads)
+
+
 def _variable_places(variables: Sequence[Node], ctx: Context, group2ctx: Mapping[str, Context]) -> dict[Node, Context]:
     return {node: group2ctx.get(node.tags.get("__ctx_group__", ""), ctx) for node in variables}
 
 
+@uncollected
 def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2ctx: Any, shared_exec: Any,
-                shared_buffer: Any, shapes: Mapping[str, Any]) -> Executor:
+                shared_buffer: Any, shapes: Mapping[str, Any], check_kernels: bool | str = False,
+                recompute: bool | str | None = None) -> Executor:
     """See ``Symbol.simple_bind``."""
-    ctx = _context(ctx)
-    symbol = Symbol(resolve(symbol._graph()).heads)
+    ctx, symbol = _context(ctx), _resolved(symbol)
     graph = symbol._graph()
     arguments, auxiliary = graph.variables()
     names = [node.name for node in arguments]
     try:
-        found, _, aux_shapes = symbol._shapes("simple_bind", (), shapes)
-        dtypes, _, aux_dtypes = symbol._dtypes("infer_type", (), dict(type_dict or {}))
+        shape_of = inference.infer_shapes(*symbol._known_shapes("simple_bind", (), shapes))
+        dtype_of = inference.decide_dtypes(*symbol._known_dtypes("infer_type", (), dict(type_dict or {})))
     except OpError as error:
         note(error, "simple_bind with " + ", ".join(f"{name}={shape}" for name, shape in shapes.items()))
         raise
-    unknown = [node.name for node, shape in zip(arguments + auxiliary, found + aux_shapes) if not known(shape)]
+    unknown = [node.name for node in arguments + auxiliary if not known(shape_of[node][0])]
     if unknown:
         raise _undecided(unknown, shapes)
+    specs = inference.specs_of(graph.nodes, shape_of, dtype_of)
     places = _variable_places(arguments + auxiliary, ctx, group2ctx or {})
     shared = {} if shared_exec is None else {**shared_exec.arg_dict, **shared_exec.aux_dict}
     reqs = _request(grad_req, names)
 
-    def prepared(node: Node, shape: Any, dtype: Any) -> NDArray:
-        dtype = np.dtype(np.float32) if dtype is None else dtype
+    def prepared(node: Node) -> NDArray:
+        shape, dtype = specs[node][0]
         old = shared.get(node.name, (shared_buffer or {}).get(node.name))
         if old is not None and old.shape == shape and old._data.dtype == dtype:
             return old
@@ -463,11 +537,11 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
             shared_buffer[node.name] = made
         return made
 
-    args = [prepared(*each) for each in zip(arguments, found, dtypes)]
-    aux = [prepared(*each) for each in zip(auxiliary, aux_shapes, aux_dtypes)]
+    args = [prepared(node) for node in arguments]
+    aux = [prepared(node) for node in auxiliary]
     grads = [None if req == "null" else NDArray(_zeros(arg.context, arg.shape, arg.dtype), arg.context)
              for req, arg in zip(reqs, args)]
-    return make(symbol, ctx, args, grads, reqs, aux, group2ctx or {})
+    return make(symbol, ctx, args, grads, reqs, aux, group2ctx or {}, check_kernels, recompute, specs)
 
 
 def _undecided(unknown: list[str], shapes: Mapping[str, Any]) -> OpError:
@@ -476,13 +550,17 @@ def _undecided(unknown: list[str], shapes: Mapping[str, Any]) -> OpError:
 
 
 def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
-         aux: list[NDArray], group2ctx: Mapping[str, Context]) -> Executor:
-    """An executor over arrays in the order of the graph's variables."""
-    graph = Graph(symbol._entries)
+         aux: list[NDArray], group2ctx: Mapping[str, Context], check: bool | str = False,
+         recompute: bool | str | None = False, specs: dict[Node, list[Spec]] | None = None) -> Executor:
+    """An executor over arrays in the order of the graph's variables; specs, where they are known already."""
+    if check not in (False, True, "report"):
+        raise ArgumentError(f"check_kernels={check!r}: expected True, False or 'report'")
+    graph = symbol._graph()
     arguments, auxiliary = graph.variables()
     variables, values = arguments + auxiliary, args + aux
-    specs = inference.infer(graph, {node: value.shape for node, value in zip(variables, values)},
-                            {node: value._data.dtype for node, value in zip(variables, values)})
+    if specs is None:
+        specs = inference.infer(graph, {node: value.shape for node, value in zip(variables, values)},
+                                {node: value._data.dtype for node, value in zip(variables, values)})
     for node, value in zip(variables, values):
         expected = specs[node][0]
         if expected.dtype != value._data.dtype:
@@ -492,11 +570,11 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
         if grad is not None and req != "null":
             wanted[node] = grad._data, req
     bound = Bound(graph, specs, ctx, group2ctx, {node: value._data for node, value in zip(variables, values)},
-                  {node: value.context for node, value in zip(variables, values)}, wanted)
+                  {node: value.context for node, value in zip(variables, values)}, wanted, recompute=asked(recompute))
     for (node, i), place in zip(graph.heads, _places(bound)):
         shape, dtype = cast(tuple, specs[node][i])
         loss = node.op is not None and node.op.loss(node.attrs)
         bound.outputs.append(place.backend.zeros(shape, dtype, place.device_id))
         bound.head_grads.append(None if loss or not wanted else
                                 ctx.backend.zeros(shape, dtype, ctx.device_id))
-    return Executor(symbol, bound, arguments, auxiliary, args, grads, reqs, aux)
+    return Executor(symbol, bound, arguments, auxiliary, args, grads, reqs, aux, check)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,55 +12,98 @@ from opreg.errors import InferenceError, OpError
 from opreg.graph import Graph, Node, locate
 from opreg.spec import ANY, Shape, Spec, as_dtype, known, unify
 
-__all__ = ["infer_shapes", "infer_dtypes", "infer"]
+__all__ = ["infer_shapes", "infer_dtypes", "decide_dtypes", "infer", "specs_of"]
 
 Found = dict[Node, list[Any]]
+_DEFAULT = np.dtype(np.float32)
 
 
 def _newer_shape(old: Shape | None, new: Shape | None) -> bool:
     """Whether a shape says more than before."""
     if new is None or old is new:
         return False
-    return old is None or (not known(old) and sum(d is ANY for d in new) < sum(d is ANY for d in old))
+    return old is None or (not known(old) and sum([d is ANY for d in new]) < sum([d is ANY for d in old]))
 
 
 def _newer_dtype(old: Any, new: Any) -> bool:
     return old is None and new is not None
 
 
+class _Settling:
+    """Rules applied to the nodes of a graph, each combination of operator, attributes and knowledge once.
+
+    What is known of a node is a list that is never changed: many nodes share one, and its identity tells whether
+    something new is known.
+    """
+
+    def __init__(self, found: Found, rule: Callable, newer: Callable[[Any, Any], bool]):
+        self.found, self.rule, self.newer = found, rule, newer
+        self._seen: dict[tuple, tuple] = {}
+
+    def outputs(self, node: Node, outs: list[Any] | None) -> tuple[list[Any], list[tuple[int, Any]]]:
+        """What follows for the outputs, and what is learned of inputs by their number."""
+        found = self.found
+        ins = [found[source][i] for source, i in node.inputs]
+        key = node.op, id(node.attrs), *map(id, ins), id(outs)
+        seen = self._seen.get(key)
+        if seen is None:
+            before = [None] * node.count if outs is None else outs
+            try:
+                new_ins, new_outs = self.rule(node.op, list(ins), list(before), node.attrs)
+            except Exception as error:
+                locate(error, node)
+                raise
+            newer = self.newer
+            after = [new if newer(old, new) else old for old, new in zip(before, new_outs)]
+            if outs is not None and all(new is old for new, old in zip(after, outs)):
+                after = outs
+            learned = [(i, new) for i, (old, new) in enumerate(zip(ins, new_ins)) if newer(old, new)]
+            # While these live nothing else has their identities.
+            seen = self._seen[key] = after, learned, ins, outs, node.attrs
+        return seen[:2]
+
+    def learn(self, source: Node, i: int, new: Any) -> None:
+        """Enter what is learned of an output."""
+        self.found[source] = [new if k == i else old for k, old in enumerate(self.found[source])]
+
+
 def _propagate(graph: Graph, found: Found, rule: Callable, newer: Callable[[Any, Any], bool]) -> None:
     """Apply every node's rule until no entry learns anything; a chain is settled in one sweep."""
+    settling = _Settling(found, rule, newer)
     users: dict[Node, list[Node]] = {}
-    for node in graph.nodes:
-        for source, _ in node.inputs:
-            users.setdefault(source, []).append(node)
-    waiting = set()
+    waiting: set[Node] = set()
+
+    def back(node: Node, learned: list[tuple[int, Any]]) -> None:
+        """Tell makers and other users of a node's inputs what the node knows of them."""
+        if not users:
+            for user in graph.nodes:
+                for source, _ in user.inputs:
+                    users.setdefault(source, []).append(user)
+        for number, new in learned:
+            source, i = node.inputs[number]
+            if newer(found[source][i], new):
+                settling.learn(source, i, new)
+                if source.op is not None:
+                    waiting.add(source)
+                waiting.update([user for user in users[source] if user is not node and user in found])
+
     for node in graph.nodes:
         if node not in found:
-            found[node] = [None] * node.count
-            if node.op is not None:
-                waiting.add(node)
-    forwards = True
+            found[node], learned = settling.outputs(node, None)
+            if learned:
+                back(node, learned)
+    forwards = False
     while waiting:
         for node in (graph.nodes if forwards else reversed(graph.nodes)):
             if node not in waiting:
                 continue
             waiting.discard(node)
-            ins = [found[source][i] for source, i in node.inputs]
-            try:
-                new_ins, new_outs = rule(node.op, ins, found[node], node.attrs)
-            except Exception as error:
-                locate(error, node)
-                raise
-            if any(newer(old, new) for old, new in zip(found[node], new_outs)):
+            outs = found[node]
+            found[node], learned = settling.outputs(node, outs)
+            if found[node] is not outs:
                 waiting.update(users.get(node, ()))
-            found[node] = [new if newer(old, new) else old for old, new in zip(found[node], new_outs)]
-            for (source, i), old, new in zip(node.inputs, ins, new_ins):
-                if newer(old, new):
-                    found[source][i] = new
-                    if source.op is not None:
-                        waiting.add(source)
-                    waiting.update(user for user in users[source] if user is not node)
+            if learned:
+                back(node, learned)
         forwards = not forwards
 
 
@@ -124,21 +167,56 @@ def infer(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Nod
     InferenceError
         Listing what stays unknown.
     """
-    shape_of: Found = {node: [spec.shape for spec in specs] for node, specs in (before or {}).items()}
-    dtype_of: Found = {node: [spec.dtype for spec in specs] for node, specs in (before or {}).items()}
-    infer_shapes(graph, shapes, shape_of)
-    infer_dtypes(graph, dtypes, dtype_of)
-    undecided = {node: np.dtype(np.float32) for node in graph.nodes if node.op is None and dtype_of[node][0] is None}
-    if undecided:
-        dtype_of = {node: dtypes_ for node, dtypes_ in dtype_of.items()
-                    if node.op is None and node not in undecided}
-        infer_dtypes(graph, undecided, dtype_of)
-    unknown = [node for node in graph.nodes if not all(known(shape) for shape in shape_of[node])]
-    if unknown:
-        variables = [node.name for node in unknown if node.op is None]
-        names = ", ".join(variables or [node.name for node in unknown][:10])
-        raise InferenceError(f"shapes do not follow from what is given for: {names}. Give the shapes of more arguments"
-                             " to bind, or shape= to their Variable")
-    default = np.dtype(np.float32)
-    return {node: [Spec(shape, default if dtype is None else dtype)
-                   for shape, dtype in zip(shape_of[node], dtype_of[node])] for node in graph.nodes}
+    before = before or {}
+    new = Graph(graph.heads, [node for node in graph.nodes if node not in before])
+    shape_of: Found = {}
+    dtype_of: Found = {}
+    for node in new.nodes:  # what they read of others is known
+        for source, _ in node.inputs:
+            if source in before and source not in shape_of:
+                shape_of[source] = [spec.shape for spec in before[source]]
+                dtype_of[source] = [spec.dtype for spec in before[source]]
+    infer_shapes(new, shapes, shape_of)
+    dtype_of = decide_dtypes(new, dtypes, dtype_of)
+    return {**before, **specs_of(new.nodes, shape_of, dtype_of)}
+
+
+def decide_dtypes(graph: Graph, given: Mapping[Node, Any], found: Found | None = None) -> Found:
+    """Dtypes of all entries; those of variables that nothing decides are float32."""
+    earlier = found or {}
+    found = infer_dtypes(graph, given, dict(earlier))
+    variables = {node: found[node][0] for node in graph.nodes if node.op is None}
+    if None not in variables.values():
+        return found
+    decided = {node: _DEFAULT if dtype is None else dtype for node, dtype in variables.items()}
+    return infer_dtypes(graph, decided, dict(earlier))
+
+
+def specs_of(nodes: Sequence[Node], shape_of: Found, dtype_of: Found) -> dict[Node, list[Spec]]:
+    """Specs of nodes from shapes and dtypes; nodes of which the same is known share a list.
+
+    Raises
+    ------
+    InferenceError
+        Listing what stays unknown.
+    """
+    shared: dict[tuple[int, int], list[Spec]] = {}
+    found: dict[Node, list[Spec]] = {}
+    for node in nodes:
+        shapes, dtypes = shape_of[node], dtype_of[node]
+        key = id(shapes), id(dtypes)
+        specs = shared.get(key)
+        if specs is None:
+            if not all(known(shape) for shape in shapes):
+                raise _unknown([node for node in nodes if not all(known(shape) for shape in shape_of[node])])
+            specs = shared[key] = [Spec(shape, _DEFAULT if dtype is None else dtype)
+                                   for shape, dtype in zip(shapes, dtypes)]
+        found[node] = specs
+    return found
+
+
+def _unknown(nodes: Sequence[Node]) -> InferenceError:
+    variables = [node.name for node in nodes if node.op is None]
+    names = ", ".join(variables or [node.name for node in nodes][:10])
+    return InferenceError(f"shapes do not follow from what is given for: {names}. Give the shapes of more arguments"
+                          " to bind, or shape= to their Variable")

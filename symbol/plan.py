@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from ndarray.ndarray import wrap
 from opreg import generators
 from opreg.errors import OpError, note
 from opreg.graph import Entry, Node, locate
+from opreg.kernels.compiler import Native, Shared, Switch, joined
 from opreg.op import Call, FirstRun, Kernel
 from opreg.spec import Spec
 
@@ -47,22 +49,46 @@ class Step:
 
 
 class Segment:
-    """A stretch of a plan that runs as one: the forward or the backward steps."""
+    """A stretch of a plan that runs as one: the forward or the backward steps.
 
-    __slots__ = ("steps", "flat", "owners", "fresh")
+    Attributes
+    ----------
+    steps : list of Step
+        In order.
+    fresh : bool
+        Whether it has not run yet: first runs are watched.
+    plain : bool
+        Whether its functions are NumPy's own and compiled ones alone, which know nothing of modes and contexts.
+    native : function or None
+        All of its functions as one, where all are compiled and share no work among threads.
+    """
+
+    __slots__ = ("steps", "fresh", "plain", "native", "flat", "_owners", "_switches", "_held")
 
     def __init__(self, steps: list[Step]):
         self.steps = steps
-        self.fresh = True  # not run yet: first runs are watched
-        self.flat: list[Callable] = []
-        self.owners: list[Step] = []
+        self.fresh = True
         self._flatten()
 
     def _flatten(self) -> None:
-        self.flat, self.owners = [], []
-        for step in self.steps:
-            self.flat += step.run
-            self.owners += [step] * len(step.run)
+        """Put the steps' functions in one list, compiled ones that follow each other as one."""
+        functions = [(_now(function), step) for step in self.steps for function in step.run]
+        self.plain = not self.fresh and all(_plain(function) for function, _ in functions)
+        self.native: Callable[[], None] | None = None
+        self._switches = [function for function, _ in functions if isinstance(function, Switch)]
+        self.flat: list[Callable] = []
+        self._owners: list[Step] = []
+        self._held: list[Native] = []
+        for _, row in itertools.groupby(functions, lambda pair: isinstance(pair[0], Native)):
+            pairs = list(row)
+            compiled = [function for function, _ in pairs if isinstance(function, Native)]
+            if compiled:
+                self._held.append(joined(compiled))
+                pairs = [(self._held[-1].run, pairs[0][1])]
+            self.flat += [function for function, _ in pairs]
+            self._owners += [step for _, step in pairs]
+        if self.plain and len(self.flat) == len(self._held) == 1:
+            self.native = self.flat[0]
 
     def run(self, after: Callable[[Step], None] | None = None) -> None:
         """Run all steps in order; ``after`` is called behind each.
@@ -79,6 +105,8 @@ class Segment:
         except Exception as error:
             self._explain(error, len(self.flat) - steps.__length_hint__() - 1)  # type: ignore[attr-defined]
             raise
+        if self._switches and all(switch.made for switch in self._switches):
+            self._flatten()
 
     def _run_slowly(self, after: Callable[[Step], None] | None) -> None:
         """Run step by step; the first time this settles the steps that watch their first run."""
@@ -98,17 +126,29 @@ class Segment:
             if after is not None:
                 after(step)
         if self.fresh:
-            self._flatten()
             self.fresh = False
+            self._flatten()
 
     def _explain(self, error: BaseException, position: int) -> None:
-        owner = self.owners[position]
+        owner = self._owners[position]
         self._note(error, owner, self.steps.index(owner))
 
     def _note(self, error: BaseException, step: Step, number: int) -> None:
         if step.node is not None:
             locate(error, step.node)
             note(error, f"step {number} of {len(self.steps)}, kernel {step.kernel}")
+
+
+def _now(function: Callable) -> Callable:
+    """The function, or what has taken its place."""
+    return function.made or function if isinstance(function, Switch) else function
+
+
+def _plain(function: Callable) -> bool:
+    """Whether a function is compiled, or one of NumPy's."""
+    inner = getattr(function, "func", None)
+    return isinstance(function, (Native, Shared)) or isinstance(inner, np.ufunc) or (
+        isinstance(getattr(inner, "__self__", None), np.ndarray))
 
 
 class Plan:

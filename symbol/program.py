@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import gc
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from opreg.graph import Entry, Graph, Node
-from opreg.spec import Spec
+from opreg.spec import Spec, as_dtype, size
 
-__all__ = ["Bound", "Program", "reachable", "replaced"]
+__all__ = ["Bound", "Program", "nbytes", "reachable", "replaced", "uncollected"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass
@@ -34,6 +38,8 @@ class Bound:
         Where the gradients of the heads arrive; None for losses.
     memo : dict
         What users' operators keep between forward and backward.
+    recompute : bool or "all"
+        Whether backward computes cheap results of forward again, or all it can, which are not kept then.
     """
 
     graph: Graph
@@ -46,6 +52,7 @@ class Bound:
     outputs: list[Any] = field(default_factory=list)
     head_grads: list[Any] = field(default_factory=list)
     memo: dict = field(default_factory=dict)
+    recompute: bool | str = False
 
 
 @dataclass
@@ -113,3 +120,28 @@ def replaced(node: Node, inputs: Sequence[Entry], specs: dict[Node, list[Spec]],
         for i in range(len(specs[node])):
             became[node, i] = new, i
     return new
+
+
+def nbytes(specs: Iterable[Spec]) -> int:
+    """Bytes of arrays of these shapes and dtypes, which are known."""
+    return sum([size(spec.shape or ()) * as_dtype(spec.dtype).itemsize for spec in specs])
+
+
+def uncollected(function: F) -> F:
+    """The function, with Python's collector of cycles at rest while it runs.
+
+    Binding and planning make several objects a node, which all stay and form no cycles; the collector would go over all
+    of them again and again, in a graph of ten thousand nodes for as long as everything else takes.
+    """
+
+    @functools.wraps(function)
+    def undisturbed(*args: Any, **keywords: Any) -> Any:
+        if not gc.isenabled():
+            return function(*args, **keywords)
+        gc.disable()
+        try:
+            return function(*args, **keywords)
+        finally:
+            gc.enable()
+
+    return undisturbed  # type: ignore[return-value]

@@ -56,7 +56,7 @@ class Symbol(Value):
     ['x']
     """
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_entries", "_whole")
     _rank = 2
     _broadcasts = False
     __hash__ = None  # type: ignore[assignment]  # == makes a symbol
@@ -65,6 +65,7 @@ class Symbol(Value):
 
     def __init__(self, entries: Sequence[Entry]):
         self._entries = tuple(entries)
+        self._whole: Graph | None = None
 
     # --------------------------------------------------------------------------------------------- operators
 
@@ -172,7 +173,10 @@ class Symbol(Value):
         return self._entries[0]
 
     def _graph(self) -> Graph:
-        return Graph(self._entries)
+        """The graph of its entries; nodes never change, so there is one."""
+        if self._whole is None:
+            self._whole = Graph(self._entries)
+        return self._whole
 
     # --------------------------------------------------------------------------------------------- questions
 
@@ -261,14 +265,18 @@ class Symbol(Value):
                 given[by_name[name]] = value
         return graph, given
 
-    def _shapes(self, what: str, args: Any, keywords: Any) -> tuple[list, list, list]:
+    def _known_shapes(self, what: str, args: Any, keywords: Any) -> tuple[Graph, dict[Node, Any]]:
+        """The graph with its operators, and the shapes of variables as they were given."""
         for name, shape in [*enumerate(args), *keywords.items()]:
             if shape is not None and (not isinstance(shape, (tuple, list))
                                       or not all(isinstance(dim, (int, np.integer)) for dim in shape)):
                 raise TypeError(f"{what}: the shape of {name} must be a tuple of ints, got {shape!r}")
         graph, given = self._by_name(what, args, keywords)
-        shapes = {node: tuple(ANY if dim in (0, -1) else int(dim) for dim in shape) or None
-                  for node, shape in given.items()}
+        return graph, {node: tuple([ANY if dim in (0, -1) else int(dim) for dim in shape]) or None
+                       for node, shape in given.items()}
+
+    def _shapes(self, what: str, args: Any, keywords: Any) -> tuple[list, list, list]:
+        graph, shapes = self._known_shapes(what, args, keywords)
         found = inference.infer_shapes(graph, shapes)
         arguments, auxiliary = graph.variables()
         return ([found[node][0] for node in arguments], [found[node][i] for node, i in graph.heads],
@@ -311,16 +319,16 @@ class Symbol(Value):
         found = self._dtypes("infer_type_partial", args, keywords)
         return tuple([None if dtype is None else dtype.type for dtype in group] for group in found)  # type: ignore
 
-    def _dtypes(self, what: str, args: Any, keywords: Any) -> tuple[list, list, list]:
+    def _known_dtypes(self, what: str, args: Any, keywords: Any) -> tuple[Graph, dict[Node, Any]]:
+        """The graph with its operators, and the dtypes of variables as they were given."""
         graph, given = self._by_name(what, args, keywords)
-        dtypes = {node: as_dtype(dtype) for node, dtype in given.items()}
-        found = inference.infer_dtypes(graph, dtypes)
+        return graph, {node: as_dtype(dtype) for node, dtype in given.items()}
+
+    def _dtypes(self, what: str, args: Any, keywords: Any) -> tuple[list, list, list]:
+        graph, dtypes = self._known_dtypes(what, args, keywords)
+        rule = inference.decide_dtypes if what == "infer_type" else inference.infer_dtypes
+        found = rule(graph, dtypes)
         arguments, auxiliary = graph.variables()
-        if what == "infer_type":  # what nothing decides is float32, and decides more
-            undecided = {node: np.dtype(np.float32) for node in arguments + auxiliary if found[node][0] is None}
-            if undecided:
-                found = inference.infer_dtypes(graph, {**{n: found[n][0] for n in arguments + auxiliary},
-                                                       **undecided})
         return ([found[node][0] for node in arguments], [found[node][i] for node, i in graph.heads],
                 [found[node][0] for node in auxiliary])
 
@@ -378,7 +386,8 @@ class Symbol(Value):
         return self.gradient(wrt)
 
     def bind(self, ctx: Any, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None,
-             group2ctx: Any = None, shared_exec: Any = None) -> Any:
+             group2ctx: Any = None, shared_exec: Any = None, check_kernels: bool | str = False,
+             recompute: bool | str | None = None) -> Any:
         """An executor over given arrays.
 
         Parameters
@@ -395,6 +404,15 @@ class Symbol(Value):
             Arrays of the auxiliary states.
         group2ctx : dict of str to Context, optional
             Where the nodes of each ``ctx_group`` compute.
+        check_kernels : bool or "report"
+            Run the reference kernel beside every other one, on copies of its inputs, and keep the largest difference
+            for ``executor.kernel_report()``; one far beyond rounding raises an error, unless only a report is wanted.
+            Slow; for finding out which kernel is wrong.
+        recompute : bool or "all", optional
+            Whether backward computes cheap results of forward again instead of keeping them: less memory, some more
+            time. By default what the environment variable ``MXNET_BACKWARD_DO_MIRROR`` says. Products and convolutions
+            are computed again with ``all`` alone, users' operators when they have the attribute ``force_mirroring``,
+            random numbers never.
 
         Examples
         --------
@@ -405,12 +423,15 @@ class Symbol(Value):
         """
         from .executor import bind
 
-        return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx)
+        return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, check_kernels, recompute)
 
     def simple_bind(self, ctx: Any, grad_req: Any = "write", type_dict: Any = None, stype_dict: Any = None,
                     group2ctx: Any = None, shared_arg_names: Any = None, shared_exec: Any = None,
-                    shared_buffer: Any = None, **kwargs: Any) -> Any:
+                    shared_buffer: Any = None, check_kernels: bool | str = False, recompute: bool | str | None = None,
+                    **kwargs: Any) -> Any:
         """An executor over new arrays of zeros, whose shapes follow from those given by keyword.
+
+        ``check_kernels`` and ``recompute`` are those of ``bind``.
 
         Examples
         --------
@@ -420,7 +441,8 @@ class Symbol(Value):
         """
         from .executor import simple_bind
 
-        return simple_bind(self, ctx, grad_req, type_dict, group2ctx, shared_exec, shared_buffer, kwargs)
+        return simple_bind(self, ctx, grad_req, type_dict, group2ctx, shared_exec, shared_buffer, kwargs,
+                           check_kernels, recompute)
 
     def eval(self, ctx: Any = None, **kwargs: Any) -> list[Any]:
         """Bind to arrays given by keyword and compute; a list of NDArrays.

@@ -27,14 +27,22 @@ ORDER = [line.split() for line in """
     opreg.backend
     opreg.generators
     opreg.threads
+    opreg.schedule
     opreg.expression
+    opreg.composition opreg.algebra
+    opreg.custom_gradient
+    opreg.custom_run
+    opreg.custom_prop opreg.custom_function
     opreg.custom
     opreg.kernels
     opreg.builtin
     ndarray.params_file ndarray.context
-    ndarray.tape ndarray.eager
+    ndarray.eager
+    ndarray.recipes
+    ndarray.tape
     ndarray.ndarray
-    ndarray.loops ndarray.bound
+    ndarray.loops ndarray.bound ndarray.followed_numpy
+    ndarray.followed
     ndarray.function
     ndarray.creation ndarray.random ndarray.io ndarray.autograd
     ndarray
@@ -42,6 +50,7 @@ ORDER = [line.split() for line in """
     symbol.symbol
     symbol.passes
     symbol.plan
+    symbol.profile symbol.checking
     symbol.compile
     symbol.executor
     symbol.loops
@@ -57,6 +66,7 @@ ORDER = [line.split() for line in """
 #: Functions that open a floor above them when they are called: ``Symbol.bind`` needs an executor.
 LATE = {
     "opreg.op": {"ndarray.bound"},
+    "opreg.custom_gradient": {"symbol.passes.follow"},
     "ndarray.tape": {"ndarray.ndarray"},
     "ndarray.ndarray": {"ndarray.function"},
     "ndarray.autograd": {"symbol.symbol"},

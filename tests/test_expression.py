@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import ndarray as nd
 from opreg import expression as e
-from opreg import special
+from opreg import schedule, special, threads
 from opreg.expression import PRIMITIVES, derive, polygamma, primitive, trace
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=60)
@@ -102,7 +102,7 @@ def test_tiles_give_what_one_piece_gives(function, which):
     expected = expression(np, *ins)
     out = np.full((7, 3), np.nan) if which is None else ins[which]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(e, "TILE", 4)
+        patch.setattr(schedule, "TILE", 4)
         assert np.allclose(run(expression, ins, out, lambda a, b: a.ctypes.data == b.ctypes.data), expected,
                            rtol=1e-12)
 
@@ -114,7 +114,7 @@ def test_inputs_that_broadcast(function, tile):
     x, y, z = numbers(3, 4, 5)
     y, z = y[0, :1], z[:, :, :1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(e, "TILE", tile)
+        patch.setattr(schedule, "TILE", tile)
         found = run(expression, [x, y, z], np.full((3, 4, 5), np.nan))
     assert np.allclose(found, expression(np, x, y, z), rtol=1e-12)
 
@@ -132,7 +132,7 @@ def test_strided_arrays_are_cut_into_tiles_too():
     x = numbers(6, 8, count=1)[0]
     out = np.empty((8, 6)).T
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(e, "TILE", 8)  # of float32 numbers; of these as many bytes are four
+        patch.setattr(schedule, "TILE", 8)  # of float32 numbers; of these as many bytes are four
         assert np.allclose(run(expression, [x], out), np.tanh(x) * x)
         assert len(expression.steps(np, [x], out, lambda *_: out, np.may_share_memory)) == 2 * 6 * 2
 
@@ -358,3 +358,35 @@ def test_poles_and_edges():
         np.testing.assert_array_equal(special.gammaln(np, edge), [np.inf] * 5)
         edge = np.array([1.0, -1.0, 2.0])
         np.testing.assert_array_equal(special.erfinv(np, edge), [np.inf, -np.inf, np.nan])
+
+
+# ------------------------------------------------------------------------------------------------ quicker ways
+
+QUICKER = {"relu": lambda x: e.maximum(x, 0.0), "clip": lambda x: e.minimum(e.maximum(0.25, x), 0.75),
+           "reciprocal": lambda x: e.reciprocal(x) + 1.0, "positive": lambda x: e.positive(abs(x)) * 2.0}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(), (5,), (7, 900)], ids=str)
+@pytest.mark.parametrize("name", QUICKER)
+def test_quicker_ways_give_the_same_bits(name, shape, dtype, monkeypatch):
+    monkeypatch.setattr(schedule, "TILE", 1 << 12)
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    if x.size > 4:
+        x.ravel()[:4] = [np.nan, np.inf, -0.0, 1e-7]
+    out, expression = np.empty_like(x), trace(QUICKER[name], 1)
+    with np.errstate(all="ignore"):
+        for step in expression.steps(np, [x], out, lambda n, shape, dtype: np.empty(shape, dtype), lambda a, b: False):
+            step()
+        np.testing.assert_array_equal(out, expression(np, x))
+
+
+@pytest.mark.parametrize("source", [lambda x: x * 2, lambda x: x[:1] * 2, lambda x: 3.0, lambda x: x.astype("int64")],
+                         ids=["whole", "row", "number", "integers"])
+def test_large_copies_are_shared(source, monkeypatch):
+    monkeypatch.setattr(threads, "_COPIED", 1)
+    monkeypatch.setattr(threads, "count", lambda: 3)
+    x = np.arange(33.0).reshape(11, 3)
+    target = np.full_like(x, np.nan)
+    threads.copy(target, source(x))
+    np.testing.assert_array_equal(target, np.broadcast_to(source(x), x.shape))

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from opreg import expression, threads
-from opreg.expression import Composition, astype, trace
+from opreg import expression, schedule, threads
+from opreg.composition import Composition
+from opreg.expression import astype, trace
 from opreg.kernels import compiler as machine_code
 from symbol import compile as compiler
 from symbol.passes import fuse as fusion
@@ -61,12 +62,32 @@ def results(executor, seed=1):
 
 
 def assert_same(net, shapes, dtype="float32", **more):
-    """Fused and unfused give the same numbers, to the bit; the fused executor."""
+    """Fused and unfused give the same outputs, to the bit, and the same gradients; the fused executor.
+
+    Where sums of gradients have not been arranged anew, those are the same to the bit as well.
+    """
     fused = bound(net, shapes, dtype, **more)
-    for got, want in zip(results(fused), results(bound(net, shapes, dtype, fused=False, **more)), strict=True):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fusion, "factored", lambda expression: expression)
+        as_written = bound(net, shapes, dtype, **more)
+    plain = results(bound(net, shapes, dtype, fused=False, **more))
+    for number, (got, exact, want) in enumerate(zip(results(fused), results(as_written), plain, strict=True)):
         assert got.dtype == want.dtype
-        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(exact, want)
+        if number < 3 * len(fused.outputs):
+            np.testing.assert_array_equal(got, want)
+        else:
+            assert_near(got, want)
     return fused
+
+
+def assert_near(got, want):
+    """Numbers are the same within rounding of the largest; where one is not finite, neither is the other."""
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(np.isfinite(got), finite)
+    size = float(np.abs(want[finite]).max(initial=1.0))
+    error = {"float16": 0.0, "float32": 1e-4, "float64": 1e-12}[want.dtype.name]
+    np.testing.assert_allclose(got[finite], want[finite], rtol=error, atol=error * size)
 
 
 def kernels(executor, is_train=True):
@@ -139,8 +160,8 @@ def test_fused_graphs_give_the_same_numbers(net, dtype, seed, special, grad_req)
 def test_so_do_tiles_on_threads_that_compute_again_in_backward(net, dtype, seed, tile):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fusion, "_LARGE", 1)
-        patch.setattr(expression, "TILE", tile)
-        patch.setattr(expression, "_SHARED", 1)
+        patch.setattr(schedule, "TILE", tile)
+        patch.setattr(schedule, "_SHARED", 1)
         patch.setattr(threads, "count", lambda: 3)
         fused = results(bound(net, given_shapes(net), dtype, seed=seed))
     # A number at the end of a tile may be computed by another loop of NumPy's than one in its middle.
@@ -275,10 +296,9 @@ def test_large_values_are_computed_again_and_small_ones_kept():
     small = bound(net, {"x": (8, 8)})
     large = bound(net, {"x": (512, 512)})
     assert len(expressions(small)[0].results) == 6
-    assert len(expressions(large)[0].results) == 2  # the output, and the tanh of seven instructions
+    assert len(expressions(large)[0].results) == 1
     assert large.plan(True).nbytes < bound(net, {"x": (512, 512)}, fused=False).plan(True).nbytes
-    assert "tanh" not in [prim.name for prim, _ in expressions(large)[1].code]
-    assert len(expressions(large)[1].code) > len(expressions(small)[1].code)
+    assert ["tanh" in [prim.name for prim, _ in expressions(each)[1].code] for each in (small, large)] == [False, True]
 
 
 def test_dear_values_are_kept():
@@ -397,7 +417,7 @@ def test_several_results_into_memory(data, tile, shared):
         return held.setdefault((number, shape), np.empty(shape, dtype))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(expression, "TILE", tile)
+        patch.setattr(schedule, "TILE", tile)
         for step in made.steps(np, ins, outs, scratch, lambda a, b: a is b):
             step()
     for got, expected in zip(outs, want, strict=True):
@@ -490,7 +510,7 @@ def test_a_forked_child_has_threads_of_its_own(many):
 
 def test_the_number_of_threads_does_not_matter(monkeypatch):
     x = np.random.default_rng(0).standard_normal((300, 1000)).astype("float32")
-    monkeypatch.setattr(expression, "_SHARED", 1)
+    monkeypatch.setattr(schedule, "_SHARED", 1)
     found = []
     for number in (1, 2, 5):
         monkeypatch.setattr(threads, "count", lambda number=number: number)
@@ -534,7 +554,7 @@ def test_rows_in_blocks_are_the_rows(monkeypatch, name, dtype):
     shapes = {"x": (11, 5, 5), "g": (5,), "b": (5,)}
     shapes = {each: shapes[each] for each in net.list_arguments()}
     whole = results(normalising(net, shapes, dtype))
-    monkeypatch.setattr(threads, "_BLOCK", 200)
+    monkeypatch.setattr(threads, "_MOST", 200)
     found = []
     for number in (1, 3):
         monkeypatch.setattr(threads, "count", lambda number=number: number)
@@ -546,7 +566,7 @@ def test_rows_in_blocks_are_the_rows(monkeypatch, name, dtype):
 
 
 def test_slices_cover_all_rows_in_order(many, monkeypatch):
-    monkeypatch.setattr(threads, "_BLOCK", 64)
+    monkeypatch.setattr(threads, "_MOST", 64)
     x = np.arange(23.0)
     parts = threads.by_rows(np, x, lambda rows: x[rows].tolist())
     assert len(parts) == 3

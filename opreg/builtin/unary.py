@@ -43,7 +43,7 @@ ROWS: list[tuple[str, Callable, Callable | None, str]] = [
     ("negative", e.negative, None, "The number with the other sign."),
     # Not the instruction of that name: the sign of NaN is zero here.
     ("sign", lambda x: greater(x, 0.0) - less(x, 0.0), None, "-1, 0 or 1."),
-    ("relu", lambda x: maximum(x, 0.0), lambda g, x, y: g * sign(y), "The number, or zero if that is more."),
+    ("relu", lambda x: maximum(x, 0.0), lambda g, x, y: g * e.positive(y), "The number, or zero if that is more."),
     ("sigmoid", lambda x: 1.0 / (e.exp(-x) + 1.0), lambda g, x, y: g * y * (1.0 - y), "1 / (1 + exp(-x))."),
     ("softsign", lambda x: x / (abs(x) + 1.0), lambda g, x, y: g * square(1.0 - abs(y)), "x / (1 + |x|)."),
     ("square", square, None, "The square."),

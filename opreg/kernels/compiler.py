@@ -20,7 +20,6 @@ itself: what it holds is executed.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import hashlib
 import importlib
@@ -34,7 +33,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +42,11 @@ from .. import special, threads
 from ..errors import ArgumentError, did_you_mean
 from ..files import whole
 from ..op import Call
-from . import vector
+from . import cells, lanes, memory, tiles, vector
 from .vector import KINDS, VECTOR
 
-__all__ = ["Function", "function_of", "mode", "runner", "steps", "unavailable", "use", "wait"]
+__all__ = ["Function", "Native", "Shared", "Switch", "function_of", "joined", "mode", "over", "runner",
+           "steps", "unavailable", "use", "wait"]
 
 _MODES = ("auto", "numpy", "numba")
 
@@ -56,12 +55,18 @@ _PATIENCE = 0.3
 # Numbers times instructions that are worth another thread's while.
 _SHARED = 1 << 20
 
-_CHOSEN: ContextVar[str | None] = ContextVar("kernels of compiled functions", default=None)
+
+class _Chosen(threading.local):
+    name: str | None = None
+
+
+# No context variable: operators run in a context of their own, see ``mode.quiet``.
+_CHOSEN = _Chosen()
 
 
 def mode() -> str:
     """Which kernels are bound: ``auto``, ``numpy`` or ``numba``."""
-    return _CHOSEN.get() or _known(os.environ.get("OPREG_JIT") or "auto")
+    return _CHOSEN.name or _known(os.environ.get("OPREG_JIT") or "auto")
 
 
 def _known(name: str) -> str:
@@ -85,11 +90,11 @@ def use(name: str) -> Iterator[None]:
     ...     mode()
     'numpy'
     """
-    token = _CHOSEN.set(_known(name))
+    before, _CHOSEN.name = _CHOSEN.name, _known(name)
     try:
         yield
     finally:
-        _CHOSEN.reset(token)
+        _CHOSEN.name = before
 
 
 @functools.cache
@@ -98,11 +103,14 @@ def _missing() -> str | None:
     return None if importlib.util.find_spec("numba") else "numba is not installed"
 
 
+def idle() -> str | None:
+    """Why nothing is compiled at all."""
+    return "numpy is asked for" if mode() == "numpy" else _missing()
+
+
 def unavailable(call: Call) -> str | None:
     """Why nothing is compiled for a call, whatever it computes."""
-    if mode() == "numpy":
-        return "numpy is asked for"
-    return _missing() or (None if call.xp is np else "only arrays of NumPy")
+    return idle() or (None if call.xp is np else "only arrays of NumPy")
 
 
 # ------------------------------------------------------------------------------------------------- compiling
@@ -117,8 +125,8 @@ class Function:
         How many instructions a number takes, about.
     left : float
         Seconds that NumPy may still compute before it is compiled.
-    address : function or None
-        What is called, once there is something.
+    address : int or None
+        Where its machine code is, once there is some.
     """
 
     __slots__ = ("source", "dtype", "length", "left", "thread", "address", "held")
@@ -127,7 +135,7 @@ class Function:
         self.source, self.dtype, self.length = source, dtype, length
         self.left = _PATIENCE
         self.thread: threading.Thread | None = None  # that compiles it, once somebody has asked for that
-        self.address: Any = None
+        self.address: int | None = None
         self.held: Any = None
 
     def compile(self) -> None:
@@ -135,13 +143,20 @@ class Function:
         with _COMPILING:
             if self.address is None:
                 self.held = _compile(self.source, self.dtype)
-                self.address = _PROTOTYPE(self.held.address)
+                _caller()  # now, so that no run waits for it
+                self.address = self.held.address
 
     def ask(self) -> None:
         """Have it compiled beside the program."""
         if self.thread is None:
             self.thread = threading.Thread(target=self._work, name="opreg compiler")
             self.thread.start()
+
+    def spent(self, seconds: float) -> None:
+        """Count what NumPy took in its place; have it compiled when that is as long as compiling takes."""
+        self.left -= seconds
+        if self.left < 0:
+            self.ask()
 
     def _work(self) -> None:
         with _COMPILING:
@@ -153,7 +168,6 @@ class Function:
                 warnings.warn(f"a function could not be compiled, NumPy goes on: {error}", RuntimeWarning, stacklevel=1)
 
 
-_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)  # calls without the GIL
 _FUNCTIONS: dict[tuple[str, np.dtype], Function] = {}
 _COMPILING = threading.RLock()
 
@@ -177,10 +191,16 @@ def _compile(source: str, dtype: np.dtype) -> Any:
     numba = importlib.import_module("numba")
     types = numba.types
     signature = types.void(types.CPointer(types.int64), types.int64, types.int64)
+    function, path = _defined(source, dtype, _scope(dtype))
+    return numba.cfunc(signature, cache=path is not None, error_model="numpy")(function)
+
+
+def _defined(source: str, dtype: np.dtype, scope: dict[str, Any]) -> tuple[Callable, Path | None]:
+    """The Python function of a text, and the file beside which numba keeps its machine code."""
     path = _kept(source, dtype)
-    scope = {**_scope(dtype), "__name__": __name__}  # numba looks for its module
+    scope = {**scope, "__name__": __name__}  # numba looks for its module
     exec(compile(source, str(path or "<compiled>"), "exec"), scope)
-    return numba.cfunc(signature, cache=path is not None, error_model="numpy")(scope["kernel"])
+    return scope["kernel"], path
 
 
 @functools.cache
@@ -214,7 +234,47 @@ def _scope(dtype: np.dtype) -> dict[str, Any]:
         return pointer(numba.types.int64), emit
 
     known = {**VECTOR, "plus": vector.plus, "largest": vector.largest}
-    return {"address": extending.intrinsic(address), **{name: instruction(f) for name, f in known.items()}}
+    return {"address": extending.intrinsic(address), **memory.access(dtype),
+            **{make.__name__: make(dtype) for make in (tiles.product, tiles.transposed, tiles.pack)},
+            **{name: instruction(f) for name, f in known.items()},
+            **{name: lanes.row(f, dtype) for name, f in cells.STEPS.items()}}
+
+
+_CALLER = """\
+def kernel(calls, count):
+    for i in range(count):
+        call(calls + 32 * i)
+"""
+
+
+@functools.cache
+def _caller() -> Callable[[int, int], None]:
+    """What calls ``count`` functions one after the other, without the GIL.
+
+    From the address ``calls`` on there are four integers for each: the addresses of the function and of its table,
+    and from where to where it computes. Python calls this as it calls its own functions; by ctypes a single call with
+    three arguments takes four times as long.
+    """
+    numba = importlib.import_module("numba")
+    ir = importlib.import_module("llvmlite.ir")
+    word = ir.IntType(64)
+    words = word.as_pointer()
+    prototype = ir.FunctionType(ir.VoidType(), [words, word, word]).as_pointer()
+
+    def call(typing: Any, place: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            start = builder.inttoptr(values[0], words)
+            function, table, first, last = [builder.load(builder.gep(start, [ir.Constant(word, i)])) for i in range(4)]
+            builder.call(builder.inttoptr(function, prototype), [builder.inttoptr(table, words), first, last])
+            return context.get_dummy_value()
+
+        return numba.types.void(numba.types.int64), emit
+
+    function, path = _defined(_CALLER, np.dtype(np.int64),
+                              {"call": importlib.import_module("numba.extending").intrinsic(call)})
+    signature = numba.types.void(numba.types.int64, numba.types.int64)
+    made = numba.njit(signature, nogil=True, cache=path is not None)(function)
+    return made.overloads[signature.args].entry_point
 
 
 # --------------------------------------------------------------------------------------------- kept in files
@@ -238,7 +298,8 @@ def _directory() -> Path:
 def _version() -> bytes:
     """What the machine code of a text depends on beside the processor, which numba keeps apart itself."""
     numba = importlib.import_module("numba")
-    parts = [numba.__version__.encode(), *(Path(str(module.__file__)).read_bytes() for module in (vector, special))]
+    modules = vector, lanes, cells, memory, tiles, special
+    parts = [numba.__version__.encode(), *(Path(str(module.__file__)).read_bytes() for module in modules)]
     return hashlib.sha256(b"\0".join(parts)).digest()
 
 
@@ -267,66 +328,95 @@ def runner(function: Function, arrays: Sequence[Any], rest: Sequence[int], total
     Its table is the addresses of the arrays, then the ``rest``; ``each`` numbers are computed for every one of the
     total.
     """
-    table = np.array([*[array.__array_interface__["data"][0] for array in arrays], *rest], np.int64)
+    table = np.array([*[_address(array) for array in arrays], *rest], np.int64)
     held = function, list(arrays), table  # alive as long as what reads them
-    place = ctypes.c_void_p(table.__array_interface__["data"][0])
+    return over(function, table, total, total * each * function.length, held)
+
+
+def over(function: Function, table: np.ndarray, total: int, work: int, held: Any) -> Callable[[], None]:
+    """The same of a table; ``work`` is numbers times instructions, ``held`` what has to be alive."""
     # Some more parts than threads, one of which may be kept waiting.
-    parts = min(4 * threads.count(), total, total * each * function.length // _SHARED)
+    parts = min(4 * threads.count(), total, work // _SHARED)
     if parts < 2 or threads.count() < 2:
-        return _Alone(function.address, place, total, held)
+        parts = 1
     ends = [total * i // parts for i in range(parts + 1)]
-    return _Shared(function.address, place, list(itertools.pairwise(ends)), held)
+    calls = [Native(np.array([[function.address, _address(table), first, last]], np.int64), held)
+             for first, last in itertools.pairwise(ends)]
+    return Shared(calls) if parts > 1 else calls[0]
 
 
-class _Alone:
-    """A compiled function over all of its arrays."""
+def _address(array: Any) -> int:
+    return array.__array_interface__["data"][0]
 
-    __slots__ = ("run", "held")
 
-    def __init__(self, address: Any, table: Any, total: int, held: Any):
-        self.run, self.held = functools.partial(address, table, 0, total), held
+class Native:
+    """Compiled functions, each over arrays of its own, one after the other.
+
+    Attributes
+    ----------
+    calls : array of int64
+        A row for each, as ``_caller`` reads it.
+    held
+        What has to be alive for that.
+    run : function
+        Calls them; it holds nothing alive.
+    """
+
+    __slots__ = ("calls", "held", "run")
+
+    def __init__(self, calls: np.ndarray, held: Any):
+        self.calls, self.held = calls, held
+        self.run = functools.partial(_caller(), _address(calls), len(calls))
 
     def __call__(self) -> None:
         self.run()
 
 
-class _Shared:
+def joined(functions: Sequence[Native]) -> Native:
+    """Several in a row as one: each further function costs a few nanoseconds, not a call of Python."""
+    if len(functions) == 1:
+        return functions[0]
+    return Native(np.concatenate([each.calls for each in functions]), functions)
+
+
+class Shared:
     """A compiled function over parts of its arrays, side by side."""
 
-    __slots__ = ("parts", "held")
+    __slots__ = ("parts",)
 
-    def __init__(self, address: Any, table: Any, parts: Sequence[tuple[int, int]], held: Any):
-        self.parts, self.held = [functools.partial(address, table, *part) for part in parts], held
+    def __init__(self, parts: Sequence[Native]):
+        self.parts = parts
 
     def __call__(self) -> None:
         threads.run(self.parts)
 
 
-class _Switch:
-    """A step that runs NumPy's functions until its own is compiled."""
+class Switch:
+    """A step that runs NumPy's functions until its own is compiled, which is ``made`` then."""
 
-    __slots__ = ("run", "steps", "function", "make")
+    __slots__ = ("steps", "function", "make", "made")
 
     def __init__(self, steps: Sequence[Callable], function: Function, make: Callable[[], Callable]):
         self.steps, self.function, self.make = steps, function, make
-        self.run: Callable[[], None] = self._wait
+        self.made: Callable[[], None] | None = None
 
     def __call__(self) -> None:
-        self.run()
+        if self.made is None:
+            self._wait()
+        else:
+            self.made()
 
     def _wait(self) -> None:
         function = self.function
         if function.address is not None:
-            self.run = self.make()
+            self.made = self.make()
             self.steps = ()
-            self.run()
+            self.made()
             return
         start = time.perf_counter()
         for step in self.steps:
             step()
-        function.left -= time.perf_counter() - start
-        if function.left < 0:
-            function.ask()
+        function.spent(time.perf_counter() - start)
 
 
 def steps(function: Function, make: Callable[[], Callable], numpy: Callable[[], Sequence[Callable]]
@@ -339,4 +429,4 @@ def steps(function: Function, make: Callable[[], Callable], numpy: Callable[[], 
         function.compile()
     if function.address is not None:
         return [make()]
-    return [_Switch(numpy(), function, make)]
+    return [Switch(numpy(), function, make)]

@@ -20,7 +20,7 @@ from ..op import Call, Op
 from .compiler import Function, function_of, mode, runner, steps, unavailable
 from .vector import DETOURS, KINDS, VECTOR
 
-__all__ = ["Arrangement", "Layout", "arrange", "attach_numba", "bound", "compiled"]
+__all__ = ["Arrangement", "Layout", "arrange", "attach_numba", "bound"]
 
 # So many numbers at least for fewer than three instructions, whose calls cost no more than that of a function.
 _LEAST = 1 << 10
@@ -81,18 +81,19 @@ def arrange(ins: Sequence[Any], outs: Sequence[Any]) -> Arrangement | str:
         if array is None:
             numbers.append(None)
             continue
-        array = np.broadcast_to(array, shape)
+        if array.shape != shape:
+            array = np.broadcast_to(array, shape)
         key = array.__array_interface__["data"][0], array.strides
         if key not in places:
             places[key] = len(arrays)
             arrays.append(array)
         numbers.append(places[key])
     written = set(numbers[len(ins):])
-    for number, array in enumerate(arrays):
+    for array in arrays:
         if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
             return "an array is not aligned"
-        if any(number != other and np.may_share_memory(array, arrays[other]) for other in written if other is not None):
-            return "an input overlaps an output"
+    if _overlap(arrays, written):
+        return "an input overlaps an output"
     sizes, strides = _joined(shape, arrays)
     for number, stride in enumerate(strides[-1]):
         if stride not in (0, 1) or (stride == 0 and number in written):
@@ -103,6 +104,19 @@ def arrange(ins: Sequence[Any], outs: Sequence[Any]) -> Arrangement | str:
     layout = Layout(tuple(numbers[:len(ins)]), tuple(numbers[len(ins):]),  # type: ignore[arg-type]
                     tuple(stride == 1 for stride in strides[-1]), len(sizes))
     return Arrangement(layout, arrays, sizes, strides)
+
+
+def _overlap(arrays: Sequence[Any], written: set[int | None]) -> bool:
+    """Whether one of those that are written reaches into the memory of another array."""
+    end = written_end = -1  # of what lies before, and of what is written of it
+    for (first, last), number in sorted([(np.lib.array_utils.byte_bounds(array), number)
+                                         for number, array in enumerate(arrays)]):
+        if first < (end if number in written else written_end):
+            return True
+        end = max(end, last)
+        if number in written:
+            written_end = max(written_end, last)
+    return False
 
 
 def _joined(shape: tuple[int, ...], arrays: Sequence[Any]) -> tuple[list[int], list[tuple[int, ...]]]:
@@ -125,6 +139,7 @@ def _joined(shape: tuple[int, ...], arrays: Sequence[Any]) -> tuple[list[int], l
 # ------------------------------------------------------------------------------------------------ source text
 
 
+@functools.lru_cache(256)
 def _source(expression: Expression, layout: Layout) -> tuple[str, list[float]]:
     """The text of a function ``kernel(table, first, last)`` and the constants it reads.
 
@@ -144,10 +159,10 @@ def _source(expression: Expression, layout: Layout) -> tuple[str, list[float]]:
     fixed = [f"a{n} = address(table[{n}])" for n in range(count)] + [f"c = address(table[{count}])"]
     fixed += [f"c{n} = c[{n}]" for n in range(len(constants))]
     offset = {n: "" if axes == 1 else f"o{n}" for n in range(count)}
-    outer = [f"x{n} = a{n}[{offset[n] or 0}]" for n in read if not layout.inner[n]]
+    outer = [f"x{n} = taken(a{n}, {offset[n] or 0}, {n}, {count})" for n in read if not layout.inner[n]]
     index = {n: f"{offset[n]} + i" if offset[n] else "i" for n in range(count)}
-    inner = [f"x{n} = a{n}[{index[n]}]" for n in read if layout.inner[n]]
-    inner += body + [f"a{n}[{index[n]}] = {names[register]}"  # type: ignore[index]
+    inner = [f"x{n} = taken(a{n}, {index[n]}, {n}, {count})" for n in read if layout.inner[n]]
+    inner += body + [f"put(a{n}, {index[n]}, {names[register]}, {n}, {count})"  # type: ignore[index]
                      for n, register in zip(layout.outs, expression.results) if n is not None]
     if axes == 1:
         lines = [*fixed, *outer, "for i in range(first, last):", *_indented(inner)]
@@ -175,23 +190,6 @@ def _indented(lines: Sequence[str]) -> list[str]:
 def _function(expression: Expression, dtype: np.dtype, layout: Layout) -> tuple[Function, list[float]]:
     source, constants = _source(expression, layout)
     return function_of(source, dtype, len(expression.code)), constants
-
-
-def compiled(expression: Expression, dtype: np.dtype, layout: Layout) -> Callable[[Any, int, int], None]:
-    """The function ``f(table, first, last)`` that computes an expression, compiled now unless it is already.
-
-    Parameters
-    ----------
-    expression : Expression
-        All its instructions are among ``vector.VECTOR``.
-    dtype : dtype
-        float32 or float64.
-    layout : Layout
-        What the arrays are like.
-    """
-    function, _ = _function(expression, dtype, layout)
-    function.compile()
-    return function.address
 
 
 def bound(expression: Expression, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:

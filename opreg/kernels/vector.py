@@ -1,16 +1,18 @@
 """The instructions of expressions in code that a compiler vectorises: plain arithmetic, no branch and no call.
 
 Every function takes and returns ``Number``s, values of the code that is being emitted; calling it appends
-instructions. A number is float32 or float64, and so is what is made of it. Functions that would need care in float32
-are computed in float64 and rounded. Errors stay near one unit in the last place, three at most, over the whole range:
-subnormal numbers, zeros of either sign, infinities and NaN included. ``fma`` leaves the processor the choice whether
-it rounds once or twice, and nothing relies on either.
+instructions. A number is float32 or float64, and so is what is made of it; most functions take as many at once as a
+register holds, too. Functions that would need care in float32 are computed in float64 and rounded. Errors stay near
+one unit in the last place, three at most, over the whole range: subnormal numbers, zeros of either sign, infinities
+and NaN included. ``fma`` leaves the processor the choice whether it rounds once or twice, and nothing relies on
+either.
 
 The polynomials are near-minimax, by interpolation at Chebyshev nodes in 50 digits.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import math
@@ -45,7 +47,11 @@ class Kind:
     exp, log : tuple of float
         ``(exp(r) - 1 - r) / r ** 2`` for r to half of log 2, and ``(log((1 + s) / (1 - s)) / s - 2) / s ** 2`` in
         ``s ** 2``; highest power first, as all polynomials here.
+    lanes : int
+        How many numbers a value stands for: one, whose loop the compiler vectorises, or all in a register.
     """
+
+    lanes = 1
 
     def __init__(self, dtype: Any, parts: tuple[float, float], limits: tuple[float, float],
                  exp: tuple[float, ...], log: tuple[float, ...]):
@@ -60,7 +66,21 @@ class Kind:
     @property
     def type(self) -> Any:
         """Its type in emitted code."""
-        return _ir().FloatType() if self.bits == 32 else _ir().DoubleType()
+        return self._wide(_ir().FloatType() if self.bits == 32 else _ir().DoubleType())
+
+    @property
+    def whole(self) -> Any:
+        """The type of integers as wide."""
+        return self._wide(_ir().IntType(self.bits))
+
+    def _wide(self, type: Any) -> Any:
+        return type if self.lanes == 1 else _ir().VectorType(type, self.lanes)
+
+    def many(self, lanes: int) -> Kind:
+        """The same for so many numbers at once. Functions that go through float64 do not know it."""
+        found = copy.copy(self)
+        found.lanes = lanes
+        return found
 
     def pattern(self, value: float) -> int:
         """The bits of a number."""
@@ -212,7 +232,8 @@ class Number(Value):
         """An intrinsic function of the compiler that is an instruction of the processor."""
         values = [self.ir, *map(self.of, others)]
         module = self.builder.module
-        function = module.declare_intrinsic(f"llvm.{name}", [self.kind.type],
+        suffix = f"f{self.kind.bits}" if self.kind.lanes == 1 else f"v{self.kind.lanes}f{self.kind.bits}"
+        function = module.declare_intrinsic(f"llvm.{name}.{suffix}", (),
                                             _ir().FunctionType(self.kind.type, [self.kind.type] * len(values)))
         return self._new(self.builder.call(function, values))
 
@@ -222,7 +243,7 @@ class Number(Value):
 
     def bits(self) -> Whole:
         """Its bits as an integer."""
-        return Whole(self.builder, self.builder.bitcast(self.ir, _ir().IntType(self.kind.bits)))
+        return Whole(self.builder, self.builder.bitcast(self.ir, self.kind.whole))
 
     def number(self, bits: Whole) -> Number:
         """The number of this kind that has these bits."""
@@ -336,7 +357,9 @@ def expm1(x: Number) -> Number:
 def tanh(x: Number) -> Number:
     """The hyperbolic tangent."""
     size = _at_most(abs(x), 0.4 * x.kind.mantissa)  # from there on it is one
-    t = expm1(size + size)
+    y, k = _reduced(size + size)
+    power = x.power_of_two(k)
+    t = fma(y, power, power - 1.0)  # exp(2 * size) - 1
     return _signed(t / (t + 2.0), x)
 
 
@@ -650,6 +673,7 @@ VECTOR: dict[str, Callable[..., Number]] = {
     "square": lambda a: a * a,
     "reciprocal": lambda a: 1.0 / a,
     "sign": sign,
+    "positive": sign,
     "greater": lambda a, b: a.told(a > b),
     "greater_equal": lambda a, b: a.told(a >= b),
     "less": lambda a, b: a.told(a < b),

@@ -1,8 +1,9 @@
 """fuse: chains of element-wise operators become one node each, so that what passes between them stays in the cache.
 
 A fused node holds one expression composed of those of its members. It has an output for each value that is read
-outside of the group, and computes a tile of all of them before the next. Numbers are those of the operators one by
-one: the instructions are the same, in the same order, equal ones computed once.
+outside of the group, and computes a tile of all of them before the next. Forward, numbers are those of the operators
+one by one: the instructions are the same, in the same order, equal ones computed once. Backward, where gradients meet
+in sums that nobody wrote down, ``algebra`` may arrange these anew.
 
 Groups are found in one sweep. An operator joins the groups that make its inputs as long as nobody else has read from
 them; a group takes the place of its last member. So whatever a group reads comes before it, whoever reads from it
@@ -15,17 +16,19 @@ What backward reads of large arrays is computed again, where that is cheaper tha
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from opreg.algebra import factored
 from opreg.attrs import Schema
 from opreg.builtin.elementwise import attach
-from opreg.expression import Composition, Expression, Instruction, astype
+from opreg.composition import Composition
+from opreg.expression import Expression, Instruction, astype
 from opreg.graph import Entry, Node
 from opreg.op import Op
-from opreg.spec import Shape, size
+from opreg.spec import Shape, Spec, size
 
 from ..program import Program, reachable, replaced
 
@@ -36,8 +39,11 @@ _MOST = 64
 # Arrays from so many numbers on do not stay in the cache from forward to backward.
 _LARGE = 1 << 17
 # To store a number and to load it again takes as long as so many additions in the cache, when a processor's last cache
-# holds some of what is stored.
-_STORING = 8
+# holds some of what is stored; in compiled functions as long as many more.
+_STORING = 10
+
+# Smaller dtypes are left too easily by a product that is arranged anew.
+_EXACT = (np.dtype("float32"), np.dtype("float64"))
 
 _CASTS = frozenset({"Cast", "_backward_cast", "amp_cast"})
 _NUMBERS = {"zeros_like": 0.0, "ones_like": 1.0}
@@ -45,8 +51,8 @@ _NUMBERS = {"zeros_like": 0.0, "ones_like": 1.0}
 # What instructions cost, an addition being one; those that are not here are not computed twice.
 _COSTS = {"add": 1, "subtract": 1, "multiply": 1, "divide": 1, "negative": 1, "absolute": 1, "square": 1, "maximum": 1,
           "minimum": 1, "reciprocal": 2, "greater": 2, "greater_equal": 2, "less": 2, "less_equal": 2, "equal": 2,
-          "not_equal": 2, "floor": 1, "ceil": 1, "trunc": 1, "sign": 4, "sqrt": 4, "exp": 4, "log": 4, "tanh": 4,
-          "log1p": 4, "expm1": 4}
+          "not_equal": 2, "floor": 1, "ceil": 1, "trunc": 1, "sign": 4, "positive": 2, "sqrt": 4, "exp": 4, "log": 4,
+          "tanh": 4, "log1p": 4, "expm1": 4}
 
 
 # ------------------------------------------------------------------------------------------- the operator
@@ -272,54 +278,108 @@ class _Composer:
         if not exported or (len(group.members) == 1 and not inlined):
             return [self._moved(node) for node in group.members if exported]
         specs, last = self.program.specs, group.members[-1]
-        whole = Composition(specs[last][0].dtype)  # type: ignore[arg-type]
-        values: dict[Entry, int | float] = {}
+        terms: list[Term] = []
+        places: dict[Entry, int] = {}
         inputs: dict[Entry, int] = {}
         operators: list[str] = []
 
-        def value(entry: Entry) -> int | float:
+        def operand(entry: Entry) -> int | str:
             node = entry[0]
-            if entry in values:
-                return values[entry]
+            if entry in places:
+                return places[entry]
             if node.op is not None and node.op.name in _NUMBERS:
-                return _NUMBERS[node.op.name]
+                return node.op.name
             if id(group) in self.backward and self.costs.get(entry):
-                return compute(node)
-            entry = self.became.get(entry, entry)
-            if entry not in inputs:
-                inputs[entry] = whole.input()
-            return inputs[entry]
+                return term(node)
+            return inputs.setdefault(self.became.get(entry, entry), -1 - len(inputs))
 
-        def compute(node: Node) -> int | float:
+        def term(node: Node) -> int:
+            operands = tuple([operand(entry) for entry in _read(node)])
             operators.append(node.op.name)  # type: ignore[union-attr]
-            found = values[node, 0] = whole.add(self.expressions[node], [value(entry) for entry in _read(node)])
-            return found
+            terms.append((self.expressions[node], operands))
+            place = places[node, 0] = len(terms) - 1
+            return place
 
         for node in group.members:
-            compute(node)
-        named = {number: entry for entry, number in inputs.items()}
-        for node in list(exported):
-            number = values[node, 0]
-            if isinstance(number, int) and number in named:  # it changes nothing
-                self.became[node, 0] = named[number]
-                exported.remove(node)
-        if not exported:
+            term(node)
+        found = _composed(tuple(terms), tuple([(places[node, 0], specs[node][0]) for node in exported]),
+                          tuple([specs[node][index] for node, index in inputs]), specs[last][0].dtype,
+                          factored if id(group) in self.backward and specs[last][0].dtype in _EXACT else None)
+        sources = list(inputs)
+        for node, result in zip(exported, found.results):
+            if result < 0:  # it changes nothing
+                self.became[node, 0] = sources[-1 - result]
+        if found.expression is None:
             return []
-        # The last instruction's result comes first: its memory may be an input's. Constants come last.
-        ranks = {node: (isinstance(values[node, 0], float), -values[node, 0]) for node in exported}
-        spec = {ranks[node]: specs[node][0] for node in exported}
-        order = sorted(spec)
-        full = {number for number, (node, index) in named.items()
-                if specs[node][index] == spec[order[0]] and not order[-1][0]}
-        expression, read = whole.finish([-number for _, number in order], sorted(named, key=lambda n: n not in full))
-        made = Node(_operator(len(full.intersection(read))), last.name,
-                    {"expression": expression, "operators": tuple(operators)}, [named[number] for number in read],
-                    where=last.where)
-        specs[made] = [spec[rank] for rank in order]
+        made = Node(_operator(found.full), last.name,
+                    {"expression": found.expression, "operators": tuple(operators), "parts": found.parts},
+                    [sources[-1 - number] for number in found.read], where=last.where)
+        specs[made] = list(found.specs)
         self.program.contexts[made] = self.program.contexts[last]
-        for node in exported:
-            self.became[node, 0] = made, order.index(ranks[node])
+        for node, result in zip(exported, found.results):
+            if result >= 0:
+                self.became[node, 0] = made, result
         return [made]
+
+
+#: An expression and what it is of: numbers of earlier terms, of inputs from -1 on downwards, names of constants.
+Term = tuple[Expression, tuple[int | str, ...]]
+
+
+class _Composed(NamedTuple):
+    """The expression of a group.
+
+    Attributes
+    ----------
+    expression : Expression or None
+        None where nothing is left to compute.
+    read : list of int
+        The group's inputs it reads, the first ``full`` of which have the shape and dtype of its first result.
+    results, specs
+        For each term that was asked for its result, or the input that it equals; shapes and dtypes of the results.
+    parts
+        The terms as they were put together, for those who check the whole.
+    """
+
+    expression: Expression | None
+    read: list[int]
+    full: int
+    results: list[int]
+    specs: list[Spec]
+    parts: Any
+
+
+@functools.lru_cache(256)
+def _composed(terms: tuple[Term, ...], wanted: tuple[tuple[int, Spec], ...], ins: tuple[Spec, ...], dtype: np.dtype,
+              arranged: Callable[[Expression], Expression] | None) -> _Composed:
+    """Compose a group; groups of the same terms, as those of equal layers, share their expression.
+
+    What is ``arranged`` anew has dtypes of one kind.
+    """
+    whole = Composition(dtype)
+    for _ in ins:
+        whole.input()
+    values: list[int | float] = []
+    parts: list[tuple[Expression, list[int | float], int | float]] = []
+    for expression, operands in terms:
+        given = [_NUMBERS[each] if isinstance(each, str) else each if each < 0 else values[each] for each in operands]
+        values.append(whole.add(expression, given))
+        parts.append((expression, given, values[-1]))
+    # The last instruction's result comes first: its memory may be an input's. Constants come last.
+    ranks = {place: (isinstance(values[place], float), -values[place]) for place, _ in wanted
+             if isinstance(values[place], float) or values[place] >= 0}
+    if not ranks:
+        return _Composed(None, [], 0, [int(values[place]) for place, _ in wanted], [], None)
+    spec = {ranks[place]: each for place, each in wanted if place in ranks}
+    order = sorted(spec)
+    numbers = [-number for _, number in order]
+    full = {-1 - i for i, each in enumerate(ins) if each == spec[order[0]] and not order[-1][0]}
+    made, read = whole.finish(numbers, sorted(range(-1, -1 - len(ins), -1), key=lambda number: number not in full))
+    if arranged is not None and not any(prim.dtype for prim, _ in made.code):
+        made = arranged(made)
+    results = [order.index(ranks[place]) if place in ranks else int(values[place]) for place, _ in wanted]
+    return _Composed(made, read, len(full.intersection(read)), results, [spec[rank] for rank in order],
+                     (parts, read, numbers))
 
 
 def fuse(program: Program) -> Program:

@@ -32,11 +32,11 @@ def simplify(program: Program) -> Program:
     became: dict[Entry, Entry] = {}
     kept: list[Node] = []
     for node in program.nodes:
-        inputs = [became.get(entry, entry) for entry in node.inputs]
+        inputs = [became.get(entry, entry) for entry in node.inputs] if became else node.inputs
         if _identity(node, inputs, program.specs, program.is_train):
             became[node, 0] = inputs[0]
         else:
-            kept.append(replaced(node, inputs, program.specs, became))
+            kept.append(replaced(node, inputs, program.specs, became) if became else node)
     program.heads = [became.get(entry, entry) for entry in program.heads]
     program.nodes = reachable(kept, program.heads, read=True)
     return program

@@ -1,0 +1,193 @@
+"""How much arithmetic products of matrices and convolutions are: additions and multiplications, one rule an operator.
+
+Each number of a result is a sum of products, which count as two operations; biases and the like are left out. The three
+operators of a bilinear map, the map and its two adjoints, take the same sums apart and count the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..op import Op
+from ..spec import Shape
+from .attention import (
+    backward_encdec_qk,
+    backward_encdec_valatt,
+    backward_selfatt_qk,
+    backward_selfatt_valatt,
+    encdec_qk,
+    encdec_valatt,
+    selfatt_qk,
+    selfatt_valatt,
+)
+from .convolution import (
+    convolution,
+    convolution_data,
+    convolution_weight,
+    deconvolution,
+    deconvolution_data,
+    deconvolution_weight,
+)
+from .deformable import deformable, deformable_backward, modulated, modulated_backward
+from .dense import (
+    batch_dot,
+    dot,
+    dot_lhs,
+    dot_rhs,
+    fully_connected,
+    fully_connected_data,
+    fully_connected_weight,
+)
+from .folded import folded_convolution
+from .linalg import gemm, gemm2, syrk, trmm, trsm
+from .numpy_like import matmul, matmul_a, matmul_b
+from .rnn import backward_rnn, rnn
+
+__all__: list[str] = []
+
+Shapes = Sequence[Shape]
+
+
+def _bilinear(ops: tuple[Op, Op, Op], work: Callable[..., int]) -> None:
+    """Rules of a map and its adjoints from ``work(left, right, out, **attrs)``, of the two that are multiplied."""
+    forward, of_left, of_right = ops
+    forward.flops(lambda ins, outs, **attrs: work(ins[0], ins[1], outs[0], **attrs))
+    of_left.flops(lambda ins, outs, **attrs: work(ins[2], ins[1], ins[0], **attrs))
+    of_right.flops(lambda ins, outs, **attrs: work(ins[1], ins[2], ins[0], **attrs))
+
+
+def _dense(data: Shape, weight: Shape, out: Shape, **attrs: Any) -> int:
+    return 2 * math.prod(out) * weight[1]
+
+
+def _dot(lhs: Shape, rhs: Shape, out: Shape, *, transpose_a: bool, **attrs: Any) -> int:
+    return 2 * math.prod(lhs) * math.prod(rhs) // max(lhs[0 if transpose_a else -1], 1)
+
+
+def _matmul(a: Shape, b: Shape, out: Shape, **attrs: Any) -> int:
+    return 2 * math.prod(out) * a[-1]
+
+
+def _convolution(data: Shape, weight: Shape, out: Shape, **attrs: Any) -> int:
+    """Every place of the output reads all of one kernel; there are as many kernels as output channels."""
+    return 2 * math.prod(out) * math.prod(weight) // max(attrs["num_filter"], 1)
+
+
+def _deconvolution(data: Shape, weight: Shape, out: Shape, **attrs: Any) -> int:
+    """Every place of the data is spread over all of one kernel; there are as many kernels as input channels."""
+    layout = attrs["layout"]
+    return 2 * math.prod(data) * math.prod(weight) // max(data[1 if layout is None else layout.index("C")], 1)
+
+
+_bilinear((fully_connected, fully_connected_data, fully_connected_weight), _dense)
+_bilinear((dot, dot_lhs, dot_rhs), _dot)
+_bilinear((matmul, matmul_a, matmul_b), _matmul)
+_bilinear((convolution, convolution_data, convolution_weight), _convolution)
+_bilinear((deconvolution, deconvolution_data, deconvolution_weight), _deconvolution)
+
+
+@folded_convolution.flops
+def folded_flops(ins: Shapes, outs: Shapes, **attrs: Any) -> int:
+    return _convolution(ins[0], ins[1], outs[0], **attrs)
+
+
+@batch_dot.flops
+def batch_dot_flops(ins: Shapes, outs: Shapes, *, transpose_a: bool) -> int:
+    return 2 * math.prod(outs[0]) * ins[0][-2 if transpose_a else -1]
+
+
+@gemm.flops
+@gemm2.flops
+def gemm_flops(ins: Shapes, outs: Shapes, *, transpose_a: bool, axis: int) -> int:
+    return 2 * math.prod(outs[0]) * ins[0][axis if transpose_a else -1]
+
+
+@syrk.flops
+def syrk_flops(ins: Shapes, outs: Shapes, *, transpose: bool) -> int:
+    return 2 * math.prod(outs[0]) * ins[0][-2 if transpose else -1]
+
+
+@trmm.flops
+def trmm_flops(ins: Shapes, outs: Shapes) -> int:
+    """The zeros of the triangle are multiplied too."""
+    return 2 * math.prod(outs[0]) * ins[0][-1]
+
+
+@trsm.flops
+def trsm_flops(ins: Shapes, outs: Shapes) -> int:
+    return math.prod(outs[0]) * ins[0][-1]
+
+
+# --------------------------------------------------------------------------------------------- attention
+
+
+@selfatt_qk.flops
+def selfatt_qk_flops(ins: Shapes, outs: Shapes, *, heads: int) -> int:
+    return 2 * math.prod(outs[0]) * (ins[0][2] // (3 * heads))
+
+
+@encdec_qk.flops
+def encdec_qk_flops(ins: Shapes, outs: Shapes, *, heads: int) -> int:
+    return 2 * math.prod(outs[0]) * (ins[0][2] // heads)
+
+
+@selfatt_valatt.flops
+@encdec_valatt.flops
+def valatt_flops(ins: Shapes, outs: Shapes, *, heads: int) -> int:
+    return 2 * math.prod(ins[1]) * (outs[0][2] // heads)
+
+
+@backward_selfatt_qk.flops
+def backward_selfatt_qk_flops(ins: Shapes, outs: Shapes, *, heads: int) -> int:
+    return 4 * math.prod(ins[0]) * (ins[1][2] // (3 * heads))
+
+
+@backward_encdec_qk.flops
+def backward_encdec_qk_flops(ins: Shapes, outs: Shapes, *, heads: int) -> int:
+    return 4 * math.prod(ins[0]) * (ins[1][2] // heads)
+
+
+@backward_selfatt_valatt.flops
+@backward_encdec_valatt.flops
+def backward_valatt_flops(ins: Shapes, outs: Shapes, *, heads: int) -> int:
+    return 4 * math.prod(ins[2]) * (ins[0][2] // heads)
+
+
+# -------------------------------------------------------------------------------- deformable, recurrent
+
+
+@deformable.flops
+@modulated.flops
+def deformable_flops(ins: Shapes, outs: Shapes, *, no_bias: bool) -> int:
+    weight = ins[-1 if no_bias else -2]
+    return 2 * math.prod(outs[0]) * math.prod(weight[1:])
+
+
+@deformable_backward.flops
+@modulated_backward.flops
+def deformable_backward_flops(ins: Shapes, outs: Shapes) -> int:
+    """The gradients of the columns and of the weight; ``g`` is the first input and the weight the last."""
+    return 4 * math.prod(ins[0]) * math.prod(ins[-1][1:])
+
+
+_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+
+def _recurrent(data: Shape, parameters: Shape, mode: str, state_size: int, num_layers: int, bidirectional: bool) -> int:
+    """Every step multiplies all parameters but the biases, two vectors a layer and direction, by each sample."""
+    biases = 2 * _GATES[mode] * state_size * num_layers * (1 + bidirectional)
+    return 2 * data[0] * data[1] * (parameters[0] - biases)
+
+
+@rnn.flops
+def rnn_flops(ins: Shapes, outs: Shapes, *, mode: str, state_size: int, num_layers: int, bidirectional: bool) -> int:
+    return _recurrent(ins[0], ins[1], mode, state_size, num_layers, bidirectional)
+
+
+@backward_rnn.flops
+def backward_rnn_flops(ins: Shapes, outs: Shapes, *, mode: str, state_size: int, num_layers: int,
+                       bidirectional: bool) -> int:
+    data, parameters = ins[3 if mode == "lstm" else 2:][:2]
+    return 2 * _recurrent(data, parameters, mode, state_size, num_layers, bidirectional)

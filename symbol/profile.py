@@ -1,0 +1,328 @@
+"""Profiling: where the time of a plan goes, step by step, beside what the machine could do.
+
+Bytes are those of the shapes: what a step reads and writes once, whatever the kernel does inside. Arithmetic is what
+operators declare, see ``opreg.builtin.flops``. What memory and BLAS can do is measured once in a process, by a copy of
+a large array and by a product of large matrices.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opreg import generators, threads
+from opreg.errors import ArgumentError
+from opreg.graph import Node
+
+from .plan import Plan, Segment, Step
+from .program import Bound, nbytes
+
+__all__ = ["Profile", "ProfileRow", "profile", "memory_rate", "product_rate"]
+
+_COPIED = 1 << 28  # bytes of the array that is copied, more than caches hold
+_ORDER = 1024  # of the matrices that are multiplied
+_TIMES = 5
+_SHOWN = 40  # rows of a table, unless more are asked for
+
+
+# ---------------------------------------------------------------------------------------------- the machine
+
+
+def _least(work: Callable[[], object], ctx: Any) -> float:
+    """Seconds of the fastest of several runs."""
+    found = []
+    for _ in range(_TIMES + 1):  # the first one is not counted, but never the fastest
+        start = time.perf_counter()
+        work()
+        ctx.backend.synchronize(ctx.device_id)
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+@functools.cache
+def memory_rate(ctx: Any) -> float:
+    """Bytes a second that a device reads and writes when it copies a large array, with as many threads as work here."""
+    source = ctx.backend.zeros((_COPIED,), np.dtype(np.uint8), ctx.device_id)
+    target = ctx.backend.zeros((_COPIED,), np.dtype(np.uint8), ctx.device_id)
+    source[...] = 1  # memory that has not been written yet is all the same page
+    length = -(-_COPIED // (threads.count() if ctx.xp is np else 1))
+    parts = [functools.partial(target[at:at + length].__setitem__, Ellipsis, source[at:at + length])
+             for at in range(0, _COPIED, length)]
+    with ctx:
+        return 2 * _COPIED / _least(lambda: threads.run(parts) if ctx.xp is np else parts[0](), ctx)
+
+
+@functools.cache
+def product_rate(ctx: Any, dtype: np.dtype) -> float:
+    """Additions and multiplications a second in a product of two large matrices of floating numbers.
+
+    Halves are multiplied in float32 on the host, as its kernels do.
+    """
+    if ctx.xp is np and dtype.itemsize == 2:
+        dtype = np.dtype(np.float32)
+    order = _ORDER if ctx.xp is np else 4 * _ORDER
+    a, b, out = (ctx.backend.zeros((order, order), dtype, ctx.device_id) for _ in range(3))
+    a[...] = b[...] = 1.0
+    with ctx:
+        return 2 * order ** 3 / _least(lambda: ctx.xp.matmul(a, b, out=out), ctx)
+
+
+# ------------------------------------------------------------------------------------------------- results
+
+
+class ProfileRow(NamedTuple):
+    """A step and what it costs in a run.
+
+    Attributes
+    ----------
+    step, half
+        Its place: its number in the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
+    operator, node, operators
+        What it computes; of a fused node also the operators it is made of.
+    kernel : str
+        What computes it.
+    seconds, median : float
+        The least and the median time of the runs.
+    share : float
+        Of the least times of all steps.
+    read, written : int
+        Bytes of inputs and outputs, each counted once.
+    rate, memory_share : float
+        Bytes a second, and as a share of what the machine's memory does. More than one: caches.
+    flops : int or None
+        Additions and multiplications, of operators that say so.
+    flop_rate, blas_share : float or None
+        Those a second, and as a share of what BLAS does in this dtype.
+    """
+
+    step: int
+    half: str
+    operator: str
+    node: str
+    operators: tuple[str, ...]
+    kernel: str
+    seconds: float
+    median: float
+    share: float
+    read: int
+    written: int
+    rate: float
+    memory_share: float
+    flops: int | None
+    flop_rate: float | None
+    blas_share: float | None
+
+
+class Profile:
+    """What ``executor.profile`` found; prints as a table, the slowest step first.
+
+    Attributes
+    ----------
+    rows : list of ProfileRow
+        The steps that run, slowest first; views have none.
+    is_train : bool
+        Which plan.
+    runs : int
+        How often each step was measured.
+    seconds : float
+        The least time of a whole run, forward and backward, without a clock between the steps.
+    memory_rate : float
+        Bytes a second that the machine copies.
+    product_rates : dict by dtype
+        Additions and multiplications a second of large products.
+    """
+
+    def __init__(self, rows: Iterable[ProfileRow], is_train: bool, runs: int, seconds: float, memory: float,
+                 products: Mapping[np.dtype, float]):
+        self.rows = sorted(rows, key=lambda row: -row.seconds)
+        self.is_train, self.runs, self.seconds = is_train, runs, seconds
+        self.memory_rate, self.product_rates = memory, dict(products)
+
+    def table(self, count: int = _SHOWN) -> str:
+        """The slowest steps, a line each."""
+        total = sum(row.seconds for row in self.rows)
+        products = "".join(f", products in {dtype} {rate / 1e9:.1f} GFLOP/s"
+                           for dtype, rate in sorted(self.product_rates.items(), key=lambda pair: pair[0].name))
+        lines = [f"{'training' if self.is_train else 'inference'} plan, least of {self.runs} runs: "
+                 f"{_time(self.seconds)} as a whole, {_time(total)} step by step",
+                 f"the machine: memory {self.memory_rate / 1e9:.1f} GB/s{products}"]
+        if self.rows:
+            lines.append(f"{'step':>13} {'least':>9} {'median':>9} {'share':>6} {'read':>9} {'written':>9} "
+                         f"{'GB/s':>7} {'memory':>6} {'FLOP':>8} {'GFLOP/s':>8} {'BLAS':>5}  kernel, operator")
+        lines += [_line(row) for row in self.rows[:count]]
+        if len(self.rows) > count:
+            rest = self.rows[count:]
+            lines.append(f"and {len(rest)} more steps, {_time(sum(row.seconds for row in rest))} in all")
+        return "\n".join(lines)
+
+    __str__ = table
+
+    def __repr__(self) -> str:
+        return f"<Profile of {len(self.rows)} steps, {_time(self.seconds)} a run>"
+
+
+def _line(row: ProfileRow) -> str:
+    name = f"{row.operator} {row.node}".strip() + (f" ({', '.join(row.operators)})" if row.operators else "")
+    work = " " * 23
+    if row.flops is not None and row.flop_rate is not None:
+        share = "" if row.blas_share is None else f"{row.blas_share:5.0%}"
+        work = f"{_scaled(row.flops):>8} {row.flop_rate / 1e9:8.1f} {share:>5}"
+    memory = (f"{_scaled(row.read, 'B'):>9} {_scaled(row.written, 'B'):>9} {row.rate / 1e9:7.2f} "
+              f"{row.memory_share:6.0%}")
+    return (f"{row.half:>8} {row.step:4} {_time(row.seconds):>9} {_time(row.median):>9} {row.share:6.1%} {memory} "
+            f"{work}  {row.kernel}, {name}")
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} µs"
+
+
+def _scaled(count: int, unit: str = "") -> str:
+    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.1f} {prefix}{unit}"
+    return f"{count} {unit}"
+
+
+# ----------------------------------------------------------------------------------------------- measuring
+
+
+def _written(plan: Plan, bound: Bound) -> list[Any]:
+    """The arrays that steps write and that outlive them: outputs, gradients, states, what updates change."""
+    _, states = bound.graph.variables()
+    changed = {node.inputs[i][0] for node in bound.graph.nodes if node.op is not None for i in node.op.mutates}
+    arrays = [*bound.outputs, *[array for array, _ in bound.grads.values()],
+              *[bound.arrays[node] for node in {*states, *changed} if node in bound.arrays]]
+    return list({id(array): array for array in arrays}.values())
+
+
+@contextmanager
+def _kept(arrays: Sequence[Any], plan: Plan) -> Iterator[None]:
+    """Arrays and random generators as they were, when it is over."""
+    held = [array.copy() for array in arrays]
+    places = {(ctx.backend_name, ctx.device_id) for ctx in plan.contexts.values()}
+    bits = [generators.generator(*place).bit_generator for place in places]
+    states = [each.state for each in bits]
+    try:
+        yield
+    finally:
+        for array, before in zip(arrays, held):
+            array[...] = before
+        for each, state in zip(bits, states):
+            each.state = state
+
+
+def profile(plan: Plan, bound: Bound, run: Callable[[Segment], None], inside: Callable[[Callable[[], None]], None],
+            runs: int) -> Profile:
+    """Time the steps of a plan; see ``Executor.profile``.
+
+    Parameters
+    ----------
+    plan : Plan
+        What runs.
+    bound : Bound
+        What it was made of.
+    run : function of a segment
+        Runs it as a whole.
+    inside : function of a function
+        Calls it in the mode that steps run in.
+    runs : int
+        How often.
+    """
+    if not isinstance(runs, int) or runs < 1:  # type: ignore[redundant-expr]
+        raise ArgumentError(f"profile: runs={runs!r}: expected a positive number")
+    halves = [("forward", plan.forward), ("backward", plan.backward)]
+    sync = _synchronizer(plan)
+
+    def whole() -> float:
+        start = time.perf_counter()
+        for _, segment in halves:
+            run(segment)
+        sync()
+        return time.perf_counter() - start
+
+    with _kept(_written(plan, bound), plan):
+        whole()  # settles what is watched in its first run
+        least = min([whole() for _ in range(runs)])
+        steps = [(half, number, step) for half, segment in halves for number, step in enumerate(segment.steps)
+                 if step.run]
+        times: list[list[float]] = [[] for _ in steps]
+
+        def clocked() -> None:
+            for (_, _, step), found in zip(steps, times):
+                start = time.perf_counter()
+                for function in step.run:
+                    function()
+                sync()
+                found.append(time.perf_counter() - start)
+
+        for _ in range(runs):
+            inside(clocked)
+    return _summed(plan, steps, times, least, int(runs))
+
+
+def _synchronizer(plan: Plan) -> Callable[[], None]:
+    """What waits for all devices of a plan; those of the host do not run behind."""
+    places = {(ctx.backend, ctx.device_id) for ctx in plan.contexts.values() if ctx.xp is not np}
+
+    def synchronize() -> None:
+        for backend, device in places:
+            backend.synchronize(device)
+
+    return synchronize
+
+
+def _summed(plan: Plan, steps: Sequence[tuple[str, int, Step]], times: Sequence[Sequence[float]], least: float,
+            runs: int) -> Profile:
+    total = sum(map(min, times)) or 1.0
+    ctx = next(iter(plan.contexts.values()))
+    memory, products = memory_rate(ctx), {}
+    rows = []
+    for (half, number, step), found in zip(steps, times):
+        node, seconds = step.node, max(min(found), 1e-9)
+        read, written = _traffic(plan, step)
+        flops = None if node is None else _flops(plan, node)
+        share = None
+        if flops is not None and node is not None:
+            dtype = plan.specs[node][0].dtype
+            assert dtype is not None
+            if dtype.kind in "fV":
+                if dtype not in products:
+                    products[dtype] = product_rate(plan.contexts[node], dtype)
+                share = flops / seconds / products[dtype]
+        operator, name, operators = _names(step)
+        rows.append(ProfileRow(number, half, operator, name, operators, step.kernel, seconds, statistics.median(found),
+                               min(found) / total, read, written, (read + written) / seconds,
+                               (read + written) / seconds / memory, flops,
+                               None if flops is None else flops / seconds, share))
+    return Profile(rows, plan.is_train, runs, least, memory, products)
+
+
+def _names(step: Step) -> tuple[str, str, tuple[str, ...]]:
+    if step.node is None:  # the executor's own: its title says what it does
+        return "", step.where, ()
+    return step.node.op.name, step.node.name, tuple(step.node.attrs.get("operators", ()))  # type: ignore[union-attr]
+
+
+def _traffic(plan: Plan, step: Step) -> tuple[int, int]:
+    """Bytes that a step reads and writes."""
+    node = step.node
+    if node is None:
+        written = sum(int(out.nbytes) for out in step.outs)
+        return (0 if step.kernel == "zeros" else written * (2 if step.kernel == "add" else 1)), written
+    unread = node.op.unread  # type: ignore[union-attr]
+    entries = {entry for i, entry in enumerate(node.inputs) if i not in unread}
+    read = nbytes(plan.specs[source][i] for source, i in entries)
+    return read, sum(int(out.nbytes) for out in step.outs if out is not None)
+
+
+def _flops(plan: Plan, node: Node) -> int | None:
+    ins = [plan.specs[source][i].shape for source, i in node.inputs]
+    outs = [spec.shape for spec in plan.specs[node]]
+    return node.op.work(ins, outs, node.attrs)  # type: ignore[union-attr, arg-type]

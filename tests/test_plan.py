@@ -1,0 +1,318 @@
+"""Plans: compiled steps that run as one, what a run leaves as it was, what equal groups and nodes share."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import itertools
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opreg as mx
+from opreg.errors import ShapeError
+from opreg.expression import trace
+from opreg.kernels import compiler, jit
+from opreg.mode import MODE, quiet
+from symbol import infer
+
+sym, nd = mx.sym, mx.nd
+MODES = ["numpy", pytest.param("numba", marks=pytest.mark.skipif(
+    importlib.util.find_spec("numba") is None, reason="needs numba"))]
+both = pytest.mark.parametrize("kernels", MODES)
+compiled = pytest.mark.parametrize("kernels", MODES[1:])
+
+
+@pytest.fixture(autouse=True)
+def chosen(request: pytest.FixtureRequest, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The kernels a test asks for; what is compiled is kept for it alone."""
+    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path))
+    with compiler.use(request.node.callspec.params["kernels"] if hasattr(request.node, "callspec")
+                      and "kernels" in request.node.callspec.params else "numpy"):
+        yield
+
+
+def chain(x: Any, count: int) -> Any:
+    for i in range(count):
+        x = sym.relu(x) if i % 4 == 0 else x * 0.99 if i % 4 == 1 else -x if i % 4 == 2 else x + 1.0
+    return x
+
+
+def bound(net: Any, **values: Any) -> Any:
+    executor = net.simple_bind(mx.cpu(), **{name: np.shape(value) for name, value in values.items()})
+    for name, value in values.items():
+        executor.arg_dict[name][:] = value
+    return executor
+
+
+def by_hand(x: Any, count: int) -> Any:
+    slope = np.ones_like(x)
+    for i in range(count):
+        if i % 4 == 0:
+            slope = slope * (x > 0)
+            x = np.maximum(x, 0)
+        else:
+            x = x * np.float32(0.99) if i % 4 == 1 else -x if i % 4 == 2 else x + np.float32(1)
+            slope = slope * np.float32(0.99) if i % 4 == 1 else -slope if i % 4 == 2 else slope
+    return x, slope
+
+
+# ------------------------------------------------------------------------------------------------ as one call
+
+
+@both
+def test_many_steps(kernels: str) -> None:
+    x = np.random.default_rng(0).random(16, "float32")
+    executor = bound(chain(sym.Variable("x"), 200), x=x)
+    value, slope = by_hand(x, 200)
+    for _ in range(3):
+        np.testing.assert_allclose(executor.forward(is_train=True)[0].asnumpy(), value, rtol=1e-6)
+        executor.backward(nd.ones((16,)) * 2)
+        np.testing.assert_allclose(executor.grad_arrays[0].asnumpy(), 2 * slope, rtol=1e-6)
+    plan = executor.plan(True)
+    assert plan.forward.plain and plan.backward.plain
+    assert len(plan.forward.steps) > 1
+    if kernels == "numba":
+        assert len(plan.forward.flat) == 1 and plan.forward.native is plan.forward.flat[0]
+    else:
+        assert plan.forward.native is None
+
+
+@compiled
+def test_joined_functions_run_in_order_and_hold_what_they_read(kernels: str) -> None:
+    expression = trace(lambda x: x * 2.0 + 1.0, 1)
+    x = np.arange(5, dtype="float32")
+    arrays = [x, *[np.empty_like(x) for _ in range(3)]]
+    functions = [jit.bound(expression, [a], [b]) for a, b in itertools.pairwise(arrays)]
+    assert compiler.joined(functions[:1]) is functions[0]
+    whole, out = compiler.joined(functions), arrays[-1]
+    del arrays, functions
+    gc.collect()
+    whole()
+    np.testing.assert_array_equal(out, 8 * x + 7)
+
+
+class Fragile(mx.operator.CustomOp):
+    seen: list[Any] = []
+
+    def forward(self, is_train: bool, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+        self.seen.append((MODE.recording, MODE.training, mx.context.current_context()))
+        if in_data[0].asnumpy()[0] < 0:
+            raise KeyError("negative")
+        self.assign(out_data[0], req[0], in_data[0])
+
+    def backward(self, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+
+@mx.operator.register("plan_fragile")
+class FragileProp(mx.operator.CustomOpProp):
+    def create_operator(self, *_: Any) -> Fragile:
+        return Fragile()
+
+
+@both
+def test_errors_are_named_between_other_steps_and_leave_all_as_it_was(kernels: str) -> None:
+    net = chain(sym.Custom(sym.Variable("x") * 2 - 1, op_type="plan_fragile", name="weak"), 8)
+    good, bad = np.full(4, 3, "float32"), np.full(4, -3, "float32")
+    executor = net.simple_bind(mx.cpu(1), x=(4,))
+    executor.forward(x=good)
+    segment = executor.plan(False).forward
+    assert not segment.plain and segment.native is None
+    before = np.geterr()
+    with mx.autograd.record(), pytest.raises(KeyError) as caught:
+        executor.forward(x=bad)
+    place = next(i for i, step in enumerate(segment.steps) if step.node is not None and step.node.name == "weak")
+    notes = "\n".join(caught.value.__notes__)
+    assert "node 'weak'" in notes and f"step {place} of {len(segment.steps)}" in notes
+    assert Fragile.seen[-1] == (False, False, mx.cpu(1))
+    assert (MODE.recording, MODE.training, mx.context.current_context()) == (False, False, mx.cpu())
+    assert np.geterr() == before
+    np.testing.assert_allclose(executor.forward(x=good)[0].asnumpy(), by_hand(good * 2 - 1, 8)[0], rtol=1e-6)
+
+
+# --------------------------------------------------------------------------------------- what a run leaves alone
+
+
+@both
+def test_no_warnings_and_nan_is_a_result(kernels: str) -> None:
+    executor = bound(sym.log(sym.Variable("x")) * 2.0 + 1.0, x=np.float32([-1, 0, 1, np.nan]))
+    with np.errstate(all="raise"):
+        for _ in range(3):
+            found = executor.forward(is_train=True)[0].asnumpy()
+            executor.backward(nd.ones((4,)))
+        assert np.geterr()["divide"] == "raise"
+    np.testing.assert_array_equal(found, [np.nan, -np.inf, 1, np.nan])
+    assert executor.grad_arrays[0].asnumpy()[1] == np.inf
+
+
+@both
+def test_inside_a_quiet_call_and_while_recording(kernels: str) -> None:
+    executor = bound(chain(sym.Variable("x"), 12), x=np.ones(3, "float32"))
+    wanted = [executor.forward()[0].asnumpy() for _ in range(2)][-1]
+    np.testing.assert_array_equal(quiet(executor.forward)[0].asnumpy(), wanted)
+    with mx.autograd.record():
+        out = executor.forward()[0]
+        assert MODE.recording
+    assert out._entry is None
+
+
+@both
+def test_a_monitor_comes_and_goes(kernels: str) -> None:
+    executor, seen = bound(chain(sym.Variable("x"), 8), x=np.ones(3, "float32")), []
+    for _ in range(2):
+        executor.forward()
+    executor.set_monitor_callback(lambda name, value: seen.append(name))
+    executor.forward()
+    assert len(seen) == 8
+    executor.set_monitor_callback(None)
+    executor.forward()
+    assert len(seen) == 8
+
+
+@both
+def test_threads_with_executors_of_their_own(kernels: str) -> None:
+    net, found = chain(sym.Variable("x"), 100), {}
+
+    def work(number: int) -> None:
+        with compiler.use(kernels):
+            executor = bound(net, x=np.full(16, number / 4, "float32"))
+            for _ in range(50):
+                executor.forward(is_train=True)
+                executor.backward(nd.ones((16,)))
+        found[number] = executor.outputs[0].asnumpy(), executor.grad_arrays[0].asnumpy()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(4):
+        for got, want in zip(found[number], by_hand(np.full(16, number / 4, "float32"), 100)):
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+# --------------------------------------------------------------------------------------------- head gradients
+
+
+class Own(mx.nd.NDArray):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("given_as", [
+    nd.array, lambda g: [nd.array(g)], lambda g: np.asarray(g), lambda g: [np.asarray(g)],
+    lambda g: nd.array(g, dtype="float64"), lambda g: {"y_output": nd.array(g)}, lambda g: Own(nd.array(g)),
+], ids=["array", "list", "numpy", "numpy in a list", "float64", "dict", "subclass"])
+def test_head_gradients_are_copied(given_as: Any) -> None:
+    executor = bound(sym.sin(sym.Variable("x"), name="y"), x=np.zeros(3, "float32"))
+    head = given_as([1.0, 2.0, 3.0])
+    if isinstance(head, np.ndarray):
+        head = [head]
+    executor.forward(is_train=True)
+    executor.backward(head)
+    assert executor.grad_arrays[0].asnumpy().tolist() == [1, 2, 3]
+    executor.forward(is_train=True)
+    executor.backward(executor.outputs[0])
+    assert executor.grad_arrays[0].asnumpy().tolist() == [0, 0, 0]
+
+
+def test_a_head_gradient_of_another_shape() -> None:
+    executor = bound(sym.Variable("x") * 2, x=np.zeros(3, "float32"))
+    executor.forward(is_train=True)
+    with pytest.raises(ShapeError, match=r"has shape \(2,\), expected \(3,\)"):
+        executor.backward(nd.ones((2,)))
+
+
+def test_losses_take_no_head_gradient() -> None:
+    executor = bound(sym.MakeLoss(sym.Variable("x") * 2), x=np.zeros(3, "float32"))
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((3,)) * 7)
+    assert executor.grad_arrays[0].asnumpy().tolist() == [2, 2, 2]
+
+
+# ------------------------------------------------------------------------------------------- made once, shared
+
+
+def test_equal_groups_share_an_expression() -> None:
+    executor = bound(chain(sym.Variable("x"), 640), x=np.ones(4, "float32"))
+    nodes = [step.node for step in executor.plan(False).forward.steps]
+    assert len(nodes) == 10 and len({id(node.attrs["expression"]) for node in nodes}) == 1
+
+
+def test_groups_that_differ_in_a_constant_alone() -> None:
+    x = sym.Variable("x")
+    for make, number in ((sym.zeros_like, 0), (sym.ones_like, 1)):
+        executor = bound(sym.broadcast_mul(sym.exp(x), make(x)) + x, x=np.zeros(2, "float32"))
+        assert executor.forward()[0].asnumpy().tolist() == [number] * 2
+
+
+def test_the_graph_of_a_symbol_is_made_once() -> None:
+    y = sym.Variable("x") * 2
+    assert y._graph() is y._graph()
+    y._set_attr(lr_mult="3")
+    assert y.attr_dict()[y.name]["lr_mult"] == "3"
+
+
+def test_users_rules_are_asked_for_every_node() -> None:
+    asked: list[Any] = []
+
+    @mx.operator.register("plan_asked")
+    class Asked(FragileProp):
+        def infer_shape(self, in_shape: Any) -> Any:
+            asked.append(in_shape)
+            return super().infer_shape(in_shape)
+
+    x = sym.Variable("x")
+    net = sym.Group([sym.Custom(x, op_type="plan_asked") for _ in range(3)])
+    assert net.infer_shape(x=(2,))[1] == [(2,)] * 3 and len(asked) == 3
+
+
+def test_what_is_learned_of_one_input_reaches_all_who_read_it() -> None:
+    x, y, z = map(sym.Variable, "xyz")
+    early = x + y  # nothing is known of either
+    net = sym.Group([early, sym.relu(x) + z, sym.FullyConnected(early, num_hidden=2, name="fc")])
+    arguments, outputs, _ = net.infer_shape(z=(4, 3))
+    assert dict(zip(net.list_arguments(), arguments)) == {
+        "x": (4, 3), "y": (4, 3), "z": (4, 3), "fc_weight": (2, 3), "fc_bias": (2,)}
+    assert outputs == [(4, 3), (4, 3), (4, 2)]
+    assert set(net.infer_type(z="float64")[0]) == {np.float64}
+
+
+def test_specs_of_earlier_nodes_are_kept() -> None:
+    graph = (sym.Variable("x") * 2)._graph()
+    x, y = graph.nodes
+    before = infer.infer(graph, {x: (3,)}, {})
+    longer = sym.relu(sym.Symbol(((y, 0),)))._graph()
+    found = infer.infer(longer, {}, {}, before)
+    assert found[y] is before[y] and found[longer.nodes[-1]] == before[y]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_as_it_was(enabled: bool) -> None:
+    was = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        bound(sym.Variable("x") * 2, x=np.ones(2)).forward()
+        assert gc.isenabled() is enabled
+        with pytest.raises(ShapeError):
+            (sym.Variable("x") + sym.Variable("y")).simple_bind(mx.cpu(), x=(2,), y=(3,))
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if was else gc.disable)()
+
+
+@settings(deadline=None, max_examples=200, derandomize=True)
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 12), st.sampled_from([1, 2, -1]), st.booleans()),
+                min_size=1, max_size=6))
+def test_overlaps_are_those_of_pairs(parts: list[tuple[int, int, int, bool]]) -> None:
+    memory = np.zeros(80, "float32")
+    arrays = [memory[start:start + 2 * count:2][:count] if step == 2 else memory[start:start + count][::step]
+              for start, count, step, _ in parts]
+    written = {number for number, part in enumerate(parts) if part[3]}
+    wanted = any(number != other and np.may_share_memory(array, arrays[other])
+                 for number, array in enumerate(arrays) for other in written)
+    assert jit._overlap(arrays, written) is wanted
