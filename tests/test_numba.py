@@ -320,6 +320,16 @@ def test_several_results() -> None:
     close(outs[0], outs[1] + 1, 0)
 
 
+def test_results_that_are_constants_or_inputs() -> None:
+    """A constant of one is not the input of that number."""
+    x = np.random.default_rng(0).standard_normal((2, 5, 40)).astype("float32")
+    outs = [np.empty_like(x[0]) for _ in range(3)]
+    jit.bound(Expression.of(2, [Instruction(e.PRIMITIVES["exp"], (0,))], [2, 1.0, 1]), [*x], outs)()
+    close(outs[0], np.exp(x[0]), 2)
+    np.testing.assert_array_equal(outs[1], np.ones_like(x[0]))
+    np.testing.assert_array_equal(outs[2], x[1])
+
+
 def test_constants_share_a_function() -> None:
     x = np.arange(8, dtype="float32")
     before = len(compiler._FUNCTIONS)

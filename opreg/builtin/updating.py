@@ -38,42 +38,57 @@ Update = tuple[Any, Sequence[Any]]
 faster: Callable[[Callable, Sequence[Update], Any, dict[str, Any], Callable[[], None]], None] | None = None
 
 
+# Shapes whose scratch is kept ready.
+_SHAPES = 1024
+
+
 class _Held(threading.local):
     """Scratch of one tile each, by number and dtype: fresh memory of this size costs as much as an update."""
 
     def __init__(self) -> None:
         self.tiles: dict[tuple[int, Any], Any] = {}
+        self.views: dict[tuple[Any, Any], Callable[[int], Any]] = {}
+
+
+class _Made(dict):
+    """Arrays by number, made when first asked for."""
+
+    def __init__(self, make: Callable[[int], Any]):
+        self.make = make
+
+    def __missing__(self, number: int) -> Any:
+        found = self[number] = self.make(number)
+        return found
 
 
 _held = _Held()
 
 
 def _scratch(xp: Any, like: Any, dtype: Any = None) -> Callable[[int], Any]:
-    """Scratch arrays by number, made when first asked for; those of a tile on the host are kept."""
-    made: dict[int, Any] = {}
-    dtype = dtype or like.dtype
-    kept = _held.tiles if like.size <= TILE and xp is np else None
+    """Scratch arrays by number; those of a tile on the host are kept."""
+    shape, size, dtype = like.shape, like.size, dtype or like.dtype
+    if size > TILE or xp is not np:
+        return _Made(lambda number: xp.empty(shape, dtype)).__getitem__
+    views = _held.views
+    found = views.get((shape, dtype))
+    if found is None:
+        tiles = _held.tiles
 
-    def tmp(number: int) -> Any:
-        found = made.get(number)
-        if found is None:
-            if kept is None:
-                found = xp.empty(like.shape, dtype)
-            else:
-                tile = kept.get((number, dtype))
-                if tile is None:
-                    tile = kept[number, dtype] = xp.empty(TILE, dtype)
-                found = tile[:like.size].reshape(like.shape)
-            made[number] = found
-        return found
+        def view(number: int) -> Any:
+            if (number, dtype) not in tiles:
+                tiles[number, dtype] = np.empty(TILE, dtype)
+            return tiles[number, dtype][:size].reshape(shape)
 
-    return tmp
+        if len(views) >= _SHAPES:
+            views.clear()
+        found = views[shape, dtype] = _Made(view).__getitem__
+    return found
 
 
 def tiled(xp: Any, rule: Callable, new: Any, arrays: Sequence[Any], dtype: Any = None, **attrs: Any) -> None:
     """Run a rule over tiles where that pays: in host memory, on arrays that lie in one piece."""
     if new.size <= SMALL:
-        _apply(xp, rule, dtype, attrs, new, arrays)
+        rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
     else:
         together(xp, rule, [(new, arrays)], dtype, **attrs)
 

@@ -151,10 +151,16 @@ def _source(expression: Expression, layout: Layout) -> tuple[str, list[float]]:
     constants: dict[str, int] = {}
     names = {i: f"x{number}" for i, number in enumerate(layout.ins)}
     body = []
+
+    def name(register: int | float) -> str:
+        if isinstance(register, int):
+            return names[register]
+        return f"c{constants.setdefault(repr(register), len(constants))}"
+
     for position, (prim, args) in enumerate(expression.code):
-        values = [names[a] if isinstance(a, int) else f"c{constants.setdefault(repr(a), len(constants))}" for a in args]
         names[expression.arity + position] = f"r{position}"
-        body.append(f"r{position} = {prim.name}({', '.join(values)})")
+        body.append(f"r{position} = {prim.name}({', '.join(map(name, args))})")
+    results = [name(register) for register in expression.results]
     read = sorted({layout.ins[i] for i in expression.used})
     fixed = [f"a{n} = address(table[{n}])" for n in range(count)] + [f"c = address(table[{count}])"]
     fixed += [f"c{n} = c[{n}]" for n in range(len(constants))]
@@ -162,8 +168,8 @@ def _source(expression: Expression, layout: Layout) -> tuple[str, list[float]]:
     outer = [f"x{n} = taken(a{n}, {offset[n] or 0}, {n}, {count})" for n in read if not layout.inner[n]]
     index = {n: f"{offset[n]} + i" if offset[n] else "i" for n in range(count)}
     inner = [f"x{n} = taken(a{n}, {index[n]}, {n}, {count})" for n in read if layout.inner[n]]
-    inner += body + [f"put(a{n}, {index[n]}, {names[register]}, {n}, {count})"  # type: ignore[index]
-                     for n, register in zip(layout.outs, expression.results) if n is not None]
+    inner += body + [f"put(a{n}, {index[n]}, {result}, {n}, {count})"
+                     for n, result in zip(layout.outs, results) if n is not None]
     if axes == 1:
         lines = [*fixed, *outer, "for i in range(first, last):", *_indented(inner)]
     else:
