@@ -10,7 +10,6 @@ import numpy as np
 
 from ndarray.context import Context, current_context
 from ndarray.ndarray import NDArray, array
-from opreg import threads
 from opreg.errors import ArgumentError, DeviceError, DTypeError, InferenceError, OpError, ShapeError, did_you_mean, note
 from opreg.graph import Node
 from opreg.mode import MODE, quiet
@@ -18,6 +17,7 @@ from opreg.placeholder import resolve
 from opreg.spec import Spec, known, show
 
 from . import infer as inference
+from .arrivals import Arrivals
 from .checking import KernelReport, check_kernels, titled
 from .compile import compile_plan
 from .passes.recompute import asked
@@ -58,6 +58,7 @@ class Executor:
         self._ready = False  # whether a training forward has run whose backward has not
         self._output_names = symbol.list_outputs()
         self.outputs = [NDArray(data, ctx) for data, ctx in zip(bound.outputs, _places(bound))]
+        self._arrivals = Arrivals(bound, self._output_names)
         self._dicts: dict[str, dict[str, Any]] = {}
 
     # --------------------------------------------------------------------------------------------- questions
@@ -140,12 +141,21 @@ class Executor:
         arguments as they are and leaving auxiliary states alone.
         """
         plan = self._plans.get(True) or self.plan(True)
-        if self._bound.head_grads:
-            self._take_head_grads(plan, out_grads)
+        if self._bound.head_grads and self._arrivals.take(plan.bound, out_grads):
+            self._forget()
+            plan = self.plan(True)
         if not self._ready:
             self._run(plan, plan.forward, True)
         self._ready = False
         self._run(plan, plan.backward, True)
+        if self._arrivals.lends and self._arrivals.settle(out_grads):
+            self._forget()
+
+    def _forget(self) -> None:
+        """Make the training plan anew when it is used again."""
+        self._plans.pop(True, None)
+        self._others.pop(True, None)
+        self._ready = False
 
     def _run(self, plan: Plan, segment: Segment, is_train: bool) -> None:
         """Run a segment in its mode: nothing recorded, this context the current one, no numeric warnings."""
@@ -196,36 +206,6 @@ class Executor:
                                  f"{show(arguments[name].shape)}; executor.reshape makes room for another")
         for name, value in values.items():
             arguments[name]._store(Ellipsis, value)
-
-    def _take_head_grads(self, plan: Plan, given: Any) -> None:
-        targets = self._bound.head_grads
-        if given.__class__ is NDArray and len(targets) == 1 and targets[0] is not None:
-            data, target = given._data, targets[0]
-            if data.__class__ is np.ndarray and data.dtype is target.dtype and data.shape == target.shape:
-                threads.copy(target, data)
-                return
-        names = self._output_names
-        if isinstance(given, NDArray):
-            given = [given]
-        if isinstance(given, Mapping):
-            for name in given:
-                if name not in names:
-                    raise ArgumentError(f"backward: there is no output {name!r}. {did_you_mean(name, names)}")
-            given = [given.get(name) for name in names]
-        given = list(given or ())
-        for i, target in enumerate(targets):
-            value = given[i] if i < len(given) else None
-            if target is None:
-                continue
-            if value is None:
-                if id(target) not in plan.bound:  # it leads to no argument whose gradient is kept
-                    continue
-                raise ArgumentError(f"backward: output {names[i]!r} comes from no loss operator, so its gradient is "
-                                    "needed: give it in out_grads, or make the output a loss with MakeLoss")
-            if tuple(value.shape) != target.shape:
-                raise ShapeError(f"backward: the gradient of {names[i]!r} has shape {show(value.shape)}, expected "
-                                 f"{show(target.shape)}")
-            NDArray(target, self._bound.ctx)._store(Ellipsis, value)
 
     # ---------------------------------------------------------------------------------------------- arrays
 

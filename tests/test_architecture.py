@@ -50,7 +50,7 @@ ORDER = [line.split() for line in """
     symbol.symbol
     symbol.passes
     symbol.plan
-    symbol.profile symbol.checking
+    symbol.profile symbol.checking symbol.arrivals
     symbol.compile
     symbol.executor
     symbol.loops
