@@ -149,11 +149,11 @@ class Worker:
         else:
             self._start()
 
-    def _start(self) -> None:
+    def _start(self, jit: str = "numba") -> None:
+        """Start the process; opreg compiles at the first run, as other compilers do, or as ``jit`` says."""
         threads = str(self.threads)
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
-                       "MKL_NUM_THREADS": threads, "PYTHONPATH": str(ROOT),
-                       "OPREG_JIT": "numba"}  # compiled at the first run, as other compilers do, not in its course
+                       "MKL_NUM_THREADS": threads, "PYTHONPATH": str(ROOT), "OPREG_JIT": jit}
         for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):  # they would choose kernels for another processor
             environment.pop(name, None)
         self.process = subprocess.Popen(
@@ -162,16 +162,21 @@ class Worker:
         self.facts = self._answer()
         self.missing = self.facts.get("error", "")
 
-    def ask(self, **request: Any) -> dict[str, Any]:
-        """The answer to a request: ``figures`` and ``check``, or ``error``."""
+    def ask(self, alone: bool = False, **request: Any) -> dict[str, Any]:
+        """The answer to a request, ``figures`` and ``check`` or ``error``; ``alone``, that of a process of its own."""
+        if alone:
+            self.stop()
         if self.process is None:
-            self._start()
+            self._start("auto" if alone else "numba")
         time.sleep(PAUSE)
         try:
             print(json.dumps(request), file=self.process.stdin, flush=True)  # type: ignore[union-attr]
         except BrokenPipeError:
             pass  # it has died; there is no answer
-        return self._answer()
+        answer = self._answer()
+        if alone:
+            self.stop()
+        return answer
 
     def _answer(self) -> dict[str, Any]:
         assert self.process is not None and self.process.stdout is not None
@@ -200,9 +205,7 @@ class Cell(NamedTuple):
         settled = workload.kind in ("once", "peak") or (self.figures and self.figures[0] > 20 * options.seconds)
         if self.errors or (self.figures and settled):
             return
-        if workload.kind == "peak":
-            worker.stop()  # the next one is a process that has done nothing yet
-        answer = worker.ask(key=workload.key, seconds=options.seconds)
+        answer = worker.ask(workload.kind == "peak", key=workload.key, seconds=options.seconds)
         if "error" in answer:
             self.errors.append(answer["error"])
             return

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opreg import backend as backends
 from opreg.errors import ArgumentError
 from opreg.registry import ops
 from opreg.spec import as_dtype
@@ -128,8 +129,6 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
 
 def waitall() -> None:
     """Wait until every device has computed everything."""
-    from opreg import backend as backends
-
     for found in backends.active():
         found.synchronize()
 
