@@ -7,7 +7,7 @@ Shapes and dtypes are checked when the runner is made, on the first call of its 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ class Runner:
     """
 
     __slots__ = ("op", "attrs", "kernel", "shapes", "dtypes", "visible", "count", "single", "recipes", "ctx",
-                 "_function", "_xp", "_copies", "_fits", "_first")
+                 "_function", "_xp", "_copies", "_fits", "_first", "_takes_out")
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool):
         _check_count(op, attrs, arrays)
@@ -46,6 +46,7 @@ class Runner:
         _, dtypes = op.infer_dtypes([array.dtype for array in arrays], [None] * self.count, attrs)
         self.dtypes = [dtype or _FLOAT32 for dtype in dtypes]
         self.kernel = _choose(op, attrs, arrays, ctx, is_train)
+        self._takes_out = self.kernel.takes_out and self.count == 1 and not op.states
         keywords = self.kernel.rule.select(attrs)
         names = self.kernel.rule.names
         if "is_train" in names:
@@ -59,7 +60,9 @@ class Runner:
                 and all(array.dtype == dtype for array in arrays)):
             self._function = quiet(expression.on, ctx.xp, dtype)
         else:
-            self._function = functools.partial(self.kernel.rule.function, ctx.xp, **keywords)
+            prepared = _prepared(op, attrs, arrays, self.kernel, ctx)
+            self._function = prepared or functools.partial(self.kernel.rule.function, ctx.xp, **keywords)
+            self._takes_out = self._takes_out and prepared is None
         #: Once it has run: the kernel alone, where it gives the only output as it is wanted; else None.
         self.single: Any = None
         #: Of its gradient, see ``ndarray.recipes``; None where nothing stays settled.
@@ -84,11 +87,13 @@ class Runner:
 
     def _may_write(self, out: Any, arrays: Sequence[Any]) -> bool:
         """Whether the kernel itself may store its result in ``out``, where no input is that it still reads."""
-        shares = self._xp.may_share_memory
-        return (self.kernel.takes_out and self.count == 1 and not self.op.states
-                and self.shapes[0] == out.shape and self.dtypes[0] == out.dtype
-                and not any(shares(array, out) and not (array is out and i in self.op.inplace)
-                            for i, array in enumerate(arrays)))
+        if not self._takes_out or self.shapes[0] != out.shape or self.dtypes[0] != out.dtype:
+            return False
+        shares, inplace = self._xp.may_share_memory, self.op.inplace
+        for i, array in enumerate(arrays):
+            if (array is not out or i not in inplace) and shares(array, out):
+                return False
+        return True
 
     def _mend(self, results: list[Any]) -> list[Any]:
         """Results with the inferred dtypes, in C order, and copies of those that are views of an input."""
@@ -140,6 +145,13 @@ def _choose(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool)
         if not kernel.bound and (kernel.accepts is None or kernel.accepts(call) is None):
             return kernel
     raise OpError(f"operator {op.name} has no kernel for arrays on {ctx}")
+
+
+def _prepared(op: Op, attrs: Any, arrays: Sequence[Any], kernel: Kernel, ctx: Any) -> Callable | None:
+    """The reference kernel on the host, what follows from attributes and specs settled; None where it cannot be."""
+    if op.prepared is None or kernel is not op.kernels[0] or ctx.xp is not np:
+        return None
+    return quiet(op.prepared, attrs, *arrays)
 
 
 class BoundRunner(Runner):
@@ -228,7 +240,10 @@ def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wr
             settled = kind(op, attrs, arrays, ctx, MODE.training, wrap)
             return settled, settled(arrays)
         found = settle(op, attrs, arrays, ctx)
+        single = found.single
         try:
+            if single is not None and out is None:
+                return found, [MODE.run(single, *arrays)]
             return found, MODE.run(found, arrays, out)
         except RuntimeError as error:
             if not inside(error):

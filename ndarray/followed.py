@@ -58,6 +58,13 @@ class Body:
         self.truths: dict[Entry, Entry] = {}
         self._lifted: dict[int, tuple[Any, Entry]] = {}
 
+    def extended(self) -> Body:
+        """A body that has done the same, and can go on."""
+        made = Body(self.name, self.tags, self.ctx)
+        made.nodes, made.specs, made.constants = list(self.nodes), dict(self.specs), dict(self.constants)
+        made.truths, made._lifted = dict(self.truths), dict(self._lifted)
+        return made
+
     def variable(self, name: str, spec: Spec) -> Entry:
         """A new variable."""
         node = Node(None, name, tags=self.tags)
@@ -140,9 +147,10 @@ class Body:
                                   "in_data and out_data, or make it an output")
             return value.entry
         held = self._lifted.get(id(value))
-        if held is None:
-            array = value if isinstance(value, NDArray) else NDArray(
-                self.ctx.backend.asarray(np.array(value), None, self.ctx.device_id), self.ctx)
+        array = value if isinstance(value, NDArray) else NDArray(
+            self.ctx.backend.asarray(np.array(value), None, self.ctx.device_id), self.ctx)
+        # The body may have changed it since. Bytes are compared: 0.0 == -0.0, and NaN is unlike itself.
+        if held is None or self.constants[held[1][0]].asnumpy().tobytes() != array.asnumpy().tobytes():
             entry = self.variable(f"{self.name}_constant{len(self.constants)}", Spec(array.shape, array._data.dtype))
             self.constants[entry[0]] = NDArray(array._data.copy(), array._ctx)
             held = self._lifted[id(value)] = value, entry  # which is kept so that its address stays its own

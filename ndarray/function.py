@@ -124,6 +124,9 @@ def _into(op: Op, attrs: Any, values: list[Any], ctx: Context, out: Any) -> Any:
             raise ArgumentError(f"operator {op.name}: out= must be an NDArray, got {type(target).__name__}")
         target.check_writable()
     settled, outs = _compute(op, attrs, values, ctx, targets[0]._data if len(targets) == 1 else None)
+    if len(targets) == len(outs) == 1 and outs[0]._data is targets[0]._data:  # the kernel has stored it there
+        targets[0]._entry = outs[0]._entry or targets[0]._entry
+        return out
     visible = outs[:settled.visible]
     if len(targets) != len(visible):
         raise ArgumentError(f"operator {op.name}: out= has {len(targets)} arrays, expected {len(visible)}")

@@ -25,15 +25,16 @@ from .eager import run
 __all__ = ["NDArray", "FrozenNDArray", "array", "attach", "wrap", "raw"]
 
 _FLOAT32 = np.dtype(np.float32)
-_SCALARS: dict[tuple[Any, Any], np.ndarray] = {}
+_SCALARS: dict[np.dtype, dict[Any, np.ndarray]] = {}
 
 
 def _scalar(value: Any, dtype: np.dtype) -> np.ndarray:
-    """A number as a 0-d array, which a ufunc takes twice as fast as a Python number."""
-    if len(_SCALARS) > 1024:
-        _SCALARS.clear()
-    made = _SCALARS[value or str(value), dtype] = quiet(np.array(value).astype, dtype)
-    return made
+    """A number as a 0-d array of a floating dtype, which a ufunc takes twice as fast as a Python number."""
+    made = _SCALARS.setdefault(dtype, {})
+    if len(made) > 1024:
+        made.clear()
+    made[value or str(value)] = found = quiet(np.array(value).astype, dtype)
+    return found
 
 
 @functools.lru_cache(1024, typed=True)
@@ -66,7 +67,7 @@ def _fast(name: str, ufunc: Any, forms: Sequence[str], result_class: type[NDArra
     truth : {"number", "bool"}, optional
         Of comparisons: what truth values are given as. Those given as ``bool`` are not recorded.
     """
-    array_class, new, kinds = np.ndarray, NDArray.__new__, "fiu" if exact else "f"
+    array_class, new, scalars, kinds = np.ndarray, NDArray.__new__, _SCALARS, "fiu" if exact else "f"
     same, broadcast, with_number = forms
     as_number, silent = truth == "number", truth == "bool"
 
@@ -77,11 +78,11 @@ def _fast(name: str, ufunc: Any, forms: Sequence[str], result_class: type[NDArra
         if data.__class__ is not array_class or state.trace is not None:
             return self._binary(name, other, reflected)
         if kind is not result_class and (kind is int or kind is float):
-            if dtype.kind != "f":
-                return self._binary(name, other, reflected)
             try:
-                right = _SCALARS[other or str(other), dtype]  # 0.0 == -0.0
+                right = scalars[dtype][other or str(other)]  # 0.0 == -0.0
             except KeyError:
+                if dtype.kind != "f":
+                    return self._binary(name, other, reflected)
                 right = _scalar(other, dtype)
         elif (kind is result_class or kind in classes) and not reflected:
             right = other._data
@@ -99,18 +100,17 @@ def _fast(name: str, ufunc: Any, forms: Sequence[str], result_class: type[NDArra
         if as_number:
             found = found.astype(dtype)
         result = new(result_class)
-        result._data = found if found.shape else np.asarray(found)
+        result._data = found if found.__class__ is array_class else np.asarray(found)
         result._ctx = self._ctx
         result._entry = None
-        if MODE.recording and not silent:
-            entry = self._entry
-            if kind is int or kind is float:
-                if entry is not None:
-                    op, attrs = _recorded(with_number, other or str(other))
-                    tape.add(op, attrs, (entry,), (data,), result)
-            elif entry is not None or other._entry is not None:
-                op, attrs = _recorded(same if data.shape == right.shape else broadcast)
-                tape.add(op, attrs, (entry or tape.CONSTANT, other._entry or tape.CONSTANT), (data, right), result)
+        entry = self._entry
+        if kind is int or kind is float:
+            if entry is not None and MODE.recording and not silent:
+                op, attrs = _recorded(with_number, other or str(other))
+                tape.add(op, attrs, (entry,), (data,), result)
+        elif (entry is not None or other._entry is not None) and MODE.recording and not silent:
+            op, attrs = _recorded(same if data.shape == right.shape else broadcast)
+            tape.add(op, attrs, (entry or tape.CONSTANT, other._entry or tape.CONSTANT), (data, right), result)
         return result
 
     method.__name__ = f"__{'r' if reflected else ''}{name}__"
@@ -663,7 +663,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Any =
     """
     arrays = []
     for value in values:
-        if value.__class__ is NDArray and value._ctx is ctx:
+        if isinstance(value, NDArray) and value._ctx is ctx and value._rank != 4:
             arrays.append(value._data)
         else:
             if getattr(value, "_rank", 0) == 4:  # of a body that is followed

@@ -21,6 +21,9 @@ from .value import Value
 __all__ = ["CustomRecord", "BackwardRecord"]
 
 
+_PLAIN = {str}
+
+
 def shown(value: Any) -> Any:
     """Values as users' code is given them, also in lists: arrays that refuse to be changed."""
     if isinstance(value, (list, tuple)):
@@ -89,10 +92,11 @@ class _Attrs(Attrs):
     def names(self, method: str) -> tuple[str, ...]:
         """What the Prop lists, checked."""
         found = self.ask(method)
-        if not isinstance(found, (list, tuple)) or not all(isinstance(name, str) for name in found):
+        if not isinstance(found, (list, tuple)) or not (
+                {*map(type, found)} <= _PLAIN or all(isinstance(name, str) for name in found)):
             raise ArgumentError(f"{self.title(method)} returned {found!r}, expected a list of names")
         names = tuple(found)
-        if len(set(names)) < len(names):
+        if len(names) > 1 and len(set(names)) < len(names):
             raise ArgumentError(f"{self.title(method)} returned {found!r}, which names one twice")
         return names
 

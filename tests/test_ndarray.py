@@ -529,6 +529,8 @@ def test_out():
     x = a()
     nd.sgd_update(x, nd.ones((2, 3)), lr=1.0, out=x)
     same(x, X - 1)
+    g = nd.ones((2, 3))
+    same(nd.sgd_update(nd.ones((2, 3)) * 4, g, lr=1.0, wd=0.5, out=g), np.ones((2, 3)))  # g is read after the weight
     nd.relu(x, out=x)
     same(x, np.maximum(X - 1, 0))
     parts = [nd.zeros((1, 3)), nd.zeros((1, 3))]

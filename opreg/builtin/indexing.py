@@ -20,6 +20,8 @@ from ..spec import ANY, Shape, check_axis, common_dtype, show, unify
 __all__ = ["whole", "check_some", "add_at"]
 
 _FLOAT32 = np.dtype("float32")
+#: Up to how many indices what follows from their shape is kept.
+_PREPARED = 1 << 14
 
 
 def whole(xp: Any, indices: Any, length: int, mode: str = "clip") -> Any:
@@ -215,6 +217,34 @@ def pick_xp(xp, data, index, *, axis, keepdims, mode):
     return result.reshape(_reduced(data.shape, axis, keepdims))
 
 
+def _spots(data: Any, index: Any, axis: int, mode: PickMode) -> Any:
+    """The function that makes flat places in arrays like the data of indices along an axis; None for many indices."""
+    axis, shape = check_axis(axis, data.ndim), data.shape
+    if index.size > _PREPARED:
+        return None
+    length, inner = shape[axis], math.prod(shape[axis + 1:])
+    first = _places(np, np.zeros((1, 1, 1), np.int64), shape, axis).reshape(-1)
+    zero, last = np.zeros((), np.int64), np.asarray(length - 1)
+
+    def run(index: Any) -> Any:
+        places = index.astype(np.int64).reshape(-1)
+        if mode == "wrap":
+            places %= length
+        else:
+            np.minimum(np.maximum(places, zero, out=places), last, out=places)
+        if inner != 1:
+            places *= inner
+        return np.add(places, first, places)
+
+    return run
+
+
+@pick.prepare
+def pick_prepare(data, index, *, axis, keepdims, mode):
+    spots, shape = _spots(data, index, axis, mode), _reduced(data.shape, axis, keepdims)
+    return spots and (lambda data, index: data.reshape(-1).take(spots(index)).reshape(shape))
+
+
 @pick.grad
 def pick_grad(g, ins, outs, *, axis, keepdims, mode):
     return (ops._backward_pick(g, ins[1], ins[0], axis=axis, keepdims=keepdims, mode=mode), None)
@@ -239,6 +269,18 @@ def pick_put_xp(xp, g, index, data, *, axis, mode):
     result = xp.zeros(math.prod(shape), dtype=g.dtype)
     result[places.reshape(-1)] = g.reshape(-1)
     return result.reshape(shape)
+
+
+@pick_put.prepare
+def pick_put_prepare(g, index, data, *, axis, mode):
+    spots, shape, size, dtype = _spots(data, index, axis, mode), data.shape, data.size, g.dtype
+
+    def run(g: Any, index: Any, data: Any) -> Any:
+        found = np.zeros(size, dtype)
+        found[spots(index)] = g.reshape(-1)
+        return found.reshape(shape)
+
+    return spots and run
 
 
 @pick_put.grad

@@ -19,6 +19,7 @@ from ..errors import ShapeError
 from ..op import ZERO, Call, Op
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axes, show, unify
+from .reduce import reducing, spreading
 from .shape import as_view, stored
 
 __all__: list[str] = []
@@ -97,6 +98,11 @@ def spread_xp(xp, g, a, *, axis, out=None):
     return stored(xp, xp.broadcast_to(narrow, a.shape), out)
 
 
+@spread.prepare
+def spread_prepare(g, a, *, axis):
+    return spreading(a, _axes(axis, a.ndim), g)
+
+
 @spread.grad
 def spread_grad(g, ins, outs, *, axis, keepdims):
     return (ops._np_sum(g, axis=axis, keepdims=keepdims), None)
@@ -117,6 +123,15 @@ def share_infer(g, a, *, axis):
 def share_xp(xp, g, a, *, axis, ddof, out=None):
     count = _count(a.shape, _axes(axis, len(a.shape)), ddof)
     return xp.multiply(g, 1 / count if count else math.inf, out=out)
+
+
+@share.prepare
+def share_prepare(g, a, *, axis, ddof):
+    if g.dtype.kind != "f":
+        return None
+    count, shape, dtype = _count(a.shape, _axes(axis, a.ndim), ddof), g.shape, g.dtype
+    part = np.asarray(1 / count if count else math.inf, dtype)
+    return lambda g, a: np.multiply(g, part, np.empty(shape, dtype))
 
 
 @share.grad
@@ -220,6 +235,12 @@ def sum_(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool 
 _reduces(sum_, _sum, whole=np.int64, single="sum")
 
 
+@sum_.prepare
+def sum_prepare(a, *, axis, dtype, keepdims):
+    axes = _axes(axis, a.ndim)
+    return None if dtype or not axes else reducing(np.add, a, axes, _kept(a.shape, axes, keepdims))
+
+
 @sum_.grad
 def sum_grad(g, ins, outs, *, axis, dtype, keepdims):
     (a,) = ins
@@ -232,6 +253,12 @@ def mean(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool 
 
 
 _reduces(mean, _mean, whole=np.float64, single="mean")
+
+
+@mean.prepare
+def mean_prepare(a, *, axis, dtype, keepdims):
+    axes = _axes(axis, a.ndim)
+    return None if dtype or not axes else reducing(np.add, a, axes, _kept(a.shape, axes, keepdims), mean=True)
 
 
 @mean.grad

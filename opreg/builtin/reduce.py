@@ -20,7 +20,7 @@ from ..registry import declare, ops
 from ..spec import ANY, Shape, as_dtype, check_axes, check_axis, show, unify
 from .shape import as_view, stored
 
-__all__ = ["reduced", "reduction"]
+__all__ = ["reduced", "reducing", "reduction", "spreading"]
 
 Axes = int | tuple[int, ...] | None
 
@@ -44,6 +44,40 @@ def reduced(data: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
     if keepdims:
         return tuple([1 if i in axes else dim for i, dim in enumerate(data)])
     return tuple([dim for i, dim in enumerate(data) if i not in axes]) or (1,)
+
+
+def reducing(ufunc: np.ufunc, data: Any, axes: tuple[int, ...], shape: Shape, mean: bool = False) -> Callable | None:
+    """The function that reduces arrays like this one to a shape, for float32 and float64 on the host."""
+    if data.dtype.name not in ("float32", "float64") or not axes:
+        return None
+    reduce: Any = ufunc.reduce
+    count = np.asarray(math.prod([data.shape[i] for i in axes]), data.dtype)
+    keepdims = len(shape) == data.ndim or len(axes) == data.ndim  # NumPy gives a number, and no array, for a sum of all
+    reshaped = shape != reduced(data.shape, axes, keepdims)
+
+    def run(data: Any) -> Any:
+        found = reduce(data, axes, None, None, keepdims)
+        if mean:
+            np.divide(found, count, found)
+        return found.reshape(shape) if reshaped else found
+
+    return run
+
+
+def spreading(data: Any, axes: tuple[int, ...], g: Any, mean: bool = False) -> Callable | None:
+    """The function that repeats arrays like ``g`` along the axes of the data that were reduced, on the host."""
+    if g.dtype.kind != "f":
+        return None
+    shape, narrow = data.shape, reduced(data.shape, axes, True)
+    dtype, empty, count = g.dtype, np.empty, np.asarray(max(math.prod([shape[i] for i in axes]), 1), g.dtype)
+
+    def run(g: Any, data: Any) -> Any:
+        found = empty(shape, dtype)
+        g = g.reshape(narrow)
+        found[...] = np.divide(g, count) if mean else g
+        return found
+
+    return run
 
 
 def _wide(xp: Any, data: Any) -> Any:
@@ -91,6 +125,11 @@ def sum_backward_xp(xp, g, data, *, axis, exclude, out=None):
     return _spread_xp(xp, g, data, axis, exclude, out)
 
 
+@sum_backward.prepare
+def sum_backward_prepare(g, data, *, axis, exclude):
+    return spreading(data, _axes(axis, exclude, data.ndim), g)
+
+
 @sum_backward.grad
 def sum_backward_grad(g, ins, outs, **attrs):
     return (ops.sum(g, **attrs), None)
@@ -108,6 +147,11 @@ mean_backward.infer(_spread_infer)
 def mean_backward_xp(xp, g, data, *, axis, exclude, out=None):
     count = math.prod(data.shape[i] for i in _axes(axis, exclude, len(data.shape)))
     return _spread_xp(xp, g / max(count, 1), data, axis, exclude, out)
+
+
+@mean_backward.prepare
+def mean_backward_prepare(g, data, *, axis, exclude):
+    return spreading(data, _axes(axis, exclude, data.ndim), g, mean=True)
 
 
 @mean_backward.grad
@@ -173,8 +217,11 @@ def _mean(xp: Any, data: Any, axes: tuple[int, ...]) -> Any:
     return _sum(xp, data, axes) / math.prod([data.shape[i] for i in axes])
 
 
+_UFUNCS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
 def _settled(op: Op, name: str, mean: bool = False) -> None:
-    """Attach the kernel that is one call of the array module's function, everything about it known before."""
+    """Attach the kernels that are one call of the array module's function, everything about it known before."""
 
     def accepts(call: Call) -> str | None:
         dtypes = {array.dtype.name for array in (call.ins[0], call.outs[0])}
@@ -190,6 +237,11 @@ def _settled(op: Op, name: str, mean: bool = False) -> None:
             count = xp.asarray(math.prod([data.shape[i] for i in axes]), data.dtype)
             steps.append(functools.partial(xp.divide, out, count, out))
         return steps
+
+    @op.prepare
+    def reduction_prepare(data, *, axis, keepdims, exclude):
+        axes = _axes(axis, exclude, data.ndim)
+        return reducing(_UFUNCS[name], data, axes, reduced(data.shape, axes, keepdims), mean)
 
 
 def _prod(xp: Any, data: Any, axes: tuple[int, ...]) -> Any:

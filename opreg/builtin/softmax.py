@@ -40,7 +40,7 @@ def fold(shape: Shape, axis: int) -> Shape:
 
 def _sum(xp: Any, x: Any, axis: int) -> Any:
     words = ("ij->j", "ij->i", "ijk->ik")[axis + x.ndim - 2]
-    return xp.expand_dims(xp.einsum(words, x), axis)
+    return xp.einsum(words, x)[(slice(None), None) if axis else None]
 
 
 def soften(xp: Any, x: Any, scale: float = 1.0, length: Any = None, log: bool = False, out: Any = None) -> Any:
@@ -69,7 +69,7 @@ def soften(xp: Any, x: Any, scale: float = 1.0, length: Any = None, log: bool = 
         x, scale = xp.where(counts, x * scale, -math.inf), 1.0
     if x.ndim == 2 and x.shape[1] <= SHORT:
         axis, x, y = 0, xp.array(x.T, order="C"), None
-    top = xp.max(x, axis=axis, keepdims=True) if scale > 0 else xp.min(x, axis=axis, keepdims=True)
+    top = x.max(axis=axis, keepdims=True) if scale > 0 else x.min(axis=axis, keepdims=True)
     if length is not None:
         top = xp.maximum(top, float(xp.finfo(x.dtype).min))  # where nothing counts
     y = xp.subtract(x, top, out=x if axis == 0 else y)

@@ -1,0 +1,116 @@
+"""Kernels in two parts give what the reference kernel gives, for all arrays like the first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.mode import quiet
+from opreg.registry import get, ops
+
+_NUMBERS = np.random.default_rng(0)
+_SHAPES = [(5,), (3, 4), (2, 3, 4), (4, 1, 3), (0, 3)]
+_KEEP = [{"keepdims": keep} for keep in (False, True)]
+_AXES = [{"axis": axis} for axis in (None, 0, -1, (0,))]
+_EXCLUDING = [{}, {"exclude": True}]
+
+
+def _data(shape: tuple[int, ...], dtype: str, strided: bool = False) -> np.ndarray:
+    """Numbers, NaN and infinities among them; every second of twice as many when ``strided``."""
+    wide = (*shape[:-1], shape[-1] * 2) if strided else shape
+    found = (_NUMBERS.standard_normal(wide) * 3).astype(dtype)
+    if found.size > 5 and found.dtype.kind == "f":
+        found.reshape(-1)[[1, 3, 5]] = np.nan, np.inf, -np.inf
+    return found[..., ::2] if strided else found
+
+
+def _mixed(*groups: list[dict]) -> list[dict]:
+    found: list[dict] = [{}]
+    for group in groups:
+        found = [{**left, **right} for left in found for right in group]
+    return found
+
+
+def _same(name: str, given: dict[str, Any], first: list[np.ndarray], then: list[np.ndarray]) -> bool:
+    """Compare; says whether the operator has two parts for these."""
+    op = get(name)
+    attrs = op.complete(given)
+    function = quiet(op.prepared, attrs, *first)
+    if function is None:
+        return False
+    rule = op.kernels[0].rule
+    for arrays in (first, then):
+        expected = quiet(rule.function, np, *arrays, **rule.select(attrs))
+        found = quiet(function, *arrays)
+        assert isinstance(found, np.ndarray) and found.flags.c_contiguous and found.flags.writeable
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        np.testing.assert_array_equal(found, expected)
+        assert not any(np.may_share_memory(found, array) for array in arrays)
+    return True
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("shape", _SHAPES)
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "_np_sum", "_npi_mean"])
+def test_reductions(name, shape, dtype):
+    excluding = [{}] if name.startswith("_np") else _EXCLUDING
+    for given in _mixed(_AXES, _KEEP, excluding):
+        if name in ("max", "min") and 0 in shape:
+            continue
+        with np.errstate(all="ignore"):
+            arrays = [_data(shape, dtype)], [_data(shape, dtype, strided=True)]
+        nothing = len(shape) == 1 and "exclude" in given and given["axis"] is not None
+        assert _same(name, given, *arrays) == (dtype in ("float32", "float64") and not nothing)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("shape", _SHAPES)
+@pytest.mark.parametrize(("forward", "name"), [("sum", "_backward_sum"), ("mean", "_backward_mean"),
+                                               ("_np_sum", "_backward_np_sum"), ("_npi_mean", "_backward_npi_mean")])
+def test_gradients_of_reductions(forward, name, shape, dtype):
+    for given in _mixed(_AXES, _KEEP):
+        op = get(forward)
+        with np.errstate(all="ignore"):
+            data = _data(shape, dtype)
+            (narrow,) = op.infer_shapes([shape], [None], op.complete(given))[1]
+            g = [_data(narrow, dtype) if narrow else np.asarray(2.5).astype(dtype) for _ in range(2)]
+        given = {name: value for name, value in given.items() if name in get("_backward_sum").schema}
+        if name == "_backward_npi_mean":
+            given.pop("keepdims")
+        assert _same(name, given, [g[0], data], [g[1], data]) == (dtype != "int32")
+
+
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+@pytest.mark.parametrize("kind", ["int32", "int64", "float32", "uint8"])
+@pytest.mark.parametrize(("shape", "axis"), [((5,), 0), ((3, 4), -1), ((3, 4), 0), ((2, 3, 4), 1), ((0, 3), 1)])
+def test_pick(shape, axis, kind, mode):
+    reduced = tuple(np.delete(shape, axis))
+    low = 0 if kind == "uint8" else -7
+    indices = [np.asarray(_NUMBERS.integers(low, 9, reduced)).astype(kind) for _ in range(2)]
+    for keepdims in (False, True):
+        given = {"axis": axis, "mode": mode, "keepdims": keepdims}
+        data = _data(shape, "float32"), _data(shape, "float32", strided=True)
+        assert _same("pick", given, [data[0], indices[0]], [data[1], indices[1]])
+        g = [np.asarray(_NUMBERS.standard_normal(reduced), np.float32) for _ in range(2)]
+        assert _same("_backward_pick", given, [g[0], indices[0], data[0]], [g[1], indices[1], data[1]])
+
+
+def test_many_indices_are_not_prepared():
+    data, index = np.zeros((1 << 15, 2), np.float32), np.zeros(1 << 15, np.int32)
+    assert not _same("pick", {}, [data, index], [data, index])
+    assert not _same("_backward_pick", {}, [index.astype(np.float32), index, data], [])
+
+
+def test_arithmetic_of_rank_zero_gives_arrays():
+    x = mx.nd.NDArray(np.asarray(3.0, np.float32))
+    for found in (x * 2, 2 * x, x + x, x > 1, ops._npi_mean(x), ops._np_sum(x)):
+        assert isinstance(found._data, np.ndarray) and found.shape == ()
+
+
+def test_results_go_where_they_are_asked_to():
+    x, out = mx.nd.array([[1, 2], [3, 4]]), mx.nd.zeros((2,))
+    assert mx.nd.sum(x, axis=0, out=out) is out and out.asnumpy().tolist() == [4, 6]
+    assert ops._backward_sum(out, x, axis=0).asnumpy().tolist() == [[4, 6], [4, 6]]
