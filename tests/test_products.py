@@ -15,7 +15,7 @@ from ndarray import cpu
 from ndarray.eager import run
 from opreg import threads
 from opreg.builtin import optimizer_updates as updates
-from opreg.kernels import blas
+from opreg.kernels import blas, compiler
 from opreg.op import Call
 from opreg.registry import get
 from opreg.spec import Spec
@@ -34,7 +34,8 @@ def settled(name: str, attrs: dict[str, Any], *ins: np.ndarray) -> tuple[str, np
     out = np.full_like(want, 7.0)
     call = Call(op, attrs, list(ins), [out], ["write"], np, cpu(), True, None, [Spec(out.shape, out.dtype)],
                 lambda number, shape, dtype: np.empty(shape, dtype), None, {})
-    kernel, _ = choose(call)
+    with compiler.use("numpy"):
+        kernel, _ = choose(call)
     if kernel.bound:
         made = kernel.rule.function(call)
         for step in [made] if callable(made) else made * 2:
@@ -116,7 +117,8 @@ def test_a_step_of_a_network_is_settled():
         y = get("FullyConnected")(y, Variable(f"w{count}"), Variable(f"b{count}"), num_hidden=count)
     y = get("SoftmaxOutput")(y, Variable("label"))
     executor = y.simple_bind(cpu(), data=(3, 5), grad_req="write")
-    plan = executor.plan(True)
+    with compiler.use("numpy"):
+        plan = executor.plan(True)
     kernels = {step.kernel for segment in (plan.forward, plan.backward) for step in segment.steps}
     assert kernels == {"settled", "product with ones", "zeros"}  # these are the gradient of the label
 
@@ -206,7 +208,7 @@ def test_who_multiplies(a, b, kind, monkeypatch):
 
 @pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
 def test_one_thread_and_several_find_the_same_where_either_may_compute(transposed, monkeypatch):
-    """Shapes for which they do not are held to one."""
+    """Shapes for which they do not are cut in two, or held to one."""
     monkeypatch.setattr(threads, "count", lambda: 2)
     rng = np.random.default_rng(0)
     for rows, inner, columns in [(64, 784, 128), *rng.integers(30, 300, (12, 3)).tolist()]:
@@ -215,8 +217,8 @@ def test_one_thread_and_several_find_the_same_where_either_may_compute(transpose
         found = blas.multiplier(np, left, right)
         if isinstance(found, blas._Watched):
             with blas._HOLD:
-                alone = np.matmul(left, right)
-            np.testing.assert_array_equal(np.matmul(left, right), alone)
+                alone = found.function(left, right)
+            np.testing.assert_array_equal(found.function(left, right), alone)
 
 
 def test_shapes_whose_bits_depend_on_threads_stay_with_one(monkeypatch):
@@ -226,6 +228,21 @@ def test_shapes_whose_bits_depend_on_threads_stay_with_one(monkeypatch):
     found = blas.multiplier(np, numbers(64, 784), numbers(784, 128))
     blas._host_multiplier.cache_clear()
     assert found is blas._held_matmul
+
+
+@pytest.mark.parametrize("sums, kind", [(784, blas._Watched), (704, type(blas._held_matmul))])
+def test_sums_of_other_blocks_are_cut_in_two(sums, kind, monkeypatch):
+    """Where both parts have the same bits for any number of threads; sums of whole blocks cannot be cut."""
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    monkeypatch.setattr(blas, "_same_bits", lambda a, by_a, b, by_b, dtype: b[0] not in (784, 704))
+    blas._host_multiplier.cache_clear()
+    left, right = numbers(64, sums), numbers(128, sums).T
+    found = blas.multiplier(np, left, right)
+    blas._host_multiplier.cache_clear()
+    assert isinstance(found, kind) and blas.multiplies(found) and not blas.multiplies(np.matmul)
+    out = np.empty((64, 128), "float32")
+    assert found(left, right, out) is out
+    agree(out, (left.astype("float64") @ right).astype("float32"))
 
 
 def test_noise_is_laid_out_like_the_array():
@@ -291,6 +308,7 @@ def test_multiples_are_added(dtype, count):
     (0.0, numbers(4), numbers(4)), (1.0, numbers(4).astype("float16"), numbers(4).astype("float16")),
     (1.0, numbers(4), numbers(4, dtype="float64")), (1.0, numbers(8)[::2], numbers(4)),
     (1.0, numbers(4), numbers(8)[::2]), (1.0, numbers(3, 2).T, numbers(2, 3)),
+    (1.0, np.frombuffer(numbers(4).tobytes(), "float32"), numbers(4)),
 ])
 def test_multiples_that_are_not_added(a, y, x):
     before = y.copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections.abc import Iterator
 
@@ -12,7 +13,7 @@ pytest.importorskip("numba")
 
 import opreg as mx
 from opreg import threads
-from opreg.builtin import updating
+from opreg.builtin import optimizer_updates, updating
 from opreg.kernels import compiler, updates
 from opreg.registry import get
 
@@ -68,7 +69,8 @@ def moved(name: str, kernels: str, arrays: list[mx.nd.NDArray], inplace: bool = 
 @pytest.mark.parametrize("options", [{}, dict(wd=0.01), dict(wd=0.01, rescale_grad=0.5, clip_gradient=0.3)],
                          ids=["plain", "decayed", "clipped"])
 @pytest.mark.parametrize("name", COMPILED)
-def test_compiled_updates_are_those_of_numpy(name, options, dtype, calls):
+def test_compiled_updates_are_those_of_numpy(name, options, dtype, calls, monkeypatch):
+    monkeypatch.setattr(optimizer_updates, "add_multiple", lambda *_: False)  # BLAS is asked first
     if name == "ftml_update":
         options = {key.replace("clip_gradient", "clip_grad"): value for key, value in options.items()}
     for inplace in (True, False):
@@ -78,6 +80,23 @@ def test_compiled_updates_are_those_of_numpy(name, options, dtype, calls):
         for one, other in zip(found, expected):
             np.testing.assert_allclose(one, other, rtol=3e-6 if dtype == "float32" else 1e-14, atol=1e-7)
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("options, size, compiled", [
+    ({}, SIZE, False), ({}, updating.TILE + 1, True), (dict(wd=0.01), SIZE, True),
+    (dict(clip_gradient=0.3), SIZE, True),
+], ids=["plain", "longer than a tile", "decayed", "clipped"])
+def test_what_blas_adds_at_once_is_not_compiled(options, size, compiled, calls, monkeypatch):
+    def added(y, a, x):
+        y += np.float32(a) * x
+        return True
+
+    monkeypatch.setattr(optimizer_updates, "add_multiple", added)
+    arrays = arrays_of("sgd_update", "float32", size)
+    found = moved("sgd_update", "numba", arrays, **options)
+    assert len(calls) == compiled
+    for one, other in zip(found, moved("sgd_update", "numpy", arrays, **options)):
+        np.testing.assert_allclose(one, other, rtol=3e-6, atol=1e-7)
 
 
 def test_numbers_that_are_none_stay_so():
@@ -119,6 +138,25 @@ def test_many_weights_move_as_one_and_alike_for_any_number_of_threads(count, mon
         np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-6)
 
 
+def test_the_same_arrays_as_one_weight_after_two(calls):
+    """What has been found out of them does not depend on the arrays alone."""
+    weight, grad, other, last = [np.full(SIZE, value) for value in (1.0, 2.0, 3.0, 4.0)]
+
+    def two(xp, tmp, new, weight, grad):
+        xp.add(weight, grad, out=new)
+
+    def four(xp, tmp, new, weight, grad, mean, var):
+        xp.subtract(mean, var, out=mean)
+        xp.add(weight, mean, out=new)
+
+    with compiler.use("numba"):
+        updating.together(np, two, [(weight, [weight, grad]), (other, [other, last])])
+        assert [each[0] for each in (weight, grad, other, last)] == [3, 2, 7, 4]
+        updating.together(np, four, [(weight, [weight, grad, other, last])])
+    assert [set(each) for each in (weight, grad, other, last)] == [{6}, {2}, {3}, {4}]
+    assert len(calls) == 2
+
+
 def test_odd_layouts_and_other_dtypes_are_left_to_numpy(calls):
     columns, half = (mx.nd.array(np.ones((400, 400)), dtype=dtype) for dtype in ("float32", "float16"))
     columns = mx.nd.NDArray(columns._data.T, columns.context)
@@ -129,13 +167,26 @@ def test_odd_layouts_and_other_dtypes_are_left_to_numpy(calls):
     assert not calls
 
 
+def test_what_is_read_only_is_left_to_numpy(calls):
+    weight, grad = np.ones(SIZE), np.ones(SIZE)
+    weight.flags.writeable = grad.flags.writeable = False
+    moves = functools.partial(updating.together, np, lambda xp, tmp, new, weight, grad: xp.add(weight, grad, out=new),
+                              [(weight, [weight, grad])])
+    with compiler.use("numba"):
+        with pytest.raises(ValueError, match="read-only"):
+            moves()
+        assert not calls
+        weight.flags.writeable = True
+        moves()
+    assert (weight == 2).all() and len(calls) == 1
+
+
 def test_tables_are_forgotten_with_their_arrays(calls):
     weight, gradient = arrays_of("sgd_update", "float32")
     with compiler.use("numba"):
         for _ in range(3):
-            mx.nd.sgd_update(weight, gradient, lr=0.5, out=weight)
-    key = id(weight._data), id(gradient._data)
-    assert key in updates._TABLES
+            mx.nd.sgd_update(weight, gradient, lr=0.5, wd=0.1, out=weight)
+    (key,) = [key for key in updates._TABLES if key[-2:] == (id(weight._data), id(gradient._data))]
     del weight, gradient
     gc.collect()
     assert key not in updates._TABLES

@@ -12,7 +12,7 @@ from ..kernels import updates
 from ..kernels.rows import Task, attach_rows
 from ..op import Call
 from ..registry import get
-from . import updating
+from . import layer_norm, losses, updating
 from .softmax import fold
 
 __all__: list[str] = []
@@ -95,6 +95,42 @@ attach_rows(get("SoftmaxActivation"), _activation)
 attach_rows(get("_backward_softmax"), _scaled(_BACKWARD_SOFTMAX))
 attach_rows(get("_backward_log_softmax"), _scaled(_BACKWARD_LOG_SOFTMAX))
 
+# ----------------------------------------------------------------------------------------- SoftmaxOutput
+
+# The inputs are the output and class numbers; towards zero, and a number that is no class stands for none.
+_BACKWARD_SOFTMAX_OUTPUT = """
+for row in range(first, last):
+    o = row * n
+    number = in1[row]
+    inside = number > -1.0 and number < n
+    at = o + int(number) if inside else o
+    chosen = (in0[at] - 1) * c0
+    for i in range(n):
+        out0[o + i] = in0[o + i] * c0
+    if inside:
+        out0[at] = chosen
+"""
+
+
+def _softmax_output(call: Call) -> Task | str:
+    view = losses.softmax_view(call.ins[0].shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
+    if len(view) != 2:
+        return "its axis is not the last"
+    rows, n = view
+    return Task(_SOFTMAX, call.ins[:1], call.outs, [1.0], rows, n)
+
+
+def _backward_softmax_output(call: Call) -> Task | str:
+    declined = losses.plain_classes(call)
+    if declined:
+        return declined
+    (rows, n), scale = losses.plain_scale(call)
+    return Task(_BACKWARD_SOFTMAX_OUTPUT, call.ins, call.outs, [scale], rows, n)
+
+
+attach_rows(get("SoftmaxOutput"), _softmax_output)
+attach_rows(get("_backward_SoftmaxOutput"), _backward_softmax_output)
+
 # --------------------------------------------------------------------------------------------- LayerNorm
 
 _LAYER_NORM = """
@@ -162,8 +198,8 @@ def _backward_layer_norm(call: Call) -> Task | str:
         functools.partial(np.add.reduce, part, 0, None, out) for part, out in zip(parts, sums) if out is not None])
 
 
-attach_rows(get("LayerNorm"), _layer_norm)
-attach_rows(get("_backward_LayerNorm"), _backward_layer_norm)
+attach_rows(layer_norm.layer_norm, _layer_norm)
+attach_rows(layer_norm.backward_layer_norm, _backward_layer_norm)
 
 # --------------------------------------------------------------------------------------- optimizer updates
 

@@ -19,7 +19,7 @@ from ..spec import ANY, Shape, as_dtype, common_dtype, known, show, size
 from .places import floating, place, settle, wide
 from .softmax import SHORT, fold, soften
 
-__all__: list[str] = []
+__all__ = ["plain_classes", "plain_scale", "softmax_view"]
 
 Normalization = Literal["batch", "null", "valid"]
 
@@ -48,7 +48,8 @@ def _batch_from(data: Shape, label: Shape | None) -> Shape:
 # ----------------------------------------------------------------------------------------- SoftmaxOutput
 
 
-def _softmax_view(shape: Shape, multi_output: bool, preserve_shape: bool) -> Shape:
+def softmax_view(shape: Shape, multi_output: bool, preserve_shape: bool) -> Shape:
+    """The shape with the classes of ``SoftmaxOutput`` in an axis of their own, the second."""
     if multi_output:
         return fold(shape, 1)
     if preserve_shape:
@@ -121,7 +122,7 @@ softmax_output.types(_types_with_label)
 
 @softmax_output.kernel()
 def softmax_output_xp(xp, data, label, *, multi_output, preserve_shape, out=None):
-    x = wide(data).reshape(_softmax_view(data.shape, multi_output, preserve_shape))
+    x = wide(data).reshape(softmax_view(data.shape, multi_output, preserve_shape))
     target = place(out, x)
     return settle(out, target, soften(xp, x, out=target), data.shape)
 
@@ -133,7 +134,7 @@ def _few_classes(call: Call) -> str | None:
         return "the arrays are not the host's"
     if data.dtype.name not in ("float32", "float64") or out.dtype != data.dtype:
         return "for float32 and float64"
-    view = _softmax_view(data.shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
+    view = softmax_view(data.shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
     if len(view) != 2 or not 0 < view[1] <= SHORT or not 0 < size(view) <= _FEW:
         return f"for rows of up to {SHORT} classes, {_FEW} numbers in all"
     if not (data.flags.c_contiguous and out.flags.c_contiguous):
@@ -143,7 +144,7 @@ def _few_classes(call: Call) -> str | None:
 
 @softmax_output.kernel("settled", bound=True, accepts=_few_classes)
 def softmax_output_settled(call: Call) -> list[Callable]:
-    view = _softmax_view(call.ins[0].shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
+    view = softmax_view(call.ins[0].shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
     scores, found = (array.reshape(view).T for array in (call.ins[0], call.outs[0]))
     y, row = (call.scratch(i, shape, scores.dtype) for i, shape in enumerate((scores.shape, scores.shape[1:])))
     ones = np.ones(view[1], scores.dtype)
@@ -178,7 +179,7 @@ backward_softmax_output.types(_types_with_label)
 @backward_softmax_output.kernel()
 def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, multi_output, use_ignore,
                                preserve_shape, normalization, out_grad, smooth_alpha, out=None):
-    p = wide(output).reshape(_softmax_view(output.shape, multi_output, preserve_shape))
+    p = wide(output).reshape(softmax_view(output.shape, multi_output, preserve_shape))
     target = None if out_grad else place(out, p)  # that one still reads the output, whose memory this may be
     if label.size == output.size:
         dx = xp.subtract(p, label.reshape(p.shape), out=target)
@@ -203,7 +204,8 @@ def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, m
     return settle(out, target, dx, output.shape)
 
 
-def _plain_classes(call: Call) -> str | None:
+def plain_classes(call: Call) -> str | None:
+    """Why the gradient of ``SoftmaxOutput`` is more than a factor times the difference to one class a row."""
     output, label = call.ins
     attrs = call.attrs
     if attrs["use_ignore"] or attrs["out_grad"] or attrs["smooth_alpha"] or attrs["normalization"] == "valid":
@@ -213,14 +215,20 @@ def _plain_classes(call: Call) -> str | None:
     return _few_classes(call)
 
 
-@backward_softmax_output.kernel("settled", bound=True, accepts=_plain_classes)
-def backward_softmax_output_settled(call: Call) -> list[Callable]:
+def plain_scale(call: Call) -> tuple[Shape, float]:
+    """Rows and classes, and the factor of a gradient for which ``plain_classes`` finds no reason against."""
     attrs, (output, label) = call.attrs, call.ins
-    view = _softmax_view(output.shape, attrs["multi_output"], attrs["preserve_shape"])
+    view = softmax_view(output.shape, attrs["multi_output"], attrs["preserve_shape"])
+    return view, attrs["grad_scale"] / _divisor(np, label, attrs["normalization"], attrs["ignore_label"], False,
+                                                view[0], label.size)
+
+
+@backward_softmax_output.kernel("settled", bound=True, accepts=plain_classes)
+def backward_softmax_output_settled(call: Call) -> list[Callable]:
+    output, label = call.ins
+    view, scale = plain_scale(call)
     p, dx = (array.reshape(view) for array in (output, call.outs[0]))
     rows = view[0]
-    scale = attrs["grad_scale"] / _divisor(np, label, attrs["normalization"], attrs["ignore_label"], False, rows,
-                                           label.size)
     classes = np.arange(view[1])
     numbers = call.scratch(0, (rows, 1), classes.dtype)
     chosen = call.scratch(1, view, "bool")

@@ -77,12 +77,21 @@ def _average_square(xp, state, value, decay, work):
 # --------------------------------------------------------------------------- stochastic gradient descent
 
 
+def _added(new, grad, lr, rescale_grad, clip_gradient):
+    """Subtract ``lr * g`` in one pass of BLAS; whether that was possible."""
+    return (new.size >= LONG and clip_gradient < 0 and isinstance(lr, float)
+            and add_multiple(new, -lr * rescale_grad, grad))
+
+
+def _sgd_at_once(new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
+    return weight is new and _zero(wd) and _added(new, grad, lr, rescale_grad, clip_gradient)
+
+
 def sgd(xp, tmp, new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
     inplace = weight is new  # never a tile, which one of several threads works on
     if not _zero(wd):
         weight = xp.multiply(weight, 1.0 - lr * wd, out=new)
-    if (inplace and xp is np and new.size >= LONG and clip_gradient < 0 and isinstance(lr, float)
-            and add_multiple(new, -lr * rescale_grad, grad)):
+    if inplace and xp is np and _added(new, grad, lr, rescale_grad, clip_gradient):
         return
     step = tmp(0)
     _scaled(xp, step, grad, lr, rescale_grad, clip_gradient)
@@ -116,7 +125,7 @@ def sgd_update(weight, grad, *, lr: float, wd: float = 0.0, rescale_grad: float 
     """Gradient descent: ``weight - lr * (g + wd * weight)``."""
 
 
-sgd_update.kernel()(single(sgd))
+sgd_update.kernel()(single(sgd, _sgd_at_once))
 
 
 @declare(aliases=("_sparse_sgd_mom_update",), inplace=(0,), mutates=(2,))

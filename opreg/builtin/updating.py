@@ -177,12 +177,19 @@ def _as(rule: Callable, kernel: Callable) -> Callable:
     return kernel
 
 
-def single(rule: Callable) -> Callable:
-    """The decorator's argument as a kernel: weight first, the rest in order."""
+def single(rule: Callable, at_once: Callable[..., bool] | None = None) -> Callable:
+    """The decorator's argument as a kernel: weight first, the rest in order.
+
+    ``at_once(new, weight, *rest, **attrs)`` moves a weight of up to a tile faster than a compiled rule does, and says
+    whether it could.
+    """
 
     def kernel(xp: Any, weight: Any, *rest: Any, out: Any = None, **attrs: Any) -> Any:
         new = xp.empty_like(weight) if out is None else out
-        tiled(xp, rule, new, [weight, *rest], **attrs)
+        if new.size <= SMALL:
+            rule(xp, _scratch(xp, new), new, weight, *rest, **attrs)
+        elif not (at_once and xp is np and new.size <= TILE and at_once(new, weight, *rest, **attrs)):
+            together(xp, rule, [(new, [weight, *rest])], **attrs)
         return new
 
     kernel.together = functools.partial(together, rule=rule)  # type: ignore[attr-defined]

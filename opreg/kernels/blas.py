@@ -8,7 +8,8 @@ a convolution that each copy, multiply and add meet once, and a thread that gets
 A product that is a step of its own is different. BLAS's threads are there within microseconds, as long as they still
 look out for work; ours have to be woken. So products that are large enough go to them, until one takes far longer than
 the same has taken before: then all are computed by the calling thread for a while. For some shapes BLAS adds up in
-another order there. Those, which are found by trying, stay with one thread, so that results are the same in every run.
+another order there. Those, which are found by trying, are made of two products that are the same either way, or stay
+with one thread, so that results are the same in every run.
 
 The OpenBLAS that NumPy brings, and others with threads of their own kind, can be told how many to use; where that is
 not so, parts run one after the other and BLAS shares each product.
@@ -30,7 +31,7 @@ import numpy as np
 from .. import threads
 from ..spec import Shape
 
-__all__ = ["add_multiple", "multiplier", "share"]
+__all__ = ["add_multiple", "multiplies", "multiplier", "share"]
 
 #: How OpenBLAS calls its functions, around "openblas_set_num_threads".
 _NAMES = ("scipy_{}64_", "scipy_{}", "{}64_", "{}")
@@ -41,6 +42,9 @@ SMALL, SHARED, LEAST = 1 << 18, 1 << 19, 1 << 24
 LARGE = 1 << 26
 #: Multiplications with a vector up to which OpenBLAS wakes no thread.
 VECTOR = 9216
+
+# Of sums of a multiple of so many numbers, BLAS's threads make the same blocks as one does.
+_STEP = 64
 
 # NumPy copies an operand that broadcasts along rows shorter than its buffer, by default 8192 numbers.
 _BUFFER = 1024
@@ -136,9 +140,20 @@ def _host_multiplier(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dty
     work = math.prod(a) * b[-1]
     if work <= (SMALL if len(a) > 1 else VECTOR) or work >= LARGE:
         return np.matmul
-    if (len(a) > 1 and work < SHARED) or not _same_bits(a, by_a, b, by_b, dtype):
+    if len(a) > 1 and work < SHARED:
         return _held_matmul
-    return _Watched(np.matmul, work)
+    if _same_bits(a, by_a, b, by_b, dtype):
+        return _Watched(np.matmul, work)
+    cut = b[-2] // _STEP * _STEP
+    if len(a) == len(b) == 2 and 0 < cut < b[0] and all(
+            _same_bits((a[0], k), by_a, (k, b[1]), by_b, dtype) for k in (cut, b[0] - cut)):
+        return _Watched(functools.partial(_in_two, cut), work)
+    return _held_matmul
+
+
+def multiplies(function: Any) -> bool:
+    """Whether ``multiplier`` has made a function, which then asks for nothing but its arrays."""
+    return function is _held_matmul or isinstance(function, _Watched)
 
 
 def _same_bits(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dtype) -> bool:
@@ -157,6 +172,12 @@ def _noise(shape: Shape, strides: Shape, dtype: np.dtype) -> np.ndarray:
 def _held_matmul(a: Any, b: Any, out: Any = None) -> Any:
     with _HOLD:
         return np.matmul(a, b, out)
+
+
+def _in_two(cut: int, a: Any, b: Any, out: Any = None) -> Any:
+    """The product of two matrices as the sum of two."""
+    out = np.matmul(a[:, :cut], b[:cut], out)
+    return np.add(out, np.matmul(a[:, cut:], b[cut:]), out)
 
 
 class _Watched:
@@ -242,11 +263,13 @@ def add_multiple(y: Any, a: float, x: Any) -> bool:
     """Add ``a * x`` to ``y`` where it stands, in one pass over memory; say whether that was possible.
 
     Both are arrays of the host, of one shape, which share no memory. It is not possible where BLAS does not know their
-    dtype or order, nor with a factor of zero, of which BLAS makes nothing even if ``x`` is not finite.
+    dtype or order, where ``y`` is read-only, nor with a factor of zero, of which BLAS makes nothing even if ``x`` is
+    not finite.
     """
     count = y.size
     function = _axpy(y.dtype, count)
-    if function is None or not a or x.dtype != y.dtype or not (x.flags.c_contiguous and y.flags.c_contiguous):
+    if function is None or not a or x.dtype != y.dtype or not (
+            x.flags.c_contiguous and y.flags.c_contiguous and y.flags.writeable):
         return False
     function(count, a, x.__array_interface__["data"][0], 1, y.__array_interface__["data"][0], 1)
     return True
