@@ -31,6 +31,7 @@ REQUIRED: Any = _Required()
 _INT = re.compile(r"\s*[+-]?\d+\s*$")
 _LONG = re.compile(r"(?<=\d)L\b")  # Python 2 wrote (2L, 3L)
 _TRUE, _FALSE = ("True", "true", "1"), ("False", "false", "0")
+_ZEROS = frozenset({0})  # of every kind and sign: equal ones are found in it
 
 
 def to_text(value: Any) -> str:
@@ -309,7 +310,7 @@ class Schema:
         """
         try:
             # Equal values that are not the same: 1 and True, 0.0 and -0.0.
-            key = tuple([(name, value, str(value) if value.__class__ is float and not value else value.__class__)
+            key = tuple([(name, value, repr(value) if value in _ZEROS else value.__class__)
                          for name, value in given.items()])
             return self._cache[key]
         except KeyError:

@@ -39,6 +39,8 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
     if op.variadic or op.late:
         return _split_many(op, args, keywords, is_value)
     names, fields = op.input_names, op.schema.names
+    if not keywords and len(args) <= len(names) and all(map(is_value, args)):
+        return dict(zip(names, args)), {}
     inputs: dict[str, Any] = {}
     rest = list(args)
     for name in names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import os
 import sys
 from collections.abc import Iterable
@@ -102,11 +103,16 @@ def here() -> Where | None:
         if kind is None:
             kind = _kind(name)
         if kind == "user":
-            return Where((name, frame.f_lineno))
+            return _line(name, frame.f_lineno)
         if kind == "import":
             return None
         frame = frame.f_back
     return None
+
+
+@functools.lru_cache(4096)
+def _line(name: str, number: int) -> Where:
+    return Where((name, number))
 
 
 #: Whose code a file holds: it is asked on every recorded call, a dozen times where layers lie inside layers.

@@ -430,7 +430,7 @@ class Expression:
         return [i for i in range(self.arity) if i in read]
 
     def steps(self, xp: Any, ins: Sequence[Any], out: Any, scratch: Callable[[int, tuple, Any], Any],
-              overlaps: Callable[[Any, Any], bool]) -> list[Callable[[], Any]]:
+              address: Callable[[Any], Any]) -> list[Callable[[], Any]]:
         """Functions without arguments that compute into ``out``, in order; arrays are read when they run.
 
         Large arrays of the host are worked on a tile at a time, and shared among threads if that pays. A tile is
@@ -445,10 +445,10 @@ class Expression:
             dtypes. An input may share memory with the first output if it covers exactly the same elements.
         scratch : function of number, shape and dtype
             Memory of its own for temporaries.
-        overlaps : function of two arrays
-            Whether they may share memory.
+        address : function of an array
+            Where its memory begins; no others than those of one address may share memory.
         """
-        return schedule.steps(self, xp, ins, out, scratch, overlaps)
+        return schedule.steps(self, xp, ins, out, scratch, address)
 
     def lower(self, *ins: Any, broadcasts: bool = False) -> Any:
         """The same computation as operators on values, which have one shape unless it ``broadcasts``."""

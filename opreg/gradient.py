@@ -16,7 +16,8 @@ __all__ = ["walk"]
 
 def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Iterable[Any],
          values: Callable[[Any], tuple[Sequence[Any], Sequence[Any]]],
-         zeros: Callable[[Any], Any], is_train: bool = True) -> dict[tuple[Any, int], Any]:
+         zeros: Callable[[Any], Any], is_train: bool = True,
+         repeat: Callable[[Any, Any, list[bool]], Sequence[Any] | None] | None = None) -> dict[tuple[Any, int], Any]:
     """Gradients of the sum of heads times seeds.
 
     Parameters
@@ -33,6 +34,8 @@ def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Ite
         Zeros like it, for outputs that no gradient reaches while others of the node have one.
     is_train : bool
         The mode the forward pass ran in.
+    repeat : function of a node, the gradient of its output and which inputs need one, optional
+        What the rule of an operator with one output gives, where that is known without running it; else None.
 
     Returns
     -------
@@ -72,13 +75,15 @@ def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Ite
         g = grads.pop((node, 0), None) if count == 1 else [grads.pop((node, i), None) for i in range(count)]
         if (g is None or (count != 1 and all(each is None for each in g))) and not op.loss(attrs):
             continue
-        ins, outs = ((), ()) if op.blind else values(node)
-        if count != 1 and not op.partial:
-            visible = op.visible(attrs)
-            g = tuple(zeros(outs[i]) if each is None and i < visible else each for i, each in enumerate(g))
         needs = [source in live for source, _ in node.inputs]
         try:
-            results = op.differentiate(g, ins, outs, attrs, needs, is_train)
+            results = None if repeat is None or count != 1 else repeat(node, g, needs)
+            if results is None:
+                ins, outs = ((), ()) if op.blind else values(node)
+                if count != 1 and not op.partial:
+                    visible = op.visible(attrs)
+                    g = tuple(zeros(outs[i]) if each is None and i < visible else each for i, each in enumerate(g))
+                results = op.differentiate(g, ins, outs, attrs, needs, is_train)
         except NotDifferentiableError as error:
             note(error, node.describe())
             raise

@@ -101,10 +101,12 @@ class Call:
         Makes an NDArray of an array of ``xp``, for kernels that run users' code.
     memo : dict
         Lives as long as the executor: what a forward step leaves for its backward step.
+    found
+        What ``accepts`` of a kernel found out and leaves for the kernel.
     """
 
     __slots__ = ("op", "attrs", "ins", "outs", "reqs", "xp", "ctx", "is_train", "rng", "specs", "scratch", "wrap",
-                 "memo")
+                 "memo", "found")
 
     def __init__(self, op: Op, attrs: Attrs, ins: list[Any], outs: list[Any], reqs: list[str], xp: Any, ctx: Any,
                  is_train: bool, rng: Any = None, specs: Sequence[Spec] = (), scratch: Any = None, wrap: Any = None,
@@ -112,6 +114,7 @@ class Call:
         self.op, self.attrs, self.ins, self.outs, self.reqs = op, attrs, ins, outs, reqs
         self.xp, self.ctx, self.is_train, self.rng, self.specs = xp, ctx, is_train, rng, specs
         self.scratch, self.wrap, self.memo = scratch, wrap, {} if memo is None else memo
+        self.found: Any = None
 
 
 class FirstRun:
@@ -264,6 +267,7 @@ class Op:
         self.late = False  # whether the inputs' names are known only with the attributes
         self.kernels: list[Kernel] = []
         self.expression: Any = None  # of an element-wise operator, see builtin.elementwise
+        self.prepared: Rule | None = None
         self.__name__ = self.__qualname__ = name
 
     def __repr__(self) -> str:
@@ -300,6 +304,15 @@ class Op:
             return function
 
         return attach
+
+    def prepare(self, function: Callable) -> Callable:
+        """Declare the reference kernel in two parts, for eager calls on the host.
+
+        ``f(*ins, **attrs)`` is shown the first arrays of their shapes and dtypes. It returns the function of arrays
+        that gives the only output for all like them, what follows from shapes settled before; or None.
+        """
+        self.prepared = Rule(function)
+        return function
 
     def grad(self, function: Callable) -> Callable:
         """Declare the gradient: ``f(g, ins, outs, **attrs)`` returns a value or None for each input.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,10 +32,11 @@ _LIMITS = frozenset({"maximum", "minimum"})
 
 
 def steps(expression: Any, xp: Any, ins: Sequence[Any], out: Any, scratch: Callable[[int, tuple, Any], Any],
-          overlaps: Callable[[Any, Any], bool]) -> list[Callable[[], Any]]:
+          address: Callable[[Any], Any]) -> list[Callable[[], Any]]:
     """Functions without arguments that compute an expression into arrays, as ``Expression.steps`` says."""
     outs = list(out) if isinstance(out, (list, tuple)) else [out]
-    shared = tuple([tuple([i for i, array in enumerate(ins) if overlaps(array, each)]) for each in outs])
+    places = [address(array) for array in ins]
+    shared = tuple([tuple([i for i, place in enumerate(places) if place == goal]) for goal in map(address, outs)])
     schedule = _scheduled(expression, xp, tuple([array.dtype for array in ins]), tuple([array.dtype for array in outs]),
                           shared, outs[0].size >= _MANY)
     shape, size = outs[0].shape, outs[0].size
@@ -61,7 +63,7 @@ class _Schedule:
     Attributes
     ----------
     steps : list
-        A function, whether its output is named, the arrays it reads, the one it writes.
+        A function, whether its output is named, and what picks the arrays it reads and the one it writes.
     temporaries : list of dtype
         Arrays of memory that is needed in between; their numbers follow those of the outputs.
     constants : list of function of a shape
@@ -80,7 +82,7 @@ class _Schedule:
                  shared: Sequence[Sequence[int]], many: bool):
         code, arity = expression.code, expression.arity
         self.xp, self._many = xp, many
-        self.steps: list[tuple[Callable, bool, list[int], int]] = []
+        self.steps: list[tuple[Callable, bool, Callable[[list[Any]], Any]]] = []
         self.temporaries: list[Any] = []
         self.constants: list[Callable[[tuple[int, ...]], Any]] = []
         self.filled = 0
@@ -133,9 +135,12 @@ class _Schedule:
         if self.xp is np and prim.name == "reciprocal":  # half as fast as the division
             function, read = np.divide, [self._constant(1.0, source), *read]
         elif self.xp is np and prim.name == "positive" and self._many:  # half as fast as two instructions
-            self.steps.append((np.minimum, True, [*read, self._constant(1.0, source, True)], home))
+            self._add(np.minimum, True, [*read, self._constant(1.0, source, True)], home)
             function, read = np.ceil, [home]
-        self.steps.append((function, named, read, home))
+        self._add(function, named, read, home)
+
+    def _add(self, function: Callable, named: bool, read: Sequence[int], home: int) -> None:
+        self.steps.append((function, named, operator.itemgetter(*read, home)))
 
     def _constant(self, value: float, dtype: Any, filled: bool = False) -> int:
         filled = filled and self.xp is np
@@ -169,10 +174,12 @@ class _Schedule:
                   *[constant(shape) for constant in reversed(self.constants)]]
         bound: list[Callable] = [functools.partial(arrays[out].__setitem__, Ellipsis, arrays[source])
                                  for source, out in self.fills]
-        for function, named, read, home in self.steps:
-            values = [arrays[i] for i in read]
-            bound.append(functools.partial(function, *values, out=arrays[home]) if named else
-                         functools.partial(function, *values, arrays[home]))
+        for function, named, pick in self.steps:
+            if named:
+                *read, out = pick(arrays)
+                bound.append(functools.partial(function, *read, out=out))
+            else:
+                bound.append(functools.partial(function, *pick(arrays)))
         return bound + [functools.partial(arrays[out].__setitem__, Ellipsis, arrays[source])
                         for source, out in self.copies]
 

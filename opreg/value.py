@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .errors import ArgumentError
-from .registry import get
+from .registry import ops
 
 __all__ = ["Value", "BINARY", "METHODS", "ARITHMETIC", "arithmetic", "forms"]
 
@@ -116,26 +116,26 @@ class Value:
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
         same, broadcast, scalar, scalar_left = forms(name)
         if isinstance(other, Value):
-            op = get(broadcast if self._broadcasts else same)
+            op = getattr(ops, broadcast if self._broadcasts else same)
             return op(other, self) if reflected else op(self, other)
-        if isinstance(other, (numbers.Real, np.bool_)):
+        if other.__class__ is float or isinstance(other, (numbers.Real, np.bool_)):
             number = int(other) if isinstance(other, (bool, np.bool_)) else other
-            return get(scalar_left if reflected else scalar)(self, scalar=number)
+            return getattr(ops, scalar_left if reflected else scalar)(self, scalar=number)
         if name in ("eq", "ne"):  # Python would take them for different without a word
             raise TypeError(f"== and != compare numbers here, not {type(self).__name__} and {type(other).__name__}; "
                             "`is` tells whether something is None")
         return NotImplemented
 
     def __neg__(self) -> Any:
-        return get("_mul_scalar")(self, scalar=-1.0)
+        return ops._mul_scalar(self, scalar=-1.0)
 
     def __abs__(self) -> Any:
-        return get("abs")(self)
+        return ops.abs(self)
 
     def __matmul__(self, other: Any) -> Any:
         if not isinstance(other, Value):
             return NotImplemented
-        return get("dot")(self, other)
+        return ops.dot(self, other)
 
 
 def arithmetic(title: str) -> Callable:

@@ -136,7 +136,8 @@ def _fused(parts: Sequence[tuple], read: Sequence[int], results: Sequence[int | 
         values: dict[int | float, Any] = dict(zip(read, ins))
         for expression, operands, result in reversed(kept):
             if result not in values and not isinstance(result, float):
-                values[result] = expression(xp, *[each if isinstance(each, float) else values[each]
+                dtype = next(values[each].dtype for each in operands if not isinstance(each, float))
+                values[result] = expression(xp, *[xp.asarray(each, dtype) if isinstance(each, float) else values[each]
                                                   for each in operands])
         return [each if isinstance(each, float) else values[each] for each in results]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -33,7 +34,9 @@ class Executor:
     """A graph bound to arrays.
 
     ``forward`` computes the outputs, ``backward`` the gradients. There are two plans, for inference and training,
-    each built at first use. Programs make executors with ``Symbol.bind`` and ``Symbol.simple_bind``.
+    each built at first use; of a graph with operators that are ``traced``, the one for training, or for inference where
+    no gradients are kept, is built when it is bound. Programs make executors with ``Symbol.bind`` and
+    ``Symbol.simple_bind``.
 
     Attributes
     ----------
@@ -493,16 +496,14 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
     graph = symbol._graph()
     arguments, auxiliary = graph.variables()
     names = [node.name for node in arguments]
-    try:
-        shape_of = inference.infer_shapes(*symbol._known_shapes("simple_bind", (), shapes))
-        dtype_of = inference.decide_dtypes(*symbol._known_dtypes("infer_type", (), dict(type_dict or {})))
-    except OpError as error:
-        note(error, "simple_bind with " + ", ".join(f"{name}={shape}" for name, shape in shapes.items()))
-        raise
-    unknown = [node.name for node in arguments + auxiliary if not known(shape_of[node][0])]
+    with _noted(shapes):
+        shape_of = inference.variable_shapes(*symbol._known_shapes("simple_bind", (), shapes))
+        dtype_of = inference.variable_dtypes(*symbol._known_dtypes("infer_type", (), dict(type_dict or {})))
+    unknown = [node.name for node in arguments + auxiliary if not known(shape_of[node])]
     if unknown:
         raise _undecided(unknown, shapes)
-    specs = inference.specs_of(graph.nodes, shape_of, dtype_of)
+    with _noted(shapes):
+        specs = inference.infer(graph, shape_of, dtype_of)
     places = _variable_places(arguments + auxiliary, ctx, group2ctx or {})
     shared = {} if shared_exec is None else {**shared_exec.arg_dict, **shared_exec.aux_dict}
     reqs = _request(grad_req, names)
@@ -522,6 +523,16 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
     grads = [None if req == "null" else NDArray(_zeros(arg.context, arg.shape, arg.dtype), arg.context)
              for req, arg in zip(reqs, args)]
     return make(symbol, ctx, args, grads, reqs, aux, group2ctx or {}, check_kernels, recompute, specs)
+
+
+@contextmanager
+def _noted(shapes: Mapping[str, Any]) -> Iterator[None]:
+    """Errors inside say what was bound with which shapes."""
+    try:
+        yield
+    except OpError as error:
+        note(error, "simple_bind with " + ", ".join(f"{name}={shape}" for name, shape in shapes.items()))
+        raise
 
 
 def _undecided(unknown: list[str], shapes: Mapping[str, Any]) -> OpError:
@@ -557,4 +568,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
         bound.outputs.append(place.backend.zeros(shape, dtype, place.device_id))
         bound.head_grads.append(None if loss or not wanted else
                                 ctx.backend.zeros(shape, dtype, ctx.device_id))
-    return Executor(symbol, bound, arguments, auxiliary, args, grads, reqs, aux, check)
+    executor = Executor(symbol, bound, arguments, auxiliary, args, grads, reqs, aux, check)
+    if any(getattr(node.op, "traced", False) for node in graph.nodes):
+        executor.plan(bool(wanted))  # a body that cannot be followed says so now
+    return executor

@@ -12,7 +12,7 @@ from opreg.errors import InferenceError, OpError
 from opreg.graph import Graph, Node, locate
 from opreg.spec import ANY, Shape, Spec, as_dtype, known, unify
 
-__all__ = ["infer_shapes", "infer_dtypes", "decide_dtypes", "infer", "specs_of"]
+__all__ = ["infer_shapes", "infer_dtypes", "decide_dtypes", "variable_shapes", "variable_dtypes", "infer"]
 
 Found = dict[Node, list[Any]]
 _DEFAULT = np.dtype(np.float32)
@@ -127,13 +127,7 @@ def infer_shapes(graph: Graph, given: Mapping[Node, Shape | None], found: Found 
     found = {} if found is None else found
     for node in graph.nodes:
         if node.op is None and node not in found:
-            declared = node.tags.get("__shape__")
-            shape = declared_shape(declared) if declared else None
-            try:
-                found[node] = [unify(given.get(node), shape)]
-            except OpError as error:
-                locate(error, node)
-                raise
+            found[node] = [_variable_shape(node, given.get(node))]
     _propagate(graph, found, lambda op, ins, outs, attrs: op.infer_shapes(ins, outs, attrs), _newer_shape)
     return found
 
@@ -152,6 +146,18 @@ def infer_dtypes(graph: Graph, given: Mapping[Node, Any], found: Found | None = 
     return found
 
 
+def _variable_shape(node: Node, given: Shape | None) -> Shape | None:
+    """What is known of a variable's shape: what is given, and what its attribute ``__shape__`` declares."""
+    declared = node.tags.get("__shape__")
+    if not declared:
+        return given
+    try:
+        return unify(given, declared_shape(declared))
+    except OpError as error:
+        locate(error, node)
+        raise
+
+
 def declared_shape(text: str) -> Shape | None:
     """The shape that a ``__shape__`` attribute declares; 0 is an unknown dimension, ``()`` says nothing."""
     dims = Field("__shape__", tuple[int, ...])(text)
@@ -168,6 +174,9 @@ def infer(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Nod
         Listing what stays unknown.
     """
     before = before or {}
+    found = _forwards(graph, shapes, dtypes, before)
+    if found is not None:
+        return found
     new = Graph(graph.heads, [node for node in graph.nodes if node not in before])
     shape_of: Found = {}
     dtype_of: Found = {}
@@ -178,7 +187,42 @@ def infer(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Nod
                 dtype_of[source] = [spec.dtype for spec in before[source]]
     infer_shapes(new, shapes, shape_of)
     dtype_of = decide_dtypes(new, dtypes, dtype_of)
-    return {**before, **specs_of(new.nodes, shape_of, dtype_of)}
+    return {**before, **_specs_of(new.nodes, shape_of, dtype_of)}
+
+
+def _forwards(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Node, Any],
+              before: Mapping[Node, list[Spec]]) -> dict[Node, list[Spec]] | None:
+    """Specs of all entries in one sweep, where those of all variables are known and the others follow; else None."""
+    found = dict(before)
+    seen: dict[tuple, list[Spec]] = {}
+    same: dict[Spec, Spec] = {}
+    for node in graph.nodes:
+        if node in found:
+            continue
+        if node.op is None:
+            shape, dtype = _variable_shape(node, shapes.get(node)), dtypes.get(node)
+            if not known(shape) or dtype is None:
+                return None
+            found[node] = [Spec(shape, dtype)]
+            continue
+        ins = [found[source][i] for source, i in node.inputs]
+        key = node.op, id(node.attrs), *map(id, ins)
+        specs = seen.get(key)
+        if specs is None:
+            unknown = [None] * node.count
+            try:
+                _, out_shapes = node.op.infer_shapes([spec.shape for spec in ins], list(unknown), node.attrs)
+                _, out_dtypes = node.op.infer_dtypes([spec.dtype for spec in ins], list(unknown), node.attrs)
+            except Exception as error:
+                locate(error, node)
+                raise
+            if not all(map(known, out_shapes)) or any(dtype is None for dtype in out_dtypes):
+                return None
+            made = [Spec(shape, dtype) for shape, dtype in zip(out_shapes, out_dtypes)]
+            # Equal ones are one, so that a chain of the same operators is inferred once.
+            specs = seen[key] = [same.setdefault(spec, spec) for spec in made]
+        found[node] = specs
+    return found
 
 
 def decide_dtypes(graph: Graph, given: Mapping[Node, Any], found: Found | None = None) -> Found:
@@ -188,11 +232,30 @@ def decide_dtypes(graph: Graph, given: Mapping[Node, Any], found: Found | None =
     variables = {node: found[node][0] for node in graph.nodes if node.op is None}
     if None not in variables.values():
         return found
-    decided = {node: _DEFAULT if dtype is None else dtype for node, dtype in variables.items()}
-    return infer_dtypes(graph, decided, dict(earlier))
+    return infer_dtypes(graph, _decided(variables), dict(earlier))
 
 
-def specs_of(nodes: Sequence[Node], shape_of: Found, dtype_of: Found) -> dict[Node, list[Spec]]:
+def _decided(dtypes: Mapping[Node, Any]) -> dict[Node, Any]:
+    return {node: _DEFAULT if dtype is None else dtype for node, dtype in dtypes.items()}
+
+
+def variable_shapes(graph: Graph, given: Mapping[Node, Shape | None]) -> dict[Node, Shape | None]:
+    """Shapes of the variables, as far as they follow from those that are given."""
+    variables = [node for node in graph.nodes if node.op is None]
+    found = {node: _variable_shape(node, given.get(node)) for node in variables}
+    if all(map(known, found.values())):
+        return found
+    everything = infer_shapes(graph, given)
+    return {node: everything[node][0] for node in variables}
+
+
+def variable_dtypes(graph: Graph, given: Mapping[Node, Any]) -> dict[Node, Any]:
+    """Dtypes of the variables, float32 where nothing decides."""
+    found = infer_dtypes(graph, given)
+    return _decided({node: found[node][0] for node in graph.nodes if node.op is None})
+
+
+def _specs_of(nodes: Sequence[Node], shape_of: Found, dtype_of: Found) -> dict[Node, list[Spec]]:
     """Specs of nodes from shapes and dtypes; nodes of which the same is known share a list.
 
     Raises

@@ -13,6 +13,7 @@ from ndarray.ndarray import wrap
 from opreg import generators
 from opreg.errors import OpError, note
 from opreg.graph import Entry, Node, locate
+from opreg.kernels.blas import multiplies
 from opreg.kernels.compiler import Native, Shared, Switch, joined
 from opreg.op import Call, FirstRun, Kernel
 from opreg.spec import Spec
@@ -67,28 +68,32 @@ class Segment:
 
     def __init__(self, steps: list[Step]):
         self.steps = steps
-        self.fresh = True
-        self._flatten()
+        self.fresh, self.plain = True, False
+        self.native: Callable[[], None] | None = None
+        self.flat: list[Callable] = []
 
     def _flatten(self) -> None:
         """Put the steps' functions in one list, compiled ones that follow each other as one."""
-        functions = [(_now(function), step) for step in self.steps for function in step.run]
-        self.plain = not self.fresh and all(_plain(function) for function, _ in functions)
-        self.native: Callable[[], None] | None = None
-        self._switches = [function for function, _ in functions if isinstance(function, Switch)]
-        self.flat: list[Callable] = []
-        self._owners: list[Step] = []
+        functions = [_now(function) for step in self.steps for function in step.run]
+        owners = [step for step in self.steps for _ in step.run]
+        self.plain = all(map(_plain, functions))
+        self._switches = [function for function in functions if isinstance(function, Switch)]
+        self.flat, self._owners = functions, owners
         self._held: list[Native] = []
-        for _, row in itertools.groupby(functions, lambda pair: isinstance(pair[0], Native)):
-            pairs = list(row)
-            compiled = [function for function, _ in pairs if isinstance(function, Native)]
+        if any(isinstance(function, Native) for function in functions):
+            self._join()
+        self.native = self.flat[0] if self.plain and len(self.flat) == len(self._held) == 1 else None
+
+    def _join(self) -> None:
+        pairs = zip(self.flat, self._owners)
+        self.flat, self._owners = [], []
+        for compiled, row in itertools.groupby(pairs, lambda pair: isinstance(pair[0], Native)):
+            functions, owners = zip(*row)
             if compiled:
-                self._held.append(joined(compiled))
-                pairs = [(self._held[-1].run, pairs[0][1])]
-            self.flat += [function for function, _ in pairs]
-            self._owners += [step for _, step in pairs]
-        if self.plain and len(self.flat) == len(self._held) == 1:
-            self.native = self.flat[0]
+                self._held.append(joined(functions))
+                functions, owners = (self._held[-1].run,), owners[:1]
+            self.flat += functions
+            self._owners += owners
 
     def run(self, after: Callable[[Step], None] | None = None) -> None:
         """Run all steps in order; ``after`` is called behind each.
@@ -145,10 +150,12 @@ def _now(function: Callable) -> Callable:
 
 
 def _plain(function: Callable) -> bool:
-    """Whether a function is compiled, or one of NumPy's."""
+    """Whether a function is compiled, or one of NumPy's or BLAS's."""
     inner = getattr(function, "func", None)
-    return isinstance(function, (Native, Shared)) or isinstance(inner, np.ufunc) or (
-        isinstance(getattr(inner, "__self__", None), np.ndarray))
+    if isinstance(inner, np.ufunc) or isinstance(function, (Native, Shared)) or inner is np.copyto:
+        return True
+    owner = getattr(inner, "__self__", None)  # of a method of an array, or of a ufunc
+    return isinstance(owner, (np.ndarray, np.ufunc)) or multiplies(inner)
 
 
 class Plan:

@@ -108,7 +108,9 @@ def reachable(nodes: Sequence[Node], heads: Sequence[Entry], read: bool = False)
     for node in reversed(nodes):
         if node in needed and node.op is not None:
             unread = node.op.unread if read else ()
-            needed.update([source for i, (source, _) in enumerate(node.inputs) if i not in unread])
+            for i, (source, _) in enumerate(node.inputs):
+                if i not in unread:
+                    needed.add(source)
     return [node for node in nodes if node in needed]
 
 

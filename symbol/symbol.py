@@ -546,7 +546,8 @@ def _node(op: Op, values: Sequence[Any], attrs: Any, given: Mapping[str, Any], n
     inputs: list[Entry] = []
     for key, value in zip(names, values):
         if isinstance(value, Symbol):
-            inputs.append(value._one(f"operator {op.name}, node {name!r}, input {key}"))
+            inputs.append(value._entries[0] if len(value._entries) == 1 else
+                          value._one(f"operator {op.name}, node {name!r}, input {key}"))
         elif value is None:
             texts = {**{k: to_text(v) for k, v in given.items()}, **tags, **op.variable_tags.get(key, {})}
             inputs.append((Node(None, f"{name}_{key}", tags=texts, where=where), 0))
@@ -554,7 +555,20 @@ def _node(op: Op, values: Sequence[Any], attrs: Any, given: Mapping[str, Any], n
             raise ArgumentError(f"operator {op.name}, node {name!r}: input {key} must be a symbol, got "
                                 f"{type(value).__name__}")
     node = Node(op, name, attrs, inputs, given, tags, where)
-    return Symbol([(node, i) for i in range(op.visible(attrs))])
+    visible = op.visible(attrs)
+    return Symbol(((node, 0),) if visible == 1 else [(node, i) for i in range(visible)])
+
+
+def _tags(op: Op, given: Mapping[str, str] | None, keywords: dict[str, Any]) -> dict[str, str]:
+    """The attributes of a node that are not the operator's; those among the keywords are taken out of them."""
+    loose = {key: keywords.pop(key) for key in list(keywords)
+             if (key.startswith("__") and key.endswith("__")) or (key in HIDDEN and key not in op.schema)}
+    tags = {**(given or {}), **{key: to_text(value) for key, value in loose.items()}}
+    for key in tags:
+        if not (key in HIDDEN or key.startswith("__")) and not op.schema.open:
+            raise AttrError(f"operator {op.name}: attr={{{key!r}: …}} is neither one of its attributes nor written "
+                            f"as __{key}__. {did_you_mean(key, op.schema.names)}")
+    return tags
 
 
 def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
@@ -576,13 +590,8 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
     keywords.pop("out", None)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"operator {op.name}: name must be text, got {name!r}")
-    loose = {key: keywords.pop(key) for key in list(keywords)
-             if (key.startswith("__") and key.endswith("__")) or (key in HIDDEN and key not in op.schema)}
-    tags = {**(tags or {}), **{key: to_text(value) for key, value in loose.items()}}
-    for key in list(tags):
-        if not (key in HIDDEN or key.startswith("__")) and not op.schema.open:
-            raise AttrError(f"operator {op.name}: attr={{{key!r}: …}} is neither one of its attributes nor written "
-                            f"as __{key}__. {did_you_mean(key, op.schema.names)}")
+    if tags or keywords:
+        tags = _tags(op, tags, keywords)
     try:
         inputs, given = split(op, args, keywords, lambda value: isinstance(value, Symbol))
         given = {key: value for key, value in given.items()

@@ -208,3 +208,8 @@ def test_users_operators_have_nothing_beside_them():
 def test_with_recomputation():
     executor = ran(network(), {"data": (4, 6)}, recompute=True)
     assert all(row.absolute < 1e-5 for row in executor.kernel_report().rows)
+
+
+def test_fused_steps_may_read_constants_first():
+    net = sym.maximum(sym.zeros_like(sym.Variable("x")), sym.Variable("y")) * 2 + sym.ones_like(sym.Variable("x"))
+    ran(sym.tanh(net), {"x": (3, 4), "y": (3, 4)})

@@ -292,3 +292,22 @@ def test_passes_are_in_order():
     assert order.index("simplify") < order.index("constant") < order.index("common") < order.index("recompute")
     assert order.index("recompute") < order.index("place") < order.index("fuse")
     assert recompute in compiler.PASSES
+
+
+def test_a_constant_that_is_written_over_starts_anew_in_every_run():
+    w, g = map(sym.Variable, "wg")
+    net = sym.sgd_mom_update(w, g, sym.zeros(shape=(2,)), lr=1.0, momentum=0.5)
+    executor = net.bind(mx.cpu(), {"w": nd.ones(2), "g": nd.ones(2)})
+    assert [executor.forward()[0].asnumpy()[0] for _ in range(3)] == [0, 0, 0]
+
+
+def test_constants_may_be_infinite():
+    assert sym.log(sym.zeros(shape=(2,))).bind(mx.cpu(), {}).forward()[0].asnumpy().tolist() == [-np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, np.float64])
+def test_factors_that_are_zeros_of_both_signs(kind):
+    x = sym.Variable("x")
+    executor = sym.Group([1 / (x * kind(0.0)), 1 / (x * kind(-0.0))]).bind(mx.cpu(), {"x": nd.ones(1)})
+    assert [out.asscalar() for out in executor.forward()] == [np.inf, -np.inf]
+    assert [(1 / (nd.ones(1) * kind(zero))).asscalar() for zero in (0.0, -0.0)] == [np.inf, -np.inf]

@@ -62,13 +62,17 @@ def numbers(*shape: int, seed: int = 0, count: int = 3, dtype: str = "float64") 
     return [generator.uniform(-2, 2, shape).astype(dtype) for _ in range(count)]
 
 
-def run(expression, ins, out, overlaps=np.may_share_memory):
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+def run(expression, ins, out):
     made: dict = {}
 
     def scratch(number, shape, dtype):
         return made.setdefault((number, shape), np.full(shape, np.nan, dtype))
 
-    for step in expression.steps(np, ins, out, scratch, overlaps):
+    for step in expression.steps(np, ins, out, scratch, address):
         step()
     return out
 
@@ -103,8 +107,7 @@ def test_tiles_give_what_one_piece_gives(function, which):
     out = np.full((7, 3), np.nan) if which is None else ins[which]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schedule, "TILE", 4)
-        assert np.allclose(run(expression, ins, out, lambda a, b: a.ctypes.data == b.ctypes.data), expected,
-                           rtol=1e-12)
+        assert np.allclose(run(expression, ins, out), expected, rtol=1e-12)
 
 
 @STEADY
@@ -134,13 +137,13 @@ def test_strided_arrays_are_cut_into_tiles_too():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schedule, "TILE", 8)  # of float32 numbers; of these as many bytes are four
         assert np.allclose(run(expression, [x], out), np.tanh(x) * x)
-        assert len(expression.steps(np, [x], out, lambda *_: out, np.may_share_memory)) == 2 * 6 * 2
+        assert len(expression.steps(np, [x], out, lambda *_: out, address)) == 2 * 6 * 2
 
 
 def test_one_instruction_is_one_step():
     x, out = np.ones(3), np.empty(3)
     for function in (e.tanh, lambda t: e.maximum(t, 0.0), lambda t: t + 2.0, lambda t: t, lambda t: 2.0):
-        assert len(trace(function, 1).steps(np, [x], out, None, np.may_share_memory)) == 1
+        assert len(trace(function, 1).steps(np, [x], out, None, address)) == 1
 
 
 def test_equal_terms_are_computed_once():
@@ -376,7 +379,7 @@ def test_quicker_ways_give_the_same_bits(name, shape, dtype, monkeypatch):
         x.ravel()[:4] = [np.nan, np.inf, -0.0, 1e-7]
     out, expression = np.empty_like(x), trace(QUICKER[name], 1)
     with np.errstate(all="ignore"):
-        for step in expression.steps(np, [x], out, lambda n, shape, dtype: np.empty(shape, dtype), lambda a, b: False):
+        for step in expression.steps(np, [x], out, lambda n, shape, dtype: np.empty(shape, dtype), id):
             step()
         np.testing.assert_array_equal(out, expression(np, x))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -291,6 +293,19 @@ def test_declined_layouts(ins: Callable, reason: str) -> None:
                   [np.empty_like(base)])
 
 
+@pytest.mark.parametrize("op", ["tanh", "softmax"])
+def test_what_is_read_only_is_not_written(op: str) -> None:
+    x, gradient = mx.nd.ones((40, 50)), np.zeros((40, 50), "float32")
+    gradient.flags.writeable = False
+    net = getattr(mx.sym, op)(mx.sym.Variable("x")) * 2.0
+    with compiler.use("numba"):
+        executor = net.bind(mx.cpu(), {"x": x}, {"x": mx.nd.NDArray(gradient, mx.cpu())})
+        executor.forward(is_train=True)
+        with pytest.raises(ValueError, match="read-only"):
+            executor.backward([x])
+    assert not gradient.any()
+
+
 def test_overlapping_arrays_are_declined() -> None:
     base = np.zeros(100, np.float32)
     assert jit.arrange([base[:-1]], [base[1:]]) == "an input overlaps an output"
@@ -455,6 +470,33 @@ def test_an_executor_changes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     assert segment.native is not None and len(segment.flat) == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_of_a_process_that_is_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has not its parent's compiler, neither what is compiled at that moment nor what waits."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def compile(source: str, dtype: np.dtype) -> Any:
+        begun.set()
+        go_on.wait(10)
+        raise OSError("no compiler")
+
+    monkeypatch.setattr(compiler, "_FUNCTIONS", {})
+    monkeypatch.setattr(compiler, "_compile", compile)
+    monkeypatch.setattr(compiler.warnings, "warn", lambda *args, **keywords: None)
+    first, second = (compiler.function_of(text, np.dtype("float32"), 1) for text in ("a", "b"))
+    first.ask()
+    assert begun.wait(10)
+    second.ask()
+    threading.Timer(0.1, go_on.set).start()
+    child = os.fork()
+    if not child:
+        free = compiler._COMPILING.acquire(timeout=5)
+        os._exit(0 if free and first.thread is None and second.thread is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    compiler.wait()
+
+
 def test_what_cannot_be_compiled_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: Any) -> None:
         raise OSError("no compiler")
@@ -482,7 +524,7 @@ def test_other_devices_are_left_alone() -> None:
 # ------------------------------------------------------------------------------------------------------- rows
 
 RELATIVES = ("softmax", "softmin", "log_softmax", "SoftmaxActivation", "_backward_softmax", "_backward_log_softmax",
-             "LayerNorm", "_backward_LayerNorm")
+             "LayerNorm", "_backward_LayerNorm", "SoftmaxOutput")
 ROWS = [row for row in all_rows() if get(row.op).name in RELATIVES]
 
 
@@ -518,6 +560,42 @@ def test_softmax_of_special_numbers(name: str, shape: tuple[int, int]) -> None:
             found.append(executor.forward()[0].asnumpy())
     assert f"{name} op: numba -> " in executor.explain()
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("attrs", [{}, {"grad_scale": 0.5}, {"normalization": "batch"}, {"preserve_shape": True}],
+                         ids=str)
+@pytest.mark.parametrize("labels", [[0, 1, 2], [-1, 3, 1], [1.9, -0.9, 2.5], [np.nan, np.inf, -np.inf], [2, 2, 1e30]],
+                         ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_classes_of_softmax_output(attrs: dict[str, Any], labels: list[float], dtype: str) -> None:
+    x, label = np.random.default_rng(0).standard_normal((3, 3)), np.array(labels)
+    x[2, 0] = np.nan
+    found = []
+    for each in ("numpy", "numba"):
+        values = {"x": mx.nd.array(x, dtype=dtype), "label": mx.nd.array(label, dtype=dtype)}
+        with compiler.use(each):
+            executor = mx.sym.SoftmaxOutput(*map(mx.sym.Variable, values), **attrs).bind(
+                mx.cpu(), values, {"x": mx.nd.zeros((3, 3), dtype=dtype)}, grad_req={"x": "write", "label": "null"})
+            y = executor.forward(is_train=True)[0].asnumpy()
+            executor.backward()
+            found.append((y, executor.grad_dict["x"].asnumpy()))
+    assert executor.explain().count(": numba -> ") == 2
+    for one, other in zip(*found):
+        np.testing.assert_allclose(other, one, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("attrs,shape,labels,reason", [
+    ({"multi_output": True}, (3, 4, 5), (3, 5), "for rows of up to 32 classes, 16384 numbers in all"),
+    ({"use_ignore": True}, (3, 4), (3,), "not all labels count alike"),
+    ({}, (3, 4), (3, 4), "the labels are probabilities, or do not lie in one piece"),
+    ({}, (30, 10), (30,), "30 rows of 10 numbers are too few"),
+], ids=str)
+def test_reasons_of_softmax_output(attrs: dict[str, Any], shape: tuple[int, ...], labels: tuple[int, ...],
+                                   reason: str) -> None:
+    op = get("_backward_SoftmaxOutput")
+    ins = [np.zeros(shape, "float32"), np.zeros(labels, "float32")]
+    call = Call(op, op.complete(attrs), ins, [np.zeros(shape, "float32")], ["write"], np, mx.cpu(), True)
+    assert op.kernels[-1].accepts(call) == reason  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("name,shape,attrs,reason", [
@@ -582,6 +660,20 @@ def test_machine_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert hits == 1
     np.testing.assert_array_equal(*found)
     assert [each.suffix for each in (tmp_path / "made" / "late").iterdir() if each.is_file()] == [".py"]
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_damaged_files_are_made_anew(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler._caller()  # it is not made anew, so its files lie elsewhere
+    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path))
+    x = np.arange(50.0)
+    for round in range(4):  # two are needed to find out, and to keep what is whole again
+        monkeypatch.setattr(compiler, "_FUNCTIONS", {})
+        np.testing.assert_array_equal(computed(trace(lambda x: x * 2.0 + 1.0, 1), x), x * 2 + 1)
+        found = list(tmp_path.glob(f"__pycache__/*.{kind}"))
+        assert len(found) == (round != 1)
+        if round == 0:
+            found[0].write_bytes(found[0].read_bytes()[:30])
 
 
 def test_a_folder_that_cannot_be_written_is_no_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,6 +96,18 @@ def test_joined_functions_run_in_order_and_hold_what_they_read(kernels: str) -> 
     np.testing.assert_array_equal(out, 8 * x + 7)
 
 
+def test_products_and_losses_know_nothing_of_modes() -> None:
+    y = sym.relu(sym.FullyConnected(sym.Variable("x"), num_hidden=96))
+    y = sym.SoftmaxOutput(sym.FullyConnected(y, num_hidden=10), name="softmax")
+    with compiler.use("numpy"):
+        executor = y.simple_bind(mx.cpu(), x=(64, 784), softmax_label=(64,))
+        executor.forward(is_train=True)
+        executor.backward()
+    plan = executor.plan(True)
+    assert plan.forward.plain and plan.backward.plain
+    assert plan.forward.native is None
+
+
 class Fragile(mx.operator.CustomOp):
     seen: list[Any] = []
 

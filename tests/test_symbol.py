@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import importlib
 import pickle
 
 import numpy as np
@@ -276,3 +278,59 @@ def test_inputs_must_be_symbols_with_one_output():
         sym.relu(sym.SliceChannel(sym.Variable("x"), num_outputs=2))
     with pytest.raises(OpError, match="input"):
         sym.relu(3)
+
+
+# ------------------------------------------------------------------------------------------- quicker ways
+
+
+def nets():
+    """Symbols with operators that occur often, and with the same entry in two places."""
+    x, row = sym.Variable("x", shape=(3, 4)), sym.Variable("row", shape=(1, 4))
+    with sym.AttrScope(ctx_group="one"):
+        y = functools.reduce(lambda y, i: sym.tanh(y * y) + 0.5 * y - (y if i % 2 else x), range(6), x)
+    z = sym.broadcast_maximum(sym.broadcast_mul(y, row), sym.broadcast_mul(x, row))
+    norm = sym.BatchNorm(sym.FullyConnected(sym.relu(z), num_hidden=5, name="fc"), name="norm")
+    return {"arithmetic": y, "broadcasting": z, "twice": sym.Group([sym.sin(x), sym.sin(sym.sin(x))]),
+            "no gradient": sym.floor(x) + x, "layers": sym.softmax(norm), "cast": sym.Cast(y, dtype="float16") * 2}
+
+
+def described(symbol):
+    """All that nodes say, and which entries they read."""
+    nodes = symbol._graph().nodes
+    place = {node: i for i, node in enumerate(nodes)}
+    return [(node.op and node.op.name, node.name, node.attrs, node.given, node.tags, node.where,
+             [(place[source], i) for source, i in node.inputs]) for node in nodes]
+
+
+@pytest.mark.parametrize("name", nets())
+def test_gradients_that_are_repeated_are_those_of_the_rules(name, monkeypatch):
+    module = importlib.import_module("symbol.passes.gradient")
+    symbol, walk = nets()[name], module.walk
+
+    def both():
+        first = symbol.gradient(["x"])
+        return described(first), described(first.gradient(["x"]))
+
+    quick = both()
+    monkeypatch.setattr(module, "walk", lambda *args, repeat: walk(*args))
+    assert both() == quick
+
+
+@pytest.mark.parametrize("name", nets())
+def test_one_sweep_infers_what_settling_does(name, monkeypatch):
+    module, symbol = importlib.import_module("symbol.infer"), nets()[name]
+
+    def specs():
+        executor = symbol.simple_bind(mx.cpu(), x=(3, 4), type_dict={"x": "float64"})
+        return [(node.name, each.shape, each.dtype) for node, found in executor._bound.specs.items() for each in found]
+
+    quick = specs()
+    monkeypatch.setattr(module, "_forwards", lambda *_: None)
+    assert sorted(specs(), key=str) == sorted(quick, key=str)
+
+
+def test_binding_says_what_it_was_given_where_all_shapes_were():
+    a, b = sym.Variable("a"), sym.Variable("b")
+    with pytest.raises(ShapeError) as caught:
+        (a + b).simple_bind(mx.cpu(), a=(2,), b=(3,))
+    assert "simple_bind with a=(2,), b=(3,)" in caught.value.__notes__

@@ -1,8 +1,8 @@
-"""How results follow again from what is kept of them: dropout from its mask, a norm from its statistics.
+"""How results follow again from what is kept of them: dropout from its mask, a batch norm from its statistics.
 
 What plans keep for backward they may compute again instead, see ``symbol.passes.recompute``. These operators cannot be
-run again, since they draw random numbers or move states, or need not be: what they keep anyway tells the rest, and the
-little arithmetic that is left is element-wise.
+run again, since they draw random numbers or move states: what they keep anyway tells the rest, and the little
+arithmetic that is left is element-wise.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Any
 
 from ..op import Op
 from ..registry import ops
-from ..spec import Spec, as_dtype
+from ..spec import Spec
 from .activation import dropout
 from .batch_norm import batch_norm, batch_norm_with_relu
-from .layer_norm import layer_norm
 
 __all__: list[str] = []
 
@@ -46,13 +45,3 @@ def _batch_again(op: Op, ends: bool) -> None:
 
 _batch_again(batch_norm, False)
 _batch_again(batch_norm_with_relu, True)
-
-
-@layer_norm.again
-def layer_norm_again(ins: Any, outs: Any, *, specs: Sequence[Spec], axis: int) -> Any:
-    data, gamma, beta = ins
-    if as_dtype(specs[0].dtype).itemsize < 4:  # the statistics were rounded, what came of them was not
-        return None
-    rank = len(specs[0].shape or ())
-    y = ops.broadcast_div(ops.broadcast_sub(data, outs[1]), outs[2])
-    return ops.broadcast_add(ops.broadcast_mul(y, _along(gamma, axis, rank)), _along(beta, axis, rank))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -40,10 +41,14 @@ def traced(function: Callable, arity: int) -> Traced:
         return lambda attrs: fixed
 
     @functools.lru_cache(1024)
-    def at(*values: Any) -> Expression:
+    def at(zeros: Any, *values: Any) -> Expression:
         return trace(functools.partial(function, **dict(zip(names, values))), arity)
 
-    return lambda attrs: at(*[attrs[name] for name in names])
+    def expression(attrs: Mapping[str, Any]) -> Expression:
+        values = [attrs[name] for name in names]
+        return at(repr(values) if 0 in values else None, *values)  # 0.0 == -0.0
+
+    return expression
 
 
 def _derived(expression: Traced, wrt: int) -> Traced:
@@ -95,21 +100,23 @@ def _short(slope: Traced, sample: Expression, fixed: bool, broadcasts: bool) -> 
 # ------------------------------------------------------------------------------------------------ kernels
 
 
-def _overlaps(left: Any, right: Any) -> bool:
-    """Whether two arrays start in the same memory; the planner lets nothing else overlap."""
-    return left is right or _address(left) == _address(right)
-
-
 def _address(array: Any) -> int:
+    """Where an array's memory begins; the planner lets no others overlap than those of one address."""
     interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
     return interface["data"][0]
 
 
 def _accepts(call: Call) -> str | None:
     for array in (*call.outs, *call.ins):
-        if array.dtype.kind != "f":
+        if array is not None and array.dtype.kind != "f":
             return f"dtype {array.dtype}: the instructions write floating numbers"
     return None
+
+
+@functools.lru_cache(256)
+def _read(expression: Expression, wanted: tuple[bool, ...]) -> Expression:
+    """The expression of those of its results that somebody reads."""
+    return Expression.of(expression.arity, expression.code, list(itertools.compress(expression.results, wanted)))
 
 
 def attach(op: Op, expression: Traced) -> None:
@@ -122,9 +129,13 @@ def attach(op: Op, expression: Traced) -> None:
 
     @op.kernel("ufuncs", bound=True, accepts=_accepts)
     def elementwise_ufuncs(call: Call) -> list[Callable]:
-        return expression(call.attrs).steps(call.xp, call.ins, call.outs, call.scratch, _overlaps)
+        found, outs = expression(call.attrs), call.outs
+        if any(out is None for out in outs):
+            found = _read(found, tuple([out is not None for out in outs]))
+            outs = [out for out in outs if out is not None]
+        return found.steps(call.xp, call.ins, outs, call.scratch, _address)
 
-    attach_numba(op, expression, _overlaps)
+    attach_numba(op, expression, elementwise_ufuncs)
 
 
 # --------------------------------------------------------------------------------------------- the record

@@ -83,6 +83,8 @@ def _declines(call: Call) -> str | None:
         return "nothing to compute"
     if not all(array.flags.aligned and (array.ndim > 1 or array.flags.c_contiguous) for array in call.ins):
         return "parameters, or what is kept, are not contiguous"
+    if not all(out is None or out.flags.writeable for out in call.outs):
+        return "an output is read-only"
     known = wide(call.ins[0][:0]).dtype in KINDS
     return None if known else f"dtype {call.ins[0].dtype}: float32 and float64 are compiled"
 

@@ -102,7 +102,11 @@ def clip(x: Any, *, a_min: float, a_max: float) -> Any:
     return minimum(maximum(x, a_min), a_max)
 
 
-unary("clip", clip, lambda g, x, y, *, a_min, a_max: g * e.equal(x, y), aliases=("_npi_clip",))
+def clip_slope(g: Any, x: Any, y: Any, *, a_min: float, a_max: float) -> Any:
+    return g * (e.greater_equal(x, a_min) * e.less_equal(x, a_max))
+
+
+unary("clip", clip, clip_slope, aliases=("_npi_clip",))
 
 
 def hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:

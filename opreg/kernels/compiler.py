@@ -172,6 +172,18 @@ _FUNCTIONS: dict[tuple[str, np.dtype], Function] = {}
 _COMPILING = threading.RLock()
 
 
+def _forked() -> None:
+    """A forked child has none of its parent's threads: what they had been asked for is asked for again."""
+    _COMPILING.release()
+    for function in _FUNCTIONS.values():
+        function.thread = None
+
+
+if hasattr(os, "register_at_fork"):  # a child of a process that was just compiling could never compile
+    importlib.import_module("logging")  # numba does, perhaps while a fork waits: half of its handlers would run
+    os.register_at_fork(before=_COMPILING.acquire, after_in_parent=_COMPILING.release, after_in_child=_forked)
+
+
 def function_of(source: str, dtype: np.dtype, length: int) -> Function:
     """The function of a text, one a process."""
     key = source, dtype
@@ -192,7 +204,7 @@ def _compile(source: str, dtype: np.dtype) -> Any:
     types = numba.types
     signature = types.void(types.CPointer(types.int64), types.int64, types.int64)
     function, path = _defined(source, dtype, _scope(dtype))
-    return numba.cfunc(signature, cache=path is not None, error_model="numpy")(function)
+    return _from_files(path, lambda cache: numba.cfunc(signature, cache=cache, error_model="numpy")(function))
 
 
 def _defined(source: str, dtype: np.dtype, scope: dict[str, Any]) -> tuple[Callable, Path | None]:
@@ -203,9 +215,21 @@ def _defined(source: str, dtype: np.dtype, scope: dict[str, Any]) -> tuple[Calla
     return scope["kernel"], path
 
 
+def _from_files(path: Path | None, make: Callable[[bool], Any]) -> Any:
+    """What ``make`` makes with the files beside a path, or without: where they are damaged or cannot be written."""
+    if path is not None:
+        try:
+            return make(True)
+        except Exception:  # what is not the files' fault is raised below
+            for file in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
+                with suppress(OSError):
+                    file.unlink()
+    return make(False)
+
+
 @functools.cache
 def _scope(dtype: np.dtype) -> dict[str, Any]:
-    """What the texts name: instructions, and ``address``, which makes a pointer of an integer."""
+    """What the texts name: instructions, ``address``, which makes a pointer of an integer, and a panel's ``width``."""
     numba = importlib.import_module("numba")
     extending = importlib.import_module("numba.extending")
     kind = KINDS[dtype]
@@ -234,7 +258,7 @@ def _scope(dtype: np.dtype) -> dict[str, Any]:
         return pointer(numba.types.int64), emit
 
     known = {**VECTOR, "plus": vector.plus, "largest": vector.largest}
-    return {"address": extending.intrinsic(address), **memory.access(dtype),
+    return {"address": extending.intrinsic(address), "width": tiles.width(dtype), **memory.access(dtype),
             **{make.__name__: make(dtype) for make in (tiles.product, tiles.transposed, tiles.pack)},
             **{name: instruction(f) for name, f in known.items()},
             **{name: lanes.row(f, dtype) for name, f in cells.STEPS.items()}}
@@ -273,7 +297,7 @@ def _caller() -> Callable[[int, int], None]:
     function, path = _defined(_CALLER, np.dtype(np.int64),
                               {"call": importlib.import_module("numba.extending").intrinsic(call)})
     signature = numba.types.void(numba.types.int64, numba.types.int64)
-    made = numba.njit(signature, nogil=True, cache=path is not None)(function)
+    made = _from_files(path, lambda cache: numba.njit(signature, nogil=True, cache=cache)(function))
     return made.overloads[signature.args].entry_point
 
 

@@ -92,6 +92,8 @@ def arrange(ins: Sequence[Any], outs: Sequence[Any]) -> Arrangement | str:
     for array in arrays:
         if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
             return "an array is not aligned"
+    if not all(out is None or out.flags.writeable for out in outs):
+        return "an output is read-only"
     if _overlap(arrays, written):
         return "an input overlaps an output"
     sizes, strides = _joined(shape, arrays)
@@ -109,14 +111,21 @@ def arrange(ins: Sequence[Any], outs: Sequence[Any]) -> Arrangement | str:
 def _overlap(arrays: Sequence[Any], written: set[int | None]) -> bool:
     """Whether one of those that are written reaches into the memory of another array."""
     end = written_end = -1  # of what lies before, and of what is written of it
-    for (first, last), number in sorted([(np.lib.array_utils.byte_bounds(array), number)
-                                         for number, array in enumerate(arrays)]):
+    for (first, last), number in sorted([(_bounds(array), number) for number, array in enumerate(arrays)]):
         if first < (end if number in written else written_end):
             return True
         end = max(end, last)
         if number in written:
             written_end = max(written_end, last)
     return False
+
+
+def _bounds(array: Any) -> tuple[int, int]:
+    """From where to where an array's memory reaches."""
+    if not array.flags.c_contiguous:
+        return np.lib.array_utils.byte_bounds(array)
+    first = array.__array_interface__["data"][0]
+    return first, first + array.nbytes
 
 
 def _joined(shape: tuple[int, ...], arrays: Sequence[Any]) -> tuple[list[int], list[tuple[int, ...]]]:
@@ -227,7 +236,7 @@ def _runner(function: Function, found: Arrangement, constants: Sequence[float]) 
 
 def _declines(expression: Expression, call: Call) -> str | None:
     """Why a call of an expression is not compiled."""
-    out = call.outs[0]
+    out = next(each for each in call.outs if each is not None)
     if any(array is not None and array.dtype not in KINDS for array in (*call.ins, *call.outs)):
         return f"dtype {out.dtype}: float32 and float64 are compiled"
     if any(array is not None and array.dtype != out.dtype for array in (*call.ins, *call.outs)):
@@ -237,7 +246,7 @@ def _declines(expression: Expression, call: Call) -> str | None:
     for prim, _ in expression.code:
         if prim.name not in VECTOR or (prim.name == "power" and out.dtype == np.float64):
             return f"{prim.name} has no vectorised form" + " in float64" * (prim.name == "power")
-    found = arrange(call.ins, call.outs)
+    found = call.found = arrange(call.ins, call.outs)
     if isinstance(found, str):
         return found
     return _gains_nothing(expression, out, found) if mode() == "auto" else None
@@ -257,16 +266,17 @@ def _gains_nothing(expression: Expression, out: Any, found: Arrangement) -> str 
     return None
 
 
-def attach_numba(op: Op, expression: Callable[[Any], Expression], overlaps: Callable[[Any, Any], bool]) -> None:
-    """Give an operator with an expression, a function of its attributes, the kernel ``numba``."""
+def attach_numba(op: Op, expression: Callable[[Any], Expression], ufuncs: Callable[[Call], list[Callable]]) -> None:
+    """Give an operator with an expression, a function of its attributes, the kernel ``numba``; until a function is
+    compiled the kernel ``ufuncs`` computes."""
 
     def accepts(call: Call) -> str | None:
         return unavailable(call) or _declines(expression(call.attrs), call)
 
     @op.kernel("numba", bound=True, accepts=accepts)
     def elementwise_numba(call: Call) -> list[Callable]:
-        scalar, found = expression(call.attrs), arrange(call.ins, call.outs)
+        scalar, found = expression(call.attrs), call.found
         assert isinstance(found, Arrangement)
-        function, constants = _function(scalar, call.outs[0].dtype, found.layout)
+        function, constants = _function(scalar, found.arrays[0].dtype, found.layout)
         return steps(function, functools.partial(_runner, function, found, constants),
-                     lambda: scalar.steps(call.xp, call.ins, call.outs, call.scratch, overlaps))
+                     functools.partial(ufuncs, call))

@@ -86,9 +86,9 @@ for t in range(time):
         for i in range(wide):
             work[row * wide + i] = bias[i]
     product(x, (t * batch + first) * inputs, inputs, w_input, 0, work, first * wide, wide,
-            {of_input} * block // {width}, last - first)
+            {of_input} * block // width, last - first)
     product(states, (t * batch + first) * size, size, w_state, 0, work, first * wide + {before_state} * block, wide,
-            {of_state} * block // {width}, last - first)
+            {of_state} * block // width, last - first)
     for row in range(first, last):
         o = row * wide
         now = (t * batch + row) * size
@@ -120,13 +120,13 @@ for back in range(time):
         {mode}_backward({places}, size)
         {sums}
     start = (t * batch + first) * many
-    product({by_state}, start, many, packed_state, own_state, dh, first * block, block, block // {width},
+    product({by_state}, start, many, packed_state, own_state, dh, first * block, block, block // width,
             last - first)
     if task == 1:
         for i in range((t * batch + first) * across, (t * batch + last) * across):
             dx[i] = 0
         product(by_input, start, many, packed_input, own_input, dx, (t * batch + first) * across, across,
-                across // {width}, last - first)
+                across // width, last - first)
 """
 _SUM = """\
 for i in range(many):
@@ -134,16 +134,15 @@ for i in range(many):
 
 
 @functools.cache
-def _text(mode: str, part: str, dtype: np.dtype) -> str:
+def _text(mode: str, part: str) -> str:
     """The text of a function ``kernel(table, first, last)`` for the samples from ``first`` to ``last``."""
-    cell, width = CELLS[mode], tiles.width(dtype)
-    arrays = _ARRAYS[part]
+    cell, arrays = CELLS[mode], _ARRAYS[part]
     if part == "forward":
-        body = _FORWARD.format(mode=mode, places=cell.forward, blocks=len(cell.blocks), width=width, **_spans(cell))
+        body = _FORWARD.format(mode=mode, places=cell.forward, blocks=len(cell.blocks), **_spans(cell))
     else:
         names = ("by_input", "by_state")[:1 + cell.by_state]
         sums = [_SUM.format(kinds=len(names), place=i, name=name) for i, name in enumerate(names)]
-        body = _BACKWARD.format(mode=mode, places=cell.backward, gates=_gates(cell), kinds=len(names), width=width,
+        body = _BACKWARD.format(mode=mode, places=cell.backward, gates=_gates(cell), kinds=len(names),
                                 depth=tiles.DEPTH, sums="\n        ".join(sums), by_state=names[-1])
     lines = [f"{name} = address(table[{i}])" for i, name in enumerate(arrays)]
     lines += [f"{name} = table[{i}]" for i, name in enumerate(_SIZES, len(arrays))]
@@ -163,7 +162,7 @@ def _spans(cell: Cell) -> dict[str, int]:
 
 def function(mode: str, part: str, dtype: np.dtype) -> Function:
     """The function of a kind of cells, ``forward`` or ``backward``."""
-    return function_of(_text(mode, part, dtype), dtype, 1)
+    return function_of(_text(mode, part), dtype, 1)
 
 
 # --------------------------------------------------------------------------------------------------- running

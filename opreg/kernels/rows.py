@@ -69,6 +69,8 @@ def _declines(call: Call, task: Task | str) -> str | None:
         return "dtypes differ"
     if not all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
         return "an array is not contiguous"
+    if not all(out is None or out.flags.writeable for out in task.outs):
+        return "an output is read-only"
     size = task.rows * task.n
     if size == 0:
         return "nothing to compute"

@@ -139,13 +139,14 @@ _TABLES: dict[tuple[int, ...], _Table] = {}
 
 def _table(columns: Sequence[Sequence[Any]]) -> _Table | None:
     """The table of arrays, each row those of one weight; None where they are not laid out alike, side by side."""
-    key = tuple([id(array) for arrays in columns for array in arrays])
+    key = (len(columns), *[id(array) for arrays in columns for array in arrays])
     found = _TABLES.get(key)
     if found is None:
         for arrays in columns:
             first = arrays[0]
             if not all(array.size == first.size and array.dtype == first.dtype and array.flags.c_contiguous
-                       and array.flags.aligned for array in arrays):
+                       and array.flags.aligned and (array.flags.writeable or i == 1)  # a gradient is only read
+                       for i, array in enumerate(arrays)):
                 return None
         found = _TABLES[key] = _Table(columns, lambda _: _TABLES.pop(key, None))
     return found

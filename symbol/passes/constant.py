@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from opreg.graph import Entry, Node, locate
+from opreg.mode import quiet
 from opreg.op import Kernel
 
 from ..program import Program, nbytes, reachable, replaced
@@ -22,6 +23,8 @@ MOST = 1 << 16
 def constant(program: Program) -> Program:
     """Put variables that hold numbers in the place of nodes that compute them from nothing."""
     values: dict[Entry, Any] = {}
+    if any(node.op is not None and node.op.mutates for node in program.nodes):  # what is written over is no constant
+        return program
     for node in program.nodes:
         if node.op is None or (node.inputs and node.inputs[0] not in values):
             continue
@@ -68,7 +71,7 @@ def _computed(node: Node, kernel: Kernel, values: dict[Entry, Any], program: Pro
     ins = [ctx.xp.asarray(values[entry]) for entry in node.inputs]
     try:
         with ctx:
-            found = kernel.rule.function(ctx.xp, *ins, **kernel.rule.select(node.attrs), **given)
+            found = quiet(kernel.rule.function, ctx.xp, *ins, **kernel.rule.select(node.attrs), **given)
             if not given:
                 for out, each in zip(outs, found if isinstance(found, (tuple, list)) else (found,)):
                     out[...] = each

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ndarray.eager import run
 from ndarray.followed import Body, FollowedArray, wrap_followed
 from ndarray.followed_numpy import INSTEAD, FollowError
 from ndarray.ndarray import wrap
 from opreg import generators
 from opreg.custom_gradient import Derived, UserOp
-from opreg.errors import note
+from opreg.errors import NotDifferentiableError, note
 from opreg.graph import Entry, Node
 from opreg.mode import Recording
 from opreg.op import Call, FirstRun
@@ -27,7 +28,7 @@ from ..program import Program, replaced
 from ..symbol import RuleSymbol
 from .gradient import grow
 
-__all__ = ["follow", "expand", "computed"]
+__all__ = ["follow", "expand", "Opened", "computed"]
 
 
 class Use:
@@ -51,23 +52,41 @@ class Use:
         self.ins, self.outs, self.memo = ins, outs, memo
 
 
-def follow(op: UserOp, attrs: Any, use: Use) -> tuple[Body, list[Entry], list[Entry]]:
-    """What the operator does: its body, the variables that stand for its inputs, and the entries its outputs are."""
-    body = Body(use.name, use.tags, use.ctx)
+class Followed(NamedTuple):
+    """What an operator does: its body, the variables that stand for its inputs, and the entries its outputs are."""
+
+    body: Body
+    slots: list[Entry]
+    heads: list[Entry]
+
+
+#: Bodies that have taken their operators' places, by operator, identity of the use's memory and inputs; with what
+#: their entries have become.
+Opened = dict[tuple[UserOp, int, tuple[Entry, ...]], tuple[Followed, dict[Entry, Entry]]]
+
+
+def follow(op: UserOp, attrs: Any, use: Use, before: Followed | None = None) -> Followed:
+    """What the operator does; of a gradient that follows from a body, behind what that did ``before``."""
+    body = Body(use.name, use.tags, use.ctx) if before is None else before.body.extended()
+    given = [] if before is None else before.slots
     names = op.arguments(attrs) + op.auxiliary(attrs)
-    slots = [body.variable(f"{use.name}_{name}", spec) for name, spec in zip(names, use.ins)]
+    slots = [body.variable(f"{use.name}_{name}", spec)
+             for name, spec in zip(names[:len(names) - len(given)], use.ins)] + given
     try:
-        heads = _followed(op, attrs, use, body, slots)
+        heads = _followed(op, attrs, use, body, slots, before)
     except FollowError as error:
         made = f", made at {use.where}" if use.where else ""
         note(error, f"operator {op.name!r}, node {use.name!r}{made}, is traced: its body is followed once, with values "
                     "that have a shape and a dtype and no numbers")
         raise
-    return body, slots, heads
+    return Followed(body, slots, heads)
 
 
-def _followed(op: UserOp, attrs: Any, use: Use, body: Body, slots: list[Entry]) -> list[Entry]:
-    return _derived(op, attrs, use, body, slots) if isinstance(op, Derived) else _called(op, attrs, use, body, slots)
+def _followed(op: UserOp, attrs: Any, use: Use, body: Body, slots: list[Entry], before: Followed | None = None
+              ) -> list[Entry]:
+    if isinstance(op, Derived):
+        return _derived(op, attrs, use, body, slots, before)
+    return _called(op, attrs, use, body, slots)
 
 
 def _called(op: UserOp, attrs: Any, use: Use, body: Body, slots: list[Entry]) -> list[Entry]:
@@ -88,12 +107,13 @@ def _called(op: UserOp, attrs: Any, use: Use, body: Body, slots: list[Entry]) ->
     return [body.zeros(out.spec) if out.unwritten else out.entry for out in outs]
 
 
-def _derived(op: Derived, attrs: Any, use: Use, body: Body, slots: list[Entry]) -> list[Entry]:
+def _derived(op: Derived, attrs: Any, use: Use, body: Body, slots: list[Entry], before: Followed | None
+             ) -> list[Entry]:
     """Differentiate what another operator does."""
     inner, count = attrs.inner, op.forward.visible(attrs.inner)
     tops, slots = slots[:count], slots[count:]
-    heads = _followed(op.forward, inner, Use(use.name, use.tags, use.where, use.ctx, use.is_train, use.ins[count:],
-                                             use.ins[:count], use.memo), body, slots)
+    forward = Use(use.name, use.tags, use.where, use.ctx, use.is_train, use.ins[count:], use.ins[:count], use.memo)
+    heads = _followed(op.forward, inner, forward, body, slots) if before is None else before.heads
     seeds = [(head, functools.partial(RuleSymbol, (top,))) for top, head in zip(tops, heads)]
     made: list[Node] = []
     found = grow([*[node for node in body.specs if node.op is None], *body.nodes], seeds,
@@ -111,21 +131,38 @@ def _randomness(ctx: Any) -> Any:
     return state[1][:4].tobytes(), state[2], repr(getattr(getattr(own, "bit_generator", None), "state", None))
 
 
-def expand(program: Program, node: Node, inputs: Sequence[Entry]) -> tuple[list[Node], list[Entry]]:
-    """The nodes that take a followed operator's place over these inputs, and the entries its outputs become."""
-    bound, specs, op = program.bound, program.specs, node.op
+def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened) -> tuple[list[Node], list[Entry]]:
+    """The nodes that take a followed operator's place over these inputs, and the entries its outputs become.
+
+    A gradient that follows from a body goes on where that was ``opened``: what the body draws, moves or keeps it does
+    once.
+    """
+    bound, specs = program.bound, program.specs
+    op: Any = node.op
+    attrs: Any = node.attrs
     ctx = bound.group2ctx.get(node.tags.get("__ctx_group__", ""), bound.ctx) if bound.group2ctx else bound.ctx
     use = Use(node.name, node.tags, node.where, ctx, program.is_train, [specs[source][i] for source, i in inputs],
               specs[node], bound.memo)
-    body, slots, heads = follow(op, node.attrs, use)  # type: ignore[arg-type]
-    became: dict[Entry, Entry] = dict(zip(slots, inputs))
-    for variable, array in body.constants.items():
-        program.arrays[variable], program.contexts[variable] = array._data, array._ctx
-        specs[variable] = body.specs[variable]
-    nodes = [*body.constants]
-    for each in body.nodes:
+    before: Followed | None = None
+    became: dict[Entry, Entry] = {}
+    if isinstance(op, Derived):
+        own = tuple(inputs[op.forward.visible(attrs.inner):])
+        before, became = opened.get((op.forward, id(attrs.inner.memo), own), (before, became))
+    followed = follow(op, attrs, use, before)
+    body, slots, heads = followed
+    became = {**became, **dict(zip(slots, inputs))}
+    nodes: list[Node] = []
+    for each in body.specs:  # as they were made
+        if before is not None and each in before.body.specs:
+            continue
+        if each in body.constants:
+            array = body.constants[each]
+            program.arrays[each], program.contexts[each] = array._data, array._ctx
+        elif each.op is None:
+            continue
         specs[each] = body.specs[each]
         nodes.append(replaced(each, [became.get(entry, entry) for entry in each.inputs], specs, became))
+    opened[op, id(attrs.memo), tuple(inputs)] = followed, became
     return nodes, [became.get(entry, entry) for entry in heads]
 
 
@@ -136,16 +173,21 @@ def computed(call: Call) -> Callable[[], None]:
               call.memo)
     body, slots, heads = follow(op, attrs, use)  # type: ignore[arg-type]
 
-    def run() -> None:
-        values: dict[Entry, Any] = {(node, 0): array for node, array in body.constants.items()}
-        values.update(zip(slots, [wrap(array, ctx, True) for array in call.ins]))
-        anchor: Any = wrap(call.ins[0], ctx)
-        for node in body.nodes:
-            found = anchor._apply(node.op, [values[entry] for entry in node.inputs], node.attrs)
-            for i, value in enumerate(found if isinstance(found, (list, tuple)) else [found]):
-                values[node, i] = value
+    ops: list[Any] = [node.op for node in body.nodes]
+    drawing = next((each.name for each in ops if each.random and call.is_train), None)
+    if drawing is not None:
+        raise NotDifferentiableError(f"operator {op.name.removeprefix('_gradient_')!r} draws random numbers with "
+                                     f"{drawing}, which an eager backward would draw anew: give it a backward, or use "
+                                     "it in a graph")
+
+    def compute() -> None:
+        values: dict[Entry, Any] = {(node, 0): array._data for node, array in body.constants.items()}
+        values.update(zip(slots, call.ins))
+        for each, node in zip(ops, body.nodes):
+            _, found = run(each, node.attrs, [values[entry] for entry in node.inputs], ctx, None, wrap)
+            values.update(zip([(node, i) for i in range(node.count)], found))
         for out, head in zip(call.outs, heads):
             if out is not None:
-                out[...] = values[head]._data
+                out[...] = values[head]
 
-    return run
+    return compute

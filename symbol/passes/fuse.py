@@ -31,6 +31,7 @@ from opreg.op import Op
 from opreg.spec import Shape, Spec, size
 
 from ..program import Program, reachable, replaced
+from .recompute import AGAIN
 
 __all__ = ["fuse"]
 
@@ -44,6 +45,9 @@ _STORING = 10
 
 # Smaller dtypes are left too easily by a product that is arranged anew.
 _EXACT = (np.dtype("float32"), np.dtype("float64"))
+
+# What tells numbers from others that differ in the last bit.
+_EQUALITIES = frozenset({"equal", "not_equal"})
 
 _CASTS = frozenset({"Cast", "_backward_cast", "amp_cast"})
 _NUMBERS = {"zeros_like": 0.0, "ones_like": 1.0}
@@ -72,22 +76,40 @@ def _operator(full: int) -> Op:
     return op
 
 
-def _expression(node: Node, program: Program) -> Expression | None:
-    """The expression of a node that can be fused, over the inputs that it reads."""
-    op, specs = node.op, program.specs
+def _expressions(program: Program) -> dict[Node, Expression]:
+    """The expressions of nodes that can be fused, over the inputs that they read."""
     # On other devices than the host every instruction is a launch, which a group would only bring together.
-    if op is None or program.contexts[node].xp is not np or len(specs[node]) != 1:
+    contexts = {id(context): context for context in program.contexts.values()}
+    host = {key for key, context in contexts.items() if context.xp is np}
+    found: dict[Node, Expression] = {}
+    scalar: dict[tuple[Op, int], Expression | None] = {}
+    for node in program.nodes:
+        if node.op is not None and (node.op.expression is not None or node.op.name in _CASTS):
+            expression = _expression(node, program, scalar) if id(program.contexts[node]) in host else None
+            if expression is not None:
+                found[node] = expression
+    return found
+
+
+def _expression(node: Node, program: Program, scalar: dict[tuple[Op, int], Expression | None]) -> Expression | None:
+    """The expression of one node; ``scalar`` remembers those of operators and attributes."""
+    op, specs = node.op, program.specs
+    if op is None or len(specs[node]) != 1:
         return None
     if op.name in _CASTS:
         return _cast(node, program)
     dtype = specs[node][0].dtype
-    if op.expression is None or op._view is not None or dtype.kind != "f":  # type: ignore[union-attr]
+    if op._view is not None or dtype.kind != "f":  # type: ignore[union-attr]
         return None
     for source, index in node.inputs:
-        if specs[source][index].dtype != dtype:
+        other = specs[source][index].dtype
+        if other is not dtype and other != dtype:
             return None
-    found: Expression | None = op.expression(node.attrs)
-    return None if found is None or isinstance(found.result, float) else found
+    key = op, id(node.attrs)
+    if key not in scalar:
+        whole = op.expression(node.attrs)
+        scalar[key] = None if whole is None or isinstance(whole.result, float) else whole
+    return scalar[key]
 
 
 def _cast(node: Node, program: Program) -> Expression | None:
@@ -131,11 +153,7 @@ class _Group:
 
 def _grouped(program: Program, expressions: dict[Node, Expression], split: int) -> dict[Node, _Group]:
     """The group of every node that has an expression."""
-    last: dict[Entry, int] = {}
-    for position, node in enumerate(program.nodes):
-        for entry in _read(node):
-            last[entry] = position
-    last.update((entry, len(program.nodes)) for entry in program.heads)
+    last = functools.cache(functools.partial(_last, program))
     groups: dict[Node, _Group] = {}
     era = busy = 0
     for position, node in enumerate(program.nodes):
@@ -144,10 +162,14 @@ def _grouped(program: Program, expressions: dict[Node, Expression], split: int) 
         op = node.op
         if op is None:
             continue
-        sources = {id(group): group for group in
-                   [groups[source].whole() for source, _ in _read(node) if source in groups]}
+        sources: list[_Group] = []
+        for source, _ in _read(node):
+            if source in groups:
+                group = groups[source].whole()
+                if group not in sources:
+                    sources.append(group)
         if node not in expressions:
-            for group in sources.values():
+            for group in sources:
                 group.era = -1
             busy += op._view is None
             if op.mutates:  # what is read before it must not be read after it
@@ -155,10 +177,10 @@ def _grouped(program: Program, expressions: dict[Node, Expression], split: int) 
             continue
         shape: Shape = program.specs[node][0].shape  # type: ignore[assignment]
         joined: _Group | None = None
-        for group in sorted(sources.values(), key=lambda each: -each.last):
+        for group in sources if len(sources) < 2 else sorted(sources, key=lambda each: -each.last):
             count = len(group.members) + (len(joined.members) if joined else 0)
             if (group.era != era or group.shape != shape or count >= _MOST
-                    or (group.busy != busy and not _lighter(group, program, last))):
+                    or (group.busy != busy and not _lighter(group, program, last()))):
                 group.era = -1
             elif joined is None:
                 joined = group
@@ -171,6 +193,13 @@ def _grouped(program: Program, expressions: dict[Node, Expression], split: int) 
         joined.last, joined.busy = position, busy
         groups[node] = joined
     return {node: group.whole() for node, group in groups.items()}
+
+
+def _last(program: Program) -> dict[Entry, int]:
+    """The position at which an entry is read for the last time."""
+    last = {entry: position for position, node in enumerate(program.nodes) for entry in _read(node)}
+    last.update((entry, len(program.nodes)) for entry in program.heads)
+    return last
 
 
 def _lighter(group: _Group, program: Program, last: dict[Entry, int]) -> bool:
@@ -239,22 +268,26 @@ class _Composer:
         self.program, self.expressions, self.groups = program, expressions, groups
         self.costs: dict[Entry, int] = {}
         self.again: set[Entry] = set()
-        if any(size(program.specs[node][0].shape) >= _LARGE for node in expressions):  # type: ignore[arg-type]
+        if any(size(shape or ()) >= _LARGE for shape in {program.specs[node][0].shape for node in expressions}):
             self.costs, self.again = _costs(program, expressions, split)
-        self.backward = {id(groups[node]) for node in program.nodes[split:] if node in groups}
+        self.backward = {groups[node] for node in program.nodes[split:] if node in groups}
         self.became: dict[Entry, Entry] = {}
-        self.outside = set(program.heads)
+        self.outside = set(program.heads)  # entries read outside of the group that makes them
+        self.inlining: set[_Group] = set()  # groups that compute something from outside by themselves
         for node in program.nodes:
             group = groups.get(node)
             for entry in _read(node):
-                if (group is None or groups.get(entry[0]) is not group) and not self._inline(entry, group):
+                if group is not None and groups.get(entry[0]) is group:
+                    continue
+                if group is not None and self._inline(entry, group):
+                    self.inlining.add(group)
+                else:
                     self.outside.add(entry)
 
-    def _inline(self, entry: Entry, group: _Group | None) -> bool:
+    def _inline(self, entry: Entry, group: _Group) -> bool:
         """Whether a group computes a value from outside by itself."""
         op = entry[0].op
-        return group is not None and ((op is not None and op.name in _NUMBERS)
-                                      or (entry in self.again and id(group) in self.backward))
+        return (op is not None and op.name in _NUMBERS) or (entry in self.again and group in self.backward)
 
     def nodes(self) -> list[Node]:
         """The program's nodes with those of groups replaced."""
@@ -272,10 +305,16 @@ class _Composer:
         self.program.contexts[new] = self.program.contexts[node]
         return new
 
+    def _free(self, group: _Group, exported: Sequence[Node]) -> bool:
+        """Whether sums may be arranged anew: in backward, where nobody compares a number with its equal in forward."""
+        if group not in self.backward or self.program.specs[group.members[-1]][0].dtype not in _EXACT:
+            return False
+        return not any(AGAIN in node.tags for node in exported) and not any(
+            prim.name in _EQUALITIES for node in group.members for prim, _ in self.expressions[node].code)
+
     def _fused(self, group: _Group) -> list[Node]:
         exported = [node for node in group.members if (node, 0) in self.outside]
-        inlined = any(self._inline(entry, group) for node in group.members for entry in _read(node))
-        if not exported or (len(group.members) == 1 and not inlined):
+        if not exported or (len(group.members) == 1 and group not in self.inlining):
             return [self._moved(node) for node in group.members if exported]
         specs, last = self.program.specs, group.members[-1]
         terms: list[Term] = []
@@ -289,7 +328,7 @@ class _Composer:
                 return places[entry]
             if node.op is not None and node.op.name in _NUMBERS:
                 return node.op.name
-            if id(group) in self.backward and self.costs.get(entry):
+            if self.costs and group in self.backward and self.costs.get(entry):
                 return term(node)
             return inputs.setdefault(self.became.get(entry, entry), -1 - len(inputs))
 
@@ -304,7 +343,7 @@ class _Composer:
             term(node)
         found = _composed(tuple(terms), tuple([(places[node, 0], specs[node][0]) for node in exported]),
                           tuple([specs[node][index] for node, index in inputs]), specs[last][0].dtype,
-                          factored if id(group) in self.backward and specs[last][0].dtype in _EXACT else None)
+                          factored if self._free(group, exported) else None)
         sources = list(inputs)
         for node, result in zip(exported, found.results):
             if result < 0:  # it changes nothing
@@ -384,11 +423,7 @@ def _composed(terms: tuple[Term, ...], wanted: tuple[tuple[int, Spec], ...], ins
 
 def fuse(program: Program) -> Program:
     """Put element-wise operators that read each other together."""
-    expressions = {}
-    for node in program.nodes:
-        found = _expression(node, program)
-        if found is not None:
-            expressions[node] = found
+    expressions = _expressions(program)
     if not expressions:
         return program
     outputs = program.heads[:len(program.bound.graph.heads)]

@@ -26,6 +26,17 @@ def grow(order: Sequence[Node], seeds: Sequence[tuple[Entry, Callable[[], Any]]]
     """
     before = RULES.made, RULES.source
     RULES.made, RULES.source = made, None
+    repeats: dict[tuple, _Repeat] = {}
+
+    def repeat(node: Node, g: Any, needs: list[bool]) -> Sequence[Any] | None:
+        if g is None or node.op.expression is None:  # type: ignore[union-attr]
+            return None
+        key = node.op, id(node.attrs), *needs
+        found = repeats.get(key)
+        if found is None:
+            found = repeats[key] = _Repeat(node, needs)
+        RULES.source = node  # of sums of gradients, which are made outside of rules
+        return found.over(node, g, made)
 
     def values(node: Node) -> tuple[list[Any], list[Any]]:
         RULES.source = node
@@ -37,9 +48,43 @@ def grow(order: Sequence[Node], seeds: Sequence[tuple[Entry, Callable[[], Any]]]
         for entry, make in seeds:
             value, other = make(), arriving.get(entry)
             arriving[entry] = other if value is None else value if other is None else other + value
-        return walk(order, arriving, wanted, values, ops.zeros_like)
+        return walk(order, arriving, wanted, values, ops.zeros_like, repeat=repeat)
     finally:
         RULES.made, RULES.source = before
+
+
+class _Repeat:
+    """What the rule of an element-wise operator with certain attributes makes, to be made again over other entries.
+
+    Such a rule reads nothing but the attributes. It is followed once, over variables that stand for the gradient of the
+    output, the inputs and the output; a place is a number of these, or of one that was made, in their order.
+    """
+
+    def __init__(self, node: Node, needs: Sequence[bool]):
+        op = node.op
+        assert op is not None
+        places: dict[Entry, int] = {(Node(None, ""), 0): i for i in range(len(needs) + 2)}
+        g, *ins, out = [RuleSymbol((entry,)) for entry in places]
+        before, RULES.made = RULES.made, []
+        try:
+            found = op.differentiate(g, ins, [out], node.attrs, needs)
+            made = RULES.made
+        finally:
+            RULES.made = before
+        self._nodes: list[tuple[Any, Any, Any, list[int]]] = []
+        for each in made:
+            self._nodes.append((each.op, each.attrs, each.given, [places[entry] for entry in each.inputs]))
+            places[each, 0] = len(places)
+        self._found = [None if value is None else places[value._entries[0]] for value in found]
+
+    def over(self, source: Node, g: Any, made: list[Node]) -> list[Any]:
+        """The gradients of a node's inputs; the nodes that compute them are appended to ``made``."""
+        entries, name = [g._entries[0], *source.inputs, (source, 0)], f"{source.name}_backward"
+        for op, attrs, given, places in self._nodes:
+            node = Node(op, name, attrs, [entries[i] for i in places], given, source.tags, source.where)
+            made.append(node)
+            entries.append((node, 0))
+        return [None if place is None else RuleSymbol((entries[place],)) for place in self._found]
 
 
 def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wanted: Sequence[Node]

@@ -28,15 +28,17 @@ from ..program import Program, nbytes, reachable, replaced
 from ..symbol import RULES, RuleSymbol
 from .common import pure
 
-__all__ = ["recompute", "asked"]
+__all__ = ["recompute", "asked", "AGAIN"]
 
 #: Families of built-in operators that take about as long as to read what they read and to write what they write.
 _CHEAP = frozenset({"activation", "axes", "binary", "broadcasting", "casting", "elementwise", "indexing", "joining",
-                    "losses", "norm", "padding", "pooling", "reduce", "rearrange", "shape", "slicing", "softmax",
-                    "subscript", "unary"})
+                    "layer_norm", "losses", "norm", "normalize", "padding", "pooling", "reduce", "rearrange", "shape",
+                    "slicing", "softmax", "subscript", "unary"})
 
 _LEAST = 8  # how long a chain may be in any case
 _FORCED = "__force_mirroring__"
+#: Tag of copies, whose numbers are those of forward to the last bit: gradients of maxima compare them with others.
+AGAIN = "__again__"
 
 
 def asked(choice: bool | str | None) -> bool | str:
@@ -212,7 +214,7 @@ class _Copies:
                 return
             if op.random or op.states:  # kept after all
                 return
-        again = Node(op, f"{node.name}_again", node.attrs, inputs, node.given, node.tags, node.where)
+        again = Node(op, f"{node.name}_again", node.attrs, inputs, node.given, {**node.tags, AGAIN: "1"}, node.where)
         specs[again] = specs[node]
         self.nodes.append(again)
         self.became.update(((node, i), (again, i)) for i in range(len(specs[node])) if not self.there((node, i)))
