@@ -98,6 +98,11 @@ class Program:
         """The nodes as a graph."""
         return Graph(self.heads, self.nodes)
 
+    @property
+    def mutates(self) -> bool:
+        """Whether a node writes over one of its inputs, so that it matters when that is read."""
+        return any(node.op is not None and node.op.mutates for node in self.nodes)
+
 
 def reachable(nodes: Sequence[Node], heads: Sequence[Entry], read: bool = False) -> list[Node]:
     """The nodes that heads need, in the given order; with ``read`` without those wanted for their shapes alone, and

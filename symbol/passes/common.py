@@ -86,7 +86,7 @@ class _Lives:
 
 def common(program: Program) -> Program:
     """Let the first of several nodes that compute the same stand for all."""
-    if any(node.op is not None and node.op.mutates for node in program.nodes):
+    if program.mutates:
         return program
     specs, seen = program.specs, _Seen(program)
     became: dict[Entry, Entry] = {}

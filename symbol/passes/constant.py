@@ -23,7 +23,7 @@ MOST = 1 << 16
 def constant(program: Program) -> Program:
     """Put variables that hold numbers in the place of nodes that compute them from nothing."""
     values: dict[Entry, Any] = {}
-    if any(node.op is not None and node.op.mutates for node in program.nodes):  # what is written over is no constant
+    if program.mutates:  # what is written over is no constant
         return program
     for node in program.nodes:
         if node.op is None or (node.inputs and node.inputs[0] not in values):

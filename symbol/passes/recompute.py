@@ -59,7 +59,7 @@ def recompute(program: Program) -> Program:
     choice = program.bound.recompute
     if not program.late or not (choice or any(node.tags and _forced(node) for node in program.nodes)):
         return program
-    if any(node.op is not None and node.op.mutates for node in program.nodes):
+    if program.mutates:
         return program
     outputs = program.heads[:len(program.bound.graph.heads)]
     forward = reachable(program.nodes, outputs)
