@@ -338,7 +338,8 @@ class NDArray(Value):
         >>> array([1, 2]).asnumpy()
         array([1., 2.], dtype=float32)
         """
-        return self._ctx.backend.to_numpy(self._data)
+        data = self._data
+        return data.copy("K") if data.__class__ is np.ndarray else self._ctx.backend.to_numpy(data)
 
     def asscalar(self) -> Any:
         """The only element as a NumPy scalar.
