@@ -30,6 +30,7 @@ import numpy as np
 
 from .. import threads
 from ..spec import Shape
+from .memory import location
 
 __all__ = ["add_multiple", "multiplies", "multiplier", "share"]
 
@@ -271,5 +272,5 @@ def add_multiple(y: Any, a: float, x: Any) -> bool:
     if function is None or not a or x.dtype != y.dtype or not (
             x.flags.c_contiguous and y.flags.c_contiguous and y.flags.writeable):
         return False
-    function(count, a, x.__array_interface__["data"][0], 1, y.__array_interface__["data"][0], 1)
+    function(count, a, location(x), 1, location(y), 1)
     return True

@@ -43,9 +43,10 @@ from ..errors import ArgumentError, did_you_mean
 from ..files import whole
 from ..op import Call
 from . import cells, lanes, memory, tiles, vector
+from .memory import location
 from .vector import KINDS, VECTOR
 
-__all__ = ["Function", "Native", "Shared", "Switch", "function_of", "joined", "mode", "over", "runner",
+__all__ = ["Function", "Native", "Shared", "Switch", "cut", "function_of", "joined", "mode", "over", "runner",
            "steps", "unavailable", "use", "wait"]
 
 _MODES = ("auto", "numpy", "numba")
@@ -352,7 +353,7 @@ def runner(function: Function, arrays: Sequence[Any], rest: Sequence[int], total
     Its table is the addresses of the arrays, then the ``rest``; ``each`` numbers are computed for every one of the
     total.
     """
-    table = np.array([*[_address(array) for array in arrays], *rest], np.int64)
+    table = np.array([*map(location, arrays), *rest], np.int64)
     held = function, list(arrays), table  # alive as long as what reads them
     return over(function, table, total, total * each * function.length, held)
 
@@ -363,14 +364,14 @@ def over(function: Function, table: np.ndarray, total: int, work: int, held: Any
     parts = min(4 * threads.count(), total, work // _SHARED)
     if parts < 2 or threads.count() < 2:
         parts = 1
-    ends = [total * i // parts for i in range(parts + 1)]
-    calls = [Native(np.array([[function.address, _address(table), first, last]], np.int64), held)
-             for first, last in itertools.pairwise(ends)]
+    calls = cut(function, table, [total * i // parts for i in range(parts + 1)], held)
     return Shared(calls) if parts > 1 else calls[0]
 
 
-def _address(array: Any) -> int:
-    return array.__array_interface__["data"][0]
+def cut(function: Function, table: np.ndarray, ends: Sequence[int], held: Any) -> list[Native]:
+    """Calls of a compiled one, each from one of the ends to the next; they may run at the same time."""
+    return [Native(np.array([[function.address, location(table), first, last]], np.int64), held)
+            for first, last in itertools.pairwise(ends)]
 
 
 class Native:
@@ -390,7 +391,7 @@ class Native:
 
     def __init__(self, calls: np.ndarray, held: Any):
         self.calls, self.held = calls, held
-        self.run = functools.partial(_caller(), _address(calls), len(calls))
+        self.run = functools.partial(_caller(), location(calls), len(calls))
 
     def __call__(self) -> None:
         self.run()

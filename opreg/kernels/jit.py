@@ -18,6 +18,7 @@ from ..errors import ArgumentError
 from ..expression import Expression
 from ..op import Call, Op
 from .compiler import Function, function_of, mode, runner, steps, unavailable
+from .memory import location
 from .vector import DETOURS, KINDS, VECTOR
 
 __all__ = ["Arrangement", "Layout", "arrange", "attach_numba", "bound"]
@@ -83,7 +84,7 @@ def arrange(ins: Sequence[Any], outs: Sequence[Any]) -> Arrangement | str:
             continue
         if array.shape != shape:
             array = np.broadcast_to(array, shape)
-        key = array.__array_interface__["data"][0], array.strides
+        key = location(array), array.strides
         if key not in places:
             places[key] = len(arrays)
             arrays.append(array)
@@ -124,7 +125,7 @@ def _bounds(array: Any) -> tuple[int, int]:
     """From where to where an array's memory reaches."""
     if not array.flags.c_contiguous:
         return np.lib.array_utils.byte_bounds(array)
-    first = array.__array_interface__["data"][0]
+    first = location(array)
     return first, first + array.nbytes
 
 

@@ -1,7 +1,7 @@
-"""How compiled functions read and write arrays of which none overlaps another, and the compiler knows.
+"""Where arrays lie, and how compiled functions read and write such of which none overlaps another.
 
-Without that it would compare all addresses with each other before each loop, which for many arrays of a few numbers
-takes longer than the loop, and beyond some number of them give up.
+The compiler is told so: without, it would compare all addresses with each other before each loop, which for many arrays
+of a few numbers takes longer than the loop, and beyond some number of them give up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["access"]
+__all__ = ["access", "location"]
+
+
+def location(array: Any) -> int:
+    """Where the first number of an array of the host lies."""
+    return array.__array_interface__["data"][0]
 
 
 def _apart(builder: Any, instruction: Any, number: int, count: int) -> None:

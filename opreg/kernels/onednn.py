@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import OpError
 from . import onednn_library
+from .memory import location
 from .onednn_library import Argument, Object, plain
 from .onednn_primitives import (
     BIAS,
@@ -171,7 +172,7 @@ class Work:
         return self.run
 
     def _place(self, memory: Object, array: np.ndarray) -> None:
-        self._library.check("memory_set_data_handle", memory.pointer, array.__array_interface__["data"][0])
+        self._library.check("memory_set_data_handle", memory.pointer, location(array))
 
     def release(self) -> None:
         """Let go of the arrays; ``bind`` gives it others."""

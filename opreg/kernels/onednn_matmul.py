@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import onednn_library
+from .memory import location
 from .onednn_library import Library
 
 __all__ = ["SMALL", "matmul"]
@@ -28,8 +29,8 @@ def _sgemm(library: Library, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> N
     transpose_a, step_a, a = _operand(a)
     transpose_b, step_b, b = _operand(b)
     m, n = out.shape
-    library.check("sgemm", transpose_a, transpose_b, m, n, a.shape[1], 1.0, a.__array_interface__["data"][0], step_a,
-                  b.__array_interface__["data"][0], step_b, 0.0, out.__array_interface__["data"][0], n)
+    library.check("sgemm", transpose_a, transpose_b, m, n, a.shape[1], 1.0, location(a), step_a, location(b),
+                  step_b, 0.0, location(out), n)
 
 
 def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

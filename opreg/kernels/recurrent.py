@@ -19,7 +19,8 @@ import numpy as np
 
 from .. import threads
 from . import tiles
-from .compiler import Function, Native, function_of
+from .compiler import Function, cut, function_of
+from .memory import location
 
 __all__ = ["Cell", "Gradients", "backward", "forward", "function", "weights"]
 
@@ -182,14 +183,8 @@ def _share(rows: int, work: int) -> int:
 
 def _parts(found: Function, arrays: Sequence[Any], sizes: Sequence[int], rows: int) -> list[Callable[[], None]]:
     """Calls for parts of the rows; the last of the sizes is that of a part."""
-    table = np.array([*map(_address, arrays), *sizes], np.int64)
-    held = [*arrays, table]
-    return [Native(np.array([[found.address, _address(table), first, min(first + sizes[-1], rows)]], np.int64), held)
-            for first in range(0, rows, sizes[-1])]
-
-
-def _address(array: Any) -> int:
-    return array.__array_interface__["data"][0]
+    table = np.array([*map(location, arrays), *sizes], np.int64)
+    return list(cut(found, table, [*range(0, rows, sizes[-1]), rows], [*arrays, table]))
 
 
 Room = Callable[[str, tuple[int, ...], Any], Any]

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..op import Call, Op
 from .compiler import Function, function_of, mode, runner, steps, unavailable
+from .memory import location
 from .vector import KINDS
 
 __all__ = ["Task", "attach_rows"]
@@ -88,11 +89,11 @@ def _source(task: Task) -> tuple[str, list[Any]]:
         for i, array in enumerate(group):
             if array is None:
                 continue
-            address = array.__array_interface__["data"][0]
-            if address not in places:
-                places[address] = len(arrays)
+            place = location(array)
+            if place not in places:
+                places[place] = len(arrays)
                 arrays.append(array)
-            names.append(f"{prefix}{i} = a{places[address]}")
+            names.append(f"{prefix}{i} = a{places[place]}")
     count = len(arrays)
     unread = [f"out{i}[" for i, array in enumerate(task.outs) if array is None]
     lines = [f"a{i} = address(table[{i}])" for i in range(count)]
