@@ -23,7 +23,7 @@ def record(train_mode: bool = True) -> Recording:
 
     Examples
     --------
-    >>> from ndarray import array
+    >>> from opreg.ndarray import array
     >>> x = array([3.0])
     >>> x.attach_grad()
     >>> with record():
@@ -138,7 +138,7 @@ def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool 
 
     Examples
     --------
-    >>> from ndarray import array
+    >>> from opreg.ndarray import array
     >>> x = array([2.0])
     >>> x.attach_grad()
     >>> with record():
@@ -161,7 +161,7 @@ def get_symbol(x: NDArray) -> Any:
 
     Examples
     --------
-    >>> from ndarray import array
+    >>> from opreg.ndarray import array
     >>> x = array([2.0])
     >>> x.attach_grad()
     >>> with record():
@@ -169,7 +169,7 @@ def get_symbol(x: NDArray) -> Any:
     >>> get_symbol(y).list_arguments()
     ['var0']
     """
-    from symbol.symbol import Symbol  # graphs stand above arrays
+    from opreg.symbol.symbol import Symbol  # graphs stand above arrays
 
     if x._entry is None:
         raise OpError("get_symbol: the array is not in a recorded computation")
@@ -223,7 +223,7 @@ class Function:
 
     Examples
     --------
-    >>> from ndarray import array
+    >>> from opreg.ndarray import array
     >>> class Square(Function):
     ...     def forward(self, x):
     ...         self.save_for_backward(x)

@@ -20,7 +20,7 @@ class BoundOperator:
 
     Examples
     --------
-    >>> from ndarray import array, zeros
+    >>> from opreg.ndarray import array, zeros
     >>> from opreg.registry import get
     >>> operator = get("square").create_operator(None, [(2,)], ["float32"])
     >>> x, y, dx = array([1, 3]), zeros(2), zeros(2)

@@ -65,7 +65,7 @@ class Runner:
             self._takes_out = self._takes_out and prepared is None
         #: Once it has run: the kernel alone, where it gives the only output as it is wanted; else None.
         self.single: Any = None
-        #: Of its gradient, see ``ndarray.recipes``; None where nothing stays settled.
+        #: Of its gradient, see ``opreg.ndarray.recipes``; None where nothing stays settled.
         self.recipes: dict[Any, Any] | None = {}
         self._copies: list[bool] | None = None
         self._first = True

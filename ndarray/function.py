@@ -148,7 +148,7 @@ def _function(op: Op, name: str) -> Callable:
     def call(*args: Any, **keywords: Any) -> Any:
         return invoke(op, args, keywords)
 
-    return dressed(call, op, name, "ndarray")
+    return dressed(call, op, name, "opreg.ndarray")
 
 
 surface = front("nd", _function)

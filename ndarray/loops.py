@@ -36,7 +36,7 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
 
     Examples
     --------
-    >>> from ndarray import array
+    >>> from opreg.ndarray import array
     >>> sums, last = foreach(lambda x, total: (x + total, x + total), array([[1], [2], [3]]), array([0]))
     >>> sums.asnumpy().ravel()
     array([1., 3., 6.], dtype=float32)
@@ -71,7 +71,7 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
 
     Examples
     --------
-    >>> from ndarray import array
+    >>> from opreg.ndarray import array
     >>> squares, last = while_loop(lambda i: i < 3, lambda i: (i * i, i + 1), array([1]), max_iterations=3)
     >>> squares.asnumpy().ravel(), last.asnumpy()
     (array([1., 4., 0.], dtype=float32), array([3.], dtype=float32))
@@ -117,7 +117,7 @@ def cond(pred: Any, then_func: Callable, else_func: Callable, name: str = "cond"
 
     Examples
     --------
-    >>> from ndarray import array
+    >>> from opreg.ndarray import array
     >>> cond(array([1]), lambda: "yes", lambda: "no")
     'yes'
     """

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import importlib
 
+from . import aliases as _aliases
+
 TYPE_CHECKING = False  # the module typing takes longer to load than all of this one
 if TYPE_CHECKING:
     from typing import Any
@@ -21,34 +23,34 @@ __version__ = "0.1.0"
 
 # Public name -> module, and the name in it; without one the module itself.
 _DOORS: dict[str, tuple[str, str | None]] = {
-    "nd": ("ndarray", None),
-    "ndarray": ("ndarray", None),
-    "sym": ("symbol", None),
-    "symbol": ("symbol", None),
+    "nd": ("opreg.ndarray", None),
+    "ndarray": ("opreg.ndarray", None),
+    "sym": ("opreg.symbol", None),
+    "symbol": ("opreg.symbol", None),
     "operator": ("opreg.custom", None),
-    "autograd": ("ndarray.autograd", None),
-    "random": ("ndarray.random", None),
-    "rnd": ("ndarray.random", None),
-    "context": ("ndarray.context", None),
-    "Context": ("ndarray.context", "Context"),
-    "cpu": ("ndarray.context", "cpu"),
-    "gpu": ("ndarray.context", "gpu"),
-    "cpu_pinned": ("ndarray.context", "cpu_pinned"),
-    "current_context": ("ndarray.context", "current_context"),
-    "num_gpus": ("ndarray.context", "num_gpus"),
-    "NDArray": ("ndarray", "NDArray"),
-    "Symbol": ("symbol", "Symbol"),
-    "executor": ("symbol.executor", None),
-    "Executor": ("symbol.executor", "Executor"),
-    "name": ("symbol.naming", None),
-    "attribute": ("symbol.naming", None),
-    "AttrScope": ("symbol.naming", "AttrScope"),
+    "autograd": ("opreg.ndarray.autograd", None),
+    "random": ("opreg.ndarray.random", None),
+    "rnd": ("opreg.ndarray.random", None),
+    "context": ("opreg.ndarray.context", None),
+    "Context": ("opreg.ndarray.context", "Context"),
+    "cpu": ("opreg.ndarray.context", "cpu"),
+    "gpu": ("opreg.ndarray.context", "gpu"),
+    "cpu_pinned": ("opreg.ndarray.context", "cpu_pinned"),
+    "current_context": ("opreg.ndarray.context", "current_context"),
+    "num_gpus": ("opreg.ndarray.context", "num_gpus"),
+    "NDArray": ("opreg.ndarray", "NDArray"),
+    "Symbol": ("opreg.symbol", "Symbol"),
+    "executor": ("opreg.symbol.executor", None),
+    "Executor": ("opreg.symbol.executor", "Executor"),
+    "name": ("opreg.symbol.naming", None),
+    "attribute": ("opreg.symbol.naming", None),
+    "AttrScope": ("opreg.symbol.naming", "AttrScope"),
     "base": ("opreg.errors", None),
     "errors": ("opreg.errors", None),
     "MXNetError": ("opreg.errors", "MXNetError"),
     "OpError": ("opreg.errors", "OpError"),
-    "viz": ("symbol.show", None),
-    "visualization": ("symbol.show", None),
+    "viz": ("opreg.symbol.show", None),
+    "visualization": ("opreg.symbol.show", None),
     "init": ("opreg.train.initializer", None),
     "initializer": ("opreg.train.initializer", None),
     "optimizer": ("opreg.train.optimizer", None),
@@ -82,6 +84,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
         "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
         "uint64", "bool_")},
 }
+
+_aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)
 
 __all__ = ["__version__", *_DOORS]  # noqa: PLE0604  the doors are text
 

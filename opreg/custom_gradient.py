@@ -115,6 +115,6 @@ class Derived(UserOp):
 
 
 def _steps(call: Call) -> list[Callable]:
-    from symbol.passes.follow import computed  # it grows graphs, which stand above
+    from opreg.symbol.passes.follow import computed  # it grows graphs, which stand above
 
     return [computed(call)]

@@ -83,9 +83,8 @@ class Where(tuple):
         return f"{self[0]}:{self[1]}"
 
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# User code is whatever does not live in one of these folders.
-_INSIDE = tuple(os.path.join(_ROOT, package) + os.sep for package in ("opreg", "ndarray", "symbol"))
+# User code is whatever does not live in this folder.
+_INSIDE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def here() -> Where | None:

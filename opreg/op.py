@@ -558,6 +558,6 @@ class Prop:
 
     def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any) -> Any:
         """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""
-        from ndarray.bound import BoundOperator  # it computes with arrays, which stand above
+        from opreg.ndarray.bound import BoundOperator  # it computes with arrays, which stand above
 
         return BoundOperator(self.op, self.attrs, ctx)

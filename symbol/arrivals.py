@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from ndarray.ndarray import NDArray
 from opreg import threads
 from opreg.errors import ArgumentError, ShapeError, did_you_mean
+from opreg.ndarray.ndarray import NDArray
 from opreg.spec import show
 
 from .program import Bound

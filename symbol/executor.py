@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from ndarray.context import Context, current_context
-from ndarray.ndarray import NDArray, array
 from opreg.errors import ArgumentError, DeviceError, DTypeError, InferenceError, OpError, ShapeError, did_you_mean, note
 from opreg.graph import Node
 from opreg.mode import MODE, quiet
+from opreg.ndarray.context import Context, current_context
+from opreg.ndarray.ndarray import NDArray, array
 from opreg.placeholder import resolve
 from opreg.spec import Spec, known, show
 

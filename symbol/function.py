@@ -23,7 +23,7 @@ def _function(op: Op, name: str) -> Callable:
     def call(*args: Any, **keywords: Any) -> Symbol:
         return create(op, args, keywords, hint, extra)
 
-    return dressed(call, op, name, "symbol")
+    return dressed(call, op, name, "opreg.symbol")
 
 
 surface = front("sym", _function)

@@ -167,7 +167,7 @@ def dumps(symbol: Symbol) -> str:
 
     Examples
     --------
-    >>> from symbol import Variable
+    >>> from opreg.symbol import Variable
     >>> print(dumps(Variable("x")))
     {
       "nodes": [
@@ -535,7 +535,7 @@ def loads(text: str, name: str = "<text>") -> Symbol:
 
     Examples
     --------
-    >>> from symbol import Variable
+    >>> from opreg.symbol import Variable
     >>> loads(dumps(Variable("x") * 2)).list_arguments()
     ['x']
     >>> loads('{"nodes": [], "heads": []}')

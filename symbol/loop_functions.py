@@ -106,7 +106,7 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
 
     Examples
     --------
-    >>> from ndarray import array
+    >>> from opreg.ndarray import array
     >>> step = lambda x, total: (x + total, x + total)
     >>> sums, last = foreach(step, Variable("x"), Variable("start"))
     >>> sums.eval(x=array([[1.0], [2.0], [3.0]]), start=array([0.0]))[0].asnumpy().ravel()

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ndarray.ndarray import NDArray
 from opreg import generators
 from opreg.attrs import Field, Schema
 from opreg.errors import ArgumentError, NotDifferentiableError, ShapeError
+from opreg.ndarray.ndarray import NDArray
 from opreg.op import Call, Op
 from opreg.registry import register
 from opreg.spec import ANY, unify

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ndarray.ndarray import wrap
 from opreg import generators
 from opreg.errors import OpError, note
 from opreg.graph import Entry, Node, locate
 from opreg.kernels.blas import multiplies
 from opreg.kernels.compiler import Native, Shared, Switch, joined
+from opreg.ndarray.ndarray import wrap
 from opreg.op import Call, FirstRun, Kernel
 from opreg.spec import Spec
 

@@ -26,7 +26,7 @@ def debug_str(graph: Graph) -> str:
 
     Examples
     --------
-    >>> import symbol
+    >>> from opreg import symbol
     >>> print(symbol.flatten(symbol.Variable("x"), name="flat").debug_str(), end="")
     Symbol Outputs:
         output[0]=flat(0)
@@ -122,7 +122,7 @@ def print_summary(symbol: Symbol, shape: Mapping[str, Sequence[int]] | None = No
 
     Examples
     --------
-    >>> import symbol
+    >>> from opreg import symbol
     >>> layer = symbol.FullyConnected(symbol.Variable("data"), num_hidden=2, name="fc")
     >>> print_summary(layer, {"data": (1, 5)}, line_length=60)
     ____________________________________________________________
@@ -316,7 +316,7 @@ def plot_network(symbol: Symbol, title: str = "plot", save_format: str = "pdf",
 
     Examples
     --------
-    >>> import symbol
+    >>> from opreg import symbol
     >>> print(plot_network(symbol.flatten(symbol.Variable("x"), name="flat"), shape={"x": (1, 5)}).source, end="")
     digraph "plot" {
         "x" [label="x" shape="oval" style="filled" fillcolor="#8dd3c7"]

@@ -416,7 +416,7 @@ class Symbol(Value):
 
         Examples
         --------
-        >>> from ndarray import array, cpu
+        >>> from opreg.ndarray import array, cpu
         >>> executor = (Variable("x") * 2).bind(cpu(), {"x": array([1, 2])})
         >>> executor.forward()[0].asnumpy()
         array([2., 4.], dtype=float32)
@@ -435,7 +435,7 @@ class Symbol(Value):
 
         Examples
         --------
-        >>> from ndarray import cpu
+        >>> from opreg.ndarray import cpu
         >>> (Variable("x") * 2).simple_bind(cpu(), x=(2, 3)).arg_dict["x"].shape
         (2, 3)
         """
@@ -449,11 +449,11 @@ class Symbol(Value):
 
         Examples
         --------
-        >>> from ndarray import array
+        >>> from opreg.ndarray import array
         >>> (Variable("x") * 2).eval(x=array([1, 2]))[0].asnumpy()
         array([2., 4.], dtype=float32)
         """
-        from ndarray import current_context
+        from opreg.ndarray import current_context
 
         return self.bind(ctx or current_context(), kwargs, grad_req="null").forward()
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ndarray import NDArray, array, cpu
-from ndarray.autograd import backward, grad
-from ndarray.function import invoke
 from opreg.mode import Recording
+from opreg.ndarray import NDArray, array, cpu
+from opreg.ndarray.autograd import backward, grad
+from opreg.ndarray.function import invoke
 from opreg.op import Op
 from opreg.registry import get
-from symbol import Group, Symbol, Variable
-from symbol.symbol import create
+from opreg.symbol import Group, Symbol, Variable
+from opreg.symbol.symbol import create
 
 __all__ = ["Result", "Use", "agree", "bind", "difference", "eager", "graph", "heads", "second", "symbol", "TOLERANCES"]
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ndarray import array
 from opreg.errors import AttrError, ShapeError
+from opreg.ndarray import array
 from opreg.registry import get
 
 _CORNERS = st.floats(0, 1, width=32)

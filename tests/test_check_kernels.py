@@ -11,8 +11,8 @@ import opreg as mx
 from opreg.builtin import by_onednn
 from opreg.op import Kernel
 from opreg.registry import get
-from symbol import checking
-from symbol import compile as compiler
+from opreg.symbol import checking
+from opreg.symbol import compile as compiler
 
 from .test_common import assert_same, bound
 
@@ -83,7 +83,7 @@ def test_fused_steps_are_compared_with_their_operators():
 
 def test_a_wrong_composition_is_found(monkeypatch):
     """What is compared are the operators' own expressions, not the composed one."""
-    from symbol.passes import fuse as fusion
+    from opreg.symbol.passes import fuse as fusion
 
     finish = fusion.Composition.finish
 

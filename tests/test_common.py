@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from symbol import compile as compiler
-from symbol.passes.common import common
-from symbol.passes.constant import constant
-from symbol.passes.fuse import fuse
-from symbol.passes.recompute import recompute
+from opreg.symbol import compile as compiler
+from opreg.symbol.passes.common import common
+from opreg.symbol.passes.constant import constant
+from opreg.symbol.passes.fuse import fuse
+from opreg.symbol.passes.recompute import recompute
 
 sym, nd = mx.sym, mx.nd
 

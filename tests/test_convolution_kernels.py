@@ -13,14 +13,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import symbol
-from ndarray import array, cpu
-from ndarray.autograd import record
-from ndarray.context import Context
+from opreg import symbol
 from opreg.builtin import by_onednn
 from opreg.errors import OpError
 from opreg.kernels import onednn, onednn_library, onednn_matmul
 from opreg.kernels.onednn_primitives import Pooling
+from opreg.ndarray import array, cpu
+from opreg.ndarray.autograd import record
+from opreg.ndarray.context import Context
 from opreg.op import Call, Kernel
 from opreg.registry import get
 from tests import strict

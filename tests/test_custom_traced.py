@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import opreg as mx
-import symbol.compile
-from ndarray.followed_numpy import FollowError
+import opreg.symbol.compile
 from opreg.errors import NotDifferentiableError, OpError, ShapeError
+from opreg.ndarray.followed_numpy import FollowError
 
 nd, sym, autograd = mx.nd, mx.sym, mx.autograd
 _NUMBERS = itertools.count()
@@ -21,7 +21,7 @@ RNG = np.random.default_rng(0)
 @pytest.fixture(autouse=True)
 def verified(monkeypatch):
     """Graphs are verified after every pass."""
-    monkeypatch.setattr(symbol.compile, "CHECK", True)
+    monkeypatch.setattr(opreg.symbol.compile, "CHECK", True)
 
 
 def registered(operator, traced=True, **methods) -> str:

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from ndarray.followed import Body, FollowedArray
-from ndarray.followed_numpy import ARITHMETIC, FUNCTIONS, UNARY, FollowError
+from opreg.ndarray.followed import Body, FollowedArray
+from opreg.ndarray.followed_numpy import ARITHMETIC, FUNCTIONS, UNARY, FollowError
 from opreg.spec import Spec
-from symbol.symbol import Symbol
+from opreg.symbol.symbol import Symbol
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4)).astype("float32")

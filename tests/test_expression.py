@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ndarray as nd
+import opreg.ndarray as nd
 from opreg import expression as e
 from opreg import schedule, special, threads
 from opreg.expression import PRIMITIVES, derive, polygamma, primitive, trace

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndarray import array
 from opreg import special, threads
 from opreg.builtin import rnn_layer, rnn_parts
 from opreg.builtin import updating as updates
 from opreg.errors import ShapeError
+from opreg.ndarray import array
 from opreg.registry import get
 from opreg.train import optimizer as optimizers
 from tests.rows.rnn import _reference

@@ -16,8 +16,8 @@ import opreg as mx
 from opreg import threads
 from opreg.builtin import by_onednn, convolution
 from opreg.kernels import blas, onednn_library
-from symbol import compile as compiler
-from symbol.passes.fold import fold
+from opreg.symbol import compile as compiler
+from opreg.symbol.passes.fold import fold
 
 sym, nd = mx.sym, mx.nd
 

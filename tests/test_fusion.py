@@ -16,8 +16,8 @@ from opreg import expression, schedule, threads
 from opreg.composition import Composition
 from opreg.expression import astype, trace
 from opreg.kernels import compiler as machine_code
-from symbol import compile as compiler
-from symbol.passes import fuse as fusion
+from opreg.symbol import compile as compiler
+from opreg.symbol.passes import fuse as fusion
 
 sym, nd = mx.sym, mx.nd
 

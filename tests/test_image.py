@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ndarray import array
 from opreg import generators
 from opreg.errors import AttrError, ShapeError
+from opreg.ndarray import array
 from opreg.registry import get
 
 _IMAGE = np.random.default_rng(0).uniform(20, 200, (4, 5, 3))

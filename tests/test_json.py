@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ndarray as nd
-import symbol as sym
+import opreg.ndarray as nd
+import opreg.symbol as sym
 from opreg import operator, registry
 from opreg.errors import AttrError, DTypeError, FileFormatError, ShapeError, UnknownOperatorError
 from opreg.placeholder import PlaceholderRecord, resolve
-from symbol.json import VERSION, dumps, load, loads, save
+from opreg.symbol.json import VERSION, dumps, load, loads, save
 
 MODELS = Path(__file__).parent / "oracle" / "models"
 JSON = MODELS / "json"

@@ -17,9 +17,9 @@ from opreg.builtin.laid_out import batch_norm_gradient, to_channels_first, to_ch
 from opreg.kernels import onednn_library
 from opreg.op import Call, Op
 from opreg.registry import get
-from symbol import compile as compiler
-from symbol.passes.layout import layout
-from symbol.passes.pair import pair
+from opreg.symbol import compile as compiler
+from opreg.symbol.passes.layout import layout
+from opreg.symbol.passes.pair import pair
 
 sym, nd = mx.sym, mx.nd
 pytestmark = pytest.mark.skipif(onednn_library.missing() is not None, reason="needs oneDNN")

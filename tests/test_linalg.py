@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import ndarray as nd
-from ndarray import autograd
+import opreg.ndarray as nd
 from opreg.errors import DTypeError, ShapeError
+from opreg.ndarray import autograd
 from opreg.registry import get
 from opreg.spec import ANY
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndarray import Context, NDArray, array
-from ndarray import load as load_arrays
 from opreg.custom import CustomOp, CustomOpProp, register
+from opreg.ndarray import Context, NDArray, array
+from opreg.ndarray import load as load_arrays
 from opreg.registry import ops
-from symbol import Symbol, compile, load, load_json
+from opreg.symbol import Symbol, compile, load, load_json
 from tests.strict import StrictBackend
 
 assert StrictBackend.name == "strict"  # importing it has made the device known

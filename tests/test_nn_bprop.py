@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndarray import autograd
+from opreg.ndarray import autograd
 from opreg.nn.cell import Cell
 from opreg.nn.grad import GradOperation, grad
 from opreg.nn.jit import jit

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ndarray.io
 from opreg.errors import FileFormatError
+from opreg.ndarray.io import save
 from opreg.nn import optim
 from opreg.nn.cell import Cell
 from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
@@ -114,9 +114,9 @@ def test_names_of_files(tmp_path):
 
 def test_other_parameter_files_are_read(tmp_path):
     path = str(tmp_path / "net.params")
-    ndarray.io.save(path, {"w": Tensor([1.0, 2.0])})
+    save(path, {"w": Tensor([1.0, 2.0])})
     np.testing.assert_array_equal(load_checkpoint(path)["w"].asnumpy(), [1, 2])
-    ndarray.io.save(path, [Tensor([1.0])])
+    save(path, [Tensor([1.0])])
     with pytest.raises(FileFormatError, match="a name of its own"):
         load_checkpoint(path)
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ndarray
-from opreg import common, generators
+from opreg import common, generators, ndarray
 from opreg.common.initializer import initializer as from_common
 from opreg.errors import ArgumentError, AttrError, ShapeError
 from opreg.nn import Parameter, Tensor

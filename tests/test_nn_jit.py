@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import opreg
-import symbol as sym
-from ndarray import array, cpu
+import opreg.symbol as sym
 from opreg import custom
+from opreg.ndarray import array, cpu
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad
 from opreg.nn.jit import jit

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ndarray import array, autograd, cpu
 from opreg.mode import MODE
+from opreg.ndarray import array, autograd, cpu
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad, value_and_grad
 from opreg.nn.jit import jit

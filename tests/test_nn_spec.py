@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndarray import autograd, cpu
 from opreg import nn, ops
 from opreg.mode import MODE
+from opreg.ndarray import autograd, cpu
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad, no_grad
 from opreg.nn.jit import jit

@@ -19,13 +19,13 @@ from hypothesis.extra.numpy import (
     valid_tuple_axes,
 )
 
-import symbol
-from ndarray import array, cpu
-from ndarray.autograd import grad, record
+from opreg import symbol
 from opreg.errors import AttrError, DTypeError, OpError, ShapeError
+from opreg.ndarray import array, cpu
+from opreg.ndarray.autograd import grad, record
 from opreg.registry import get, ops
 from opreg.spec import ANY
-from symbol import Variable, load_json
+from opreg.symbol import Variable, load_json
 
 _RULE = settings(deadline=None, max_examples=80, derandomize=True)
 _SHAPES = array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)

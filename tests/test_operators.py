@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndarray import NDArray, array, cpu
-from ndarray import eager as eager_module
-from ndarray.eager import run
 from opreg import generators
 from opreg.attrs import to_text
 from opreg.errors import NotDifferentiableError, OpError
 from opreg.mode import Recording
+from opreg.ndarray import NDArray, array, cpu
+from opreg.ndarray import eager as eager_module
+from opreg.ndarray.eager import run
 from opreg.registry import operators
 from opreg.spec import ANY, known, unify
-from symbol import Symbol, load_json
+from opreg.symbol import Symbol, load_json
 from tests.rows import Row, all_rows
 from tests.running import TOLERANCES, Use, agree, bind, difference, eager, graph, heads, second, symbol
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndarray import array, cpu
-from ndarray.autograd import backward
-from ndarray.function import invoke
 from opreg.mode import Recording
+from opreg.ndarray import array, cpu
+from opreg.ndarray.autograd import backward
+from opreg.ndarray.function import invoke
 from opreg.op import Op
 from opreg.registry import get
-from symbol import Variable
-from symbol.symbol import create
+from opreg.symbol import Variable
+from opreg.symbol.symbol import create
 from tests.running import agree
 
 FOLDER = Path(__file__).parent / "oracle" / "operators"

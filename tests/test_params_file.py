@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ndarray.params_file import Record, load, read, save, write
 from opreg.errors import ArgumentError, DTypeError, FileFormatError
+from opreg.ndarray.params_file import Record, load, read, save, write
 
 MODELS = Path(__file__).parent / "oracle" / "models"
 FILES = MODELS / "files"
@@ -283,7 +283,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_refused(monkeypatch, shorter, m
             return super().seek(*where) + (shorter if where == (0, os.SEEK_END) else 0)
 
     data = file(record())[:-shorter]
-    monkeypatch.setattr("ndarray.params_file.open", lambda path, mode: Shrinking(data), raising=False)
+    monkeypatch.setattr("opreg.ndarray.params_file.open", lambda path, mode: Shrinking(data), raising=False)
     with pytest.raises(FileFormatError, match=f"expected {message}, found .*: the file has become shorter"):
         load("net.params")
 
@@ -441,7 +441,7 @@ def test_an_interrupted_save_leaves_the_old_file_alone(tmp_path, monkeypatch):
         yield next(pieces)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ndarray.params_file.write", interrupted)
+    monkeypatch.setattr("opreg.ndarray.params_file.write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         save(path, [Record(ONE * 2)])
     assert [child.name for child in tmp_path.iterdir()] == ["net.params"]

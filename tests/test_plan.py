@@ -18,7 +18,7 @@ from opreg.errors import ShapeError
 from opreg.expression import trace
 from opreg.kernels import compiler, jit
 from opreg.mode import MODE, quiet
-from symbol import infer
+from opreg.symbol import infer
 
 sym, nd = mx.sym, mx.nd
 MODES = ["numpy", pytest.param("numba", marks=pytest.mark.skipif(

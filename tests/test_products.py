@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ndarray import cpu
-from ndarray.eager import run
 from opreg import threads
 from opreg.builtin import optimizer_updates as updates
 from opreg.kernels import blas, compiler
+from opreg.ndarray import cpu
+from opreg.ndarray.eager import run
 from opreg.op import Call
 from opreg.registry import get
 from opreg.spec import Spec
-from symbol import Variable
-from symbol.plan import choose
+from opreg.symbol import Variable
+from opreg.symbol.plan import choose
 
 NAN, INF = np.nan, np.inf
 needs_blas = pytest.mark.skipif(blas._library() is None, reason="this BLAS is not known")

@@ -10,7 +10,7 @@ import pytest
 
 import opreg as mx
 from opreg.registry import get
-from symbol import profile as profiling
+from opreg.symbol import profile as profiling
 
 from .test_common import bound, results
 

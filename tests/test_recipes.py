@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from ndarray import autograd, eager, recipes, tape
 from opreg import nd
 from opreg.errors import OpError
+from opreg.ndarray import autograd, eager, recipes, tape
 from opreg.registry import _OPS, declare, get, ops
 
 UNARY = {

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg.registry import get
-from symbol import compile as compiler
-from symbol.passes.fuse import fuse
+from opreg.symbol import compile as compiler
+from opreg.symbol.passes.fuse import fuse
 
 from .test_common import assert_same, bound, networks, operators
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-import symbol as sym
+import opreg.symbol as sym
 from opreg.errors import ArgumentError, DeviceError, ShapeError
-from symbol.json import load, loads
-from symbol.show import Plot, plot_network, print_summary
+from opreg.symbol.json import load, loads
+from opreg.symbol.show import Plot, plot_network, print_summary
 
 MODELS = Path(__file__).parent / "oracle" / "models"
 NATIVE = MODELS / "json" / "native-1.9.1-symbol.json"

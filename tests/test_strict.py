@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import symbol
-from ndarray import NDArray, array, cpu
-from ndarray.autograd import record
-from ndarray.context import Context
-from opreg import generators
+from opreg import generators, symbol
 from opreg.backend import backend
 from opreg.errors import DeviceError
-from symbol.naming import AttrScope
+from opreg.ndarray import NDArray, array, cpu
+from opreg.ndarray.autograd import record
+from opreg.ndarray.context import Context
+from opreg.symbol.naming import AttrScope
 from tests.rows import Row
 from tests.running import Use, agree, eager, graph, heads
 from tests.strict import FUNCTIONS, METHODS, UFUNCS, StrictArray, StrictError, StrictGenerator, xp

@@ -304,7 +304,7 @@ def described(symbol):
 
 @pytest.mark.parametrize("name", nets())
 def test_gradients_that_are_repeated_are_those_of_the_rules(name, monkeypatch):
-    module = importlib.import_module("symbol.passes.gradient")
+    module = importlib.import_module("opreg.symbol.passes.gradient")
     symbol, walk = nets()[name], module.walk
 
     def both():
@@ -318,7 +318,7 @@ def test_gradients_that_are_repeated_are_those_of_the_rules(name, monkeypatch):
 
 @pytest.mark.parametrize("name", nets())
 def test_one_sweep_infers_what_settling_does(name, monkeypatch):
-    module, symbol = importlib.import_module("symbol.infer"), nets()[name]
+    module, symbol = importlib.import_module("opreg.symbol.infer"), nets()[name]
 
     def specs():
         executor = symbol.simple_bind(mx.cpu(), x=(3, 4), type_dict={"x": "float64"})

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ndarray import array, autograd
 from opreg import generators
 from opreg.errors import AttrError, DTypeError, OpError, ShapeError
+from opreg.ndarray import array, autograd
 from opreg.registry import get, ops
-from symbol import Variable
+from opreg.symbol import Variable
 
 X = np.random.default_rng(0).standard_normal((4, 3, 2))
 

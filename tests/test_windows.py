@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ndarray import array
 from opreg import autograd, nd
 from opreg.builtin import convolution, pooling, roi
 from opreg.builtin.sliding import span, window
 from opreg.errors import AttrError, DTypeError, ShapeError
+from opreg.ndarray import array
 from opreg.registry import get
 from opreg.spec import ANY
 

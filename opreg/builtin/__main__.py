@@ -41,7 +41,7 @@ def _wanted() -> list[str]:
 
 def missing() -> list[str]:
     """Names of MXNet 1.9.1, less those left out, that no operator here has."""
-    import symbol  # noqa: F401  loops and branches are registered with it
+    from opreg import symbol  # noqa: F401  loops and branches are registered with it
 
     return [name for name in _wanted() if find(name) is None]
 

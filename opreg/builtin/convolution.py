@@ -620,7 +620,7 @@ def run_convolution(xp: Any, shape: Shape, out: Any, layouts: tuple[str | None, 
 
 def of_weight(layout: str | None, weights_first: bool) -> str | None:
     """The layout of a weight: that of the data, unless it has ``weights_first``, as convolutions have that plans lay
-    out anew (``symbol.passes.layout``)."""
+    out anew (``opreg.symbol.passes.layout``)."""
     return None if weights_first else layout
 
 

@@ -1,4 +1,4 @@
-"""Operators of plans whose arrays have their channels last; see ``symbol.passes.layout``, which puts them there.
+"""Operators of plans whose arrays have their channels last; see ``opreg.symbol.passes.layout``, which puts them there.
 
 No file, no list of operators has them.
 """

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ndarray import tape
-from ndarray.ndarray import NDArray
-from symbol import infer as inference
-from symbol.symbol import RULES, RuleSymbol
+from opreg.ndarray import tape
+from opreg.ndarray.ndarray import NDArray
+from opreg.symbol import infer as inference
+from opreg.symbol.symbol import RULES, RuleSymbol
 
 from ..attrs import Schema
 from ..errors import ArgumentError, ShapeError, note

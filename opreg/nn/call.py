@@ -11,9 +11,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ndarray import tape
-from ndarray.ndarray import NDArray
-from symbol.symbol import RuleSymbol
+from opreg.ndarray import tape
+from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.symbol import RuleSymbol
 
 from ..attrs import Schema
 from ..errors import ArgumentError, note

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ndarray import params_file
+from opreg.ndarray import params_file
 
 from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError
 from ..files import warn

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ndarray import tape
-from ndarray.ndarray import NDArray
+from opreg.ndarray import tape
+from opreg.ndarray.ndarray import NDArray
 
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError
 from ..mode import MODE, Recording

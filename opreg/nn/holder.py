@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ndarray.ndarray import NDArray
+from opreg.ndarray.ndarray import NDArray
 
 from ..errors import ArgumentError, OpError, did_you_mean
 from .hooks import Hooks

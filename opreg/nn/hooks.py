@@ -12,8 +12,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ndarray import tape
-from ndarray.ndarray import NDArray
+from opreg.ndarray import tape
+from opreg.ndarray.ndarray import NDArray
 
 from ..attrs import Schema
 from ..errors import ArgumentError, here, note

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ndarray import tape
-from ndarray.context import Context, current_context
-from ndarray.ndarray import NDArray
-from symbol.compile import compile_program
-from symbol.plan import Segment
-from symbol.program import Bound, Program
-from symbol.symbol import Symbol
+from opreg.ndarray import tape
+from opreg.ndarray.context import Context, current_context
+from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.compile import compile_program
+from opreg.symbol.plan import Segment
+from opreg.symbol.program import Bound, Program
+from opreg.symbol.symbol import Symbol
 
 from ..errors import OpError, note
 from ..graph import Entry, Graph, Node

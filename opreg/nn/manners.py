@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ndarray.ndarray import NDArray
+from opreg.ndarray.ndarray import NDArray
 
 from ..calls import ordered, split
 from ..errors import ArgumentError, ShapeError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ndarray.ndarray import NDArray
+from opreg.ndarray.ndarray import NDArray
 
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..mode import MODE, quiet

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ndarray.context import Context, set_default_context
+from opreg.ndarray.context import Context, set_default_context
 
 from ..errors import ArgumentError, did_you_mean
 

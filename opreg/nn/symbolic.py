@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symbol.symbol import Symbol
+from opreg.symbol.symbol import Symbol
 
 from ..dispatch import apply
 from ..errors import ArgumentError, did_you_mean
@@ -105,7 +105,7 @@ def from_symbol(symbol: Symbol, inputs: str | Sequence[str] = ("data",), params:
 
     Examples
     --------
-    >>> from symbol import Variable
+    >>> from opreg.symbol import Variable
     >>> cell = from_symbol(Variable("data") * 2 + Variable("shift"), params={"shift": np.ones(2, np.float32)})
     >>> cell(tensor([1.0, 2.0]))
     Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00,  5.00000000e+00])

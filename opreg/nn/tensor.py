@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ndarray.context import Context, cpu, current_context
-from ndarray.ndarray import NDArray, _compute, attach
-from ndarray.tape import Taped, TapeNode
+from opreg.ndarray.context import Context, cpu, current_context
+from opreg.ndarray.ndarray import NDArray, _compute, attach
+from opreg.ndarray.tape import Taped, TapeNode
 
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError, here, note
 from ..mode import MODE, quiet

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ndarray.ndarray import NDArray
-from symbol.passes.gradient import grow
-from symbol.symbol import RuleSymbol
+from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.passes.gradient import grow
+from opreg.symbol.symbol import RuleSymbol
 
 from ..attrs import Schema, to_text
 from ..errors import ArgumentError, OpError, here, note

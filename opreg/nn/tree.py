@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ndarray.ndarray import NDArray
+from opreg.ndarray.ndarray import NDArray
 
 from .manners import Manners
 

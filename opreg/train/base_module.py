@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ndarray.creation import concatenate
-from ndarray.io import load, save
-from ndarray.ndarray import NDArray, array
+from opreg.ndarray.creation import concatenate
+from opreg.ndarray.io import load, save
+from opreg.ndarray.ndarray import NDArray, array
 
 from ..errors import ArgumentError, OpError
 from . import metric as metrics

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ndarray import random
-from ndarray.ndarray import NDArray, array
+from opreg.ndarray import random
+from opreg.ndarray.ndarray import NDArray, array
 
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
 from .named import Named
@@ -419,7 +419,7 @@ class Load(Initializer):
                  verbose: bool = False):
         super().__init__()
         if isinstance(param, str):
-            from ndarray.io import load
+            from opreg.ndarray.io import load
 
             loaded = load(param)
             if not isinstance(loaded, dict):
@@ -449,7 +449,7 @@ class Mixed(Initializer):
 
     Examples
     --------
-    >>> import ndarray as nd
+    >>> import opreg.ndarray as nd
     >>> init = Mixed([".*bias", ".*"], [Zero(), One()])
     >>> arr = nd.zeros((2,))
     >>> init("fc_weight", arr); arr.asnumpy().tolist()

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ndarray import random
-from ndarray.ndarray import NDArray, array
+from opreg.ndarray import random
+from opreg.ndarray.ndarray import NDArray, array
 
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from ..spec import as_dtype

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from ndarray.ndarray import NDArray
+from opreg.ndarray.ndarray import NDArray
 
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
 from .named import Named

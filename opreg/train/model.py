@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ndarray.io import load, save
-from ndarray.ndarray import NDArray
+from opreg.ndarray.io import load, save
+from opreg.ndarray.ndarray import NDArray
 
 from ..errors import FileFormatError
 
@@ -80,6 +80,6 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, 
 
 def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, NDArray], dict[str, NDArray]]:
     """Symbol, weights and auxiliary states of a checkpoint."""
-    from symbol import load as load_symbol
+    from opreg.symbol import load as load_symbol
 
     return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)

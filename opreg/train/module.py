@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ndarray.context import Context, cpu
-from ndarray.creation import concatenate
-from ndarray.ndarray import NDArray
+from opreg.ndarray.context import Context, cpu
+from opreg.ndarray.creation import concatenate
+from opreg.ndarray.ndarray import NDArray
 
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from . import optimizer as optimizers

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ndarray.ndarray import NDArray
+from opreg.ndarray.ndarray import NDArray
 from opreg.registry import ops
 
 __all__ = ["Monitor"]

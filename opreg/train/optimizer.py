@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from ndarray import random, zeros
-from ndarray.context import Context
-from ndarray.ndarray import NDArray, array
+from opreg.ndarray import random, zeros
+from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import NDArray, array
 
 from ..errors import ArgumentError, FileFormatError, ShapeError
 from ..registry import get, ops
@@ -810,7 +810,7 @@ class Updater:
 
     Examples
     --------
-    >>> import ndarray as nd
+    >>> import opreg.ndarray as nd
     >>> updater = get_updater(create("sgd", learning_rate=0.5))
     >>> weight = nd.array([1, 2])
     >>> updater(0, nd.array([1, 1]), weight); weight.asnumpy().tolist()

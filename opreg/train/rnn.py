@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-import symbol
-from ndarray.creation import concatenate
-from ndarray.ndarray import NDArray, array
-from symbol.symbol import Symbol
+from opreg import symbol
+from opreg.ndarray.creation import concatenate
+from opreg.ndarray.ndarray import NDArray, array
+from opreg.symbol.symbol import Symbol
 
 from ..errors import ArgumentError, OpError, ShapeError, did_you_mean
 from ..registry import get
@@ -855,7 +855,7 @@ class BucketSentenceIter(DataIter):
 
     def reset(self) -> None:
         """Begin anew, in another order."""
-        from ndarray import random
+        from opreg.ndarray import random
 
         seeds = random.randint(0, 2**31 - 1, shape=4, dtype="int64").asnumpy()
         order = np.random.default_rng(seeds)

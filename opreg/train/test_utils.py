@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ndarray.context import Context, current_context, num_gpus
-from ndarray.ndarray import NDArray, array
+from opreg.ndarray.context import Context, current_context, num_gpus
+from opreg.ndarray.ndarray import NDArray, array
 
 from ..errors import ArgumentError, did_you_mean
 from ..spec import as_dtype

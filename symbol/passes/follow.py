@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ndarray.eager import run
-from ndarray.followed import Body, FollowedArray, wrap_followed
-from ndarray.followed_numpy import INSTEAD, FollowError
-from ndarray.ndarray import wrap
 from opreg import generators
 from opreg.custom_gradient import Derived, UserOp
 from opreg.errors import NotDifferentiableError, note
 from opreg.graph import Entry, Node
 from opreg.mode import Recording
+from opreg.ndarray.eager import run
+from opreg.ndarray.followed import Body, FollowedArray, wrap_followed
+from opreg.ndarray.followed_numpy import INSTEAD, FollowError
+from opreg.ndarray.ndarray import wrap
 from opreg.op import Call, FirstRun
 from opreg.spec import Spec
 

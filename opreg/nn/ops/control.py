@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from symbol.loops import COND, FOREACH, WHILE_LOOP
-from symbol.symbol import Symbol
+from opreg.symbol.loops import COND, FOREACH, WHILE_LOOP
+from opreg.symbol.symbol import Symbol
 
 from ...custom import custom
 from ...errors import ArgumentError, ShapeError

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ndarray.ndarray import NDArray
+from opreg.ndarray.ndarray import NDArray
 
 from ...errors import ArgumentError, ShapeError, did_you_mean
 from ...registry import ops

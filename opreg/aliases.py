@@ -1,0 +1,88 @@
+"""Modules under the names that MXNet and MindSpore have for them: ``import opreg.io``, ``opreg.common.parameter``.
+
+Every alias is the one module itself under a second name: importing it makes no second copy of a class.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.machinery import ModuleSpec
+
+TYPE_CHECKING = False  # the module typing takes longer to load than all of this one
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import ModuleType
+
+__all__ = ["install", "adopt"]
+
+#: Names of modules that are no doors of ``opreg``, by package -> ``module``, or ``module:attribute``.
+_DEEPER = {
+    "opreg.common": {"parameter": "opreg.nn.parameter", "tensor": "opreg.nn.tensor", "api": "opreg.nn.jit",
+                     "seed": "opreg.nn.initializer"},
+    "opreg.nn": {"layer": "opreg.nn.layers", "loss": "opreg.nn.losses", "wrap": "opreg.nn.train",
+                 "learning_rate_schedule": "opreg.nn.optim.schedule", "dynamic_lr": "opreg.nn.optim.schedule"},
+    "opreg.nn.ops": dict.fromkeys(("operations", "functional", "composite", "function"), "opreg.nn.ops"),
+    "opreg.train": {"serialization": "opreg.nn.checkpoint"},
+    "opreg.train.io": {"io": "opreg.train.io"},
+    "opreg.train.module": {"module": "opreg.train.module", "base_module": "opreg.train.base_module",
+                           "bucketing_module": "opreg.train.module"},
+    "opreg.train.optimizer": {"optimizer": "opreg.train.optimizer"},
+    "opreg.train.rnn": dict.fromkeys(("rnn", "rnn_cell", "io"), "opreg.train.rnn"),
+    **{package: {name: f"{package}:{name}" for name in ("contrib", "custom", "image", "linalg", "op", "sparse",
+                                                        "_internal", *extra)}
+       for package, extra in (("opreg.ndarray", ()), ("opreg.symbol", ("random",)))},
+}
+
+
+class _Aliases:
+    """Finds the modules that go by a second name."""
+
+    def __init__(self) -> None:
+        self.targets = {f"{package}.{name}": target for package, names in _DEEPER.items()
+                        for name, target in names.items()}
+
+    def target(self, name: str) -> str:
+        """The real name of what is called ``name``, perhaps below an alias; itself where there is no alias."""
+        found = self.targets.get(name)
+        if found is not None:
+            return found
+        package, _, last = name.rpartition(".")
+        if not package:
+            return name
+        real = f"{self.target(package)}.{last}"
+        return self.targets.get(real, real)
+
+    def find_spec(self, name: str, path: Iterable[str] | None = None, target: ModuleType | None = None
+                  ) -> ModuleSpec | None:
+        if path is None and name not in self.targets:  # somebody's top-level module
+            return None
+        return None if self.target(name) == name else ModuleSpec(name, self)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the real thing in the place of the empty module that stands for the alias so far."""
+        name = module.__name__
+        real, _, attribute = self.target(name).partition(":")
+        found = importlib.import_module(real)
+        if real in _DEEPER:  # a package there, a single file here
+            vars(found).setdefault("__path__", [])
+        sys.modules[name] = getattr(found, attribute) if attribute else found
+
+
+_ALIASES = _Aliases()
+
+
+def install(doors: Iterable[tuple[str, str]]) -> None:
+    """Let ``opreg.<door>`` be imported as a module, for pairs of a door and the module behind it."""
+    _ALIASES.targets.update((f"opreg.{door}", module) for door, module in doors if module != f"opreg.{door}")
+    if _ALIASES not in sys.meta_path:  # before the finder of files, which would load a file below an alias again
+        sys.meta_path.insert(0, _ALIASES)
+
+
+def adopt(name: str) -> None:
+    """Let the bare name of a folder, as ``import symbol`` finds it in a checkout, be the package ``opreg.<name>``."""
+    _ALIASES.targets[name] = f"opreg.{name}"
+    sys.modules[name] = importlib.import_module(f"opreg.{name}")

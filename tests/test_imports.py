@@ -1,0 +1,93 @@
+"""Modules can be imported by the names that scripts use, and never come in two copies."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import opreg as mx
+from tests.test_architecture import ROOT
+
+#: By the name that MXNet or MindSpore has, something that is to be found there.
+NAMES = {
+    "attribute": "AttrScope", "autograd": "record", "base": "MXNetError", "callback": "Speedometer",
+    "context": "Context", "executor": "Executor", "init": "Xavier", "initializer": "Xavier", "io": "DataBatch",
+    "io.io": "NDArrayIter", "lr_scheduler": "FactorScheduler", "metric": "Accuracy", "mod": "Module",
+    "model": "save_checkpoint", "module": "Module", "module.base_module": "BaseModule",
+    "module.bucketing_module": "BucketingModule", "module.module": "Module", "mon": "Monitor", "monitor": "Monitor",
+    "name": "Prefix", "nd": "NDArray", "nd.contrib": "box_nms", "nd.random": "uniform", "ndarray": "array",
+    "ndarray.contrib": "box_nms", "ndarray.linalg": "gemm2", "ndarray.ndarray": "NDArray", "ndarray.op": "relu",
+    "ndarray.random": "uniform", "operator": "CustomOp", "opt": "SGD", "optimizer": "SGD", "optimizer.optimizer": "SGD",
+    "random": "seed", "rnd": "seed", "rnn": "LSTMCell", "rnn.rnn_cell": "LSTMCell", "sym": "Variable",
+    "symbol": "Variable", "symbol.contrib": "foreach", "symbol.random": "uniform", "symbol.symbol": "Symbol",
+    "test_utils": "assert_almost_equal", "visualization": "print_summary", "viz": "print_summary",
+
+    "common": "Tensor", "common.api": "jit", "common.dtype": "float32", "common.initializer": "initializer",
+    "common.parameter": "Parameter", "common.seed": "set_seed", "common.tensor": "Tensor", "dtype": "float32",
+    "nn": "Cell", "nn.cell": "Cell", "nn.layer": "Dense", "nn.loss": "MSELoss", "nn.optim": "Adam",
+    "nn.wrap": "TrainOneStepCell", "ops": "GradOperation", "ops.composite": "GradOperation", "ops.functional": "tanh",
+    "ops.operations": "ReLU", "train.serialization": "load_checkpoint",
+}
+
+
+def _run(code: str, folder: Path) -> str:
+    """What a program prints that starts in a folder, which comes first where modules are looked for."""
+    (folder / "script.py").write_text(code)
+    done = subprocess.run([sys.executable, "script.py"], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)},
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_alias(name: str) -> None:
+    module = importlib.import_module(f"opreg.{name}")
+    found: object = mx
+    for word in name.split("."):
+        found = getattr(found, word)
+    assert found is module
+    assert hasattr(module, NAMES[name])
+
+
+def test_every_door_that_is_a_module_can_be_imported() -> None:
+    for door, (_, attribute) in mx._DOORS.items():
+        if attribute is None:
+            assert importlib.import_module(f"opreg.{door}") is getattr(mx, door)
+
+
+def test_one_copy(tmp_path: Path) -> None:
+    """Files below a package with two names are loaded once, whichever name comes first."""
+    print_same = "import opreg.{0} as a, opreg.{1} as b; print(a is b)"
+    for names in ("ops.math", "nn.ops.math"), ("sym.passes.fuse", "symbol.passes.fuse"), ("nd.tape", "ndarray.tape"):
+        assert _run(print_same.format(*names), tmp_path) == "True\n"
+
+
+@pytest.mark.parametrize("first", ["import opreg", "import symbol.executor, ndarray.random"])
+def test_bare_names(first: str) -> None:
+    """In a checkout the folders can be found by their bare names; what is there exists once."""
+    code = (f"{first}\nimport symbol.plan, ndarray.tape, opreg as mx\n"
+            "print(symbol is mx.sym, ndarray is mx.nd, symbol.plan.Plan is mx.symbol.plan.Plan,"
+            " ndarray.NDArray is mx.NDArray)")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "True True True True\n"
+
+
+@pytest.mark.parametrize("kind", ["module", "package"])
+@pytest.mark.parametrize("name", ["symbol", "ndarray"])
+def test_own_module_of_that_name(name: str, kind: str, tmp_path: Path) -> None:
+    """A script's own ``symbol.py`` or ``symbol/`` is its own, and does not stand in the way of ours."""
+    if kind == "package":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("")
+    own = tmp_path / name / "net.py" if kind == "package" else tmp_path / f"{name}.py"
+    own.write_text("import opreg as mx\n"
+                   "def net(): return mx.sym.FullyConnected(mx.sym.Variable('data'), num_hidden=3, name='fc')\n")
+    where = f"{name}.net" if kind == "package" else name
+    for code in (f"import opreg as mx\nprint(mx.nd.ones(1).shape)\nfrom {where} import net\n",
+                 f"from {where} import net\nimport opreg as mx\n"):
+        assert _run(f"{code}print(net().list_arguments())", tmp_path).endswith("['data', 'fc_weight', 'fc_bias']\n")
