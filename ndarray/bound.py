@@ -8,6 +8,7 @@ from typing import Any
 from opreg.dispatch import write
 from opreg.mode import Recording
 from opreg.op import Op
+from opreg.spec import is_floating
 
 from . import tape
 from .ndarray import NDArray, _compute
@@ -38,7 +39,7 @@ class BoundOperator:
         """All outputs, hidden ones included; a training run is recorded for the gradient."""
         ins = [array.detach() for array in in_data]
         for array in ins:
-            if is_train and array._data.dtype.kind in "fV":
+            if is_train and is_floating(array._data.dtype):
                 array.attach_grad()
         ctx = ins[0].context if ins else self.ctx
         with Recording(is_train, is_train):
@@ -63,7 +64,7 @@ class BoundOperator:
         ins, outs = self._kept  # type: ignore[misc]
         given = list(out_grad) + [None] * (len(outs) - len(out_grad))
         live = [i for i, out in enumerate(outs[:self.op.visible(self.attrs)])
-                if out._entry is not None and out._data.dtype.kind in "fV"]
+                if out._entry is not None and is_floating(out._data.dtype)]
         if live:
             tape.backward([outs[i] for i in live], [given[i] for i in live], retain_graph=True)
         for dst, request, array in zip(in_grad, req, ins):

@@ -17,7 +17,7 @@ from opreg.custom import FunctionRecord
 from opreg.errors import ArgumentError, OpError, ShapeError, note
 from opreg.mode import MODE, Recording, inside, quiet
 from opreg.op import Call, Kernel, Op
-from opreg.spec import Spec, known, show
+from opreg.spec import Spec, is_numpy_float, known, show
 
 __all__ = ["run", "settle", "Runner"]
 
@@ -56,7 +56,7 @@ class Runner:
         self._xp = ctx.xp
         dtype = self.dtypes[0] if self.dtypes else _FLOAT32
         expression = None if op.expression is None else op.expression(attrs)
-        if (expression is not None and self.kernel is op.kernels[0] and dtype.kind == "f"
+        if (expression is not None and self.kernel is op.kernels[0] and is_numpy_float(dtype)
                 and all(array.dtype == dtype for array in arrays)):
             self._function = quiet(expression.on, ctx.xp, dtype)
         else:

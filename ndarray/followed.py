@@ -18,7 +18,7 @@ from opreg.errors import here, note
 from opreg.graph import Entry, Node
 from opreg.op import Op
 from opreg.registry import get, ops
-from opreg.spec import Spec, broadcast, show
+from opreg.spec import Spec, broadcast, is_floating, show
 
 from . import followed_numpy as numpy_rules
 from .context import Context
@@ -114,7 +114,7 @@ class Body:
         dtype = np.dtype(dtype)
         if self.spec(entry).dtype == dtype:
             return entry
-        if dtype.kind == "f" and entry in self.truths:
+        if is_floating(dtype) and entry in self.truths:
             return self.cast(self.truths[entry], dtype)
         return self.one("Cast", entry, dtype=dtype)
 

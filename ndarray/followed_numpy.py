@@ -14,7 +14,7 @@ import numpy as np
 
 from opreg.errors import OpError, did_you_mean, here
 from opreg.graph import Entry
-from opreg.spec import Spec, broadcast, check_axes, check_axis, show
+from opreg.spec import Spec, broadcast, check_axes, check_axis, is_floating, show
 from opreg.value import forms
 
 __all__ = ["FollowError", "INSTEAD", "ARITHMETIC", "UNARY", "FUNCTIONS", "ufunc", "function", "taken", "put"]
@@ -125,20 +125,20 @@ def _exact(number: Any) -> bool:
 
 def _number(number: Any, dtype: Any) -> Any:
     value = np.asarray(number).astype(dtype)[()]
-    return float(value) if np.dtype(dtype).kind == "f" else int(value)
+    return float(value) if is_floating(np.dtype(dtype)) else int(value)
 
 
 def _as_truth(body: Any, entry: Entry) -> Entry:
     """Zeros and ones as truth values; those in a floating dtype are remembered."""
     found = body.cast(entry, _BOOL)
-    if body.spec(entry).dtype.kind == "f":
+    if is_floating(body.spec(entry).dtype):
         body.truths[found] = entry
     return found
 
 
 def _inverted(body: Any, entry: Entry) -> Entry:
     held = body.truths.get(entry, entry)
-    if body.spec(held).dtype.kind == "f":
+    if is_floating(body.spec(held).dtype):
         return _as_truth(body, body.one("logical_not", held))
     return body.one("_npi_logical_not", held)
 
@@ -150,14 +150,14 @@ def _truth(body: Any, name: str, given: Sequence[Any]) -> Entry:
     held = [body.truths.get(entry, entry) for entry in entries]
     dtypes = {body.spec(entry).dtype for entry in held}
     word = _OF_TRUTH[name]
-    if len(dtypes) == 1 and dtypes.pop().kind == "f":
+    if len(dtypes) == 1 and is_floating(dtypes.pop()):
         return _as_truth(body, body.one(f"broadcast_logical_{word}", *held))
     return body.one(f"_npi_logical_{word}", *entries)
 
 
 def _sign(body: Any, entry: Entry) -> Entry:
     """As NumPy has it: NaN stays, of which the operator makes zero."""
-    if body.spec(entry).dtype.kind != "f":
+    if not is_floating(body.spec(entry).dtype):
         return body.one("sign", entry)
     return body.one("_npi_where", body.one("_npi_isnan", entry), entry, body.one("sign", entry))
 
@@ -326,7 +326,7 @@ _adds_up("mean", "_npi_mean", False)
 def _spreads(name: str, operator: str) -> None:
     def rule(body: Any, a: Any, axis: Any = None, dtype: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
         entry = body.entry(_host(a))
-        if dtype is not None or body.spec(entry).dtype.kind != "f":
+        if dtype is not None or not is_floating(body.spec(entry).dtype):
             entry = body.cast(entry, dtype or np.float64)
         return body.value(body.one(operator, entry, axis=_axis(axis), ddof=int(ddof), keepdims=bool(keepdims)))
 

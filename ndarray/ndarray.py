@@ -15,7 +15,7 @@ from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeE
 from opreg.mode import MODE, quiet
 from opreg.op import Op
 from opreg.registry import get, ops
-from opreg.spec import as_dtype, show
+from opreg.spec import as_dtype, is_numpy_float, show
 from opreg.value import BINARY, Value
 
 from . import tape
@@ -81,7 +81,7 @@ def _fast(name: str, ufunc: Any, forms: Sequence[str], result_class: type[NDArra
             try:
                 right = scalars[dtype][other or str(other)]  # 0.0 == -0.0
             except KeyError:
-                if dtype.kind != "f":
+                if not is_numpy_float(dtype):
                     return self._binary(name, other, reflected)
                 right = _scalar(other, dtype)
         elif (kind is result_class or kind in classes) and not reflected:
@@ -202,7 +202,7 @@ class NDArray(Value):
         if MODE.recording:
             return None
         dtype = self._data.dtype
-        if dtype.kind != "f":
+        if not is_numpy_float(dtype):
             return None
         arrays = []
         for value in values:

@@ -38,6 +38,7 @@ import numpy as np
 
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean
 from opreg.files import warn, whole
+from opreg.spec import is_numpy_float
 
 __all__ = ["Record", "load", "read", "save", "write"]
 
@@ -595,7 +596,7 @@ def _zip_writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], No
     for (array, _), label, name in zip(records, labels, called, strict=True):
         if array is None:
             raise ArgumentError(f"{label}: a .npz file cannot say that there is no array; a .params file can")
-        if array.dtype.kind not in "biufc":
+        if array.dtype.kind not in "biuc" and not is_numpy_float(array.dtype):
             raise DTypeError(f"{label}: a .npz file has no dtype {array.dtype}; cast it, or save as .params")
         if "\0" in name or len(name.encode("utf-8")) > 65000:
             raise ArgumentError(f"{label}: a .npz file has names without NUL of at most 65000 bytes")

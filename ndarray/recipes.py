@@ -14,7 +14,7 @@ from typing import Any
 
 from opreg.mode import MODE, inside, quiet
 from opreg.op import Op
-from opreg.spec import known
+from opreg.spec import is_numpy_float, known
 from opreg.value import Value
 
 from .eager import Runner, run
@@ -51,7 +51,7 @@ class _Stand(Value):
 
     def _evaluate(self, expression: Any, values: Sequence[Any]) -> Any:
         recipe, dtype = self.recipe, self.data.dtype
-        if dtype.kind != "f" or any(recipe.own(value).data.dtype is not dtype for value in values):
+        if not is_numpy_float(dtype) or any(recipe.own(value).data.dtype is not dtype for value in values):
             return None
         xp = recipe.ctx.xp
         function = expression.on(xp, dtype)

@@ -341,7 +341,7 @@ def _differentiate(node: TapeNode, arriving: list[Any], needs: tuple[bool, ...],
 
 def _sum(held: Any, g: Any, ctx: Any, owned: bool) -> Any:
     """Two gradients that meet, added in the memory of the first where it is ``owned``."""
-    if held.__class__ is g.__class__ is np.ndarray and held.dtype is g.dtype and held.dtype.kind in "fiu":
+    if held.__class__ is g.__class__ is np.ndarray and held.dtype is g.dtype and held.dtype.kind != "b":
         return np.asarray(quiet(np.add, held, g, held if owned and held.shape == g.shape else None))
     wrap = _wrap()
     return (wrap(held, ctx) + wrap(g, ctx))._data

@@ -17,7 +17,8 @@ from .errors import AttrError, DTypeError, ShapeError, did_you_mean
 
 __all__ = [
     "ANY", "Spec", "Shape", "known", "size", "unify", "broadcast", "check_axis", "check_axes", "show",
-    "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype",
+    "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating", "is_numpy_float", "is_narrow",
+    "limits",
 ]
 
 
@@ -257,6 +258,55 @@ def as_dtype(value: Any) -> np.dtype:
     except TypeError:
         pass
     return dtype
+
+
+def is_floating(dtype: np.dtype) -> bool:
+    """Whether a dtype is of floating numbers: one of NumPy's own, or bfloat16, which has another kind there.
+
+    Examples
+    --------
+    >>> is_floating(np.dtype("float16")), is_floating(np.dtype("int32"))
+    (True, False)
+    """
+    kind = dtype.kind
+    return kind == "f" or (kind == "V" and dtype.name == "bfloat16")
+
+
+def is_numpy_float(dtype: np.dtype) -> bool:
+    """Whether a dtype is one of NumPy's own floating ones: shorter ways that bfloat16 cannot go are for these alone.
+
+    Examples
+    --------
+    >>> is_numpy_float(np.dtype("float16"))
+    True
+    """
+    return dtype.kind == "f"
+
+
+def is_narrow(dtype: np.dtype) -> bool:
+    """Whether floating numbers of a dtype are added up in a wider one: float16 and bfloat16.
+
+    Examples
+    --------
+    >>> is_narrow(np.dtype("float16")), is_narrow(np.dtype("int16")), is_narrow(np.dtype("float32"))
+    (True, False, False)
+    """
+    return dtype.itemsize == 2 and is_floating(dtype)
+
+
+def limits(dtype: np.dtype) -> tuple[float, float]:
+    """The least and the largest finite number of a dtype, integers of integer dtypes.
+
+    Examples
+    --------
+    >>> limits(np.dtype("int8"))
+    (-128, 127)
+    """
+    if not is_floating(dtype):
+        whole = np.iinfo(dtype)
+        return int(whole.min), int(whole.max)
+    largest = float(np.finfo(dtype).max) if is_numpy_float(dtype) else 2.0 ** 128 - 2.0 ** 120
+    return -largest, largest
 
 
 def dtype_flag(dtype: Any) -> int:

@@ -18,6 +18,7 @@ from opreg import generators
 from opreg.errors import OpError
 from opreg.graph import Node
 from opreg.op import Op
+from opreg.spec import is_floating, is_numpy_float
 
 from .plan import Plan, Step
 
@@ -190,7 +191,7 @@ def _compare(xp: Any, got: Any, want: Any, read: float = 0.0) -> _Worst:
     largest number that they were computed from."""
     dtype = got.dtype
     want = xp.broadcast_to(xp.asarray(want), got.shape)
-    floating = dtype.kind not in "iub"
+    floating = is_floating(dtype)
     ours, theirs = (each.astype(xp.float64) if floating else each.astype(xp.int64) for each in (got, want))
     gaps = xp.abs(ours - theirs)
     if floating:
@@ -205,7 +206,7 @@ def _compare(xp: Any, got: Any, want: Any, read: float = 0.0) -> _Worst:
         return _Worst(absolute, absolute, absolute, place, got[place], want[place], 0.0)
     largest = _largest(xp, theirs)
     relative = absolute / largest if largest else absolute
-    resolution = float(np.finfo(dtype).eps) if dtype.kind == "f" else 2.0 ** -7  # bfloat16 is no dtype of NumPy's own
+    resolution = float(np.finfo(dtype).eps) if is_numpy_float(dtype) else 2.0 ** -7
     allowed = max(TOLERANCE[dtype.itemsize] * largest, ROUNDING * resolution * read)
     return _Worst(absolute, relative, relative / resolution, place, got[place], want[place], allowed)
 

@@ -18,7 +18,7 @@ from opreg.errors import ArgumentError, NotDifferentiableError, ShapeError
 from opreg.ndarray.ndarray import NDArray
 from opreg.op import Call, Op
 from opreg.registry import register
-from opreg.spec import ANY, unify
+from opreg.spec import ANY, is_floating, unify
 
 from . import infer as inference
 from .executor import Executor, make
@@ -244,7 +244,7 @@ class _Body:
         held = {node: NDArray(data, call.ctx) for node, data in zip(variables, self.slots)}
         args = [held[node] for node in arguments]
         grads = [NDArray(empty(arg.shape, arg._data.dtype, device), call.ctx)
-                 if gradients and arg._data.dtype.kind == "f" else None for arg in args]
+                 if gradients and is_floating(arg._data.dtype) else None for arg in args]
         self.executor: Executor = make(body, call.ctx, args, grads, ["null" if g is None else "write" for g in grads],
                                        [held[node] for node in auxiliary], {})
         by_node = dict(zip(arguments, grads))

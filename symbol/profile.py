@@ -19,6 +19,7 @@ import numpy as np
 from opreg import generators, threads
 from opreg.errors import ArgumentError
 from opreg.graph import Node
+from opreg.spec import is_floating, is_narrow
 
 from .plan import Plan, Segment, Step
 from .program import Bound, nbytes
@@ -64,7 +65,7 @@ def product_rate(ctx: Any, dtype: np.dtype) -> float:
 
     Halves are multiplied in float32 on the host, as its kernels do.
     """
-    if ctx.xp is np and dtype.itemsize == 2:
+    if ctx.xp is np and is_narrow(dtype):
         dtype = np.dtype(np.float32)
     order = _ORDER if ctx.xp is np else 4 * _ORDER
     a, b, out = (ctx.backend.zeros((order, order), dtype, ctx.device_id) for _ in range(3))
@@ -292,7 +293,7 @@ def _summed(plan: Plan, steps: Sequence[tuple[str, int, Step]], times: Sequence[
         if flops is not None and node is not None:
             dtype = plan.specs[node][0].dtype
             assert dtype is not None
-            if dtype.kind in "fV":
+            if is_floating(dtype):
                 if dtype not in products:
                     products[dtype] = product_rate(plan.contexts[node], dtype)
                 share = flops / seconds / products[dtype]

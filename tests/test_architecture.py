@@ -172,3 +172,14 @@ def test_front_door_imports_nothing() -> None:
     for other, line, early in _imports("opreg"):
         assert not early or other in ("__future__", "opreg.aliases", *sys.stdlib_module_names), \
             f"opreg/__init__.py:{line}: {other}"
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "opreg.spec"])
+def test_floating_dtypes_are_asked_for_in_one_place(name: str) -> None:
+    """To NumPy bfloat16 is of no floating kind: ``spec.is_floating`` knows it, or ``is_numpy_float`` leaves it out."""
+    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+        asked = (isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and node.left.attr == "kind"
+                 and any(isinstance(each, ast.Constant) and isinstance(each.value, str)
+                         and "f" in each.value and set(each.value) <= set("biufcV") for each in node.comparators))
+        named = isinstance(node, ast.Attribute) and node.attr in ("issubdtype", "floating", "inexact")
+        assert not (asked or named), f"{MODULES[name]}:{node.lineno}: {ast.unparse(node)}"

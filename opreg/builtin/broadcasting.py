@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare, ops
-from ..spec import Shape, check_axis, show, unify
+from ..spec import Shape, check_axis, is_narrow, show, unify
 from .shape import as_view, delivered, room, stored
 
 __all__: list[str] = []
@@ -188,7 +188,7 @@ def _summed(xp: Any, data: Any, axes: list[int]) -> Any:
         sums = xp.matmul(data.reshape(math.prod(data.shape[:rows]), length), xp.ones(length, dtype=data.dtype))
         data = sums.reshape(data.shape[:rows] + (1,) * (data.ndim - rows))
         axes = [axis for axis in axes if axis < rows]
-    wide = xp.float32 if data.dtype.itemsize == 2 else None
+    wide = xp.float32 if is_narrow(data.dtype) else None
     return xp.sum(data, axis=tuple(axes), keepdims=True, dtype=wide) if axes else data
 
 

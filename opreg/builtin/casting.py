@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import AttrError
 from ..op import ZERO
 from ..registry import declare, ops
+from ..spec import is_floating
 from .joining import single
 from .shape import stored
 
@@ -121,10 +122,6 @@ def cast_like_grad(g, ins, outs):
 # ------------------------------------------------------------------------------------- mixed precision
 
 
-def _floating(dtype: np.dtype | None) -> bool:
-    return dtype is not None and (dtype.kind == "f" or dtype.name == "bfloat16")
-
-
 @declare
 def amp_cast(data, *, dtype: np.dtype):
     """``data`` as numbers of ``dtype`` if it holds floating numbers; others stay as they are."""
@@ -134,12 +131,12 @@ def amp_cast(data, *, dtype: np.dtype):
 def amp_cast_types(ins, outs, *, dtype):
     if ins[0] is None:
         return ins, outs
-    return ins, [dtype if _floating(ins[0]) else ins[0]]
+    return ins, [dtype if is_floating(ins[0]) else ins[0]]
 
 
 @amp_cast.kernel()
 def amp_cast_xp(xp, data, *, dtype, out=None):
-    return _cast(xp, data, dtype if _floating(data.dtype) else data.dtype, out)
+    return _cast(xp, data, dtype if is_floating(data.dtype) else data.dtype, out)
 
 
 @amp_cast.grad
@@ -149,7 +146,7 @@ def amp_cast_grad(g, ins, outs):
 
 def _common(dtypes: Any, cast_narrow: bool) -> np.dtype | None:
     """The widest or narrowest of the floating dtypes."""
-    found = [dtype for dtype in dtypes if _floating(dtype)]
+    found = [dtype for dtype in dtypes if dtype is not None and is_floating(dtype)]
     return (min if cast_narrow else max)(found, key=lambda dtype: dtype.itemsize) if found else None
 
 
@@ -168,13 +165,13 @@ def amp_multicast_types(ins, outs, *, cast_narrow):
     if any(dtype is None for dtype in ins):
         return ins, outs
     common = _common(ins, cast_narrow)
-    return ins, [common if _floating(dtype) else dtype for dtype in ins]
+    return ins, [common if dtype is not None and is_floating(dtype) else dtype for dtype in ins]
 
 
 @amp_multicast.kernel()
 def amp_multicast_xp(xp, *data, cast_narrow):
     common = _common([each.dtype for each in data], cast_narrow)
-    return single([each.astype(common if _floating(each.dtype) else each.dtype) for each in data])
+    return single([each.astype(common if is_floating(each.dtype) else each.dtype) for each in data])
 
 
 @amp_multicast.grad

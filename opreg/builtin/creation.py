@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare
-from ..spec import ANY, Shape, as_dtype, check_axis
+from ..spec import ANY, Shape, as_dtype, check_axis, is_narrow
 from .joining import MANY
 from .shape import stored
 
@@ -137,7 +137,7 @@ def _steps(xp: Any, count: int, start: float, step: float, repeat: int, dtype: A
     places = xp.arange(count) // repeat
     if dtype.kind in "iu":
         return (places * int(step) + int(start)).astype(dtype)
-    exact = dtype if dtype.kind == "f" and dtype.itemsize > 2 else _FLOAT32  # MXNet counts in the dtype itself
+    exact = _FLOAT32 if is_narrow(dtype) else dtype  # MXNet counts in the dtype itself
     return (places.astype(exact) * step + start).astype(dtype)
 
 

@@ -15,7 +15,7 @@ from ..errors import AttrError, ShapeError
 from ..kernels.blas import multiplier
 from ..op import Call, Op, Rule
 from ..registry import declare, get, ops, register
-from ..spec import Shape, show
+from ..spec import Shape, is_narrow, show
 from .reduce import reduced
 
 __all__ = ["product", "wide", "bilinear", "adjoint", "with_bias"]
@@ -28,13 +28,13 @@ Storage = Literal["default", "row_sparse", "csr"]
 
 def wide(xp: Any, *arrays: Any) -> tuple[Any, ...]:
     """The arrays in a dtype that products are accurate and fast in: halves become float32, the rest stays."""
-    return tuple([a.astype(xp.float32) if a is not None and a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a
+    return tuple([a.astype(xp.float32) if a is not None and is_narrow(a.dtype) else a
                   for a in arrays])
 
 
 def product(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
     """``a @ b``, written to ``out`` if it is given. Transposed views go to BLAS as they are, without a copy."""
-    if a.dtype.itemsize == 2:
+    if is_narrow(a.dtype):
         a, b = wide(xp, a, b)
         if out is not None and out.dtype != a.dtype:
             out[...] = xp.matmul(a, b)

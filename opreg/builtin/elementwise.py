@@ -22,7 +22,7 @@ from ..expression import Expression, derive, trace
 from ..kernels.jit import attach_numba
 from ..op import ZERO, Call, Op, Rule
 from ..registry import declare, ops, register
-from ..spec import Shape, broadcast, show, unify
+from ..spec import Shape, broadcast, is_numpy_float, show, unify
 
 __all__ = ["elementwise", "attach", "traced"]
 
@@ -108,7 +108,7 @@ def _address(array: Any) -> int:
 
 def _accepts(call: Call) -> str | None:
     for array in (*call.outs, *call.ins):
-        if array is not None and array.dtype.kind != "f":
+        if array is not None and not is_numpy_float(array.dtype):
             return f"dtype {array.dtype}: the instructions write floating numbers"
     return None
 

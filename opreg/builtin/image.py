@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import AttrError, ShapeError
 from ..op import Op
 from ..registry import declare, ops
-from ..spec import ANY, Shape, show
+from ..spec import ANY, Shape, is_floating, show
 from .shape import stored
 
 __all__: list[str] = []
@@ -58,7 +58,7 @@ def to_tensor_infer(data):
 
 @to_tensor.kernel()
 def to_tensor_xp(xp, data):
-    data = data if data.dtype.kind == "f" else data.astype(xp.float32)
+    data = data if is_floating(data.dtype) else data.astype(xp.float32)
     return xp.moveaxis(data, -1, -3) / 255
 
 

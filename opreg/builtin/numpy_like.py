@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare, ops
-from ..spec import Shape, broadcast, check_axis, show
+from ..spec import Shape, broadcast, check_axis, is_numpy_float, show
 from .broadcasting import reduce_like_xp
 from .dense import adjoint, bilinear, product
 from .shape import as_view, delivered, reshape_fill, reshaped, stored
@@ -365,7 +365,7 @@ around.grad(ZERO)
 
 @around.kernel()
 def around_xp(xp, x, *, decimals, out=None):
-    if x.dtype.kind == "f":
+    if is_numpy_float(x.dtype):
         return xp.around(x, decimals, out=out)
     return delivered(xp.around(x, decimals), out)  # of integers it may be floating numbers for a moment
 

@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..op import ZERO, Call, Op
 from ..registry import declare, ops
-from ..spec import ANY, Shape, check_axes, show, unify
+from ..spec import ANY, Shape, check_axes, is_narrow, is_numpy_float, show, unify
 from .reduce import reducing, spreading
 from .shape import as_view, stored
 
@@ -51,7 +51,7 @@ def _count(data: Shape, axes: tuple[int, ...], ddof: int = 0) -> int:
 
 def _wide(xp: Any, dtype: Any) -> Any:
     """The dtype to add up in."""
-    return xp.float32 if dtype.itemsize == 2 else dtype
+    return xp.float32 if is_narrow(dtype) else dtype
 
 
 # ------------------------------------------------------------------------------------------------- dtypes
@@ -127,7 +127,7 @@ def share_xp(xp, g, a, *, axis, ddof, out=None):
 
 @share.prepare
 def share_prepare(g, a, *, axis, ddof):
-    if g.dtype.kind != "f":
+    if not is_numpy_float(g.dtype):
         return None
     count, shape, dtype = _count(a.shape, _axes(axis, a.ndim), ddof), g.shape, g.dtype
     part = np.asarray(1 / count if count else math.inf, dtype)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError
-from ..spec import Shape, common_dtype
+from ..spec import Shape, common_dtype, is_floating
 
 __all__ = ["floating", "wide", "place", "room", "settle"]
 
@@ -22,7 +22,7 @@ def floating(dtypes: Sequence[np.dtype | None]) -> np.dtype | None:
         When two differ or one holds no fractions.
     """
     found = common_dtype(dtypes)
-    if found is not None and found.kind != "f" and found.name != "bfloat16":
+    if found is not None and not is_floating(found):
         raise DTypeError(f"expected a floating dtype, got {found}")
     return found
 

@@ -17,7 +17,7 @@ from ..errors import AttrError, DTypeError, ShapeError
 from ..kernels.blas import share
 from ..op import Op
 from ..registry import declare, register
-from ..spec import Shape, common_dtype, show
+from ..spec import Shape, common_dtype, is_floating, limits, show
 from .dense import wide
 from .sliding import Window, channels_first, channels_last, span, spatial, window
 
@@ -159,7 +159,7 @@ def _reduced(xp: Any, combine: Callable, x: Any, pool: Pool, start: Any) -> Any:
 
 def _maximum(xp: Any, x: Any, pool: Pool) -> Any:
     """Maxima of windows. NaN does not count, nor infinity: a window of nothing else has the lowest number."""
-    lowest = float(xp.finfo(x.dtype).min) if x.dtype.kind == "f" else int(xp.iinfo(x.dtype).min)
+    lowest = limits(x.dtype)[0]
     return xp.fmax(_reduced(xp, xp.fmax, x, pool, lowest), lowest)
 
 
@@ -220,7 +220,7 @@ def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "av
 @pooling.types
 def pooling_types(ins, outs, *, pool_type):
     dtype = common_dtype([*ins, *outs])
-    if dtype is not None and dtype.kind not in "fV" and pool_type in ("avg", "lp"):
+    if dtype is not None and not is_floating(dtype) and pool_type in ("avg", "lp"):
         raise DTypeError(f"pool_type {pool_type!r} needs floating point numbers, got {dtype}")
     return [dtype] * len(ins), [dtype] * len(outs)
 

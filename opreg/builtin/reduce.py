@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..op import ZERO, Call, Op
 from ..registry import declare, ops
-from ..spec import ANY, Shape, as_dtype, check_axes, check_axis, show, unify
+from ..spec import ANY, Shape, as_dtype, check_axes, check_axis, is_narrow, is_numpy_float, show, unify
 from .shape import as_view, stored
 
 __all__ = ["reduced", "reducing", "reduction", "spreading"]
@@ -66,7 +66,7 @@ def reducing(ufunc: np.ufunc, data: Any, axes: tuple[int, ...], shape: Shape, me
 
 def spreading(data: Any, axes: tuple[int, ...], g: Any, mean: bool = False) -> Callable | None:
     """The function that repeats arrays like ``g`` along the axes of the data that were reduced, on the host."""
-    if g.dtype.kind != "f":
+    if not is_numpy_float(g.dtype):
         return None
     shape, narrow = data.shape, reduced(data.shape, axes, True)
     dtype, empty, count = g.dtype, np.empty, np.asarray(max(math.prod([shape[i] for i in axes]), 1), g.dtype)
@@ -82,7 +82,7 @@ def spreading(data: Any, axes: tuple[int, ...], g: Any, mean: bool = False) -> C
 
 def _wide(xp: Any, data: Any) -> Any:
     """The dtype to add up in: float32 for smaller floating types, else what the array module takes."""
-    return xp.float32 if data.dtype.itemsize == 2 else None
+    return xp.float32 if is_narrow(data.dtype) else None
 
 
 def _check_some(data: Shape, axes: Sequence[int]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..errors import AttrError, ShapeError
 from ..op import Op
 from ..registry import declare, register
-from ..spec import Shape, show
+from ..spec import Shape, limits, show
 from .bilinear import images
 from .dense import wide
 from .indexing import add_at
@@ -325,7 +325,7 @@ def _tables(xp: Any, x: Any) -> tuple[Any, Any]:
     height, width = x.shape[1:3]
     place = xp.arange(height * width, dtype=xp.int32).reshape(1, height, width, 1)
     # NaN is never the larger of two, so it must not be the first either.
-    tall = (xp.where(x == x, x, float(xp.finfo(x.dtype).min)), xp.broadcast_to(place, x.shape))
+    tall = (xp.where(x == x, x, limits(x.dtype)[0]), xp.broadcast_to(place, x.shape))
     found = []
     for a in range(height.bit_length()):
         if a:

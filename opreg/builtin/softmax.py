@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import AttrError, DTypeError
 from ..registry import declare, ops
-from ..spec import Shape, as_dtype, check_axis
+from ..spec import Shape, as_dtype, check_axis, limits
 from ..threads import by_rows
 from .places import floating, place, room, settle, wide
 
@@ -71,7 +71,7 @@ def soften(xp: Any, x: Any, scale: float = 1.0, length: Any = None, log: bool = 
         axis, x, y = 0, xp.array(x.T, order="C"), None
     top = x.max(axis=axis, keepdims=True) if scale > 0 else x.min(axis=axis, keepdims=True)
     if length is not None:
-        top = xp.maximum(top, float(xp.finfo(x.dtype).min))  # where nothing counts
+        top = xp.maximum(top, limits(x.dtype)[0])  # where nothing counts
     y = xp.subtract(x, top, out=x if axis == 0 else y)
     if scale != 1.0:
         y *= scale

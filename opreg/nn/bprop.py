@@ -24,7 +24,7 @@ from ..graph import Entry, Graph, Node
 from ..mode import MODE, Recording
 from ..op import Op
 from ..registry import ops
-from ..spec import Spec, broadcast, known, show
+from ..spec import Spec, broadcast, is_floating, known, show
 from .call import call
 from .manners import Manners, is_number
 from .parameter import Parameter
@@ -145,8 +145,8 @@ def _fitted(cell: Any, what: str, value: Any, g: Any) -> Any:
                              f"expected {show(value.shape)}")
         g = ops._reduce_like(g, value) if broadcast(value.shape, g.shape) == g.shape else ops.broadcast_like(g, value)
     if g._dt != value._dt:
-        if g._dt.kind != "f" or value._dt.kind not in "f":
-            if value._dt.kind in "iub":  # nobody reads the gradient of an integer
+        if not (is_floating(g._dt) and is_floating(value._dt)):
+            if not is_floating(value._dt):  # nobody reads the gradient of an integer
                 return None
             raise TypeError(f"Cell {cell.path}: the gradient of {what} that bprop returned has dtype {g._dt}, expected "
                             f"{value._dt}")
@@ -394,7 +394,7 @@ def _debugged(record: Record, arriving: Sequence[Any], ins: Sequence[Any], outs:
               ) -> tuple[list[Any], list[Any]]:
     """The gradients from ``bprop`` run as Python on every run of the graph."""
     count, visible = record.count, len(record.outs)
-    inner = [i for i, spec in enumerate(record.ins) if spec.dtype is None or spec.dtype.kind == "f"]
+    inner = [i for i, spec in enumerate(record.ins) if spec.dtype is None or is_floating(spec.dtype)]
 
     def function(*values: Any) -> list[Any]:
         tops, given, results = values[:visible], values[visible:visible + count], values[visible + count:]
@@ -420,7 +420,7 @@ CELL = _Cell()
 
 def check(cell: Any, inputs: Sequence[Any], eps: float, rtol: float, atol: float, seed: int) -> float:
     """See ``Cell.check_bprop``."""
-    wide = [value._cast(np.dtype(np.float64)) if isinstance(value, Manners) and value._dt.kind == "f" else value
+    wide = [value._cast(np.dtype(np.float64)) if isinstance(value, Manners) and is_floating(value._dt) else value
             for value in inputs]
     rng = np.random.default_rng(seed)
     out = cell.construct(*wide)
@@ -440,7 +440,7 @@ def check(cell: Any, inputs: Sequence[Any], eps: float, rtol: float, atol: float
 
     leaves: list[Any] = []
     flatten(list(wide), leaves)
-    places = [(f"input {i}", leaf, g) for i, (leaf, g) in enumerate(zip(leaves, found)) if leaf._dt.kind == "f"]
+    places = [(f"input {i}", leaf, g) for i, (leaf, g) in enumerate(zip(leaves, found)) if is_floating(leaf._dt)]
     places += [(f"parameter {weight.name}", weight, g) for weight, g in zip(internal, by_weight)]
     if not places:
         raise ArgumentError(f"Cell {cell.path}: check_bprop: none of the inputs is a floating tensor; there is "

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import ArgumentError, did_you_mean, note
 from ..mode import MODE
-from ..spec import as_dtype
+from ..spec import as_dtype, is_floating
 from . import bprop, hooks
 from .holder import Holder
 from .hooks import KINDS, HookHandle, Hooks
@@ -144,7 +144,7 @@ class Cell(Holder):
     def _converted(self, tree: Any) -> Any:
         leaves: list[Any] = []
         structure = flatten(tree, leaves)
-        return rebuild(structure, iter([leaf._cast(self._cast) if leaf._dt.kind == "f" else leaf for leaf in leaves]))
+        return rebuild(structure, iter([leaf._cast(self._cast) if is_floating(leaf._dt) else leaf for leaf in leaves]))
 
     # -------------------------------------------------------------------------------------------- compilation
 

@@ -17,7 +17,7 @@ from opreg.ndarray import params_file
 
 from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError
 from ..files import warn
-from ..spec import show
+from ..spec import is_floating, show
 from .cell import Cell
 from .manners import is_number
 from .parameter import Parameter
@@ -301,7 +301,8 @@ def _check(own: Parameter, incoming: Parameter, strict: bool) -> None:
         raise ShapeError(f"load_param_into_net: {own.name} has shape {show(own.shape)}, got {show(incoming.shape)} "
                          f"from {incoming.name}")
     mine, other = own._dt, incoming._dt
-    groups = "f" if mine.kind in "fV" else "iu" if mine.kind in "iu" else mine.kind
-    if mine != other and (strict or (other.kind if other.kind != "V" else "f") not in groups):
+    alike = mine == other or (not strict and ((is_floating(mine) and is_floating(other))
+                                              or (mine.kind in "iu" and other.kind in "iu")))
+    if not alike:
         raise DTypeError(f"load_param_into_net: {own.name} has dtype {own.dtype}, got {incoming.dtype} from "
                          f"{incoming.name}{', and strict_load allows no cast' if strict else ''}")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, did_you_mean
-from ..spec import as_dtype
+from ..spec import as_dtype, is_floating
 
 __all__ = [
     "DType", "of", "promote", "promote_number", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype",
@@ -56,7 +56,7 @@ class DType:
     @property
     def is_floating_point(self) -> bool:
         """Whether it is one of the floating dtypes."""
-        return "Float" in self._name
+        return is_floating(self.dtype)
 
     @property
     def is_signed(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from opreg.ndarray.ndarray import NDArray
 
 from ..errors import ArgumentError, OpError, did_you_mean
+from ..spec import is_floating
 from .hooks import Hooks
 from .manners import Manners
 from .parameter import Parameter, ParameterTuple
@@ -144,7 +145,7 @@ class Holder:
         if name in own["_params"]:
             value = own["_params"][name]
             return value._cast(own["_cast"]) if own["_cast"] is not None and own["_running"] and value is not None \
-                and value._dt.kind == "f" else value
+                and is_floating(value._dt) else value
         if name in own["_buffers"]:
             return own["_buffers"][name]
         if name in own["_cells"]:

@@ -27,7 +27,7 @@ from opreg.symbol.symbol import Symbol
 from ..errors import OpError, note
 from ..graph import Entry, Graph, Node
 from ..mode import MODE, Recording, quiet
-from ..spec import Spec, known
+from ..spec import Spec, is_floating, known
 from . import tree
 from .holder import Holder
 from .parameter import Parameter
@@ -171,7 +171,7 @@ def _empty(ctx: Context, spec: Spec) -> Any:
 
 
 def _floating(spec: Spec) -> bool:
-    return spec.dtype is None or spec.dtype.kind == "f"
+    return spec.dtype is None or is_floating(spec.dtype)
 
 
 class _Compiled:

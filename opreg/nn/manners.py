@@ -18,7 +18,7 @@ from opreg.ndarray.ndarray import NDArray
 from ..calls import ordered, split
 from ..errors import ArgumentError, ShapeError
 from ..registry import get, ops
-from ..spec import as_dtype
+from ..spec import as_dtype, is_floating
 from ..value import BINARY, Value
 from . import dtype as dtypes
 
@@ -155,7 +155,7 @@ class Manners(Value):
         other = other if isinstance(other, Manners) or is_number(other) else self._lift(other)
         left, right = (other, self) if reflected else (self, other)
         rest = self._binary("mod", other, reflected)
-        if rest._dt.kind == "f":
+        if is_floating(rest._dt):
             return ops.floor(self._binary("truediv", other, reflected))
         return (left - rest)._whole_quotient(right)  # a multiple of the divisor
 

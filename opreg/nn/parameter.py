@@ -13,6 +13,7 @@ from opreg.ndarray.ndarray import NDArray
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..mode import MODE, quiet
 from ..spec import show
+from . import dtype as dtypes
 from .manners import Manners, is_number
 from .state import EPOCH, STATE
 from .tensor import TENSORS, Tensor, lent, made, subscript, tensor
@@ -222,21 +223,23 @@ def _checked_name(name: Any) -> str:
 
 def _check_cast(parameter: Parameter, incoming: np.dtype) -> None:
     """Refuse a cast that loses something; between floating dtypes upwards, from integers to wider or floating ones."""
-    own = parameter._data.dtype
-    if own == incoming:
-        return
-    lossless = (np.can_cast(incoming, own, "safe")
-                or (incoming.kind in "iub" and own.kind == "f")
-                or (incoming.kind == own.kind and incoming.itemsize <= own.itemsize))
-    if not lossless:
+    if not _fits(parameter._data.dtype, incoming):
         raise TypeError(f"Data type {tensor_type(incoming)} of the input can not be converted to current dtype "
                         f"implicitly: Parameter {parameter.name} has {parameter.dtype}")
 
 
+def _fits(own: np.dtype, incoming: np.dtype) -> bool:
+    """Whether numbers of one dtype may be stored in another: where arithmetic between them would give that one too."""
+    if own == incoming or np.can_cast(incoming, own, "safe"):
+        return True
+    try:
+        return dtypes.promote(own, incoming) == own
+    except DTypeError:
+        return False
+
+
 def tensor_type(dtype: np.dtype) -> str:
     """How messages call a dtype."""
-    from . import dtype as dtypes
-
     return str(dtypes.of(dtype))
 
 
@@ -275,8 +278,7 @@ def assign(variable: Any, value: Any) -> Any:
                          f"{show(value.shape)}")
     own, incoming = variable._dt, value._dt
     if own != incoming:
-        narrower = own.kind == incoming.kind == "f" and incoming.itemsize > own.itemsize
-        if narrower or (own.kind in "iub" and incoming.kind == "f"):
+        if not _fits(own, incoming):
             raise DTypeError(f"assign: a value of dtype {tensor_type(incoming)} does not fit {_called(variable)} of "
                              f"dtype {tensor_type(own)}")
         value = value._cast(own)

@@ -15,7 +15,7 @@ from ..errors import ArgumentError, DTypeError, OpError, ShapeError, here, note
 from ..mode import MODE, quiet
 from ..op import Op
 from ..registry import ops
-from ..spec import as_dtype, show
+from ..spec import as_dtype, is_floating, show
 from . import dtype as dtypes
 from . import printing
 from .manners import COMPARISONS, Manners, is_number
@@ -196,7 +196,7 @@ class Tensor(Manners, NDArray):
 
     def _write(self, key: Any, value: Any) -> None:
         """Change numbers in place."""
-        if isinstance(value, Manners) and value._dt.kind == "f" and self._dt.kind in "iu":
+        if isinstance(value, Manners) and is_floating(value._dt) and self._dt.kind in "iu":
             raise DTypeError(f"a tensor of dtype {self._dt} does not hold {value._dt}: convert with astype")
         source = value._data if isinstance(value, NDArray) else value if is_number(value) else _host(value)
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
@@ -291,7 +291,7 @@ def _host(value: Any) -> np.ndarray:
     except (ValueError, TypeError, OverflowError) as error:
         note(error, "Tensor: expected numbers in a regular nesting, or an array")
         raise
-    if found.dtype.kind not in "fiub":
+    if found.dtype.kind not in "iub" and not is_floating(found.dtype):
         raise ArgumentError(f"Tensor: expected numbers, got {type(value).__name__}")
     if found.dtype == np.float64 and not isinstance(value, np.generic):
         found = quiet(found.astype, np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ArgumentError
+from ..spec import is_floating
 from .cell import Cell
 from .grad import _differentiate
 from .manners import Manners, is_number
@@ -65,7 +66,7 @@ class WithEvalCell(Cell):
     def construct(self, data: Any, label: Any) -> tuple:
         out = self._network(data)
         if self.add_cast_fp32:
-            out, label = out.astype("float32"), label.astype("float32") if label._dt.kind == "f" else label
+            out, label = out.astype("float32"), label.astype("float32") if is_floating(label._dt) else label
         return self._loss_fn(out, label), out, label
 
 

@@ -15,7 +15,7 @@ from opreg.ndarray import random
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..errors import ArgumentError, ShapeError, did_you_mean
-from ..spec import as_dtype
+from ..spec import as_dtype, is_floating
 
 __all__ = ["DataDesc", "DataBatch", "DataIter", "NDArrayIter", "CSVIter", "ResizeIter", "PrefetchingIter"]
 
@@ -154,7 +154,7 @@ def _named(data: Any, default: str, empty: bool) -> list[tuple[str, np.ndarray]]
     found = []
     for name, value in data.items():
         host = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
-        if host.ndim == 0 or host.dtype.kind not in "biuf":
+        if host.ndim == 0 or not (host.dtype.kind in "iub" or is_floating(host.dtype)):
             raise ArgumentError(f"NDArrayIter: {name}: expected an array of numbers, got {type(value).__name__}")
         # As nd.array does: NumPy's become float32, arrays keep their dtype.
         found.append((name, host if isinstance(value, NDArray) else host.astype(np.float32, copy=False)))

@@ -15,7 +15,7 @@ from opreg.ndarray.context import Context, current_context, num_gpus
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..errors import ArgumentError, did_you_mean
-from ..spec import as_dtype
+from ..spec import as_dtype, is_floating
 
 __all__ = ["default_context", "set_default_context", "default_dtype", "get_rtol", "get_atol", "same", "almost_equal",
            "almost_equal_ignore_nan", "assert_almost_equal", "assert_almost_equal_ignore_nan", "assert_allclose",
@@ -63,7 +63,7 @@ def _host(value: Any) -> np.ndarray:
 
 
 def _tolerances(a: np.ndarray, b: np.ndarray, rtol: float | None, atol: float | None) -> tuple[float, float]:
-    sizes = [min(each.dtype.itemsize, 8) for each in (a, b) if each.dtype.kind in "fV"] or [8]
+    sizes = [min(each.dtype.itemsize, 8) for each in (a, b) if is_floating(each.dtype)] or [8]
     usual = _TOLERANCES.get(min(sizes), _TOLERANCES[2])
     return usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
 
@@ -278,7 +278,7 @@ def numeric_grad(executor: Any, location: Mapping[str, Any], aux_states: Mapping
 
     found = {}
     for name, value in values.items():
-        if value.dtype.kind != "f":
+        if not is_floating(value.dtype):
             continue
         slope = np.zeros(value.shape, value.dtype)
         for place in np.ndindex(value.shape):
@@ -331,7 +331,7 @@ def check_numeric_gradient(sym: Any, location: Any, aux_states: Any = None, nume
     held = _located(sym, "location", names, location, ctx, dtype)
     aux = _located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype)
     if grad_nodes is None:
-        grad_nodes = [name for name in names if np.dtype(held[name].dtype).kind == "f"]
+        grad_nodes = [name for name in names if is_floating(np.dtype(held[name].dtype))]
     requests = dict(grad_nodes) if isinstance(grad_nodes, Mapping) else dict.fromkeys(grad_nodes, "write")
     rng = _STATE["rng"]
     shapes = sym.infer_shape(**{name: value.shape for name, value in held.items()})[1]

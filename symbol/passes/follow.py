@@ -22,7 +22,7 @@ from opreg.ndarray.followed import Body, FollowedArray, wrap_followed
 from opreg.ndarray.followed_numpy import INSTEAD, FollowError
 from opreg.ndarray.ndarray import wrap
 from opreg.op import Call, FirstRun
-from opreg.spec import Spec
+from opreg.spec import Spec, is_floating
 
 from ..program import Program, replaced
 from ..symbol import RuleSymbol
@@ -120,7 +120,7 @@ def _derived(op: Derived, attrs: Any, use: Use, body: Body, slots: list[Entry], 
                  {node for (node, _), need in zip(slots, attrs.needs) if need}, made)
     for node in made:
         body.add(node)
-    return [body.cast(found[slot]._entries[0], spec.dtype) if slot in found and spec.dtype.kind == "f"  # type: ignore
+    return [body.cast(found[slot]._entries[0], spec.dtype) if slot in found and is_floating(spec.dtype)  # type: ignore
             else body.zeros(spec) for slot, spec in zip(slots, use.outs)]
 
 

@@ -28,7 +28,7 @@ from opreg.composition import Composition
 from opreg.expression import Expression, Instruction, astype
 from opreg.graph import Entry, Node
 from opreg.op import Op
-from opreg.spec import Shape, Spec, size
+from opreg.spec import Shape, Spec, is_numpy_float, size
 
 from ..program import Program, reachable, replaced
 from .recompute import AGAIN
@@ -99,7 +99,7 @@ def _expression(node: Node, program: Program, scalar: dict[tuple[Op, int], Expre
     if op.name in _CASTS:
         return _cast(node, program)
     dtype = specs[node][0].dtype
-    if op._view is not None or dtype.kind != "f":  # type: ignore[union-attr]
+    if op._view is not None or not is_numpy_float(dtype):  # type: ignore[arg-type]
         return None
     for source, index in node.inputs:
         other = specs[source][index].dtype
@@ -115,7 +115,7 @@ def _expression(node: Node, program: Program, scalar: dict[tuple[Op, int], Expre
 def _cast(node: Node, program: Program) -> Expression | None:
     source, index = node.inputs[0]
     before, after = program.specs[source][index].dtype, program.specs[node][0].dtype
-    if before.kind != "f" or after.kind != "f":  # type: ignore[union-attr]
+    if not (is_numpy_float(before) and is_numpy_float(after)):  # type: ignore[arg-type]
         return None
     if before == after:
         return Expression.of(1, [], [0])

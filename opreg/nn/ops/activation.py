@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import ArgumentError, ShapeError
 from ...registry import ops
+from ...spec import is_floating
 from .lift import floating, like, one_axis, tensor
 from .math import clamp, maximum, minimum, where
 
@@ -91,7 +92,7 @@ def leaky_relu(input: Any, alpha: Any = 0.2) -> Any:
     """``x``, times ``alpha`` below zero."""
     x = tensor(input)
     if isinstance(alpha, (int, float)):
-        return ops._leaky(x, slope=float(alpha)) if x._dt.kind == "f" else where(x > 0, x, x * alpha)._cast(x._dt)
+        return ops._leaky(x, slope=float(alpha)) if is_floating(x._dt) else where(x > 0, x, x * alpha)._cast(x._dt)
     return where(x > 0, x, x * tensor(alpha))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import ArgumentError, ShapeError
 from ...registry import ops
+from ...spec import is_floating, limits
 from ..trace import Traced, TraceError
 from .array import broadcast_to, swapaxes
 from .creation import zeros
@@ -197,11 +198,11 @@ def _combined(name: str, neutral: Callable[[np.dtype], float], reduce: str, join
 
 
 def _least(dtype: np.dtype) -> float:
-    return -math.inf if dtype.kind == "f" else float(np.iinfo(dtype).min)
+    return -math.inf if is_floating(dtype) else float(limits(dtype)[0])
 
 
 def _most(dtype: np.dtype) -> float:
-    return math.inf if dtype.kind == "f" else float(np.iinfo(dtype).max)
+    return math.inf if is_floating(dtype) else float(limits(dtype)[1])
 
 
 tensor_scatter_max = _combined("tensor_scatter_max", _least, "_np_max", maximum,

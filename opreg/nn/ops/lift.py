@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import ArgumentError, ShapeError
 from ...registry import ops
-from ...spec import as_dtype
+from ...spec import as_dtype, is_floating
 from .. import dtype as dtypes
 from ..manners import is_number
 from ..tensor import tensor
@@ -39,7 +39,7 @@ def binary(name: str, x: Any, y: Any) -> Any:
 def floating(x: Any) -> Any:
     """A tensor of floating numbers; integers and truth values as float32."""
     x = tensor(x)
-    return x if x._dt.kind == "f" else x._cast(np.dtype(np.float32))
+    return x if is_floating(x._dt) else x._cast(np.dtype(np.float32))
 
 
 def promoted(values: Sequence[Any]) -> np.dtype:
@@ -60,7 +60,7 @@ def together(*values: Any, real: bool = False) -> list[Any]:
     """Tensors of one dtype, made of tensors and numbers; floating with ``real``."""
     given = [value if is_number(value) else tensor(value) for value in values]
     wanted = promoted(given)
-    if real and wanted.kind != "f":
+    if real and not is_floating(wanted):
         wanted = np.dtype(np.float32)
     return [scalar(value, wanted) if is_number(value) else value._cast(wanted) for value in given]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...errors import ArgumentError, ShapeError
 from ...registry import ops
+from ...spec import is_floating
 from .creation import one_hot, ones
 from .lift import floating, like, tensor, together
 from .math import clamp, maximum, where
@@ -78,7 +79,7 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
         How much of a class's probability goes to all, in equal shares.
     """
     x, target = floating(input), tensor(target)
-    if target._dt.kind != "f":
+    if not is_floating(target._dt):
         return nll_loss(_log_probabilities(x), target, weight, ignore_index, reduction, label_smoothing)
     if target.shape != x.shape:
         raise ShapeError(f"cross_entropy: probabilities of shape {target.shape} do not fit scores of {x.shape}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...registry import get, ops
+from ...spec import is_floating, limits
 from ..manners import is_number
 from .lift import as_bool, binary, floating, like, tensor, together
 
@@ -124,12 +125,12 @@ def sinc(input: Any) -> Any:
 def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Any:
     """Finite numbers in place of NaN (0), infinity and negative infinity (the largest and least of the dtype)."""
     x = tensor(input)
-    if x._dt.kind != "f":
+    if not is_floating(x._dt):
         return x
-    info = np.finfo(x._dt)
+    least, largest = limits(x._dt)
     x = where(ops._npi_isnan(x), 0.0 if nan is None else nan, x)
-    x = where(ops._npi_isposinf(x), float(info.max) if posinf is None else posinf, x)
-    return where(ops._npi_isneginf(x), float(info.min) if neginf is None else neginf, x)
+    x = where(ops._npi_isposinf(x), largest if posinf is None else posinf, x)
+    return where(ops._npi_isneginf(x), least if neginf is None else neginf, x)
 
 
 # ------------------------------------------------------------------------------------------------- of two numbers
@@ -203,7 +204,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode is None:
         return true_divide(input, other)
     x, y = together(input, other)
-    return trunc(x / y) if x._dt.kind == "f" else ops.broadcast_div(x, y)
+    return trunc(x / y) if is_floating(x._dt) else ops.broadcast_div(x, y)
 
 
 divide = div
@@ -332,7 +333,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     if min is None and max is None:
         raise ArgumentError("clamp: expected min, max or both")
     x = tensor(input)
-    if is_number(min) and is_number(max) and x._dt.kind == "f":
+    if is_number(min) and is_number(max) and is_floating(x._dt):
         return ops.clip(x, a_min=float(min), a_max=float(max))
     x = x if min is None else maximum(x, min)
     return x if max is None else minimum(x, max)

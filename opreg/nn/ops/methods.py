@@ -15,6 +15,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...registry import ops
+from ...spec import is_floating
 from ..manners import Manners, is_number
 from . import activation, array, creation, indexing, linalg, math, random, reduce
 
@@ -315,7 +316,7 @@ def clone(self: Any) -> Any:
 
 def is_floating_point(self: Any) -> bool:
     """Whether it holds floating numbers."""
-    return self._dt.kind == "f"
+    return is_floating(self._dt)
 
 
 def argmax_with_value(self: Any, axis: int = 0, keep_dims: bool = False) -> tuple[Any, Any]:

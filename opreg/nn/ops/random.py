@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import ArgumentError, ShapeError
 from ...registry import get, ops
+from ...spec import is_floating
 from ..manners import is_number
 from ..state import STATE
 from ..trace import create
@@ -37,7 +38,7 @@ def _shape(size: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def _uniform(shape: Any, dtype: Any = _F32, low: float = 0.0, high: float = 1.0) -> Any:
-    drawn = np.dtype(dtype) if np.dtype(dtype).kind == "f" else _F32
+    drawn = dtype if is_floating(dtype) else _F32
     return create(get("_random_uniform"), low=low, high=high, shape=tuple(shape), dtype=drawn)
 
 
@@ -65,7 +66,7 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any =
     wanted = whole_dtype(dtype, _F32)
     drawn = _uniform(_spread(shape, minval, maxval))
     found = drawn * (maxval - minval) + minval
-    return found._cast(wanted) if wanted.kind == "f" else ops.floor(found)._cast(wanted)
+    return found._cast(wanted) if is_floating(wanted) else ops.floor(found)._cast(wanted)
 
 
 def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Any = None) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...registry import get, ops
+from ...spec import is_floating
 from ..manners import is_number
 from .lift import as_bool, axes, floating, one_axis, tensor, whole_dtype
 from .math import maximum, minimum, where
@@ -35,7 +36,7 @@ def sum(input: Any, dim: Axes = None, keepdim: bool = False, *, dtype: Any = Non
     """
     x = tensor(input)
     x = x if dtype is None else x.astype(dtype)
-    return ops._np_sum(x if x._dt.kind == "f" else x._cast(np.dtype(np.int64)), axis=axes(dim), keepdims=bool(keepdim))
+    return ops._np_sum(x if is_floating(x._dt) else x._cast(np.dtype(np.int64)), axis=axes(dim), keepdims=bool(keepdim))
 
 
 def mean(x: Any, axis: Axes = None, keep_dims: bool = False) -> Any:
@@ -46,14 +47,14 @@ def mean(x: Any, axis: Axes = None, keep_dims: bool = False) -> Any:
 
 def _in_kind(x: Any, function: Callable) -> Any:
     """A function of floating numbers, its result in the dtype of the data."""
-    return function(x) if x._dt.kind == "f" else function(x._cast(np.dtype(np.float64)))._cast(x._dt)
+    return function(x) if is_floating(x._dt) else function(x._cast(np.dtype(np.float64)))._cast(x._dt)
 
 
 def prod(input: Any, axis: Axes = None, keep_dims: bool = False, dtype: Any = None) -> Any:
     """The product."""
     x = tensor(input)
     x = x if dtype is None else x.astype(dtype)
-    return ops._np_prod(x if x._dt.kind == "f" else x._cast(np.dtype(np.int64)), axis=axes(axis),
+    return ops._np_prod(x if is_floating(x._dt) else x._cast(np.dtype(np.int64)), axis=axes(axis),
                         keepdims=bool(keep_dims))
 
 
@@ -227,7 +228,7 @@ def median(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any
 def nansum(input: Any, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
     """The sum of all but NaN."""
     x = tensor(input)
-    return sum(choose(ops._npi_isnan(x), 0, x) if x._dt.kind == "f" else x, axis, keepdims, dtype=dtype)
+    return sum(choose(ops._npi_isnan(x), 0, x) if is_floating(x._dt) else x, axis, keepdims, dtype=dtype)
 
 
 def nanmean(input: Any, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
