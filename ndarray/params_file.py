@@ -54,7 +54,8 @@ CPU: Device = ("cpu", 0)
 # A type flag's dtype, and the numbers it is stored as: NumPy alone reads the latter on any machine.
 TYPES = {
     0: ("float32", "<f4"), 1: ("float64", "<f8"), 2: ("float16", "<f2"), 3: ("uint8", "u1"),
-    4: ("int32", "<i4"), 5: ("int8", "i1"), 6: ("int64", "<i8"), 7: ("bool", "u1"), 12: ("bfloat16", "<u2"),
+    4: ("int32", "<i4"), 5: ("int8", "i1"), 6: ("int64", "<i8"), 7: ("bool", "u1"),
+    8: ("int16", "<i2"), 9: ("uint16", "<u2"), 10: ("uint32", "<u4"), 11: ("uint64", "<u8"), 12: ("bfloat16", "<u2"),
 }
 FLAGS = {name: flag for flag, (name, _) in TYPES.items()}
 # Storage types with the arrays of indices that follow their numbers.
@@ -460,8 +461,7 @@ def write(arrays: Pairs, names: Sequence[str] = ()) -> Iterator[bytes | memoryvi
     Raises
     ------
     DTypeError
-        The file has no such dtype. It has float16, float32, float64, bfloat16, uint8, int8, int32, int64
-        and bool.
+        The file has no such dtype. It has float16, float32, float64, bfloat16, integers of 8 to 64 bits and bool.
     ArgumentError
         Names are too few, too many, double or no text; a device is unknown. All of this is looked at
         when `write` is called, before there is a first piece.

@@ -205,10 +205,10 @@ def check_axes(axes: int | Sequence[int] | None, rank: int, what: str = "axis") 
 
 # ---------------------------------------------------------------------------------------------- dtypes
 
-#: Dtypes by the integers that MXNet's files and attributes use.
+#: Dtypes by the integers that MXNet's files and attributes use; its Python knows no names for 8 to 11.
 DTYPES: dict[int, str] = {
     0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool",
-    12: "bfloat16",
+    8: "int16", 9: "uint16", 10: "uint32", 11: "uint64", 12: "bfloat16",
 }
 _FLAGS = {name: flag for flag, name in DTYPES.items()}
 _CACHE: dict[Any, np.dtype] = {}

@@ -1158,7 +1158,7 @@ BAD_DEFINITIONS = [
     (lambda x: None, ArgumentError, "returned None for 'output'"),
     (lambda x: (x, x), ArgumentError, "returned 2 values"),
     (lambda x: x.__iadd__(1), OpError, "read-only"), (raising, Mine, "my words"),
-    (lambda x: np.zeros(2, np.int16), DTypeError, "int16"),
+    (lambda x: np.zeros(2, np.complex64), DTypeError, "complex64"),
 ]
 
 

@@ -120,7 +120,7 @@ def test_source_is_copied():
 
 
 REFUSED = [
-    (lambda: nd.array([1], dtype="int16"), DTypeError, "int16.*int64"),
+    (lambda: nd.array([1], dtype="int12"), DTypeError, "int12.*int16"),
     (lambda: nd.array([[1, 2], [3]]), ValueError, "inhomogeneous"),
     (lambda: nd.array("abc"), ValueError, "abc"),
     (lambda: nd.zeros((2, -1)), ArgumentError, "negative"),
@@ -136,7 +136,7 @@ REFUSED = [
     (lambda: nd.sparse.zeros("csr", (2, 2)), OpError, "dense"),
     (lambda: a().tostype("row_sparse"), ArgumentError, "dense"),
     (lambda: a().attach_grad(stype="csr"), ArgumentError, "dense"),
-    (lambda: a().astype("int16"), DTypeError, "int16"),
+    (lambda: a().astype("complex64"), DTypeError, "complex64"),
     (lambda: a().asscalar(), ShapeError, r"\(2, 3\)"),
     (lambda: float(a()), ShapeError, r"\(2, 3\)"),
     (lambda: bool(a()), ShapeError, "6 elements"),
@@ -680,8 +680,8 @@ def test_dlpack():
     host = np.arange(4, dtype="int32")
     same(nd.from_dlpack(host), [0, 1, 2, 3], "int32")
     same(nd.from_dlpack(np.arange(6.0).reshape(2, 3).T), np.arange(6.0).reshape(2, 3).T, "float64")
-    with pytest.raises(DTypeError, match="int16"):
-        nd.from_dlpack(np.zeros(2, np.int16))
+    with pytest.raises(DTypeError, match="complex64"):
+        nd.from_dlpack(np.zeros(2, np.complex64))
 
 
 @pytest.mark.parametrize("make", [a, i, lambda: nd.zeros((2, 0)), lambda: a().as_in_context(mx.cpu(1))])
@@ -731,8 +731,8 @@ def test_save_and_load(tmp_path, name):
 
 def test_npz_of_other_dtypes(tmp_path):
     path = tmp_path / "x.npz"
-    np.savez(path, small=np.zeros(2, np.int16))
-    with pytest.raises(DTypeError, match="int16") as caught:
+    np.savez(path, small=np.zeros(2, np.complex64))
+    with pytest.raises(DTypeError, match="complex64") as caught:
         nd.load(path)
     assert caught.value.__notes__ == ["loading the array 'small'"]
     np.savez(path, words=np.array(["a"]))

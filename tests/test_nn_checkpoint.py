@@ -191,8 +191,8 @@ def test_an_earlier_file_stays_when_saving_fails(tmp_path):
     path = tmp_path / "net.ckpt"
     save_checkpoint(Net(1.0), path)
     before = path.read_bytes()
-    with pytest.raises(TypeError, match="int16"):
-        save_checkpoint({"x": Tensor(np.zeros(2, np.int16))}, path)
+    with pytest.raises(TypeError, match="complex"):
+        save_checkpoint({"x": np.zeros(2, np.complex64)}, path)
     assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
 
 

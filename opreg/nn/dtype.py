@@ -213,7 +213,7 @@ def promote(a: Any, b: Any) -> np.dtype:
     """The dtype of what an operator makes of arrays of two dtypes.
 
     Unlike NumPy's, integers beside floating numbers do not widen them: int64 and float16 give float16. Unsigned
-    integers of 16 bits and more mix with nothing else, as in MindSpore. ``/`` of integers gives float32.
+    integers of 16 bits and more mix with truth values alone, as in MindSpore's ``+``. ``/`` of integers gives float32.
 
     Returns
     -------
@@ -239,10 +239,10 @@ def promote(a: Any, b: Any) -> np.dtype:
 def _promoted(a: DType, b: DType) -> DType:
     if a is b:
         return a
-    if a in (uint16, uint32, uint64) or b in (uint16, uint32, uint64):
-        raise DTypeError(f"{a} and {b} have no common dtype: convert one of them with astype")
     if bool_ in (a, b):
         return a if b is bool_ else b
+    if a in (uint16, uint32, uint64) or b in (uint16, uint32, uint64):
+        raise DTypeError(f"{a} and {b} have no common dtype: convert one of them with astype")
     if a.is_floating_point != b.is_floating_point:
         return a if a.is_floating_point else b
     if a.itemsize != b.itemsize:

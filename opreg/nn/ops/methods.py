@@ -26,6 +26,9 @@ MXNET_ONLY = frozenset({"argmax_channel", "broadcast_axes", "broadcast_like", "c
                         "fix", "nanprod", "pick", "radians", "rcbrt", "reshape_like", "shape_array", "size_array",
                         "slice", "slice_axis", "slice_like", "space_to_depth", "split_v2"})
 
+#: Whose running sums are int32.
+_SMALL = frozenset(map(np.dtype, ("bool", "int8", "int16", "uint8")))
+
 _SPELLINGS = {"dim": "axis", "keepdim": "keepdims", "keep_dims": "keepdims"}
 
 
@@ -130,8 +133,8 @@ def _deviation(name: str, function: Callable) -> Callable:
 
 @spelled
 def cumsum(self: Any, axis: int | None = None, dtype: Any = None) -> Any:
-    """The sums so far along an axis, or of all in a row."""
-    return reduce.cumsum(self, axis, dtype)
+    """The sums so far along an axis, or of all in a row; of small integers and truth values as int32."""
+    return reduce.cumsum(self, axis, "int32" if dtype is None and self._dt in _SMALL else dtype)
 
 
 @spelled

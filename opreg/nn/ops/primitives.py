@@ -115,9 +115,14 @@ def _reduction(function: Callable) -> Callable:
     return lambda x, axis=(), *, keep_dims, **_: function(x, axis, keep_dims)
 
 
+def _narrow(function: Callable) -> Callable:
+    """A sum or product in the dtype of what is added up."""
+    return lambda x, axis, keep_dims: function(x, axis, keep_dims)._cast(tensor(x)._dt)
+
+
 for _name, _function, _settings in (
-        ("ReduceSum", reduce.sum, {"keep_dims": False, "skip_mode": False}),
-        ("ReduceMean", reduce.mean, {"keep_dims": False}), ("ReduceProd", reduce.prod, {"keep_dims": False}),
+        ("ReduceSum", _narrow(reduce.sum), {"keep_dims": False, "skip_mode": False}),
+        ("ReduceMean", reduce.mean, {"keep_dims": False}), ("ReduceProd", _narrow(reduce.prod), {"keep_dims": False}),
         ("ReduceMax", reduce.amax, {"keep_dims": False}), ("ReduceMin", reduce.amin, {"keep_dims": False}),
         ("ReduceAll", reduce.all, {"keep_dims": False}), ("ReduceAny", reduce.any, {"keep_dims": False})):
     _add(_name, _reduction(_function), _settings, _flags)

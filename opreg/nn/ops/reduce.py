@@ -36,7 +36,7 @@ def sum(input: Any, dim: Axes = None, keepdim: bool = False, *, dtype: Any = Non
     """
     x = tensor(input)
     x = x if dtype is None else x.astype(dtype)
-    return ops._np_sum(x if is_floating(x._dt) else x._cast(np.dtype(np.int64)), axis=axes(dim), keepdims=bool(keepdim))
+    return ops._np_sum(x, axis=axes(dim), keepdims=bool(keepdim), dtype=_whole(x._dt))
 
 
 def mean(x: Any, axis: Axes = None, keep_dims: bool = False) -> Any:
@@ -54,8 +54,14 @@ def prod(input: Any, axis: Axes = None, keep_dims: bool = False, dtype: Any = No
     """The product."""
     x = tensor(input)
     x = x if dtype is None else x.astype(dtype)
-    return ops._np_prod(x if is_floating(x._dt) else x._cast(np.dtype(np.int64)), axis=axes(axis),
-                        keepdims=bool(keep_dims))
+    return ops._np_prod(x, axis=axes(axis), keepdims=bool(keep_dims), dtype=_whole(x._dt))
+
+
+def _whole(dtype: np.dtype) -> np.dtype | None:
+    """The dtype of sums of integers: int64, or their own where it is unsigned and wider than a byte."""
+    if is_floating(dtype):
+        return None
+    return dtype if dtype.kind == "u" and dtype.itemsize > 1 else np.dtype(np.int64)
 
 
 def _extreme(name: str, op: str, other: Callable, doc: str) -> Callable:
@@ -282,7 +288,7 @@ def _running(x: Any, axis: int, step: Callable) -> list[Any]:
 def cumprod(input: Any, dim: int, dtype: Any = None) -> Any:
     """The products of the numbers so far along an axis."""
     x = tensor(input)
-    x = x if dtype is None else x.astype(dtype)
+    x = x.astype(dtype) if dtype is not None else x if is_floating(x._dt) else x._cast(np.dtype(np.int64))
     axis = one_axis(dim, x.ndim, "cumprod")
     return _running(x, axis, lambda before, part, i: (part if before is None else before[0] * part,))[0]
 
