@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from opreg.ndarray import autograd
+from opreg.ndarray.context import cpu
+from opreg.ndarray.ndarray import NDArray
 from opreg.nn.cell import Cell
 from opreg.nn.grad import GradOperation, grad
 from opreg.nn.jit import jit
@@ -157,19 +159,45 @@ def test_none_is_zeros(run):
     assert numbers(run(grad(lambda a, b: cell(a, b), (0, 1)))(x(), x())) == ([0] * 3, [1] * 3)
 
 
-def test_floating_dtypes_are_cast(run):
-    cell = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (dout.astype(np.float64) * 2,))
-    found = run(grad(lambda a: cell(a)))(x())
-    assert str(found.dtype) == "Float32" and numbers(found) == [2] * 3
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int32, np.int64, np.uint8, np.bool_])
+@pytest.mark.parametrize("own", [np.float32, np.float16, np.int32, np.bool_])
+@pytest.mark.parametrize("debug", [False, True])
+def test_gradients_have_the_dtype_of_the_input(run, own, dtype, debug):
+    """Whatever bprop returned, as in MindSpore."""
+    cell = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: ((dout * 2).astype(dtype),), bprop_debug=debug)
+    found = run(grad(lambda a: cell(a).astype(np.float32)))(Tensor(np.array([1, 0, 3], own)))
+    expected = np.full(3, 2).astype(dtype).astype(own)
+    assert found.asnumpy().dtype == own and numbers(found) == expected.tolist()
+
+
+@pytest.mark.parametrize("shape, returned, expected", [
+    ((2, 3), lambda d: ops.broadcast_to(ops.expand_dims(d, axis=0), shape=(4, 2, 3)), [[4, 4, 4], [4, 4, 4]]),
+    ((1, 3), lambda d: ops.broadcast_to(d, shape=(2, 3)), [[2, 2, 2]]),
+    ((), lambda d: ops.broadcast_to(d, shape=(2, 3)), 6), ((), lambda d: 2.0, 2),
+    ((1, 1), lambda d: d.sum(), [[1]]), ((1,), lambda d: d.reshape(1, 1), [1]),
+    ((2, 3), lambda d: d.sum(axis=0), None), ((2, 3), lambda d: d.sum(axis=0, keepdims=True), None),
+    ((2, 3), lambda d: d.sum(axis=1, keepdims=True), None), ((2, 3), lambda d: d.sum(), None),
+    ((1, 3), lambda d: d.sum(), None), ((2, 3), lambda d: d.reshape(3, 2), None), ((2, 3), lambda d: 0, None)])
+@pytest.mark.parametrize("debug", [False, True])
+def test_larger_gradients_are_summed_and_others_refused(run, shape, returned, expected, debug):
+    cell = cell_of(lambda self, a: a + 0, lambda self, a, out, dout: (returned(dout),), bprop_debug=debug)
+    value = Tensor(np.ones(shape, np.float32))
+    if expected is None:
+        with pytest.raises(RuntimeError, match=r"Cell Made: .*should be broadcast to expected shape"):
+            run(grad(lambda a: cell(a)))(value)
+    else:
+        assert numbers(run(grad(lambda a: cell(a)))(value)) == expected
 
 
 @pytest.mark.parametrize("returned, kind, message", [
-    (lambda a, b, d: (d,), RuntimeError, r"Grad size should lager than forward inputs, but got 1 vs 2"),
+    (lambda a, b, d: (d,), RuntimeError, r"Grad size should be that of the forward inputs, but got 1 vs 2"),
     (lambda a, b, d: (d, d, d), RuntimeError, r"got 3 vs 2.*Tensor \(3,\), Tensor \(3,\)"),
     (lambda a, b, d: None, TypeError, "The python function output is none"),
     (lambda a, b, d: (np.ones(3), d), TypeError, "Unreasonable data type.*input 0.*ndarray"),
     (lambda a, b, d: (d, ops.tile(d, reps=(2,))), RuntimeError, r"input 1 has shape \(6,\), expected \(3,\)"),
-    (lambda a, b, d: (d, d.astype(np.int32)), TypeError, "input 1.*dtype int32, expected float32"),
+    (lambda a, b, d: (d.sum(), d), RuntimeError, r"input 0 has shape \(\), expected \(3,\)"),
+    (lambda a, b, d: (d, d[:1]), RuntimeError, r"input 1 has shape \(1,\), expected \(3,\)"),
+    (lambda a, b, d: (2.0, d), RuntimeError, r"input 0 has shape \(\), expected \(3,\)"),
 ])
 def test_mistakes_name_the_cell_and_the_input(run, returned, kind, message):
     class Net(Cell):
@@ -372,3 +400,20 @@ def test_bprop_assigned_to_an_instance_is_no_bprop():
     cell = Plain()
     cell.bprop = lambda a, out, dout: (dout * 9,)
     assert numbers(grad(cell)(x())) == [2] * 3
+
+
+@pytest.mark.parametrize("returned, expected", [
+    (lambda d: d * 3, [[3] * 3] * 2), (lambda d: ops.stack(d, d, num_args=2), [[2] * 3] * 2),
+    (lambda d: ops._np_sum(d, axis=0), None), (lambda d: ops._np_reshape(d, newshape=(3, 2)), None)])
+def test_symbols_whose_shapes_come_later(returned, expected):
+    """What does not fit is found out when the graph is bound."""
+    symbol = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (returned(dout),)).to_symbol()
+    if expected is None:
+        executor = symbol.simple_bind(cpu(), a=(2, 3))
+        with pytest.raises(RuntimeError, match="_reduce_like"):
+            executor.forward(is_train=True)
+        return
+    executor = symbol.simple_bind(cpu(), a=(2, 3))
+    executor.forward(is_train=True)
+    executor.backward(NDArray(np.ones((2, 3), np.float32)))
+    np.testing.assert_array_equal(executor.grad_dict["a"].asnumpy(), expected)

@@ -19,12 +19,13 @@ from opreg.symbol import infer as inference
 from opreg.symbol.symbol import RULES, RuleSymbol
 
 from ..attrs import Schema
-from ..errors import ArgumentError, ShapeError, note
+from ..errors import ArgumentError, note
+from ..gradient import fitted
 from ..graph import Entry, Graph, Node
 from ..mode import MODE, Recording
 from ..op import Op
 from ..registry import ops
-from ..spec import Spec, broadcast, is_floating, known, show
+from ..spec import Spec, is_floating, known, show
 from .call import call
 from .manners import Manners, is_number
 from .parameter import Parameter
@@ -76,21 +77,20 @@ def _gradients(cell: Any, inputs: list[Any], out: Any, dout: Any, internal: Sequ
     weights: Any = {}
     if internal:
         if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict)):
-            raise ArgumentError(f"Cell {cell.path}: Grad size should lager than forward inputs: with internal_params "
-                                "bprop returns the inputs' gradients and a dict of weight to gradient")
+            raise ArgumentError(f"Cell {cell.path}: Grad size: with internal_params bprop must return the gradients of "
+                                "the inputs and a dict of weight to gradient")
         found, weights = found
         missing = [weight.name for weight in internal if not any(key is weight for key in weights)]
         if missing:
-            raise ArgumentError(f"Cell {cell.path}: Grad size should lager than forward inputs: bprop returned no "
-                                f"gradient of the internal parameters {', '.join(missing)}")
+            raise ArgumentError(f"Cell {cell.path}: Grad size: bprop returned no gradient of the internal parameters "
+                                f"{', '.join(missing)}")
     elif isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict):
         found = found[0]
     found = list(found) if isinstance(found, (tuple, list)) else [found]
     if len(found) != len(inputs):
         what = ", ".join(_kind(value) for value in inputs)
-        word = "Grad size should lager than forward inputs, but got" if len(found) < len(inputs) else "got"
-        raise ArgumentError(f"Cell {cell.path}: {word} {len(found)} vs {len(inputs)}: bprop must return one gradient "
-                            f"for each input ({what})")
+        raise ArgumentError(f"Cell {cell.path}: Grad size should be that of the forward inputs, but got {len(found)} "
+                            f"vs {len(inputs)}: bprop must return one gradient for each input ({what})")
     result = []
     for i, (value, g) in enumerate(zip(inputs, found)):
         leaves: list[Any] = []
@@ -104,10 +104,6 @@ def _gradients(cell: Any, inputs: list[Any], out: Any, dout: Any, internal: Sequ
                                 "gradients for it")
         result += [_fitted(cell, f"input {i}", leaf, part) for leaf, part in zip(leaves, parts)]
     return result, [_fitted(cell, f"parameter {weight.name}", weight, weights[weight]) for weight in internal]
-
-
-def _known(value: Any) -> bool:
-    return not isinstance(value, Traced) or known(value._spec.shape)
 
 
 def _spread(g: Any) -> Iterator[Any]:
@@ -128,30 +124,14 @@ def _fitted(cell: Any, what: str, value: Any, g: Any) -> Any:
     """A gradient with the shape and dtype of what it is the gradient of."""
     if g is None:
         return None
+    if is_number(g):
+        g = tensor(np.asarray(g, value._dt))
     if not isinstance(g, Manners):
-        if is_number(g) and value.shape == ():
-            g = tensor(np.asarray(g, value._dt))
-        else:
-            raise TypeError(f"Cell {cell.path}: Unreasonable data type: the gradient of {what} that bprop returned is "
-                            f"of type {type(g).__name__}, expected a Tensor")
-    if not g._shape_is(value) and _known(g) and _known(value):
-        try:
-            explained = broadcast(value.shape, g.shape) == g.shape or broadcast(value.shape, g.shape) == value.shape
-        except ShapeError:
-            explained = False
-        if not explained:
-            raise ShapeError(f"Cell {cell.path}: For grad interface or custom function, grad tensor should be "
-                             f"broadcast to expected shape: the gradient of {what} has shape {show(g.shape)}, "
-                             f"expected {show(value.shape)}")
-        g = ops._reduce_like(g, value) if broadcast(value.shape, g.shape) == g.shape else ops.broadcast_like(g, value)
-    if g._dt != value._dt:
-        if not (is_floating(g._dt) and is_floating(value._dt)):
-            if not is_floating(value._dt):  # nobody reads the gradient of an integer
-                return None
-            raise TypeError(f"Cell {cell.path}: the gradient of {what} that bprop returned has dtype {g._dt}, expected "
-                            f"{value._dt}")
-        g = g._cast(value._dt)
-    return g
+        raise TypeError(f"Cell {cell.path}: Unreasonable data type: the gradient of {what} that bprop returned is of "
+                        f"type {type(g).__name__}, expected a Tensor: only what operators compute can be compiled, or "
+                        "differentiated again")
+    return fitted(g, value, f"Cell {cell.path}: For grad interface or custom function, grad tensor should be broadcast "
+                            f"to expected shape: the gradient of {what}")._cast(value._dt)
 
 
 # ------------------------------------------------------------------------------------------------ the record
@@ -394,22 +374,17 @@ def _debugged(record: Record, arriving: Sequence[Any], ins: Sequence[Any], outs:
               ) -> tuple[list[Any], list[Any]]:
     """The gradients from ``bprop`` run as Python on every run of the graph."""
     count, visible = record.count, len(record.outs)
-    inner = [i for i, spec in enumerate(record.ins) if spec.dtype is None or is_floating(spec.dtype)]
 
     def function(*values: Any) -> list[Any]:
         tops, given, results = values[:visible], values[visible:visible + count], values[visible + count:]
         found, weights = record.compute(tops, given, results)
         return [made(like._ctx.xp.zeros_like(like._data), like._ctx) if each is None else each
-                for each, like in zip([*[found[i] for i in inner], *weights],
-                                      [*[given[i] for i in inner], *record.internal])]
+                for each, like in zip([*found, *weights], [*given, *record.internal])]
 
     specs = [Spec(weight.shape, weight._dt) for weight in record.internal]
     results = call(function, [*arriving, *ins[:count], *outs[:visible]], [*record.outs, *record.ins, *record.outs],
-                   [*[record.ins[i] for i in inner], *specs], f"the bprop of Cell {record.cell.path}")
-    found: list[Any] = [None] * count
-    for i, result in zip(inner, results):
-        found[i] = result
-    return found, results[len(inner):]
+                   [*record.ins, *specs], f"the bprop of Cell {record.cell.path}")
+    return results[:count], results[count:]
 
 
 CELL = _Cell()
