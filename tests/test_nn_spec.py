@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import os
 import pickle
 import sys
@@ -432,13 +433,123 @@ def test_errors_in_hooks_name_the_hooks(run):
     def fail(*_: Any) -> None:
         raise ValueError("no")
 
-    for kind, title in (("forward_pre", "forward pre-hooks"), ("forward", "forward hooks"),
-                        ("backward_pre", "backward hooks"), ("backward", "backward hooks")):
+    for kind, title in (("forward_pre", "forward pre-hook"), ("forward", "forward hook"),
+                        ("backward_pre", "backward pre-hook"), ("backward", "backward hook")):
         net = nn.SequentialCell(nn.Dense(3, 3), nn.ReLU())
+        getattr(net[1], f"register_{kind}_hook")(lambda *_: None)
         getattr(net[1], f"register_{kind}_hook")(fail)
         with pytest.raises(ValueError, match="no") as caught:
             run(grad(lambda a, net=net: net(a)))(Tensor(X.reshape(1, 3)))
-        assert any(f"in the {title} of SequentialCell.1" == note for note in caught.value.__notes__)
+        line = _line(test_errors_in_hooks_name_the_hooks, 'f"register_{kind}_hook")(fail)')
+        assert [f"in the {title} {fail.__qualname__} ({__file__}:{line}) of SequentialCell.1"] == [
+            note for note in caught.value.__notes__ if "hook " in note]
+
+
+def test_errors_in_hooks_of_tensors_name_the_hooks(run):
+    def fail(_: Any) -> None:
+        raise ValueError("no")
+
+    p = Parameter(Tensor(X), name="p")
+    p.register_hook(fail)
+    line = _line(test_errors_in_hooks_of_tensors_name_the_hooks, "p.register_hook(fail)")
+    with pytest.raises(ValueError, match="no") as caught:
+        run(grad(lambda a: p * a, None, p))(Tensor(X))
+    assert f"in the hook {fail.__qualname__} ({__file__}:{line}) of Parameter p" in caught.value.__notes__
+
+    def hooked(a: Any) -> Any:
+        b = a * a
+        b.register_hook(fail)
+        return ops.HookBackward(fail)(b) if twice else b
+
+    for twice, title in ((False, "hook {} of a tensor"), (True, "function {} of a HookBackward")):
+        with pytest.raises(ValueError, match="no") as caught:
+            run(grad(hooked))(Tensor(X))
+        line = _line(test_errors_in_hooks_of_tensors_name_the_hooks, "HookBackward(fail)" if twice else "b.register_")
+        assert f"in the {title.format(f'{fail.__qualname__} ({__file__}:{line})')}" in caught.value.__notes__
+
+
+def _line(function: Callable, text: str) -> int:
+    """Where in a function a text stands."""
+    lines, first = inspect.getsourcelines(function)
+    return first + next(i for i, line in enumerate(lines) if text in line)
+
+
+class Thing:
+    pass
+
+
+@pytest.mark.parametrize("returned", ["text", Thing(), {"a": (1, {2})}, [b""], Thing])
+@pytest.mark.parametrize("kind", ["forward", "forward_pre"])
+def test_what_forward_hooks_return_is_checked_where_they_return_it(run, kind, returned):
+    def hook(*_: Any) -> Any:
+        return returned
+
+    net = nn.SequentialCell(nn.Dense(3, 3), nn.ReLU())
+    getattr(net[0], f"register_{kind}_hook")(hook)
+    message = r"SequentialCell\.0: the forward (pre-)?hook must return None, or tensors"
+    with pytest.raises(TypeError, match=message) as caught:
+        run(net)(Tensor(X.reshape(1, 3)))
+    assert any(hook.__qualname__ in note for note in caught.value.__notes__)
+
+
+def test_what_was_there_before_may_come_back(run):
+    """A hook may hand on whatever the Cell was given or has returned, and numbers."""
+
+    class Named(Cell):
+        def construct(self, a: Any, how: str) -> Any:
+            return {"result": a if how == "plain" else a * 2, "how": how}
+
+    net = Named()
+    net.register_forward_pre_hook(lambda cell, args: (args[0], "other"))
+    net.register_forward_hook(lambda cell, args, out: {"result": out["result"], "how": "hooked", "count": 2})
+    found = run(lambda a: net(a, "plain"))(Tensor(X))
+    assert found["how"] == "hooked" and found["count"] == 2 and found["result"].asnumpy().tolist() == (2 * X).tolist()
+
+
+def test_a_pre_hook_that_spoils_the_inputs_is_named(run):
+    net = nn.SequentialCell(nn.Dense(3, 3))
+
+    def cut(cell: Any, args: tuple) -> Any:
+        return args[0][:, :2]
+
+    net[0].register_forward_pre_hook(cut)
+    line = _line(test_a_pre_hook_that_spoils_the_inputs_is_named, "hook(cut)")
+    with pytest.raises(ValueError, match="2") as caught:
+        run(net)(Tensor(X.reshape(1, 3)))
+    assert (f"the forward pre-hook {cut.__qualname__} ({__file__}:{line}) of SequentialCell.0 had made Tensor (1, 2) "
+            "of its inputs, Tensor (1, 3)") in caught.value.__notes__
+    with pytest.raises(ValueError, match="5") as caught:  # what was wrong already is nobody's
+        run(nn.SequentialCell(nn.Dense(5, 3)))(Tensor(X.reshape(1, 3)))
+    assert not any("pre-hook" in note for note in caught.value.__notes__)
+
+
+def test_parameters_that_are_not_trained_take_no_hooks():
+    p = Parameter(Tensor(X), name="frozen", requires_grad=False)
+    with pytest.raises(RuntimeError, match=r"requires grad is false, which can not register tensor hook.*frozen"):
+        p.register_hook(print)
+    p.requires_grad = True
+    p.register_hook(print)
+    assert p.hooks() == [print]
+
+
+def test_hooks_of_tensors_are_listed(run):
+    def function(a: Any) -> Any:
+        b = a * a
+        for each in (a, b):
+            assert each.hooks() == []
+            handles = each.register_hook(once), each.register_hook(twice)
+            assert each.hooks() == [once, twice]
+            handles[0].remove()
+            assert each.hooks() == [twice]
+        return b
+
+    def once(g: Any) -> None:
+        raise AssertionError
+
+    def twice(g: Any) -> Any:
+        return g * 2
+
+    assert run(grad(function))(Tensor(X)).asnumpy().tolist() == (8 * X).tolist()
 
 
 # ------------------------------------------------------------------------------------------ what is watched

@@ -16,7 +16,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import RuleSymbol
 
 from ..attrs import Schema
-from ..errors import ArgumentError, note
+from ..errors import ArgumentError
 from ..mode import MODE, Recording
 from ..op import Call, Op
 from ..spec import Spec, show
@@ -86,7 +86,7 @@ class Record:
 
     def _run(self, values: list[Tensor]) -> Sequence[Any]:
         if not self.differentiated:  # a plan runs with nothing recorded
-            results = self._checked(self._called(values))
+            results = self._checked(self.function(*values))
             if self.key is not None:
                 self.kept = (), results
             return results
@@ -101,17 +101,8 @@ class Record:
             variables[len(variables) - len(theirs):] = theirs
         self.kept = variables, []
         with Recording(True, None):
-            self.kept = variables, self._checked(self._called(values))
+            self.kept = variables, self._checked(self.function(*values))
         return self.kept[1]
-
-    def _called(self, values: list[Tensor]) -> Any:
-        try:
-            return self.function(*values)
-        except Surprise:
-            raise
-        except Exception as error:
-            note(error, f"in {self.title}")
-            raise
 
     def _checked(self, results: Any) -> list[Any]:
         found: list[Any] = [each if each.__class__ in TENSORS else tensor(each) for each in results]
@@ -218,11 +209,7 @@ def call(function: Callable, values: Sequence[Any], specs: Sequence[Spec], outs:
         Names this place in the trace, for a function that looks after its results itself.
     """
     if values and all(isinstance(value, NDArray) for value in values):
-        try:
-            return function(*values)
-        except Exception as error:
-            note(error, f"in {title}")
-            raise
+        return function(*values)
     record = Record(function, specs, outs, title)
     attrs = {"record": record}
     for value in values:

@@ -109,6 +109,7 @@ class Cell(Holder):
         own, kinds = self.__dict__, self._hooks
         if own["_cast"] is not None:
             args, kwargs = self._converted((args, kwargs))
+        called = args, kwargs
         if kinds["forward_pre"]:
             try:
                 args, kwargs = hooks.forward_pre(self, args, kwargs)
@@ -125,7 +126,10 @@ class Cell(Holder):
                 out = bprop.apply(self, args, kwargs)
             else:
                 out = self.construct(*args, **kwargs)
-        except Exception:
+        except Exception as error:
+            changed = hooks.changed_inputs(self, called, (given, kwargs))
+            if changed is not None:
+                note(error, changed)
             self._failed(given, kwargs)
             raise
         finally:

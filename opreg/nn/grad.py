@@ -147,7 +147,7 @@ def _hooked(weight: Parameter, g: Any) -> Any:
     if not weight._hooks:
         return g
 
-    title = f"the hooks of Parameter {weight.name}"
+    title = f"Parameter {weight.name}"
     return through_hooks(functools.partial(gradient_chain, weight._hooks, title), [[g]],
                          [[Spec(weight.shape, weight._dt)]], 0, title)[0]
 

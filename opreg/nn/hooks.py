@@ -7,120 +7,30 @@ are and hand the gradients that come back to Python; so the same rule serves the
 from __future__ import annotations
 
 import functools
-import itertools
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
 
 from ..attrs import Schema
-from ..errors import ArgumentError, here, note
+from ..errors import ArgumentError
 from ..mode import MODE
 from ..op import Op
 from ..spec import Spec, show
 from .call import call
-from .manners import Manners
-from .state import STATE, get_context
+from .handles import KINDS, Hook, HookHandle, Hooks, convention, naming
+from .manners import Manners, is_number
+from .state import STATE
 from .tensor import FRESH, TENSORS, Tensor, lent, lent_raw, made, tensor
-from .trace import Surprise
-from .tree import flatten, key_of, rebuild
+from .trace import Surprise, Traced
+from .tree import constants, flatten, key_of, rebuild, tensors
 
-__all__ = ["Hooks", "HookHandle", "HookBackward", "convention", "hook_tensor", "forward", "forward_pre", "tag_inputs",
-           "tag_outputs", "Link", "through_hooks", "through_own_hooks", "gradient_chain", "KINDS"]
-
-#: The kinds of hooks of a Cell, in the order they run.
-KINDS = ("forward_pre", "forward", "backward_pre", "backward")
-_NUMBERS = itertools.count()
-
-
-class Hook:
-    """A registered function with its options."""
-
-    __slots__ = ("function", "with_kwargs", "always_call", "convention", "where")
-
-    def __init__(self, function: Callable, with_kwargs: bool = False, always_call: bool = False,
-                 convention: str | None = None):
-        self.function, self.with_kwargs, self.always_call = function, with_kwargs, always_call
-        self.convention, self.where = convention, here()
-
-    def __repr__(self) -> str:
-        name = getattr(self.function, "__qualname__", repr(self.function))
-        return f"{name} ({self.where})" if self.where else name
-
-
-class Hooks(dict):
-    """Hooks of one kind by number, in the order they run."""
-
-    __slots__ = ("__weakref__",)
-
-
-class HookHandle:
-    """What registering a hook returns: ``remove()`` takes it away, and so does leaving a ``with``.
-
-    It does not keep alive what the hook was registered on.
-    """
-
-    def __init__(self, owner: Any, hooks: Hooks, number: int):
-        self._owner, self._hooks, self.hook_id = weakref.ref(owner), weakref.ref(hooks), number
-
-    @classmethod
-    def add(cls, owner: Any, hooks: Hooks, function: Callable, prepend: bool = False, **options: Any) -> HookHandle:
-        """Register a function."""
-        if not callable(function):
-            raise TypeError(f"Expected a callable hook function, but got {type(function).__name__}.")
-        if getattr(function, "compiled", False):
-            raise TypeError("a hook is a Python function; a compiled one has no values to show")
-        number = next(_NUMBERS)
-        hooks[number] = Hook(function, **options)
-        if prepend:
-            rest = [(key, hooks.pop(key)) for key in list(hooks) if key != number]
-            hooks.update(rest)
-        owner._touch()
-        return cls(owner, hooks, number)
-
-    def remove(self) -> None:
-        """Take the hook away; nothing happens when it is gone already."""
-        hooks, owner = self._hooks(), self._owner()
-        if hooks is not None and hooks.pop(self.hook_id, None) is not None and owner is not None:
-            owner._touch()
-
-    def __enter__(self) -> HookHandle:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.remove()
-
-    def __repr__(self) -> str:
-        hooks = self._hooks()
-        return f"<handle of hook {hooks[self.hook_id]}>" if hooks and self.hook_id in hooks else "<handle, removed>"
-
-
-class convention:
-    """A stretch of code in which backward hooks that are registered follow a convention, ``document`` or ``2.4``.
-
-    Examples
-    --------
-    >>> with convention("2.4"):
-    ...     pass
-    """
-
-    def __init__(self, name: str):
-        self._name = name
-        self._before: list[str] = []
-
-    def __enter__(self) -> convention:
-        from .state import set_context
-
-        self._before.append(get_context("convention"))
-        set_context(convention=self._name)
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        from .state import set_context
-
-        set_context(convention=self._before.pop())
+__all__ = ["Hooks", "HookHandle", "HookBackward", "convention", "hook_tensor", "forward", "forward_pre",
+           "changed_inputs", "tag_inputs", "tag_outputs", "Link", "through_hooks", "through_own_hooks",
+           "gradient_chain", "KINDS"]
 
 
 def cell_id(cell: Any) -> str:
@@ -162,25 +72,45 @@ def forward_pre(cell: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 
     def chain(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         for hook in list(cell._hooks["forward_pre"].values()):
-            found = hook.function(cell, args, kwargs) if hook.with_kwargs else hook.function(cell, args)
-            if found is None:
-                continue
-            if not hook.with_kwargs:
-                args = found if isinstance(found, tuple) else (found,)
-            elif isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict):
-                args, kwargs = found[0] if isinstance(found[0], tuple) else (found[0],), found[1]
-            else:
-                raise TypeError(f"{cell.path}: a forward pre-hook with kwargs returns None or (args, kwargs), got "
-                                f"{type(found).__name__}")
+            with naming("forward pre-hook", hook, cell):
+                found = hook.function(cell, args, kwargs) if hook.with_kwargs else hook.function(cell, args)
+                if found is None:
+                    continue
+                if not hook.with_kwargs:
+                    found = found if isinstance(found, tuple) else (found,), kwargs
+                elif isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict):
+                    found = found[0] if isinstance(found[0], tuple) else (found[0],), found[1]
+                else:
+                    raise TypeError(f"{cell.path}: a forward pre-hook with kwargs returns None or (args, kwargs), got "
+                                    f"{type(found).__name__}")
+                args, kwargs = _fit(cell, "forward pre-hook", found, (args, kwargs))
         return args, kwargs
 
     if STATE.trace is not None:
         return _lifted(chain, (args, kwargs), (args, kwargs), f"the forward pre-hooks of {cell.path}")
-    try:
-        return chain(args, kwargs)
-    except Exception as error:
-        note(error, f"in the forward pre-hooks of {cell.path}")
-        raise
+    return chain(args, kwargs)
+
+
+def _fit(cell: Any, kind: str, found: Any, before: Any) -> Any:
+    """What a forward hook returned, of tensors and numbers, and what else there was before."""
+    if found.__class__ in TENSORS:
+        return found
+    known = {type(each) for each in constants(before)}
+    for each in constants(found):
+        if not (each is None or is_number(each) or isinstance(each, np.ndarray) or type(each) in known):
+            raise TypeError(f"{cell.path}: the {kind} must return None, or tensors in the place of what it was given, "
+                            f"got {type(each).__name__}")
+    return found
+
+
+def changed_inputs(cell: Any, before: Any, after: Any) -> str | None:
+    """Which hooks made something else of the inputs of a Cell, as a note says it when the Cell fails with them."""
+    was, now = ([f"Tensor {show(each._spec.shape if isinstance(each, Traced) else each.shape)}"
+                 for each in tensors(given)] for given in (before, after))
+    if was == now or not cell._hooks["forward_pre"]:
+        return None
+    names = ", ".join(map(repr, cell._hooks["forward_pre"].values()))
+    return f"the forward pre-hook {names} of {cell.path} had made {', '.join(now)} of its inputs, {', '.join(was)}"
 
 
 def forward(cell: Any, args: tuple, kwargs: dict, out: Any, failed: bool = False) -> Any:
@@ -192,22 +122,19 @@ def forward(cell: Any, args: tuple, kwargs: dict, out: Any, failed: bool = False
             if only and not hook.always_call:
                 continue
             try:
-                found = hook.function(cell, args, kwargs, out) if hook.with_kwargs else hook.function(cell, args, out)
+                with naming("forward hook", hook, cell):
+                    given = (args, kwargs, out) if hook.with_kwargs else (args, out)
+                    found = hook.function(cell, *given)
+                    out = out if found is None else _fit(cell, "forward hook", found, out)
             except Exception as raised:
                 error, only = error or raised, True
-            else:
-                out = out if found is None else found
         if error is not None:
             raise error
         return out
 
     if not failed and STATE.trace is not None:
         return _lifted(chain, (args, kwargs, out), out, f"the forward hooks of {cell.path}")
-    try:
-        return chain(args, kwargs, out)
-    except Exception as error:
-        note(error, f"in the forward hooks of {cell.path}")
-        raise
+    return chain(args, kwargs, out)
 
 
 # ------------------------------------------------------------------------------------------------ backward
@@ -266,11 +193,7 @@ def through_hooks(function: Callable, groups: Sequence[Sequence[Any]], specs: Se
     """Hand groups of gradients, None among them, to a function that returns one group, replaced or not."""
     if _are_numbers(groups):
         given = [tuple([None if g is None else lent(g) for g in group]) for group in groups]
-        try:
-            found = function(*given)
-        except Exception as error:
-            note(error, f"in {title() if callable(title) else title}")
-            raise
+        found = function(*given)
         return groups[which] if found is given[which] else found  # type: ignore[return-value]
     present = [(i, j) for i, group in enumerate(groups) for j, g in enumerate(group) if g is not None]
     values = [groups[i][j] for i, j in present]
@@ -301,11 +224,7 @@ def _through_raw(ctx: Any, function: Callable, groups: Sequence[Sequence[Any]], 
                  ) -> Sequence[Any]:
     """``through_hooks`` of raw gradients."""
     given = [tuple([None if g is None else lent_raw(g, ctx) for g in group]) for group in groups]
-    try:
-        found = function(*given)
-    except Exception as error:
-        note(error, f"in {title() if callable(title) else title}")
-        raise
+    found = function(*given)
     if found is given[which]:
         return groups[which]
     return [None if g is None else g._data for g in found]
@@ -436,12 +355,13 @@ def _backward_chain(cell: Any) -> Callable | None:
 
     def chain(arriving: tuple, leaving: tuple) -> tuple:
         for hook in list(hooks.values()):
-            if hook.convention == "document":
-                found = hook.function(cell_id(cell), arriving, leaving)
-            else:
-                found = hook.function(cell, leaving, arriving)
-            if found is not None:
-                leaving = _replaced(cell.path, "backward", found, leaving)
+            with naming("backward hook", hook, cell):
+                if hook.convention == "document":
+                    found = hook.function(cell_id(cell), arriving, leaving)
+                else:
+                    found = hook.function(cell, leaving, arriving)
+                if found is not None:
+                    leaving = _replaced(cell.path, "backward", found, leaving)
         return leaving
 
     return chain
@@ -454,9 +374,10 @@ def _backward_pre_chain(cell: Any) -> Callable | None:
 
     def chain(arriving: tuple) -> tuple:
         for hook in list(hooks.values()):
-            found = hook.function(cell, arriving)
-            if found is not None:
-                arriving = _replaced(cell.path, "backward pre", found, arriving)
+            with naming("backward pre-hook", hook, cell):
+                found = hook.function(cell, arriving)
+                if found is not None:
+                    arriving = _replaced(cell.path, "backward pre", found, arriving)
         return arriving
 
     return chain
@@ -518,6 +439,7 @@ class HookBackward:
         if getattr(hook_fn, "compiled", False):
             raise TypeError("HookBackward: expected a Python function; a compiled one has no values to show")
         self.hook_fn, self.cell_id = hook_fn, cell_id
+        self._hook = Hook(hook_fn)
 
     def __call__(self, *inputs: Any) -> Any:
         for i, value in enumerate(inputs):
@@ -527,8 +449,9 @@ class HookBackward:
             raise TypeError("HookBackward: expected at least one tensor")
 
         def function(_: tuple, gradients: tuple) -> tuple:
-            found = self.hook_fn(gradients)
-            return gradients if found is None else _replaced("HookBackward", "backward", found, gradients)
+            with naming("function", self._hook, "a HookBackward"):
+                found = self.hook_fn(gradients)
+                return gradients if found is None else _replaced("HookBackward", "backward", found, gradients)
 
         link = Link(function, None, "a HookBackward")
         found = _tagged(INPUT_TAG, [tensor(value) for value in inputs], (), link)
@@ -548,15 +471,16 @@ class _TensorHooks:
         pass
 
     def __call__(self, _: tuple, gradients: tuple) -> tuple:
-        return gradient_chain(self.hooks, "the tensor's hook", gradients)
+        return gradient_chain(self.hooks, "a tensor", gradients)
 
 
 def gradient_chain(hooks: Hooks, title: str, gradients: tuple) -> tuple:
     """The gradient of one tensor after its hooks."""
     for hook in list(hooks.values()):
-        found = hook.function(gradients[0])
-        if found is not None:
-            gradients = _replaced(title, "tensor", found, gradients)
+        with naming("hook", hook, title):
+            found = hook.function(gradients[0])
+            if found is not None:
+                gradients = _replaced(title, "tensor", found, gradients)
     return gradients
 
 

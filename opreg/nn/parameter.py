@@ -10,7 +10,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..errors import ArgumentError, DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, OpError, ShapeError
 from ..mode import MODE, quiet
 from ..spec import show
 from . import dtype as dtypes
@@ -199,12 +199,25 @@ class Parameter(Tensor):
         return self
 
     def register_hook(self, hook: Any) -> Any:
-        """Call a function with this parameter's gradient whenever one is computed; see ``Tensor.register_hook``."""
-        from .hooks import HookHandle, Hooks
+        """Call a function with this parameter's gradient whenever one is computed; see ``Tensor.register_hook``.
 
+        Raises
+        ------
+        RuntimeError
+            When the parameter is not trained, so that it has no gradient.
+        """
+        from .handles import HookHandle, Hooks
+
+        if not self._requires_grad:
+            raise OpError("The tensor requires grad is false, which can not register tensor hook: Parameter "
+                          f"{self._name} is not trained")
         if self._hooks is None:
             self._hooks = Hooks()
         return HookHandle.add(self, self._hooks, hook)
+
+    def hooks(self) -> list[Any]:
+        """The functions that were registered with ``register_hook``, in order."""
+        return [hook.function for hook in (self._hooks or {}).values()]
 
 
 TENSORS.add(Parameter)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -213,23 +213,6 @@ class Tensor(Manners, NDArray):
             entry = entry[0].inputs[0]  # hooks stand before it
         found = None if entry is None else entry[0].grad
         return None if found is None else made(found._data, found._ctx)
-
-    def register_hook(self, hook: Callable) -> Any:
-        """Call a function with the gradient of this tensor whenever one is computed.
-
-        Parameters
-        ----------
-        hook : callable
-            Of the gradient; returns None, or the gradient in its place.
-
-        Returns
-        -------
-        HookHandle
-            Removes it; it goes with what was recorded of the tensor.
-        """
-        from .hooks import hook_tensor
-
-        return hook_tensor(self, hook)
 
     def detach(self) -> Tensor:
         """The same numbers, not recorded; memory is shared."""

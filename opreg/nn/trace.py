@@ -155,12 +155,6 @@ class Traced(Manners):
     backward = attach_grad = _refuse("backward()", "Use grad, which compiles too")
     __format__ = Value.__format__
 
-    def register_hook(self, hook: Callable) -> Any:
-        """See ``Tensor.register_hook``."""
-        from .hooks import hook_tensor
-
-        return hook_tensor(self, hook)
-
 
 class Surprise(Exception):
     """A hook of a compiled function returned something of another shape, dtype or nesting than was expected."""

@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from .manners import Manners
 
-__all__ = ["flatten", "rebuild", "tensors", "count", "names", "key_of", "LEAF"]
+__all__ = ["flatten", "rebuild", "tensors", "constants", "count", "names", "key_of", "LEAF"]
 
 #: Stands in a structure where a tensor was.
 LEAF = "tensor"
@@ -79,6 +79,22 @@ def tensors(value: Any) -> list[Any]:
     """The tensors of a tree in order."""
     found: list[Any] = []
     flatten(value, found)
+    return found
+
+
+def constants(value: Any) -> list[Any]:
+    """What a tree has beside tensors, in order."""
+    found: list[Any] = []
+
+    def collect(structure: Any) -> None:
+        if structure is not LEAF:
+            if structure[0] == "constant":
+                found.append(structure[1])
+            else:
+                for part in structure[2]:
+                    collect(part)
+
+    collect(flatten(value, []))
     return found
 
 

@@ -1,0 +1,117 @@
+"""Handles: what is kept of a hook that is registered, and what takes it away again."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import here, note
+from .state import get_context, set_context
+
+__all__ = ["Hook", "Hooks", "HookHandle", "convention", "naming", "KINDS"]
+
+#: The kinds of hooks of a Cell, in the order they run.
+KINDS = ("forward_pre", "forward", "backward_pre", "backward")
+_NUMBERS = itertools.count()
+
+
+class Hook:
+    """A registered function with its options."""
+
+    __slots__ = ("function", "with_kwargs", "always_call", "convention", "where")
+
+    def __init__(self, function: Callable, with_kwargs: bool = False, always_call: bool = False,
+                 convention: str | None = None):
+        self.function, self.with_kwargs, self.always_call = function, with_kwargs, always_call
+        self.convention, self.where = convention, here()
+
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__qualname__", repr(self.function))
+        return f"{name} ({self.where})" if self.where else name
+
+
+class naming:
+    """A stretch in which a hook runs: an exception gets a note that says which, of what."""
+
+    __slots__ = ("_kind", "_hook", "_owner")
+
+    def __init__(self, kind: str, hook: Hook, owner: Any):
+        self._kind, self._hook, self._owner = kind, hook, owner
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, Exception):
+            note(error, f"in the {self._kind} {self._hook} of {getattr(self._owner, 'path', self._owner)}")
+
+
+class Hooks(dict):
+    """Hooks of one kind by number, in the order they run."""
+
+    __slots__ = ("__weakref__",)
+
+
+class HookHandle:
+    """What registering a hook returns: ``remove()`` takes it away, and so does leaving a ``with``.
+
+    It does not keep alive what the hook was registered on.
+    """
+
+    def __init__(self, owner: Any, hooks: Hooks, number: int):
+        self._owner, self._hooks, self.hook_id = weakref.ref(owner), weakref.ref(hooks), number
+
+    @classmethod
+    def add(cls, owner: Any, hooks: Hooks, function: Callable, prepend: bool = False, **options: Any) -> HookHandle:
+        """Register a function."""
+        if not callable(function):
+            raise TypeError(f"Expected a callable hook function, but got {type(function).__name__}.")
+        if getattr(function, "compiled", False):
+            raise TypeError("a hook is a Python function; a compiled one has no values to show")
+        number = next(_NUMBERS)
+        hooks[number] = Hook(function, **options)
+        if prepend:
+            rest = [(key, hooks.pop(key)) for key in list(hooks) if key != number]
+            hooks.update(rest)
+        owner._touch()
+        return cls(owner, hooks, number)
+
+    def remove(self) -> None:
+        """Take the hook away; nothing happens when it is gone already."""
+        hooks, owner = self._hooks(), self._owner()
+        if hooks is not None and hooks.pop(self.hook_id, None) is not None and owner is not None:
+            owner._touch()
+
+    def __enter__(self) -> HookHandle:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        hooks = self._hooks()
+        return f"<handle of hook {hooks[self.hook_id]}>" if hooks and self.hook_id in hooks else "<handle, removed>"
+
+
+class convention:
+    """A stretch of code in which backward hooks that are registered follow a convention, ``document`` or ``2.4``.
+
+    Examples
+    --------
+    >>> with convention("2.4"):
+    ...     pass
+    """
+
+    def __init__(self, name: str):
+        self._name = name
+        self._before: list[str] = []
+
+    def __enter__(self) -> convention:
+        self._before.append(get_context("convention"))
+        set_context(convention=self._name)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        set_context(convention=self._before.pop())
