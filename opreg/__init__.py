@@ -71,6 +71,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "common": ("opreg.common", None),
     "dtype": ("opreg.nn.dtype", None),
     **{name: ("opreg.nn.tensor", name) for name in ("Tensor", "tensor")},
+    "_Function": ("opreg.nn.function", "_Function"),
     **{name: ("opreg.nn.parameter", name) for name in ("Parameter", "ParameterTuple")},
     **{name: ("opreg.nn.state", name) for name in ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE")},
     **{name: ("opreg.nn.grad", name) for name in (

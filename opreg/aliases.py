@@ -19,7 +19,8 @@ __all__ = ["install", "adopt"]
 #: Names of modules that are no doors of ``opreg``, by package -> ``module``, or ``module:attribute``.
 _DEEPER = {
     "opreg.common": {"parameter": "opreg.nn.parameter", "tensor": "opreg.nn.tensor", "api": "opreg.nn.jit",
-                     "seed": "opreg.nn.initializer"},
+                     "seed": "opreg.nn.initializer", "_grad_function": "opreg.nn.function",
+                     "hook_handle": "opreg.nn.handles"},
     "opreg.nn": {"layer": "opreg.nn.layers", "loss": "opreg.nn.losses", "wrap": "opreg.nn.train",
                  "learning_rate_schedule": "opreg.nn.optim.schedule", "dynamic_lr": "opreg.nn.optim.schedule"},
     "opreg.nn.ops": dict.fromkeys(("operations", "functional", "composite", "function"), "opreg.nn.ops"),

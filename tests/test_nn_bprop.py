@@ -119,6 +119,12 @@ def test_used_bprop_inputs(run):
     assert seen == [(True, False, True)]
 
 
+def test_an_input_that_is_returned_is_another_tensor():
+    cell, value = cell_of(lambda self, a: (a, a * 2), lambda self, a, out, dout: (dout[0] * 7,)), x()
+    assert cell(value)[0] is not value and numbers(cell(value)[0]) == numbers(value)
+    assert numbers(grad(lambda a: cell(a)[0])(value)) == [7] * 3
+
+
 def test_not_called_when_nobody_wants_a_gradient(run):
     seen: list[Any] = []
     cell = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (seen.append(1), (dout,))[1])

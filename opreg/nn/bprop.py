@@ -14,24 +14,16 @@ from typing import Any
 import numpy as np
 
 from opreg.ndarray import tape
-from opreg.ndarray.ndarray import NDArray
-from opreg.symbol import infer as inference
-from opreg.symbol.symbol import RULES, RuleSymbol
 
-from ..attrs import Schema
 from ..errors import ArgumentError, note
 from ..gradient import fitted
-from ..graph import Entry, Graph, Node
 from ..mode import MODE, Recording
-from ..op import Op
-from ..registry import ops
-from ..spec import Spec, is_floating, known, show
-from .call import call
+from ..spec import is_floating, show
+from .application import Application, Applied, followed, spread
 from .manners import Manners, is_number
 from .parameter import Parameter
 from .state import STATE
 from .tensor import lent, made, tensor
-from .trace import Trace, Traced
 from .tree import LEAF, flatten, names, rebuild
 
 __all__ = ["apply", "check"]
@@ -98,22 +90,12 @@ def _gradients(cell: Any, inputs: list[Any], out: Any, dout: Any, internal: Sequ
         if structure is LEAF:
             result.append(_fitted(cell, f"input {i}", value, g))
             continue
-        parts = list(_spread(g)) if leaves and g is not None else [None] * len(leaves)
+        parts = list(spread(g)) if leaves and g is not None else [None] * len(leaves)
         if len(parts) != len(leaves):
             raise ArgumentError(f"Cell {cell.path}: input {i} has {len(leaves)} tensors, bprop returned {len(parts)} "
                                 "gradients for it")
         result += [_fitted(cell, f"input {i}", leaf, part) for leaf, part in zip(leaves, parts)]
     return result, [_fitted(cell, f"parameter {weight.name}", weight, weights[weight]) for weight in internal]
-
-
-def _spread(g: Any) -> Iterator[Any]:
-    if isinstance(g, (tuple, list)):
-        for each in g:
-            yield from _spread(each)
-    elif isinstance(g, dict):
-        yield from _spread(list(g.values()))
-    else:
-        yield g
 
 
 def _kind(value: Any) -> str:
@@ -130,54 +112,26 @@ def _fitted(cell: Any, what: str, value: Any, g: Any) -> Any:
         raise TypeError(f"Cell {cell.path}: Unreasonable data type: the gradient of {what} that bprop returned is of "
                         f"type {type(g).__name__}, expected a Tensor: only what operators compute can be compiled, or "
                         "differentiated again")
-    return fitted(g, value, f"Cell {cell.path}: For grad interface or custom function, grad tensor should be broadcast "
+    return fitted(g, value, f"Cell {cell.path}: For custom function, grad tensor should be broadcast "
                             f"to expected shape: the gradient of {what}")._cast(value._dt)
 
 
-# ------------------------------------------------------------------------------------------------ the record
+# ------------------------------------------------------------------------------------------------ the application
 
 
-class Record:
-    """One call of a Cell with bprop.
+class _Call(Application):
+    """One call of a Cell with bprop."""
 
-    Attributes
-    ----------
-    cell
-        The Cell.
-    inputs, out
-        Structures of its inputs, a list, and of its output.
-    ins, outs : list of Spec
-        Of the tensors in them.
-    internal : list of Parameter
-        Whose gradients ``bprop`` returns too.
-    body : Trace or None
-        What ``construct`` did, in a graph.
-    slots, captured : list of Node
-        Variables of the body: of the inputs' tensors, and of what it reads beside them.
-    arrays : list
-        What the captured ones stand for, where these are arrays.
-    heads : list of Entry
-        Outputs of the body, then what it assigns.
-    """
+    def __init__(self, cell: Any, inputs: Any, count: int):
+        internal = getattr(cell, "internal_params", None) or ()
+        super().__init__(cell.path, type(cell).__name__, inputs, count, internal)
+        self.cell = cell
 
-    def __init__(self, cell: Any, inputs: Any, count: int, internal: Sequence[Parameter]):
-        self.cell, self.inputs, self.count, self.internal = cell, inputs, count, list(internal)
-        self.out: Any = LEAF
-        self.ins: list[Spec] = []
-        self.outs: list[Spec] = []
-        self.body: Trace | None = None
-        self.slots: list[Node] = []
-        self.captured: list[Node] = []
-        self.arrays: list[Any] = []
-        self.heads: list[Entry] = []
-
-    def __repr__(self) -> str:
-        return type(self.cell).__name__
-
-    __str__ = __repr__
+    @property
+    def debugged(self) -> bool:
+        return self.cell.bprop_debug
 
     def compute(self, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Gradients of the inputs' tensors and of the internal parameters."""
         dout = _dout(self.out, iter(arriving))
         return _gradients(self.cell, rebuild(self.inputs, iter(ins)), rebuild(self.out, iter(outs)), dout,
                           self.internal)
@@ -192,17 +146,17 @@ def apply(cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     structure = flatten(inputs, leaves)
     with Recording(False, None):
         out = cell.construct(*args, **kwargs)
-    if not MODE.recording:
-        return out
-    internal = list(getattr(cell, "internal_params", None) or ())
-    record = Record(cell, structure, len(leaves), internal)
     found: list[Any] = []
-    record.out = flatten(out, found)
+    arranged = flatten(out, found)
+    if not MODE.recording and not any(each is leaf for each in found for leaf in leaves):
+        return out
     fresh = [made(each._data, each._ctx) for each in found]
-    if fresh:
-        every = [*leaves, *internal]
+    if fresh and MODE.recording:
+        record = _Call(cell, structure, len(leaves))
+        record.out = arranged
+        every = [*leaves, *record.internal]
         tape.record(_TAPED, record, every, [each._data for each in every], fresh)
-    return rebuild(record.out, iter(fresh))
+    return rebuild(arranged, iter(fresh))
 
 
 class _Taped(tape.Taped):
@@ -223,171 +177,27 @@ class _Taped(tape.Taped):
 _TAPED = _Taped()
 
 
-# ------------------------------------------------------------------------------------------------- in a graph
+_CELL = Applied("_cell")
 
 
 def _traced(cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The application of a Cell with bprop as a node of the trace."""
-    trace = STATE.trace
     inputs, keywords = _inputs(cell, args, kwargs)
     leaves: list[Any] = []
     structure = flatten(inputs, leaves)
-    values = [trace.read(leaf) for leaf in leaves]
-    record = Record(cell, structure, len(leaves), list(getattr(cell, "internal_params", None) or ()))
-    body = record.body = Trace(cell.path, trace)
-    record.ins = [value._spec for value in values]
+    record = _Call(cell, structure, len(leaves))
     words = [parameter.name for parameter in inspect.signature(cell.construct).parameters.values()]
-    slots = [body.input(name, *spec) for name, spec in zip(names(words, structure[2]), record.ins)]
-    record.slots = [slot._entry[0] for slot in slots]
-    with body:
+
+    def run(slots: Sequence[Any]) -> list[Any]:
         given = rebuild(structure, iter(slots))
         first = len(given) - len(keywords)
-        out = cell.construct(*given[:first], **dict(zip(keywords, given[first:])))
         found: list[Any] = []
-        record.out = flatten(out, found)
-        heads = [body.read(each) for each in found]
-        for weight in record.internal:
-            body.read(weight)
-        assigned = [(parameter, body.values[key]) for key, parameter in body.updated.items()]
-    record.outs = [head._spec for head in heads]
-    record.heads = [each._entry for each in (*heads, *[value for _, value in assigned])]
-    record.captured = list(body.outer)
-    held = {node: array for array, node in body.variables.values()}
-    record.arrays = [held.get(node) for node in record.captured]
-    entries = [value._entry for value in (*values, *[body.outer[node] for node in record.captured])]
-    trace.add(CELL, {"record": record}, entries, {"cell": type(cell).__name__})
-    node = trace.nodes[-1]
-    for i, (parameter, _) in enumerate(assigned, len(heads)):
-        trace.assign(parameter, trace.wrap((node, i)))
-    results = [trace.wrap((node, i)) for i in range(len(heads))]
-    return rebuild(record.out, iter([ops.BlockGrad(each) for each in results] if STATE.blocked else results))
+        record.out = flatten(cell.construct(*given[:first], **dict(zip(keywords, given[first:]))), found)
+        record.visible = len(found)
+        return found
 
-
-class _Cell(Op):
-    """The operator that a Cell with bprop is."""
-
-    def __init__(self) -> None:
-        super().__init__("_cell", Schema([], True), ())
-        self.late = True
-
-    def complete(self, given: Any) -> Any:
-        return given
-
-    def arguments(self, attrs: Any) -> tuple[str, ...]:
-        record = attrs["record"]
-        return tuple(node.name for node in (*record.slots, *record.captured))
-
-    def outputs(self, attrs: Any) -> tuple[str, ...]:
-        return tuple(f"output{i}" for i in range(len(attrs["record"].heads)))
-
-    def visible(self, attrs: Any) -> int:
-        return len(attrs["record"].outs)
-
-    @property
-    def differentiable(self) -> bool:
-        return True
-
-    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return self._through(ins, attrs, inference.infer_shapes)
-
-    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return self._through(ins, attrs, inference.infer_dtypes)
-
-    @staticmethod
-    def _through(ins: Any, attrs: Any, rule: Callable) -> tuple[list[Any], list[Any]]:
-        """What follows for inputs and outputs from what is known of the inputs, through the body."""
-        record = attrs["record"]
-        slots = (*record.slots, *record.captured)
-        found = rule(Graph(record.heads), {node: value for node, value in zip(slots, ins) if value is not None})
-        return ([found[node][0] if node in found else value for node, value in zip(slots, ins)],
-                [found[node][i] for node, i in record.heads])
-
-    def inline(self, attrs: Any, inputs: Sequence[Entry], specs: Any) -> tuple[list[Node], list[Entry]]:
-        """The nodes of the body over these inputs, and the entries its outputs become."""
-        record = attrs["record"]
-        became: dict[Entry, Entry] = {(node, 0): entry for node, entry in
-                                      zip((*record.slots, *record.captured), inputs)}
-        slots = (*record.slots, *record.captured)
-        inner = record.body.specs
-        if not all(known(spec.shape) for values in inner.values() for spec in values):
-            given = {node: specs[source][i] for node, (source, i) in zip(slots, inputs)}
-            graph = Graph(record.heads, [*slots, *record.body.nodes])
-            inner = inference.infer(graph, {node: spec.shape for node, spec in given.items()},
-                                    {node: spec.dtype for node, spec in given.items()})
-        nodes = []
-        for node in record.body.nodes:
-            new = Node(node.op, node.name, node.attrs, [became.get(entry, entry) for entry in node.inputs],
-                       node.given, node.tags, node.where)
-            specs[new] = inner[node]
-            for i in range(len(specs[new])):
-                became[node, i] = new, i
-            nodes.append(new)
-        return nodes, [became.get(entry, entry) for entry in record.heads]
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        record = attrs["record"]
-        count, visible = record.count, len(record.outs)
-        arriving = list(g)[:visible] if isinstance(g, tuple) else [g]
-        rest = len(record.captured)
-        if record.cell.bprop_debug:
-            found, weights = _debugged(record, arriving, ins, outs)
-        else:
-            found, weights = _grown(record, arriving, ins, outs)
-        by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
-        return [*found, *[by_weight.get(id(array)) for array in record.arrays[:rest]]] if count or rest else []
-
-
-def _grown(record: Record, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]
-           ) -> tuple[list[Any], list[Any]]:
-    """The gradients as further nodes: ``bprop`` is traced."""
-    trace = STATE.trace
-    if trace is None:  # of an executor: the nodes join those of the gradient
-        trace = Trace(record.cell.path, nodes=RULES.made)
-        trace.skip()
-    trace.settle()
-
-    def value(symbol: Any, spec: Spec) -> Traced:
-        entry = symbol._entries[0]
-        if entry[0] not in trace.specs:
-            trace.specs[entry[0]] = [spec] * max(1, entry[0].count)
-        return Traced(trace, entry, spec)
-
-    count = record.count
-    before = trace.values
-    trace.values = dict(before)
-    captured_specs = [record.body.specs[node][0] for node in record.captured]  # type: ignore[union-attr]
-    for array, symbol, spec in zip(record.arrays, ins[count:], captured_specs):
-        if isinstance(array, NDArray):
-            trace.values[id(array)] = value(symbol, spec)
-    try:
-        with trace:
-            found, weights = record.compute([value(*each) for each in zip(arriving, record.outs)],
-                                            [value(*each) for each in zip(ins[:count], record.ins)],
-                                            [value(*each) for each in zip(outs, record.outs)])
-            every = [None if each is None else RuleSymbol((trace.read(each)._entry,)) for each in (*found, *weights)]
-    finally:
-        trace.values = before
-    return every[:len(found)], every[len(found):]
-
-
-def _debugged(record: Record, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]
-              ) -> tuple[list[Any], list[Any]]:
-    """The gradients from ``bprop`` run as Python on every run of the graph."""
-    count, visible = record.count, len(record.outs)
-
-    def function(*values: Any) -> list[Any]:
-        tops, given, results = values[:visible], values[visible:visible + count], values[visible + count:]
-        found, weights = record.compute(tops, given, results)
-        return [made(like._ctx.xp.zeros_like(like._data), like._ctx) if each is None else each
-                for each, like in zip([*found, *weights], [*given, *record.internal])]
-
-    specs = [Spec(weight.shape, weight._dt) for weight in record.internal]
-    results = call(function, [*arriving, *ins[:count], *outs[:visible]], [*record.outs, *record.ins, *record.outs],
-                   [*record.ins, *specs], f"the bprop of Cell {record.cell.path}")
-    return results[:count], results[count:]
-
-
-CELL = _Cell()
+    results = followed(record, _CELL, leaves, names(words, structure[2]), run)
+    return rebuild(record.out, iter(results))
 
 
 # ------------------------------------------------------------------------------------------------- checking

@@ -51,8 +51,9 @@ class Tensor(Manners, NDArray):
     mindspore.float32
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)  # programs keep things on tensors
     _rank = 1
+    _requires_grad = False  # nobody trains what is no Parameter
 
     def __new__(cls, *_: Any, init: Any = None, **__: Any) -> Any:
         return _new(cls if init is None or cls is not Tensor else InitialisedTensor)

@@ -17,7 +17,7 @@ from ...errors import ArgumentError
 from ...registry import ops
 from ...spec import is_floating
 from ..manners import Manners, is_number
-from . import activation, array, creation, indexing, linalg, math, random, reduce
+from . import activation, array, creation, in_place, indexing, linalg, math, random, reduce
 
 __all__ = ["attach", "METHODS", "MXNET_ONLY"]
 
@@ -353,6 +353,7 @@ _AS_THEY_ARE = {
 
 #: What becomes a method, by name.
 METHODS: dict[str, Callable] = {
+    **in_place.METHODS,
     **{name: getattr(module, name) for module, names in _AS_THEY_ARE.items() for name in names.split()},
     **{function.__name__: function for function in (
         sum, mean, prod, argmax, argmin, cumsum, cumprod, logsumexp, count_nonzero, transpose, permute, flatten,

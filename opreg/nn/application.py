@@ -1,0 +1,283 @@
+"""Applications with a gradient of their own: one entry of the tape, or one node of a graph with a body behind it.
+
+A Cell with ``bprop`` is one, and so is a ``_Function``. What they do is not recorded; what they return comes from the
+application, whose gradient calls the user's function. That is written in operators, so it is itself recorded, or
+traced, and can be differentiated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from opreg.ndarray.ndarray import NDArray
+from opreg.symbol import infer as inference
+from opreg.symbol.symbol import RULES, RuleSymbol
+
+from ..attrs import Schema
+from ..errors import NotDifferentiableError
+from ..graph import Entry, Graph, Node
+from ..op import Op
+from ..registry import ops
+from ..spec import Spec, known
+from .call import call
+from .parameter import Parameter
+from .state import STATE
+from .tensor import made
+from .trace import Trace, Traced
+from .tree import LEAF
+
+__all__ = ["Application", "Applied", "followed", "kept_of", "spread"]
+
+
+class Application:
+    """One call of something with a gradient of its own.
+
+    Parameters
+    ----------
+    title : str
+        How errors call it.
+    kind : str
+        The name of the class it is of.
+    inputs
+        The structure of its inputs.
+    count : int
+        How many tensors are in them.
+    internal : list of Parameter
+        Whose gradients are computed, too.
+
+    Attributes
+    ----------
+    out
+        The structure of its output.
+    visible : int
+        How many tensors are in it; what follows among the outputs of a graph's node is kept for the gradient.
+    ins, outs : list of Spec
+        Of the tensors of the inputs, and of the outputs.
+    body : Trace or None
+        What it did, in a graph.
+    slots, captured : list of Node
+        Variables of the body: of the inputs' tensors, and of what it reads beside them.
+    arrays : list
+        What the captured ones stand for, where these are arrays.
+    heads : list of Entry
+        Outputs of the body, then what it assigns.
+    """
+
+    def __init__(self, title: str, kind: str, inputs: Any, count: int, internal: Sequence[Parameter] = ()):
+        self.title, self.kind, self.inputs, self.count, self.internal = title, kind, inputs, count, list(internal)
+        self.out: Any = LEAF
+        self.visible = 0
+        self.ins: list[Spec] = []
+        self.outs: list[Spec] = []
+        self.body: Trace | None = None
+        self.slots: list[Node] = []
+        self.captured: list[Node] = []
+        self.arrays: list[Any] = []
+        self.heads: list[Entry] = []
+
+    @property
+    def debugged(self) -> bool:
+        """Whether the gradient runs as Python, with numbers, also in a graph."""
+        return False
+
+    def __repr__(self) -> str:
+        return self.kind
+
+    __str__ = __repr__
+
+    def compute(self, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Gradients of the inputs' tensors and of the internal parameters, from those that arrive at the outputs."""
+        raise NotImplementedError
+
+
+def followed(application: Application, op: Applied, leaves: Sequence[Any], words: Sequence[str],
+             run: Callable[[Sequence[Any]], list[Any]]) -> list[Any]:
+    """Add an application to the trace as one node.
+
+    Parameters
+    ----------
+    leaves : sequence of tensors
+        Those of its inputs.
+    words : sequence of str
+        Names for them.
+    run : function of tensors
+        Does what is applied, sets ``out`` and ``visible``, and returns the tensors of the outputs.
+
+    Returns
+    -------
+    list of Traced
+        The visible outputs.
+    """
+    trace = STATE.trace
+    values = [trace.read(leaf) for leaf in leaves]
+    body = application.body = Trace(application.title, trace)
+    application.ins = [value._spec for value in values]
+    slots = [body.input(word, *spec) for word, spec in zip(words, application.ins)]
+    application.slots = [slot._entry[0] for slot in slots]
+    with body:
+        heads = [body.read(each) for each in run(slots)]
+        for weight in application.internal:
+            body.read(weight)
+        assigned = [(parameter, body.values[key]) for key, parameter in body.updated.items()]
+    application.outs = [head._spec for head in heads]
+    application.heads = [each._entry for each in (*heads, *[value for _, value in assigned])]
+    application.captured = list(body.outer)
+    held = {node: array for array, node in body.variables.values()}
+    application.arrays = [held.get(node) for node in application.captured]
+    entries = [value._entry for value in (*values, *[body.outer[node] for node in application.captured])]
+    trace.add(op, {"record": application}, entries, {op.name.strip("_"): application.kind})
+    node = trace.nodes[-1]
+    for i, (parameter, _) in enumerate(assigned, len(heads)):
+        trace.assign(parameter, trace.wrap((node, i)))
+    results = [trace.wrap((node, i)) for i in range(application.visible)]
+    return [ops.BlockGrad(each) for each in results] if STATE.blocked else results
+
+
+class Applied(Op):
+    """The operator that applications in a graph are.
+
+    Parameters
+    ----------
+    name : str
+        Of the operator.
+    partial : bool
+        Whether outputs that no gradient reaches are None; zeros otherwise.
+    """
+
+    def __init__(self, name: str, partial: bool = False):
+        super().__init__(name, Schema([], True), ())
+        self.late, self.partial = True, partial
+
+    def complete(self, given: Any) -> Any:
+        return given
+
+    def arguments(self, attrs: Any) -> tuple[str, ...]:
+        record = attrs["record"]
+        return tuple(node.name for node in (*record.slots, *record.captured))
+
+    def outputs(self, attrs: Any) -> tuple[str, ...]:
+        return tuple(f"output{i}" for i in range(len(attrs["record"].heads)))
+
+    def visible(self, attrs: Any) -> int:
+        return attrs["record"].visible
+
+    @property
+    def differentiable(self) -> bool:
+        return True
+
+    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return self._through(ins, attrs, inference.infer_shapes)
+
+    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return self._through(ins, attrs, inference.infer_dtypes)
+
+    @staticmethod
+    def _through(ins: Any, attrs: Any, rule: Callable) -> tuple[list[Any], list[Any]]:
+        """What follows for inputs and outputs from what is known of the inputs, through the body."""
+        record = attrs["record"]
+        slots = (*record.slots, *record.captured)
+        found = rule(Graph(record.heads), {node: value for node, value in zip(slots, ins) if value is not None})
+        return ([found[node][0] if node in found else value for node, value in zip(slots, ins)],
+                [found[node][i] for node, i in record.heads])
+
+    def inline(self, attrs: Any, inputs: Sequence[Entry], specs: Any) -> tuple[list[Node], list[Entry]]:
+        """The nodes of the body over these inputs, and the entries its outputs become."""
+        record = attrs["record"]
+        became: dict[Entry, Entry] = {(node, 0): entry for node, entry in
+                                      zip((*record.slots, *record.captured), inputs)}
+        slots = (*record.slots, *record.captured)
+        inner = record.body.specs
+        if not all(known(spec.shape) for values in inner.values() for spec in values):
+            given = {node: specs[source][i] for node, (source, i) in zip(slots, inputs)}
+            graph = Graph(record.heads, [*slots, *record.body.nodes])
+            inner = inference.infer(graph, {node: spec.shape for node, spec in given.items()},
+                                    {node: spec.dtype for node, spec in given.items()})
+        nodes = []
+        for node in record.body.nodes:
+            new = Node(node.op, node.name, node.attrs, [became.get(entry, entry) for entry in node.inputs],
+                       node.given, node.tags, node.where)
+            specs[new] = inner[node]
+            for i in range(len(specs[new])):
+                became[node, i] = new, i
+            nodes.append(new)
+        return nodes, [became.get(entry, entry) for entry in record.heads]
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+        record = attrs["record"]
+        count, rest = record.count, len(record.captured)
+        arriving = list(g) if isinstance(g, (tuple, list)) else [g]
+        if any(each is not None for each in arriving[record.visible:len(record.outs)]):
+            raise NotDifferentiableError(kept_of(record.title))
+        compute = _debugged if record.debugged else _grown
+        found, weights = compute(record, arriving[:record.visible], ins, outs)
+        by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
+        return [*found, *[by_weight.get(id(array)) for array in record.arrays[:rest]]] if count or rest else []
+
+
+def spread(g: Any) -> Iterator[Any]:
+    """The gradients in a nesting, None among them."""
+    if isinstance(g, (tuple, list)):
+        for each in g:
+            yield from spread(each)
+    elif isinstance(g, dict):
+        yield from spread(list(g.values()))
+    else:
+        yield g
+
+
+def kept_of(title: str) -> str:
+    """Why what was computed on the way is not differentiated: only its backward says how."""
+    return (f"{title}: its backward computes with a tensor that forward made on the way, and of which no gradient is "
+            "known: save inputs and outputs alone with ctx.save_for_backward, and compute the rest again in backward")
+
+
+def _grown(record: Application, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]
+           ) -> tuple[list[Any], list[Any]]:
+    """The gradients as further nodes: the user's function is traced."""
+    trace = STATE.trace
+    if trace is None:  # of an executor: the nodes join those of the gradient
+        trace = Trace(record.title, nodes=RULES.made)
+        trace.skip()
+    trace.settle()
+
+    def value(symbol: Any, spec: Spec) -> Traced:
+        entry = symbol._entries[0]
+        if entry[0] not in trace.specs:
+            trace.specs[entry[0]] = [spec] * max(1, entry[0].count)
+        return Traced(trace, entry, spec)
+
+    count = record.count
+    before = trace.values
+    trace.values = dict(before)
+    captured_specs = [record.body.specs[node][0] for node in record.captured]  # type: ignore[union-attr]
+    for array, symbol, spec in zip(record.arrays, ins[count:], captured_specs):
+        if isinstance(array, NDArray):
+            trace.values[id(array)] = value(symbol, spec)
+    try:
+        with trace:
+            found, weights = record.compute([None if g is None else value(g, spec)
+                                             for g, spec in zip(arriving, record.outs)],
+                                            [value(*each) for each in zip(ins[:count], record.ins)],
+                                            [value(*each) for each in zip(outs, record.outs)])
+            every = [None if each is None else RuleSymbol((trace.read(each)._entry,)) for each in (*found, *weights)]
+    finally:
+        trace.values = before
+    return every[:len(found)], every[len(found):]
+
+
+def _debugged(record: Application, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]
+              ) -> tuple[list[Any], list[Any]]:
+    """The gradients from the user's function run as Python on every run of the graph."""
+    count, visible = record.count, record.visible
+
+    def function(*values: Any) -> list[Any]:
+        tops, given, results = values[:visible], values[visible:visible + count], values[visible + count:]
+        found, weights = record.compute(tops, given, results)
+        return [made(like._ctx.xp.zeros_like(like._data), like._ctx) if each is None else each
+                for each, like in zip([*found, *weights], [*given, *record.internal])]
+
+    specs = [Spec(weight.shape, weight._dt) for weight in record.internal]
+    results = call(function, [*arriving, *ins[:count], *outs[:visible]], [*record.outs, *record.ins, *record.outs],
+                   [*record.ins, *specs], f"the gradient of {record.title}")
+    return results[:count], results[count:]

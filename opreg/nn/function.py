@@ -1,0 +1,353 @@
+"""_Function: an operator of two static methods, forward and backward, with a context between them."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from opreg.ndarray import tape
+
+from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, note
+from ..gradient import fitted
+from ..mode import MODE, Recording
+from ..registry import ops
+from .application import Application, Applied, followed, kept_of, spread
+from .manners import Manners
+from .parameter import Parameter
+from .state import STATE
+from .tensor import FRESH, lent, made, tensor
+from .trace import Traced
+from .tree import LEAF, count, flatten, names, rebuild
+
+__all__ = ["_Function"]
+
+
+class _Function:
+    """An operator with a gradient of its own: derive, define ``forward`` and ``backward``, and call ``apply``.
+
+    ``forward(ctx, *args)`` computes outputs; ``backward(ctx, *grads)`` is given a gradient for each of them, None for
+    what is no tensor, and returns one for each argument of ``forward``, None for what is no tensor. Both are written in
+    operators, and run eagerly or are compiled.
+
+    Attributes
+    ----------
+    needs_input_grad : tuple of bool
+        Of the context: which arguments are tensors whose gradient is wanted.
+    saved_tensors : tuple
+        Of the context: what ``save_for_backward`` kept.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, grad
+    >>> class Cube(_Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x * x
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return g * x * x * 3
+    >>> grad(Cube.apply)(Tensor([1.0, 2.0]))
+    Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00,  1.20000000e+01])
+    """
+
+    needs_input_grad: tuple[bool, ...] = ()
+    saved_tensors: tuple[Any, ...] = ()
+    materialize_grads = True
+    dirty_tensors: tuple[Any, ...] = ()
+    non_differentiable: tuple[Any, ...] = ()
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs: a tensor, or a nesting of them and other things."""
+        raise NotImplementedError("forward function should be customized.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Compute a gradient for each argument of ``forward``."""
+        raise NotImplementedError("backward function should be customized.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Keep what ``backward`` needs; with it ``forward`` is called without the context."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Call the operator.
+
+        Raises
+        ------
+        RuntimeError
+            ``backward`` returned other than a tensor or None for each argument, or one whose shape does not sum down
+            to the argument's; what is marked is no tensor, or no output.
+        NotDifferentiableError
+            A second derivative goes through a tensor that is neither argument nor output.
+        """
+        call = _Call(cls, cls._positional(args, kwargs))
+        return call.eager() if STATE.trace is None else call.traced()
+
+    @classmethod
+    def _positional(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments with those given by keyword, and, where there are some, defaults in their places."""
+        setup = cls.setup_context is not _Function.setup_context
+        if not kwargs and not setup:
+            return args
+        bound = inspect.signature(cls.forward).bind(*(() if setup else (None,)), *args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise ArgumentError(f"{cls.__name__}.apply: backward returns gradients by position: forward must take "
+                                f"{', '.join(bound.kwargs)} by position, too")
+        return bound.args if setup else bound.args[1:]
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors, or None, for ``backward``, which finds them in ``saved_tensors``."""
+        self.saved_tensors = tensors
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        """Say which arguments were changed in place; they must be returned."""
+        self.dirty_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        """Say of which outputs there is no gradient."""
+        self.non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether ``backward`` is given zeros for outputs that no gradient reaches, as it is by default, or None."""
+        self.materialize_grads = value
+
+
+def _among(value: Any, values: Sequence[Any]) -> bool:
+    return any(each is value for each in values)
+
+
+class _Call(Application):
+    """One call of a ``_Function``."""
+
+    def __init__(self, function: type[_Function], args: tuple[Any, ...]):
+        self.leaves: list[Any] = []
+        structure = flatten(list(args), self.leaves)
+        super().__init__(function.__name__, function.__name__, structure, len(self.leaves))
+        self.function, self.context = function, function()
+        self.differentiable: list[bool] = []
+        #: The context's own attributes without their tensors, and where each of these comes from.
+        self.state: Any = None
+        self.sources: list[tuple[str, int]] = []
+        self.kept: list[Any] = []
+
+    # ---------------------------------------------------------------------------------------------- forward
+
+    def forward(self, given: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
+        """Run ``forward`` on tensors in the places of the leaves; the tensors of the outputs."""
+        function, ctx = self.function, self.context
+        wanted = iter(needs)
+        ctx.needs_input_grad = tuple([any(list(itertools.islice(wanted, count(part)))) for part in self.inputs[2]])
+        args = rebuild(self.inputs, iter(given))
+        try:
+            if function.setup_context is _Function.setup_context:
+                out = function.forward(ctx, *args)
+            else:
+                out = function.forward(*args)
+                function.setup_context(ctx, tuple(args), out)
+        except Exception as error:
+            note(error, f"in the forward of {self.title}")
+            raise
+        found: list[Any] = []
+        self.out = flatten(out, found)
+        for name in ("non_differentiable", "dirty_tensors"):
+            for each in getattr(ctx, name):
+                if not isinstance(each, Manners):
+                    raise DTypeError(f"{self.title}: element of {name} should be a tensor, got {type(each).__name__}")
+        if not all(_among(each, found) for each in ctx.dirty_tensors):
+            raise OpError(f"{self.title}: The dirty tensors must all be outputs of the forward function.")
+        self.visible, self.differentiable = len(found), [not _among(each, ctx.non_differentiable) for each in found]
+        return found
+
+    def keep(self, given: Sequence[Any], changed: Sequence[int], found: Sequence[Any]) -> list[Any]:
+        """Find out where the tensors of the context come from; those that were made on the way."""
+        ctx = self.context
+        for each in ctx.saved_tensors:
+            if not (each is None or isinstance(each, Manners)):
+                raise DTypeError(f"{self.title}: save_for_backward: only support None and tensor, got "
+                                 f"{type(each).__name__}")
+        marks = ("dirty_tensors", "non_differentiable")
+        leaves: list[Any] = []
+        self.state = flatten({name: value for name, value in ctx.__dict__.items() if name not in marks}, leaves)
+        places = {id(each): ("outs", j) for j, each in enumerate(found)}
+        places.update((id(each), ("ins", i)) for i, each in enumerate(given) if i not in changed)
+        kept: list[Any] = []
+        for leaf in leaves:
+            place = places.get(id(leaf))
+            if place is None:
+                place = places[id(leaf)] = "kept", len(kept)
+                kept.append(leaf)
+            self.sources.append(place)
+        return kept
+
+    # --------------------------------------------------------------------------------------------- eagerly
+
+    def eager(self) -> Any:
+        leaves = self.leaves = [tensor(leaf) for leaf in self.leaves]
+        given = [leaf if isinstance(leaf, Parameter) else _borrowed(leaf) for leaf in leaves]
+        recorded = [MODE.recording and leaf._entry is not None for leaf in leaves]
+        with Recording(False, None):
+            found = self.forward(given, recorded)
+        changed = [i for i, (leaf, copy) in enumerate(zip(leaves, given)) if copy._data is not leaf._data]
+        arrays = [leaf._data for leaf in leaves]
+        results, taped = [], []
+        for each, wanted in zip(found, self.differentiable):
+            at = next((i for i in changed if given[i] is each), None)
+            results.append(made(each._data, each._ctx) if at is None else leaves[at])
+            taped.append(results[-1] if wanted else made(each._data, each._ctx))
+        for i in changed:
+            if recorded[i]:
+                self._check_change(leaves[i], given[i])
+            leaves[i]._data = given[i]._data
+        if MODE.recording and any(self.differentiable):
+            self.kept = self.keep(given, changed, found)
+            tape.record(_TAPED, self, leaves, arrays, taped)
+        self.leaves = []  # the tape holds this, and must not hold what it made
+        return rebuild(self.out, iter(results))
+
+    def _check_change(self, leaf: Any, copy: Any) -> None:
+        if not _among(copy, self.context.dirty_tensors):
+            raise OpError(f"{self.title}: forward changed an argument in place: return it, and say so with "
+                          "ctx.mark_dirty")
+        if leaf._entry[0].op is None or leaf._entry[0].op is FRESH:
+            raise OpError(f"{self.title}: A leaf tensor that need grad is being used in an inplace operator: an "
+                          "argument of the function that is differentiated must not be changed")
+
+    # ------------------------------------------------------------------------------------------ in a graph
+
+    def traced(self) -> Any:
+        changed: list[int] = []
+
+        def run(slots: Sequence[Any]) -> list[Any]:
+            before = [slot._entry for slot in slots]
+            found = self.forward(slots, [True] * len(slots))
+            changed.extend(i for i, (slot, entry) in enumerate(zip(slots, before)) if slot._entry != entry)
+            places.extend(next((i for i in changed if slots[i] is each), None) for each in found)
+            for i in changed:
+                if i not in places or not _among(slots[i], self.context.dirty_tensors):
+                    raise OpError(f"{self.title}: forward changed an argument in place: return it, and say so with "
+                                  "ctx.mark_dirty")
+            return [*found, *self.keep(slots, changed, found)]
+
+        places: list[int | None] = []
+        words = [parameter for parameter in inspect.signature(self.function.forward).parameters if parameter != "ctx"]
+        found = followed(self, _APPLIED, self.leaves, names(words, self.inputs[2]), run)
+        results = [each if wanted else ops.BlockGrad(each) for each, wanted in zip(found, self.differentiable)]
+        for i, (result, at) in enumerate(zip(results, places)):
+            if at is not None:
+                results[i] = _moved(self.leaves[at], result)
+        return rebuild(self.out, iter(results))
+
+    # --------------------------------------------------------------------------------------------- backward
+
+    def compute(self, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        function, ctx = self.function, self._context(ins, outs)
+        if ctx.materialize_grads:
+            arriving = [ops.zeros_like(out) if g is None else g for g, out in zip(arriving, outs)]
+        try:
+            found = function.backward(ctx, *_arguments(self.out, iter(arriving)))
+        except Exception as error:
+            note(error, f"in the backward of {self.title}")
+            raise
+        return self._gradients(found, ins), []
+
+    def _context(self, ins: Sequence[Any], outs: Sequence[Any]) -> Any:
+        """The context with what its tensors are now: recorded, or values of the trace that grows gradients."""
+        if STATE.trace is None and not MODE.recording:
+            return self.context
+        kept = outs[self.visible:] if STATE.trace is not None else [_made_on_the_way(each, ins, self.title)
+                                                                     for each in self.kept]
+        values = {"ins": ins, "outs": outs, "kept": kept}
+        ctx = self.function()
+        ctx.__dict__.update(rebuild(self.state, (values[what][i] for what, i in self.sources)))
+        return ctx
+
+    def _gradients(self, found: Any, ins: Sequence[Any]) -> list[Any]:
+        found = list(found) if isinstance(found, (tuple, list)) else [found]
+        parts = self.inputs[2]
+        if len(found) < len(parts) or any(each is not None for each in found[len(parts):]):
+            raise OpError(f"{self.title}: Function backward return a wrong number of gradients, expected {len(parts)} "
+                          f"but got {len(found)}")
+        leaves, result = iter(ins), []
+        for position, (part, g) in enumerate(zip(parts, found)):
+            size = count(part)
+            if not size and g is not None:
+                raise OpError(f"{self.title}: Input is not tensor, but gradient is not none, position: {position} "
+                              f"type: {type(g).__name__}")
+            several = [None] * size if g is None else [g] if part is LEAF else list(spread(g))
+            if len(several) != size:
+                raise OpError(f"{self.title}: argument {position} has {size} tensors, backward returned {len(several)} "
+                              "gradients for it")
+            result += [self._fitted(position, each, next(leaves)) for each in several]
+        return result
+
+    def _fitted(self, position: int, g: Any, value: Any) -> Any:
+        if g is None:
+            return None
+        if not isinstance(g, Manners):
+            raise OpError(f"{self.title}: Gradient should be none or tensor, position: {position} type: "
+                          f"{type(g).__name__}")
+        return fitted(g, value, f"{self.title}: For custom function, grad tensor should be broadcast to expected "
+                                f"shape: the gradient of argument {position}")._cast(value._dt)
+
+
+def _arguments(structure: Any, arriving: Iterator[Any]) -> list[Any]:
+    """Gradients as ``backward`` is given them: one argument for each part of the output."""
+    several = structure is not LEAF and structure[0] in ("tuple", "list")
+    return [None if part is not LEAF and part[0] == "constant" else rebuild(part, arriving)
+            for part in (structure[2] if several else [structure])]
+
+
+def _borrowed(leaf: Any) -> Any:
+    """The tensor as ``forward`` is given it: what it changes is its own, until it says that it is the caller's too."""
+    result = lent(leaf)
+    result.__dict__ = leaf.__dict__
+    return result
+
+
+def _moved(leaf: Any, result: Any) -> Any:
+    """The argument with the numbers that it was changed to."""
+    if isinstance(leaf, Traced):
+        leaf._entry, leaf._spec = result._entry, result._spec
+        return leaf
+    STATE.trace.assign(leaf, result)
+    return STATE.trace.read(leaf)
+
+
+class _Taped(tape.Taped):
+    """The application of a ``_Function`` on the tape."""
+
+    name = "_Function"
+    partial = True
+
+    def visible(self, attrs: Any) -> int:
+        return 1 << 30
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+        arriving = [None if each is None else lent(each) for each in (g if isinstance(g, (tuple, list)) else (g,))]
+        return attrs.compute(arriving, [lent(each) for each in ins], [lent(each) for each in outs])[0]
+
+
+class _OnTheWay(tape.Taped):
+    """A tensor that forward made on the way: nothing says how it depends on the arguments."""
+
+    name = "_Function"
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+        raise NotDifferentiableError(kept_of(attrs))
+
+
+def _made_on_the_way(value: Any, ins: Sequence[Any], title: str) -> Any:
+    result = made(value._data, value._ctx)
+    tape.record(_ON_THE_WAY, title, ins, [each._data for each in ins], [result])
+    return result
+
+
+_TAPED, _ON_THE_WAY, _APPLIED = _Taped(), _OnTheWay(), Applied("_function", partial=True)

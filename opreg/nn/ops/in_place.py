@@ -1,0 +1,45 @@
+"""Methods that change a tensor: ``x.add_(y)`` is ``x[...] = x + y``, and gives the tensor itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import activation, indexing, linalg, math
+
+__all__ = ["METHODS"]
+
+
+def _method(name: str, function: Callable, doc: str = "") -> Callable:
+    def method(self: Any, *args: Any, **keywords: Any) -> Any:
+        self[...] = function(self, *args, **keywords)
+        return self
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = doc or f"``x[...] = ops.{function.__name__}(x, …)``; gives the tensor itself."
+    return method
+
+
+def _add(x: Any, other: Any, *, alpha: Any = 1) -> Any:
+    return math.add(x, other if alpha == 1 else math.mul(other, alpha))
+
+
+def _sub(x: Any, other: Any, *, alpha: Any = 1) -> Any:
+    return math.sub(x, other if alpha == 1 else math.mul(other, alpha))
+
+
+def _other(x: Any, value: Any) -> Any:
+    return value
+
+
+#: What becomes a method, by name.
+METHODS: dict[str, Callable] = {
+    **{f"{function.__name__}_": _method(f"{function.__name__}_", function) for function in (
+        math.mul, math.div, math.floor_divide, math.remainder, math.exp, math.log, math.tanh, math.floor, math.sign,
+        math.clamp, math.erfinv, math.masked_fill, activation.sigmoid, indexing.index_add, indexing.index_fill,
+        indexing.scatter, linalg.addmm)},
+    "add_": _method("add_", _add, "Add numbers, times ``alpha``; gives the tensor itself."),
+    "sub_": _method("sub_", _sub, "Subtract numbers, times ``alpha``; gives the tensor itself."),
+    "fill_": _method("fill_", _other, "Put a number everywhere; gives the tensor itself."),
+    "copy_": _method("copy_", _other, "Take over the numbers of a tensor; gives the tensor itself."),
+    "zero_": _method("zero_", lambda x: 0, "Put zero everywhere; gives the tensor itself.")}
