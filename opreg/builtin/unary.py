@@ -84,6 +84,8 @@ ROWS: list[tuple[str, Callable, Callable | None, str]] = [
     ("erfinv", e.erfinv, None, "The inverse of the error function; NaN outside -1 to 1."),
     ("gamma", e.gamma, None, "The gamma function; NaN at negative whole numbers."),
     ("gammaln", e.gammaln, None, "The natural logarithm of the gamma function's absolute value."),
+    ("_bessel_i0", e.bessel_i0, None, "The modified Bessel function of the first kind of order 0."),
+    ("_bessel_i1", e.bessel_i1, None, "The modified Bessel function of the first kind of order 1."),
     ("_contrib_round_ste", _round, lambda g, x, y: g,
      "The nearest whole number, halves away from zero; a gradient passes as if it were the number itself."),
     ("_contrib_sign_ste", lambda x: greater(x, 0.0) - less(x, 0.0), lambda g, x, y: g,

@@ -52,6 +52,7 @@ _SMOOTH = [
     ("erf", -2, 2, _each(math.erf)), ("erfinv", -0.8, 0.8, partial(special.erfinv, np)),
     ("gamma", 0.5, 4, _each(math.gamma)), ("gammaln", 0.3, 9, _each(math.lgamma)),
     ("_polygamma", 0.4, 5, partial(special.polygamma, np, 0)),
+    ("_bessel_i0", -3, 3, np.i0), ("_bessel_i1", -3, 3, partial(special.bessel_i, np, 1)),
 ]
 _STEPS = [
     ("sign", np.sign), ("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc), ("fix", np.trunc),
@@ -175,13 +176,14 @@ ROWS += [
 _G = normal(2, 3, seed=7)
 _UNIT = uniform(0.2, 0.8, 2, 3, seed=8)  # inside every function's range and domain
 _AT_DATA = ["abs", "square", "log1p", "log2", "log10", "sin", "cos", "arcsin", "arccos", "arctan", "sinh", "cosh",
-            "arcsinh", "arctanh", "erf", "gammaln", "polygamma"]
+            "arcsinh", "arctanh", "erf", "gammaln", "polygamma", "bessel_i0"]
 _AT_OUTPUT = ["relu", "sigmoid", "softsign", "sqrt", "rsqrt", "cbrt", "rcbrt", "reciprocal", "expm1", "tan",
               "tanh", "erfinv"]
 ROWS += [Row(f"_backward_{_name}", [_G, _UNIT], grad=(0, 1), second=True) for _name in _AT_DATA + _AT_OUTPUT]
 ROWS += [
     Row("_backward_arccosh", [_G, _UNIT + 1], grad=(0, 1), second=True),
     Row("_backward_gamma", [_G, _UNIT, _RIGHT], grad=(0, 1, 2), second=True),
+    Row("_backward_bessel_i1", [_G, _UNIT, _RIGHT], grad=(0, 1, 2), second=True),
     Row("_backward_relu", [np.ones(3), np.array([0.0, 2.0, np.nan])],
         expected=lambda g, y: np.array([0, 1, np.nan], g.dtype), name="nan"),
     Row("_backward_polygamma", [_G, _UNIT], {"order": 1}, grad=(0, 1), second=True),

@@ -20,15 +20,15 @@ from .lift import as_bool, binary, floating, like, tensor, together
 
 __all__ = [
     "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-    "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "clamp",
-    "clip", "clip_by_norm", "clip_by_value", "copysign", "cos", "cosh", "deg2rad", "digamma", "div", "divide", "eq",
-    "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "float_power", "floor", "floor_div", "floor_divide",
-    "floor_mod", "fmax", "fmin", "fmod", "frac", "ge", "greater", "greater_equal", "gt", "heaviside", "hypot",
-    "isclose", "isfinite", "isinf", "isnan", "le", "lerp", "less", "less_equal", "lgamma", "log", "log10", "log1p",
-    "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "masked_fill",
-    "maximum", "minimum", "mod", "mul", "multiply", "nan_to_num", "ne", "neg", "negative", "not_equal", "positive",
-    "pow", "rad2deg", "reciprocal", "remainder", "round", "rsqrt", "select", "sgn", "sign", "sin", "sinc", "sinh",
-    "sqrt", "square", "sub", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xlogy"]
+    "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0", "bessel_i1", "bitwise_and", "bitwise_or",
+    "bitwise_xor", "ceil", "clamp", "clip", "clip_by_norm", "clip_by_value", "copysign", "cos", "cosh", "deg2rad",
+    "digamma", "div", "divide", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "float_power", "floor",
+    "floor_div", "floor_divide", "floor_mod", "fmax", "fmin", "fmod", "frac", "ge", "greater", "greater_equal", "gt",
+    "heaviside", "hypot", "isclose", "isfinite", "isinf", "isnan", "le", "lerp", "less", "less_equal", "lgamma", "log",
+    "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "lt", "masked_fill", "maximum", "minimum", "mod", "mul", "multiply", "nan_to_num", "ne", "neg", "negative",
+    "not_equal", "positive", "pow", "rad2deg", "reciprocal", "remainder", "round", "rsqrt", "select", "sgn", "sign",
+    "sin", "sinc", "sinh", "sqrt", "square", "sub", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xlogy"]
 
 
 # ------------------------------------------------------------------------------------------------ of one number
@@ -77,6 +77,8 @@ erf = _unary("erf", "erf", "The error function.")
 erfinv = _unary("erfinv", "erfinv", "The inverse of the error function.")
 lgamma = _unary("lgamma", "gammaln", "The natural logarithm of the gamma function's absolute value.")
 digamma = _unary("digamma", "_polygamma", "The derivative of ``lgamma``.")
+bessel_i0 = _unary("bessel_i0", "_bessel_i0", "The modified Bessel function of the first kind of order 0.")
+bessel_i1 = _unary("bessel_i1", "_bessel_i1", "The modified Bessel function of the first kind of order 1.")
 rad2deg = _unary("rad2deg", "degrees", "Degrees from radians.")
 deg2rad = _unary("deg2rad", "radians", "Radians from degrees.")
 isnan = _unary("isnan", "_npi_isnan", "Whether it is NaN.", real=False)
