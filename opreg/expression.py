@@ -267,10 +267,12 @@ def polygamma(order: int) -> Callable[..., Any]:
 _POLYGAMMA: dict[str, Callable[..., Any]] = {}
 gamma = primitive("gamma", special.gamma, lambda g, y, a: (g * y * polygamma(0)(a),))
 gammaln = primitive("gammaln", special.gammaln, lambda g, y, a: (g * polygamma(0)(a),))
-bessel_i0 = primitive("bessel_i0", lambda xp, *arrays: special.bessel_i(xp, 0, *arrays),
-                      lambda g, y, a: (g * bessel_i1(a),), lambda value: ops._bessel_i0(value))
-bessel_i1 = primitive("bessel_i1", lambda xp, *arrays: special.bessel_i(xp, 1, *arrays),
-                      lambda g, y, a: (g * (bessel_i0(a) - _over(y, a)),), lambda value: ops._bessel_i1(value))
+bessel_i0: Callable[..., Any] = primitive(
+    "bessel_i0", lambda xp, *arrays: special.bessel_i(xp, 0, *arrays),
+    lambda g, y, a: (g * bessel_i1(a),), "_bessel_i0")
+bessel_i1: Callable[..., Any] = primitive(
+    "bessel_i1", lambda xp, *arrays: special.bessel_i(xp, 1, *arrays),
+    lambda g, y, a: (g * (bessel_i0(a) - _over(y, a)),), "_bessel_i1")
 
 
 def _over(y: Any, a: Any) -> Any:

@@ -119,7 +119,7 @@ def _overwrites(program: Program, entry: Entry, array: Any) -> bool:
 
 
 def _lay_out(program: Program) -> Plan:
-    split = _split(program.nodes, program.heads[:len(program.bound.graph.heads)])
+    split = _split(program.nodes, program.heads, len(program.bound.graph.heads))
     results = _Results(program, split)
     variables = {(node, 0): program.arrays[node] for node in program.nodes if node.op is None}
     memory = plan_memory(program.nodes, program.specs, program.contexts, variables, results.targets, results.kept)
@@ -136,10 +136,20 @@ def _unreached(program: Program) -> list[Step]:
             if program.is_train and req == "write" and node not in program.wanted]
 
 
-def _split(nodes: list[Node], outputs: Sequence[Entry]) -> int:
-    """The position behind the last node that an output needs: there the backward steps begin."""
-    needed = set(reachable(nodes, outputs))
-    return max((i + 1 for i, node in enumerate(nodes) if node in needed), default=0)
+def _split(nodes: list[Node], heads: Sequence[Entry], outputs: int) -> int:
+    """The position behind the last node of forward: there the backward steps begin.
+
+    Forward is what an output needs, and what does something beside computing without any help of backward.
+    """
+    needed = set(reachable(nodes, heads[:outputs]))
+    backward = set(reachable(nodes, heads)) - needed
+    split = 0
+    for i, node in enumerate(nodes):
+        if any(source in backward for source, _ in node.inputs):
+            backward.add(node)
+        if node in needed or (node.op is not None and node.op.effect and node not in backward):
+            split = i + 1
+    return split
 
 
 def _brought(plan: Plan, results: Sequence[tuple[Entry, Any, str]]) -> list[Step]:

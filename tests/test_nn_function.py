@@ -96,7 +96,7 @@ def test_attributes_of_the_context_are_as_good(run):
 def test_what_was_made_on_the_way_has_no_second_derivative(run):
     """It would be silently wrong: nothing says how it depends on the argument."""
     function = of(*saving("way"))
-    with pytest.raises(NotDifferentiableError, match="Made: .*save inputs and outputs alone"):
+    with pytest.raises(NotDifferentiableError, match=r"Made: .*save inputs and outputs alone"):
         run(ms.grad(ms.grad(function.apply)))(x())
 
 
@@ -260,7 +260,7 @@ def test_changes_that_are_mistakes(run):
     """Of what is differentiated itself; not returned; not said."""
     with pytest.raises(RuntimeError, match="The dirty tensors must all be outputs of the forward function"):
         run(ms.grad(lambda a, b: changed(give=False).apply(a + 0, b), 0))(x(), y())
-    with pytest.raises(RuntimeError, match="changed an argument in place.*mark_dirty"):
+    with pytest.raises(RuntimeError, match=r"changed an argument in place.*mark_dirty"):
         run(ms.grad(lambda a, b: changed(mark=False).apply(a + 0, b), 0))(x(), y())
 
 

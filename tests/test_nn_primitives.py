@@ -11,7 +11,7 @@ import pytest
 
 import opreg as ms
 from opreg import ops
-from opreg.nn.ops import primitives
+from opreg.nn.ops import layer_primitives, primitives
 
 X = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
 
@@ -43,8 +43,10 @@ def test_shown(text: str, shown: str) -> None:
 
 MADE = {"BroadcastTo": ((2, 2),), "ReverseV2": ([1],), "Roll": (1, 1), "Pad": (((0, 1), (0, 0)),),
         "Einsum": ("ij->ji",), "SpaceToDepth": (2,), "DepthToSpace": (2,), "Conv2D": (2, 3), "Conv3D": (2, 3),
-        "Conv2DTranspose": (2, 3), "Conv2DBackpropInput": (2, 3), "AdaptiveAvgPool2D": (2,), "Primitive": ("Mine",)}
-CLASSES = [name for name in primitives.__all__ if inspect.isclass(getattr(primitives, name))]
+        "Conv2DTranspose": (2, 3), "Conv2DBackpropInput": (2, 3), "AdaptiveAvgPool2D": (2,), "Primitive": ("Mine",),
+        "PrimitiveWithInfer": ("Mine",)}
+CLASSES = [name for module in (primitives, layer_primitives) for name in module.__all__
+           if inspect.isclass(getattr(module, name))]
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -150,3 +152,16 @@ def test_print(capsys: pytest.CaptureFixture[str]) -> None:
     show(ms.Tensor([2.0]))
     show(ms.Tensor([3.0]))
     assert capsys.readouterr().out.split("\n") == ["[1.]", "value:", "[2.]", "value:", "[3.]", ""]
+
+
+def test_what_nobody_reads_is_printed_too(capsys: pytest.CaptureFixture[str]) -> None:
+    def function(x: Any) -> Any:
+        ops.Print()(x * 2)
+        return x + 1
+
+    shown, differentiated = ms.jit(function), ms.jit(ms.grad(function))
+    for _ in range(2):
+        shown(ms.Tensor([1.0]))
+        differentiated(ms.Tensor([3.0]))
+        ms.grad(shown)(ms.Tensor([5.0]))
+    assert capsys.readouterr().out.split() == ["[2.]", "[6.]", "[10.]"] * 2

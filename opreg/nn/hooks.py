@@ -28,8 +28,8 @@ from .tensor import FRESH, TENSORS, Tensor, lent, lent_raw, made, tensor
 from .trace import Surprise, Traced
 from .tree import constants, flatten, key_of, rebuild, tensors
 
-__all__ = ["Hooks", "HookHandle", "HookBackward", "convention", "hook_tensor", "forward", "forward_pre",
-           "changed_inputs", "tag_inputs", "tag_outputs", "Link", "through_hooks", "through_own_hooks",
+__all__ = ["Hooks", "HookHandle", "HookBackward", "InsertGradientOf", "convention", "hook_tensor", "forward",
+           "forward_pre", "changed_inputs", "tag_inputs", "tag_outputs", "Link", "through_hooks", "through_own_hooks",
            "gradient_chain", "KINDS"]
 
 
@@ -459,6 +459,47 @@ class HookBackward:
 
     def __repr__(self) -> str:
         return f"Prim[HookBackward]<cell_id={self.cell_id}>"
+
+
+class InsertGradientOf:
+    """An operator that passes what it is given on, and whose gradient goes through a function.
+
+    Parameters
+    ----------
+    f : callable
+        Of the gradient; returns the one in its place, of the same shape and dtype.
+
+    Examples
+    --------
+    >>> from .grad import grad
+    >>> double = InsertGradientOf(lambda g: g * 2)
+    >>> grad(lambda x: double(x) * 3)(Tensor(1.0))
+    Tensor(shape=[], dtype=Float32, value= 6)
+    """
+
+    def __init__(self, f: Callable):
+        if not callable(f):
+            raise TypeError(f"InsertGradientOf: expected a function, got {type(f).__name__}")
+        self.f = f
+        self._hook = Hook(f)
+
+    def __call__(self, input_x: Any) -> Any:
+        leaves: list[Any] = []
+        structure = flatten(input_x, leaves)
+        if not leaves:
+            return input_x
+
+        def function(_: tuple, gradients: tuple) -> tuple:
+            with naming("function", self._hook, "an InsertGradientOf"):
+                found: list[Any] = []
+                flatten(self.f(rebuild(structure, iter(gradients))), found)
+                return _replaced("InsertGradientOf", "backward", tuple(found), gradients)
+
+        link = Link(function, None, "an InsertGradientOf")
+        return rebuild(structure, iter(_tagged(INPUT_TAG, [tensor(leaf) for leaf in leaves], (), link)))
+
+    def __repr__(self) -> str:
+        return f"Prim[InsertGradientOf]<f={self._hook}>"
 
 
 class _TensorHooks:

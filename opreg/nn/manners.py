@@ -18,7 +18,7 @@ from opreg.ndarray.ndarray import NDArray
 from ..calls import ordered, split
 from ..errors import ArgumentError, ShapeError
 from ..registry import get, ops
-from ..spec import as_dtype, is_floating
+from ..spec import as_dtype, is_floating, show
 from ..value import BINARY, Value
 from . import dtype as dtypes
 
@@ -171,6 +171,19 @@ class Manners(Value):
             yield self[i]  # type: ignore[index]
 
     # --------------------------------------------------------------------------------------------- gradients
+
+    @property
+    def data(self) -> Any:
+        """The same numbers as a tensor through which no gradient passes; outside of compiled functions it shares the
+        memory."""
+        return self.detach()  # type: ignore[attr-defined]
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        value = self._lift(value)
+        if value.shape != self.shape:
+            raise ShapeError(f"data: expected shape {show(self.shape)}, got {show(value.shape)}")
+        self[...] = value  # type: ignore[index]
 
     def register_hook(self, hook: Callable) -> Any:
         """Call a function with the gradient of this tensor whenever one is computed.

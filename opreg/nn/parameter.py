@@ -12,6 +12,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError
 from ..mode import MODE, quiet
+from ..registry import ops
 from ..spec import show
 from . import dtype as dtypes
 from .manners import Manners, is_number
@@ -109,9 +110,13 @@ class Parameter(Tensor):
         EPOCH[0] += 1
 
     @property
-    def data(self) -> Parameter:
-        """This parameter."""
-        return self
+    def data(self) -> Tensor:
+        """Its numbers as a tensor that shares its memory, through which no gradient passes."""
+        return ops.BlockGrad(STATE.trace.read(self)) if STATE.trace is not None else self.detach()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self.set_data(value)
 
     def __repr__(self) -> str:
         return (f"Parameter (name={self._name}, shape={self.shape}, dtype={self.dtype}, "
@@ -127,6 +132,18 @@ class Parameter(Tensor):
         return self._data if isinstance(self._data, np.ndarray) else super().asnumpy()
 
     def __deepcopy__(self, memo: Any) -> Parameter:
+        return self.clone()
+
+    def copy(self) -> Any:
+        """A parameter of the same name and numbers, through which gradients pass; a value in a compiled function."""
+        found = super().copy()
+        if STATE.trace is not None:
+            return found
+        result = self.clone()
+        result._data, result._entry = found._data, found._entry
+        return result
+
+    def __copy__(self) -> Parameter:
         return self.clone()
 
     def __reduce__(self) -> Any:

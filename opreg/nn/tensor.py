@@ -39,9 +39,10 @@ class Tensor(Manners, NDArray):
     dtype : dtype, optional
         Converted to.
     shape : tuple of int, optional
-        With ``init``: the shape of what is made.
+        The shape of what is made; with an unknown length, None or -1, the tensor has no numbers, and says a shape and
+        dtype alone, as ``Cell.set_inputs`` takes it.
     init : Initializer, optional
-        Fills it.
+        Fills it; zeros otherwise.
 
     Examples
     --------
@@ -55,7 +56,9 @@ class Tensor(Manners, NDArray):
     _rank = 1
     _requires_grad = False  # nobody trains what is no Parameter
 
-    def __new__(cls, *_: Any, init: Any = None, **__: Any) -> Any:
+    def __new__(cls, *given: Any, init: Any = None, shape: Any = None, **__: Any) -> Any:
+        if cls is Tensor and shape is not None and _open(given[2] if len(given) > 2 else shape):
+            return _new(OpenTensor)
         return _new(cls if init is None or cls is not Tensor else InitialisedTensor)
 
     def __init__(self, input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None,
@@ -67,9 +70,10 @@ class Tensor(Manners, NDArray):
         wanted = None if dtype is None else as_dtype(dtype)
         ctx = current_context()
         if input_data is None:
-            if init is None or shape is None or wanted is None:
-                raise ArgumentError("Tensor: expected numbers, or shape=, dtype= and init=")
-            host = init.fill((shape,) if isinstance(shape, int) else tuple(shape), wanted)
+            if shape is None or wanted is None:
+                raise ArgumentError("Tensor: expected numbers, or shape=, dtype= and perhaps init=")
+            size = (shape,) if isinstance(shape, int) else tuple(shape)
+            host = np.zeros(size, wanted) if init is None else init.fill(size, wanted)
         else:
             if isinstance(input_data, NDArray):
                 ctx = input_data._ctx if isinstance(input_data, Tensor) else ctx
@@ -247,6 +251,39 @@ class InitialisedTensor(Tensor):
 TENSORS.add(InitialisedTensor)
 
 
+class OpenTensor(Tensor):
+    """A shape with unknown lengths and a dtype, and no numbers."""
+
+    __slots__ = ("_shape", "_dtype")
+
+    def __init__(self, input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None):
+        if input_data is not None or init is not None or dtype is None:
+            raise ValueError("Tensor: a shape with unknown lengths goes with a dtype, and with no numbers and no init")
+        lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
+        self._shape = tuple([-1 if length is None else int(length) for length in lengths])
+        self._dtype, self._ctx, self._entry = as_dtype(dtype), current_context(), None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths; -1 where one is unknown."""
+        return self._shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype, as ``mindspore.float32`` and its like."""
+        return dtypes.of(self._dtype)
+
+    @property
+    def _data(self) -> Any:
+        raise ArgumentError(f"a tensor of shape {show(self._shape)} has no numbers: it says what a Cell is called "
+                            "with, as an argument of set_inputs")
+
+    def __repr__(self) -> str:
+        return f"Tensor(shape={list(self._shape)}, dtype={self.dtype}, value=\n)"
+
+    __str__ = __repr__
+
+
 class LentTensor(Tensor):
     """Numbers that others read too: the first change makes a copy, for whoever changes them."""
 
@@ -280,6 +317,11 @@ def _host(value: Any) -> np.ndarray:
     if found.dtype == np.float64 and not isinstance(value, np.generic):
         found = quiet(found.astype, np.float32)
     return found
+
+
+def _open(shape: Any) -> bool:
+    """Whether a shape has lengths that are not known."""
+    return any(length is None or length == -1 for length in (shape if isinstance(shape, (tuple, list)) else (shape,)))
 
 
 def _leaves(value: Any) -> list[Any]:

@@ -117,6 +117,10 @@ class Traced(Manners):
         """A tensor with the same numbers."""
         return ops._copy(self)
 
+    def detach(self) -> Any:
+        """The same numbers, through which no gradient passes."""
+        return ops.BlockGrad(self)
+
     def __deepcopy__(self, memo: Any) -> Traced:
         return self
 

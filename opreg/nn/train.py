@@ -10,9 +10,10 @@ from .cell import Cell
 from .grad import _differentiate
 from .manners import Manners, is_number
 from .optim.settings import flag
-from .parameter import ParameterTuple, parameters
+from .parameter import Parameter, ParameterTuple, assign, parameters
 
-__all__ = ["WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell"]
+__all__ = ["WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell",
+           "ParameterUpdate"]
 
 
 def _cell(owner: str, name: str, value: Any) -> Any:
@@ -187,3 +188,23 @@ class TrainOneStepCell(Cell):
         """The loss as it is differentiated, and as it is."""
         loss = self.network(*inputs)
         return loss * self.sens, loss
+
+
+class ParameterUpdate(Cell):
+    """Stores what it is called with in a Parameter, and returns it.
+
+    Parameters
+    ----------
+    param : Parameter
+        Changed in place.
+    """
+
+    def __init__(self, param: Parameter):
+        super().__init__(auto_prefix=False)
+        if not isinstance(param, Parameter):
+            raise TypeError(f"For 'ParameterUpdate', 'param' must be 'Parameter', but got {type(param).__name__}.")
+        self._param = param
+
+    def construct(self, x: Any) -> Any:
+        assign(self._param, x)
+        return x

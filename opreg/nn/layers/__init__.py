@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import activation, attention, basic, containers, conv, norm, pooling, recurrent
+from . import activation, attention, basic, containers, conv, math, norm, pooling, recurrent
 from .activation import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .basic import *  # noqa: F403
 from .containers import *  # noqa: F403
 from .conv import *  # noqa: F403
+from .math import *  # noqa: F403
 from .norm import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .recurrent import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
-    __all__ = [name for module in (containers, basic, conv, norm, pooling, activation, recurrent, attention)
-               for name in module.__all__]
+    __all__ = [name for module in (containers, basic, math, conv, norm, pooling, activation, recurrent,
+                                     attention) for name in module.__all__]

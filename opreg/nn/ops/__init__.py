@@ -14,13 +14,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..grad import GradOperation, grad, jacfwd, jacrev, jvp, value_and_grad, vjp
-from ..hooks import HookBackward
-from . import activation, array, control, creation, indexing, linalg, losses, math, nn, primitives, random, reduce
+from ..hooks import HookBackward, InsertGradientOf
+from . import (
+    activation,
+    array,
+    control,
+    creation,
+    custom,
+    indexing,
+    layer_primitives,
+    linalg,
+    losses,
+    math,
+    nn,
+    primitives,
+    random,
+    reduce,
+)
 from .activation import *  # noqa: F403
 from .array import *  # noqa: F403
 from .control import *  # noqa: F403
 from .creation import *  # noqa: F403
+from .custom import *  # noqa: F403
 from .indexing import *  # noqa: F403
+from .layer_primitives import *  # noqa: F403
 from .linalg import *  # noqa: F403
 from .losses import *  # noqa: F403
 from .math import *  # noqa: F403
@@ -31,10 +48,10 @@ from .random import *  # noqa: F403
 from .reduce import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
-    __all__ = ["GradOperation", "HookBackward", "grad", "jacfwd", "jacrev", "jvp",  # noqa: PLE0604
+    __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "grad", "jacfwd", "jacrev", "jvp",  # noqa: PLE0604
                "value_and_grad", "vjp",
-               *activation.__all__, *array.__all__, *control.__all__, *creation.__all__, *indexing.__all__,
-               *linalg.__all__, *losses.__all__, *math.__all__, *nn.__all__, *primitives.__all__, *random.__all__,
-               *reduce.__all__]
+               *activation.__all__, *array.__all__, *control.__all__, *creation.__all__, *custom.__all__,
+               *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__, *math.__all__,
+               *nn.__all__, *primitives.__all__, *random.__all__, *reduce.__all__]
 
 attach()

@@ -14,7 +14,6 @@ import numpy as np
 from opreg.symbol.loops import COND, FOREACH, WHILE_LOOP
 from opreg.symbol.symbol import Symbol
 
-from ...custom import custom
 from ...errors import ArgumentError, ShapeError
 from ...op import Op
 from ...registry import ops
@@ -25,22 +24,7 @@ from ..tree import flatten, rebuild
 from .array import stack
 from .lift import tensor
 
-__all__ = ["Custom", "cond", "fori_loop", "scan", "while_loop"]
-
-
-def Custom(*inputs: Any, op_type: str, **attributes: Any) -> Any:
-    """A user's operator, registered with ``opreg.operator.register``, applied to tensors; also in compiled functions.
-
-    Parameters
-    ----------
-    *inputs : tensors
-        Its inputs.
-    op_type : str
-        The name it was registered by.
-    **attributes
-        Handed to its Prop.
-    """
-    return custom(op_type)(*[tensor(value) for value in inputs], **attributes)
+__all__ = ["cond", "fori_loop", "scan", "while_loop"]
 
 
 class _Body:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...errors import ArgumentError, did_you_mean
+from .primitive_docs import DOCS
 
-__all__ = ["Primitive", "primitive"]
+__all__ = ["Primitive", "PrimitiveWithInfer", "adder", "prim_attr_register", "primitive"]
 
 
 class Primitive:
@@ -53,6 +55,55 @@ class Primitive:
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in self.attrs.items())
         return f"Prim[{self.name}]" + (f"<{shown}>" if shown else "")
+
+
+class PrimitiveWithInfer(Primitive):
+    """A primitive that says what comes out of it: derive, and define ``infer_shape`` and ``infer_dtype``.
+
+    Examples
+    --------
+    >>> class Same(PrimitiveWithInfer):
+    ...     @prim_attr_register
+    ...     def __init__(self, scale=2.0):
+    ...         pass
+    ...     def infer_shape(self, x):
+    ...         return x
+    ...     def __call__(self, x):
+    ...         return x * self.scale
+    >>> Same(3.0), Same(3.0).infer_shape((2, 3))
+    (Prim[Same]<scale=3.0>, (2, 3))
+    """
+
+    def infer_shape(self, *shapes: Any) -> Any:
+        """The shape of the result, or of several, for those of the inputs; None where nothing is known."""
+
+    def infer_dtype(self, *dtypes: Any) -> Any:
+        """The dtype of the result, or of several, for those of the inputs; None where nothing is known."""
+
+    def infer_value(self, *values: Any) -> Any:
+        """The result for values that are known; None where it is not."""
+
+    def __infer__(self, *inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """All three at once, of mappings with ``dtype``, ``shape`` and ``value``."""
+        return {what: getattr(self, f"infer_{what}")(*[each[what] for each in inputs])
+                for what in ("dtype", "shape", "value")}
+
+
+def prim_attr_register(function: Callable) -> Callable:
+    """Decorate the ``__init__`` of a primitive: its name is that of the class, and its parameters are its settings."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def init(self: Any, *args: Any, **keywords: Any) -> Any:
+        Primitive.__init__(self, type(self).__name__)
+        bound = signature.bind(self, *args, **keywords)
+        bound.apply_defaults()
+        for name, value in list(bound.arguments.items())[1:]:
+            self.add_prim_attr(name, value)
+            setattr(self, name, value)
+        return function(self, *args, **keywords)
+
+    return init
 
 
 def primitive(name: str, function: Callable, settings: Mapping[str, Any] | None = None, doc: str = "",
@@ -102,3 +153,13 @@ def primitive(name: str, function: Callable, settings: Mapping[str, Any] | None 
     Made.__init__.__signature__ = signature  # type: ignore[attr-defined]
     Made.__signature__ = signature  # type: ignore[attr-defined]
     return Made
+
+
+def adder(namespace: dict[str, Any], names: list[str]) -> Callable[..., None]:
+    """The function that makes a class of primitives of a row, and a name of a module."""
+    def add(name: str, function: Callable, settings: Mapping[str, Any] | None = None,
+            check: Callable[..., Mapping[str, Any] | None] | None = None) -> None:
+        namespace[name] = primitive(name, function, settings, DOCS.get(name, ""), check)
+        names.append(name)
+
+    return add

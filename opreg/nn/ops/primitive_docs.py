@@ -13,6 +13,8 @@ DOCS = {
     "Argmin": "The place of the smallest number along an axis.",
     "AvgPool": "The mean of each window of images; with the padding ``same``, of the numbers inside the image.",
     "AvgPool3D": "The mean of each window of volumes; with the padding ``same``, of the numbers inside the volume.",
+    "BatchNorm": "Mean ``bias`` and deviation ``scale`` in every channel, then mean and variance, twice; in training "
+                 "they are those of the data, and given ones that are Parameters move towards them by ``momentum``.",
     "BatchMatMul": "Products of the matrices in the last two axes, which may be transposed.",
     "Bernoulli": "1 with a probability, 0 otherwise, in the shape of a tensor.",
     "BiasAdd": "A vector added along the second axis.",
@@ -51,6 +53,7 @@ DOCS = {
     "ReduceStd": "The deviation and the mean.",
     "ReduceSum": "The sum.",
     "Rint": "The nearest whole number, halves to the even one.",
+    "ResizeBilinearV2": "Images in another size, a mixture of the four nearest numbers in each place.",
     "Roll": "Numbers moved on along an axis; what leaves at the end comes in again at the front.",
     "Slice": "The part that begins at a place and has a size.",
     "SpaceToDepth": "Blocks of height and width laid along the channels.",

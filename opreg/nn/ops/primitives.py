@@ -11,17 +11,14 @@ from ...errors import ShapeError
 from ...registry import ops
 from ...spec import as_dtype
 from ..state import STATE
-from . import activation, array, control, creation, indexing, linalg, losses, math, nn, random, reduce
-from .lift import floating, like, tensor, together
-from .primitive import Primitive, primitive
-from .primitive_docs import DOCS
+from . import activation, array, control, creation, indexing, linalg, losses, math, random, reduce
+from .lift import floating, tensor, together
+from .primitive import Primitive, PrimitiveWithInfer, adder, prim_attr_register, primitive
 
 __all__: list[str] = []
 
 
-def _add(name: str, function: Callable, settings: dict[str, Any] | None = None, check: Callable | None = None) -> None:
-    globals()[name] = primitive(name, function, settings, DOCS.get(name, ""), check)
-    __all__.append(name)
+_add = adder(globals(), __all__)
 
 
 # ---------------------------------------------------------------------------------- functions without settings
@@ -233,129 +230,6 @@ _add("SoftShrink", activation.softshrink, {"lambd": 0.5})
 _add("NanToNum", math.nan_to_num, {"nan": None, "posinf": None, "neginf": None})
 
 
-# ------------------------------------------------------------------------------------------------- of layers
-
-
-def _nchw(name: str) -> Callable:
-    def check(*, data_format: str = "NCHW", mode: int = 1, **_: Any) -> None:
-        if data_format not in ("NCHW", "NCDHW") or mode != 1:
-            raise ValueError(f"{name}: data_format must have channels second, and mode be 1, got {data_format!r} and "
-                             f"{mode}")
-
-    return check
-
-
-def _conv(function: Callable, name: str, count: int) -> Callable:
-    def call(x: Any, weight: Any, *, out_channel: int, kernel_size: Any, mode: int, pad_mode: str, pad: Any,
-             stride: Any, dilation: Any, group: int, data_format: str) -> Any:
-        weight = tensor(weight)
-        kernel = nn.sizes(kernel_size, count, f"{name}: kernel_size")
-        if weight.shape[0] != out_channel or weight.shape[2:] != kernel:
-            raise ShapeError(f"{name}: expected a weight of {out_channel} filters and kernel {kernel}, got shape "
-                             f"{weight.shape}")
-        return function(x, weight, None, stride, pad_mode.lower(), pad, dilation, group)
-
-    return call
-
-
-_CONV = {"out_channel": ..., "kernel_size": ..., "mode": 1, "pad_mode": "valid", "pad": 0, "stride": 1, "dilation": 1,
-         "group": 1}
-_add("Conv2D", _conv(nn.conv2d, "Conv2D", 2), {**_CONV, "data_format": "NCHW"}, _nchw("Conv2D"))
-_add("Conv3D", _conv(nn.conv3d, "Conv3D", 3), {**_CONV, "data_format": "NCDHW"}, _nchw("Conv3D"))
-
-
-def _conv_transpose(dout: Any, weight: Any, input_size: Any, *, kernel_size: Any, pad_mode: str, pad: Any, stride: Any,
-                    dilation: Any, group: int, **_: Any) -> Any:
-    """The gradient of a convolution in its data, of shape ``input_size``."""
-    dout, weight = together(dout, weight)
-    kernel, strides, dilate = weight.shape[2:], nn.sizes(stride, 2, "stride"), nn.sizes(dilation, 2, "dilation")
-    size = tuple(input_size)[2:]
-    pads = nn.same_pads(size, kernel, strides, dilate) if pad_mode.lower() == "same" else \
-        [(each, each) for each in nn.sizes(pad, 2, "pad")]
-    whole = [n + before + after for n, (before, after) in zip(size, pads)]
-    adj = [n - (s * (m - 1) + d * (k - 1) + 1)
-           for n, s, m, d, k in zip(whole, strides, dout.shape[2:], dilate, kernel)]
-    found = ops.Deconvolution(dout, weight, kernel=kernel, stride=strides, dilate=dilate, adj=tuple(adj),
-                              num_filter=weight.shape[1] * group, num_group=group)
-    for axis, ((before, _after), n) in enumerate(zip(pads, size), 2):
-        found = ops.slice_axis(found, axis=axis, begin=before, end=before + n)
-    return found
-
-
-for _name in ("Conv2DTranspose", "Conv2DBackpropInput"):
-    _add(_name, _conv_transpose, {"out_channel": ..., "kernel_size": ..., "pad_mode": "valid", "pad": 0,
-                                  "pad_list": None, "mode": 1, "stride": 1, "dilation": 1, "group": 1,
-                                  "data_format": "NCHW"}, _nchw(_name))
-
-
-def _pool(kind: str, count: int) -> Callable:
-    def call(x: Any, *, kernel_size: Any, strides: Any, pad_mode: str, data_format: str) -> Any:
-        x = floating(x)
-        kernel, stride = nn.sizes(kernel_size, count, "kernel_size"), nn.sizes(strides, count, "strides")
-        mode = pad_mode.lower()
-        if mode not in ("same", "valid"):
-            raise ValueError(f"pad_mode must be same or valid, got {pad_mode!r}")
-        pads = nn.same_pads(x.shape[2:], kernel, stride, (1,) * count) if mode == "same" else []
-        wide = nn.padded(x, pads, -np.inf if kind == "max" else 0.0)
-        found = nn.pool(kind, count, wide, kernel, stride, 0, False)
-        if kind == "max" or wide is x:
-            return found
-        inside = nn.padded(creation.ones((1, 1, *x.shape[2:]), x._dt), pads)
-        return found / nn.pool(kind, count, inside, kernel, stride, 0, False)
-
-    return call
-
-
-def _pool_shown(name: str) -> Callable:
-    def check(*, kernel_size: Any, strides: Any, pad_mode: str, data_format: str) -> dict[str, Any]:
-        _nchw(name)(data_format=data_format)
-        count = len(data_format) - 2
-        wide = {what: (1, 1, *nn.sizes(value, count, f"{name}: {what}"))
-                for what, value in (("kernel_size", kernel_size), ("strides", strides))}
-        return {**wide, "pad_mode": pad_mode.upper(), "data_format": data_format}
-
-    return check
-
-
-for _name, _kind, _count in (("MaxPool", "max", 2), ("AvgPool", "avg", 2), ("MaxPool3D", "max", 3),
-                             ("AvgPool3D", "avg", 3)):
-    _add(_name, _pool(_kind, _count), {"kernel_size": 1, "strides": 1, "pad_mode": "valid",
-                                       "data_format": "NCHW" if _count == 2 else "NCDHW"}, _pool_shown(_name))
-
-
-def _bias_add(x: Any, bias: Any, *, data_format: str) -> Any:
-    return linalg.bias_add(x, bias)
-
-
-def _nothing(**_: Any) -> dict[str, Any]:
-    return {}
-
-
-def _layer_norm(x: Any, gamma: Any, beta: Any, *, begin_norm_axis: int, begin_params_axis: int, epsilon: float
-                ) -> tuple[Any, Any, Any]:
-    x = floating(x)
-    first = begin_norm_axis % x.ndim
-    over = tuple(range(first, x.ndim))
-    mean, var = (function(x, axis=over, keepdims=True) for function in (ops._npi_mean, ops._npi_var))
-    found = (x - mean) * ops.rsqrt(var + epsilon)
-    return found * like(gamma, x) + like(beta, x), mean, var
-
-
-def _l2_normalize(x: Any, *, axis: Any, epsilon: float) -> Any:
-    x = floating(x)
-    total = reduce.sum(x * x, axis, True)
-    return x * ops.rsqrt(ops._maximum_scalar(total, scalar=float(epsilon)))
-
-
-_add("BiasAdd", _bias_add, {"data_format": "NCHW"}, _nchw("BiasAdd"))
-_add("AdaptiveAvgPool2D", nn.adaptive_avg_pool2d, {"output_size": ...})
-_add("LayerNorm", _layer_norm, {"begin_norm_axis": 1, "begin_params_axis": 1, "epsilon": 1e-7})
-_add("L2Normalize", _l2_normalize, {"axis": 0, "epsilon": 1e-4},
-     lambda axis, epsilon: {"axis": [axis] if isinstance(axis, int) else list(axis), "epsilon": epsilon})
-_add("LRN", nn.lrn, {"depth_radius": 5, "bias": 1.0, "alpha": 1.0, "beta": 0.5, "norm_region": "ACROSS_CHANNELS"},
-     _nothing)
-
-
 # --------------------------------------------------------------------------------------------------- losses
 
 
@@ -465,4 +339,4 @@ _add("Depend", lambda value, expr: value)
 _add("ForiLoop", control.fori_loop)
 _add("Scan", control.scan)
 _add("WhileLoop", control.while_loop)
-__all__ += ["Primitive", "TensorAdd", "primitive"]
+__all__ += ["Primitive", "PrimitiveWithInfer", "TensorAdd", "prim_attr_register", "primitive"]

@@ -1,0 +1,187 @@
+"""Custom: a Python function of NumPy arrays as a primitive, and MXNet's way to call a registered operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray.ndarray import NDArray
+
+from ...custom import custom
+from ...errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, did_you_mean, note
+from ...spec import Spec, as_dtype, show
+from .. import dtype as dtypes
+from ..call import call
+from ..cell import Cell
+from ..manners import Manners
+from ..state import STATE
+from ..tensor import tensor
+from .primitive import PrimitiveWithInfer
+
+__all__ = ["Custom"]
+
+#: What MindSpore has beside ``pyfunc``.
+_ELSEWHERE = ("hybrid", "akg", "tbe", "aicpu", "aot", "julia")
+
+
+class Custom(PrimitiveWithInfer):
+    """A Python function of NumPy arrays as a primitive: ``Custom(func, out_shape, out_dtype, "pyfunc")``.
+
+    ``Custom(*tensors, op_type="name", **attributes)`` applies a user's operator that was registered with
+    ``opreg.operator.register``, and gives its results.
+
+    Parameters
+    ----------
+    func : callable
+        Of NumPy arrays, and of what else the primitive is called with; called on every run. Returns an array, or a
+        tuple of them.
+    out_shape : tuple, or callable
+        Of the result, or a tuple of those of several; or a function that gives it for the shapes of the inputs.
+    out_dtype : dtype, tuple, or callable
+        The same of dtypes. With ``()`` there is no result.
+    func_type : {"pyfunc"}
+        The only one there is here.
+    bprop : callable, optional
+        Of the inputs, the output and its gradient, tensors all; returns a gradient for each input. Without it there is
+        no gradient.
+    reg_info
+        Accepted, without effect here.
+
+    Raises
+    ------
+    ShapeError, DTypeError
+        When the function returns something else than was said, on the first run that shows it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg import Tensor, grad
+    >>> def bprop(x, out, dout):
+    ...     return dout * x * 2
+    >>> square = Custom(lambda x: np.square(x), lambda shape: shape, lambda dtype: dtype, "pyfunc", bprop)
+    >>> square(Tensor([1.0, 3.0])), grad(square)(Tensor([1.0, 3.0]))
+    (Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  9.00000000e+00]),
+     Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  6.00000000e+00]))
+    """
+
+    def __new__(cls, *inputs: Any, op_type: str | None = None, **attributes: Any) -> Any:
+        if op_type is not None:
+            return custom(op_type)(*[tensor(value) for value in inputs], **attributes)
+        if (not inputs and "func" not in attributes) or (inputs and isinstance(inputs[0], (Manners, np.ndarray))):
+            raise ArgumentError("Custom: expected a function and the shape and dtype of its result, as "
+                                "Custom(func, out_shape, out_dtype, 'pyfunc'); or op_type=, the name of an operator "
+                                "that was registered with opreg.operator.register, beside its inputs")
+        return super().__new__(cls)
+
+    def __init__(self, func: Callable, out_shape: Any = None, out_dtype: Any = None, func_type: str = "pyfunc",
+                 bprop: Callable | None = None, reg_info: Any = None):
+        super().__init__("Custom")
+        if func_type != "pyfunc":
+            if func_type in _ELSEWHERE:
+                raise ArgumentError(f"Custom: func_type {func_type!r} is not available, only 'pyfunc'; "
+                                    "a kernel of one's own is registered with opreg.operator")
+            raise ArgumentError(f"Custom: func_type {func_type!r}. {did_you_mean(str(func_type), ('pyfunc',))}")
+        if not callable(func):
+            raise TypeError(f"For 'Custom', 'func' must be of type function or str, but got {type(func).__name__}")
+        for name, value, kinds in (("out_shape", out_shape, (tuple, list)),
+                                   ("out_dtype", out_dtype, (tuple, list, dtypes.DType, np.dtype, type, str))):
+            if not (callable(value) or isinstance(value, kinds)):
+                raise TypeError(f"For 'Custom', {name!r} must be a value or a function, but got {type(value).__name__}")
+        if bprop is not None and not callable(bprop):
+            raise TypeError(f"For 'Custom', 'bprop' must be a function, but got {type(bprop).__name__}")
+        self.func, self.out_shape, self.out_dtype, self.func_type = func, out_shape, out_dtype, func_type
+        self.bprop, self.reg_info = bprop, reg_info
+        self.title = f"Custom {getattr(func, '__name__', type(func).__name__)}"
+        self.attrs = {"func_name": getattr(func, "__name__", repr(func)), "func_type": func_type}
+        self._cell = _Called(self)
+
+    def __call__(self, *inputs: Any) -> Any:
+        given = tuple([tensor(each) if isinstance(each, np.ndarray) else each for each in inputs])
+        if not self.results(given)[0]:  # there is nothing to differentiate, and nobody to ask for it
+            return self._cell.construct(*given)
+        return self._cell(*given)
+
+    def infer_shape(self, *shapes: Any) -> Any:
+        """The shape of the result, or of several, for those of the inputs."""
+        return _inferred(self.out_shape, [list(shape) for shape in shapes])
+
+    def infer_dtype(self, *given: Any) -> Any:
+        """The dtype of the result, or of several, for those of the inputs."""
+        return _inferred(self.out_dtype, list(given))
+
+    def results(self, inputs: tuple[Any, ...]) -> tuple[list[Spec], bool]:
+        """What comes out of the function, and whether it is one result that stands bare."""
+        dtype = self.infer_dtype(*[dtypes.of(each._dt) if isinstance(each, Manners) else type(each) for each in inputs])
+        shape = self.infer_shape(*[each.shape if isinstance(each, Manners) else () for each in inputs])
+        bare = not isinstance(dtype, (tuple, list))
+        if bare and shape and all(isinstance(each, (tuple, list)) for each in shape):
+            dtype, bare = [dtype] * len(shape), False
+        shapes = [shape] if bare else shape
+        found = [Spec(tuple(map(int, one)), as_dtype(kind)) for one, kind in zip(shapes, [dtype] if bare else dtype)]
+        if not bare and len(shapes) != len(dtype):
+            raise ArgumentError(f"{self.title}: out_shape is of {len(shapes)} results, out_dtype of {len(dtype)}")
+        return found, bare
+
+
+def _inferred(rule: Any, given: list[Any]) -> Any:
+    return rule(*given) if callable(rule) and not isinstance(rule, type) else rule
+
+
+class _Called(Cell):
+    """The call of a ``Custom``, with its gradient."""
+
+    def __init__(self, primitive: Custom):
+        super().__init__(auto_prefix=False)
+        self.primitive = primitive
+
+    @property
+    def path(self) -> str:
+        return self.primitive.title
+
+    def construct(self, *inputs: Any) -> Any:
+        primitive = self.primitive
+        specs, bare = primitive.results(inputs)
+        values = [each for each in inputs if isinstance(each, Manners)]
+
+        def run(*arrays: Any) -> list[Any]:
+            rest = iter(arrays)
+            given = [NDArray.asnumpy(next(rest)) if isinstance(each, Manners) else each for each in inputs]
+            try:
+                found = primitive.func(*given)
+            except Exception as error:
+                note(error, f"in {primitive.title}")
+                raise
+            return _fitted(primitive.title, found, specs)
+
+        if STATE.trace is None:
+            results = run(*values)
+        else:
+            results = call(run, values, [Spec(each.shape, each._dt) for each in values], specs, primitive.title)
+        return results[0] if bare else tuple(results) if results else None
+
+    def bprop(self, *args: Any) -> Any:
+        primitive = self.primitive
+        if primitive.bprop is None:
+            raise NotDifferentiableError(f"{primitive.title} has no gradient: give one, as bprop=")
+        return primitive.bprop(*args)
+
+
+def _fitted(title: str, found: Any, specs: list[Spec]) -> list[Any]:
+    """What the function returned as tensors, compared with what was said of it."""
+    if not specs:
+        return []
+    parts = list(found) if isinstance(found, (tuple, list)) else [found]
+    if len(parts) != len(specs):
+        raise ArgumentError(f"{title}: expected {len(specs)} results, the function returned {len(parts)}")
+    results = []
+    for i, (part, spec) in enumerate(zip(parts, specs)):
+        host = part.asnumpy() if isinstance(part, NDArray) else np.asarray(part)
+        assert spec.dtype is not None
+        if host.shape != spec.shape:
+            raise ShapeError(f"{title}: result {i} has shape {show(host.shape)}, out_shape says {show(spec.shape)}")
+        if not np.can_cast(host.dtype, spec.dtype, "same_kind"):
+            raise DTypeError(f"{title}: result {i} has dtype {host.dtype}, out_dtype says {spec.dtype}")
+        results.append(tensor(host.astype(spec.dtype)))
+    return results

@@ -1,0 +1,211 @@
+"""Primitives of layers: convolutions, pooling, norms, resized images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...mode import Recording
+from ...registry import ops
+from ..manners import is_number
+from ..parameter import Parameter
+from . import creation, linalg, nn, reduce
+from .lift import floating, like, scalar, shape_of, tensor, together
+from .primitive import adder
+
+__all__: list[str] = []
+
+_add = adder(globals(), __all__)
+
+
+def _nchw(name: str) -> Callable:
+    def check(*, data_format: str = "NCHW", mode: int = 1, **_: Any) -> None:
+        if data_format not in ("NCHW", "NCDHW") or mode != 1:
+            raise ValueError(f"{name}: data_format must have channels second, and mode be 1, got {data_format!r} and "
+                             f"{mode}")
+
+    return check
+
+
+def _conv(function: Callable, name: str, count: int) -> Callable:
+    def call(x: Any, weight: Any, *, out_channel: int, kernel_size: Any, mode: int, pad_mode: str, pad: Any,
+             stride: Any, dilation: Any, group: int, data_format: str) -> Any:
+        weight = tensor(weight)
+        kernel = nn.sizes(kernel_size, count, f"{name}: kernel_size")
+        if weight.shape[0] != out_channel or weight.shape[2:] != kernel:
+            raise ShapeError(f"{name}: expected a weight of {out_channel} filters and kernel {kernel}, got shape "
+                             f"{weight.shape}")
+        return function(x, weight, None, stride, pad_mode.lower(), pad, dilation, group)
+
+    return call
+
+
+_CONV = {"out_channel": ..., "kernel_size": ..., "mode": 1, "pad_mode": "valid", "pad": 0, "stride": 1, "dilation": 1,
+         "group": 1}
+_add("Conv2D", _conv(nn.conv2d, "Conv2D", 2), {**_CONV, "data_format": "NCHW"}, _nchw("Conv2D"))
+_add("Conv3D", _conv(nn.conv3d, "Conv3D", 3), {**_CONV, "data_format": "NCDHW"}, _nchw("Conv3D"))
+
+
+def _conv_transpose(dout: Any, weight: Any, input_size: Any, *, kernel_size: Any, pad_mode: str, pad: Any, stride: Any,
+                    dilation: Any, group: int, **_: Any) -> Any:
+    """The gradient of a convolution in its data, of shape ``input_size``."""
+    dout, weight = together(dout, weight)
+    kernel, strides, dilate = weight.shape[2:], nn.sizes(stride, 2, "stride"), nn.sizes(dilation, 2, "dilation")
+    size = tuple(input_size)[2:]
+    pads = nn.same_pads(size, kernel, strides, dilate) if pad_mode.lower() == "same" else \
+        [(each, each) for each in nn.sizes(pad, 2, "pad")]
+    whole = [n + before + after for n, (before, after) in zip(size, pads)]
+    adj = [n - (s * (m - 1) + d * (k - 1) + 1)
+           for n, s, m, d, k in zip(whole, strides, dout.shape[2:], dilate, kernel)]
+    found = ops.Deconvolution(dout, weight, kernel=kernel, stride=strides, dilate=dilate, adj=tuple(adj),
+                              num_filter=weight.shape[1] * group, num_group=group)
+    for axis, ((before, _after), n) in enumerate(zip(pads, size), 2):
+        found = ops.slice_axis(found, axis=axis, begin=before, end=before + n)
+    return found
+
+
+for _name in ("Conv2DTranspose", "Conv2DBackpropInput"):
+    _add(_name, _conv_transpose, {"out_channel": ..., "kernel_size": ..., "pad_mode": "valid", "pad": 0,
+                                  "pad_list": None, "mode": 1, "stride": 1, "dilation": 1, "group": 1,
+                                  "data_format": "NCHW"}, _nchw(_name))
+
+
+def _pool(kind: str, count: int) -> Callable:
+    def call(x: Any, *, kernel_size: Any, strides: Any, pad_mode: str, data_format: str) -> Any:
+        x = floating(x)
+        kernel, stride = nn.sizes(kernel_size, count, "kernel_size"), nn.sizes(strides, count, "strides")
+        mode = pad_mode.lower()
+        if mode not in ("same", "valid"):
+            raise ValueError(f"pad_mode must be same or valid, got {pad_mode!r}")
+        pads = nn.same_pads(x.shape[2:], kernel, stride, (1,) * count) if mode == "same" else []
+        wide = nn.padded(x, pads, -np.inf if kind == "max" else 0.0)
+        found = nn.pool(kind, count, wide, kernel, stride, 0, False)
+        if kind == "max" or wide is x:
+            return found
+        inside = nn.padded(creation.ones((1, 1, *x.shape[2:]), x._dt), pads)
+        return found / nn.pool(kind, count, inside, kernel, stride, 0, False)
+
+    return call
+
+
+def _pool_shown(name: str) -> Callable:
+    def check(*, kernel_size: Any, strides: Any, pad_mode: str, data_format: str) -> dict[str, Any]:
+        _nchw(name)(data_format=data_format)
+        count = len(data_format) - 2
+        wide = {what: (1, 1, *nn.sizes(value, count, f"{name}: {what}"))
+                for what, value in (("kernel_size", kernel_size), ("strides", strides))}
+        return {**wide, "pad_mode": pad_mode.upper(), "data_format": data_format}
+
+    return check
+
+
+for _name, _kind, _count in (("MaxPool", "max", 2), ("AvgPool", "avg", 2), ("MaxPool3D", "max", 3),
+                             ("AvgPool3D", "avg", 3)):
+    _add(_name, _pool(_kind, _count), {"kernel_size": 1, "strides": 1, "pad_mode": "valid",
+                                       "data_format": "NCHW" if _count == 2 else "NCDHW"}, _pool_shown(_name))
+
+
+def _bias_add(x: Any, bias: Any, *, data_format: str) -> Any:
+    return linalg.bias_add(x, bias)
+
+
+def _nothing(**_: Any) -> dict[str, Any]:
+    return {}
+
+
+def _layer_norm(x: Any, gamma: Any, beta: Any, *, begin_norm_axis: int, begin_params_axis: int, epsilon: float
+                ) -> tuple[Any, Any, Any]:
+    x = floating(x)
+    first = begin_norm_axis % x.ndim
+    over = tuple(range(first, x.ndim))
+    mean, var = (function(x, axis=over, keepdims=True) for function in (ops._npi_mean, ops._npi_var))
+    found = (x - mean) * ops.rsqrt(var + epsilon)
+    return found * like(gamma, x) + like(beta, x), mean, var
+
+
+def _l2_normalize(x: Any, *, axis: Any, epsilon: float) -> Any:
+    x = floating(x)
+    total = reduce.sum(x * x, axis, True)
+    return x * ops.rsqrt(ops._maximum_scalar(total, scalar=float(epsilon)))
+
+
+_add("BiasAdd", _bias_add, {"data_format": "NCHW"}, _nchw("BiasAdd"))
+_add("AdaptiveAvgPool2D", nn.adaptive_avg_pool2d, {"output_size": ...})
+_add("LayerNorm", _layer_norm, {"begin_norm_axis": 1, "begin_params_axis": 1, "epsilon": 1e-7})
+_add("L2Normalize", _l2_normalize, {"axis": 0, "epsilon": 1e-4},
+     lambda axis, epsilon: {"axis": [axis] if isinstance(axis, int) else list(axis), "epsilon": epsilon})
+_add("LRN", nn.lrn, {"depth_radius": 5, "bias": 1.0, "alpha": 1.0, "beta": 0.5, "norm_region": "ACROSS_CHANNELS"},
+     _nothing)
+
+
+def _batch_norm(x: Any, scale: Any, bias: Any, mean: Any, variance: Any, *, epsilon: float, momentum: float,
+                is_training: bool, data_format: str) -> tuple[Any, ...]:
+    x, scale, bias, mean, variance = floating(x), *map(tensor, (scale, bias, mean, variance))
+    axis = x.ndim - 1 if data_format == "NHWC" else 1
+    over = tuple(i for i in range(x.ndim) if i != axis)
+    wide = tuple(-1 if i == axis else 1 for i in range(x.ndim))
+    if not is_training:
+        factor = scale * ops.rsqrt(variance + epsilon)
+        found = x * factor.reshape(wide)._cast(x._dt) + (bias - mean * factor).reshape(wide)._cast(x._dt)
+        return found, mean, variance, mean, variance
+    own = ops._npi_mean(x, axis=over), ops._npi_var(x, axis=over)
+    if isinstance(mean, Parameter) and isinstance(variance, Parameter):
+        with Recording(None, True):
+            found = ops._nn_batch_norm(x, scale, bias, mean, variance, eps=epsilon, axis=axis, momentum=1 - momentum)
+    else:
+        factor = scale * ops.rsqrt(own[1] + epsilon)
+        found = (x - own[0].reshape(wide)) * factor.reshape(wide) + bias.reshape(wide)
+    return found, *own, *own
+
+
+def _batch_norm_check(*, is_training: bool, epsilon: float, momentum: float, data_format: str) -> None:
+    if not isinstance(is_training, bool):
+        raise TypeError(f"BatchNorm: is_training must be a bool, got {type(is_training).__name__}")
+    if not (is_number(epsilon) and 0 < epsilon <= 1 and is_number(momentum) and 0 <= momentum <= 1):
+        raise ValueError(f"BatchNorm: epsilon must be above 0 and momentum at least 0, both at most 1, got {epsilon!r} "
+                         f"and {momentum!r}")
+    if data_format not in ("NCHW", "NHWC", "NCDHW"):
+        raise ValueError(f"BatchNorm: data_format must be NCHW, NHWC or NCDHW, got {data_format!r}")
+
+
+_add("BatchNorm", _batch_norm, {"is_training": False, "epsilon": 1e-5, "momentum": 0.1, "data_format": "NCHW"},
+     _batch_norm_check)
+
+
+def _mixture(old: int, new: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
+    """Which parts of ``old`` numbers in a row make up ``new`` ones between them, a row each."""
+    scale = (old - 1) / (new - 1) if align_corners and new > 1 else old / new
+    places = np.arange(new, dtype=np.float64)
+    places = (places + 0.5) * scale - 0.5 if half_pixel_centers else places * scale
+    left = np.clip(np.floor(places), 0, old - 1).astype(np.int64)
+    right = np.minimum(left + 1, old - 1)
+    part = np.clip(places - left, 0.0, 1.0)
+    found = np.zeros((new, old))
+    np.add.at(found, (np.arange(new), left), 1.0 - part)
+    np.add.at(found, (np.arange(new), right), part)
+    return found
+
+
+def _resize_bilinear(image: Any, size: Any, *, align_corners: bool, half_pixel_centers: bool) -> Any:
+    x = floating(image)
+    if x.ndim != 4:
+        raise ShapeError(f"ResizeBilinearV2: the image rank must be equal to 4, but got shape {x.shape}")
+    new = shape_of(size)
+    if len(new) != 2 or min(new) < 1:
+        raise ValueError(f"ResizeBilinearV2: size must be two lengths, a height and a width, got {size!r}")
+    rows, columns = (scalar(_mixture(n, m, align_corners, half_pixel_centers), x._dt) for n, m in zip(x.shape[2:], new))
+    return ops._npi_matmul(ops._npi_matmul(rows, x), ops.transpose(columns, axes=(1, 0)))
+
+
+def _resize_check(*, align_corners: bool, half_pixel_centers: bool) -> None:
+    for name, value in (("align_corners", align_corners), ("half_pixel_centers", half_pixel_centers)):
+        if not isinstance(value, bool):
+            raise TypeError(f"ResizeBilinearV2: {name} must be a bool, got {type(value).__name__}")
+    if align_corners and half_pixel_centers:
+        raise ValueError("For ResizeBilinearV2, the half_pixel_centers must be false when align_corners is true")
+
+
+_add("ResizeBilinearV2", _resize_bilinear, {"align_corners": False, "half_pixel_centers": False}, _resize_check)

@@ -1,0 +1,364 @@
+"""Smaller things that programs written for MindSpore use, the same eagerly and compiled."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as ms
+from opreg import Parameter, Tensor, nn, ops
+from opreg.errors import NotDifferentiableError
+
+Run = Callable[[Any], Any]
+
+
+@pytest.fixture(params=["eager", "compiled"])
+def run(request: pytest.FixtureRequest) -> Run:
+    return (lambda function: function) if request.param == "eager" else ms.jit
+
+
+def count(*shape: int) -> Tensor:
+    return Tensor(np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape))
+
+
+def numbers(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(map(numbers, value))
+    return value.asnumpy().tolist() if isinstance(value, Tensor) else value
+
+
+# ------------------------------------------------------------------------------------------------ primitives
+
+
+@pytest.mark.parametrize("turned, shapes, expected", [
+    ((), [(2, 3), (3, 4)], (2, 4)), ((), [(3,), (3,)], ()), ((), [(2, 3), (3,)], (2,)), ((), [(3,), (3, 2)], (2,)),
+    ((True, False), [(3, 2), (3, 4)], (2, 4)), ((False, True), [(5, 2, 3), (4, 3)], (5, 2, 4)),
+    ((True, True), [(3,), (2, 3)], (2,)), ((True, True), [(3, 2), (3,)], (2,)), ((True, True), [(3,), (3,)], ())])
+def test_matmul(run, turned, shapes, expected):
+    left, right = count(*shapes[0]), count(*shapes[1])
+    found = run(nn.MatMul(*turned))(left, right)
+    a, b = left.asnumpy(), right.asnumpy()
+    a, b = (x.T if turn and x.ndim == 2 else x.swapaxes(-1, -2) if turn and x.ndim > 2 else x
+            for x, turn in zip((a, b), turned or (False, False)))
+    assert found.shape == expected
+    np.testing.assert_allclose(found.asnumpy(), a @ b)
+
+
+def test_matmul_refuses():
+    with pytest.raises(TypeError, match="transpose_x1 must be a bool, got 1"):
+        nn.MatMul(1)
+    with pytest.raises(ValueError, match=r"\(2, 3\) and \(2, 3\)"):
+        nn.MatMul()(count(2, 3), count(2, 3))
+
+
+def test_a_gradient_goes_through_a_function(run):
+    """To any order, of nested inputs too; what has no tensors passes."""
+    triple = ops.InsertGradientOf(lambda g: g * 3)
+    x = count(2)
+    assert numbers(run(lambda a: triple(a))(x)) == [1, 2] and triple(3) == 3
+    assert numbers(run(ms.grad(lambda a: triple(a) * a))(x)) == [4, 8]
+    assert numbers(run(ms.grad(ms.grad(lambda a: triple(a) * a * a)))(x)) == [14, 28]
+    swap = ops.InsertGradientOf(lambda g: {"a": g["b"], "b": g["a"]})
+    both = lambda a, b: (lambda pair: pair["a"] * 5 + pair["b"] * 7)(swap({"a": a, "b": b}))  # noqa: E731
+    found = run(ms.grad(both, (0, 1)))(x, x)
+    assert numbers(found) == ([7, 7], [5, 5])
+
+
+def test_clipped_gradients():
+    """As MindSpore's documents have it: a function that looks at numbers."""
+    low, high = Tensor([0.2]), Tensor([1.0])
+
+    def clip(g: Any) -> Any:
+        return high if g > high else low if g < low else g
+
+    inserted = ops.InsertGradientOf(clip)
+    found = ops.GradOperation(get_all=True)(lambda a, b: inserted(a) * inserted(b))(Tensor([1.1]), Tensor([0.1]))
+    np.testing.assert_allclose(numbers(found), [[0.2], [1.0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("f, kind, message", [
+    (lambda g: None, TypeError, "size is 0 not equal to expect"), (lambda g: 2.0, TypeError, "size is 0"),
+    (lambda g: g[:1], ValueError, r"shape \(1,\), expected \(2,\)"), (lambda g: 1 / 0, ZeroDivisionError, "division")])
+def test_mistakes_of_functions_of_gradients(run, f, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        run(ms.grad(lambda a: ops.InsertGradientOf(f)(a)))(count(2))
+    assert any("in the function" in note and "of an InsertGradientOf" in note for note in caught.value.__notes__)
+    with pytest.raises(TypeError, match="expected a function, got int"):
+        ops.InsertGradientOf(3)
+
+
+IMAGES = Tensor(np.random.default_rng(0).normal(2, 3, (4, 3, 2, 2)).astype(np.float32))
+
+
+@pytest.mark.parametrize("held", ["parameters", "tensors"])
+def test_batch_norm(run, held):
+    made: Any = (lambda array, name: Parameter(array, name=name)) if held == "parameters" else lambda array, _: array
+    mean, variance = made(ops.zeros(3), "mean"), made(ops.ones(3), "variance")
+    primitive = ops.BatchNorm(is_training=True, epsilon=1e-3)
+    scale, bias = Tensor([1.0, 2.0, 3.0]), Tensor([0.0, 1.0, 2.0])
+    x = IMAGES.asnumpy().astype("f8")
+    own, spread = x.mean((0, 2, 3)), x.var((0, 2, 3))
+    wide = (slice(None), None, None)
+    out = (x - own[wide]) / np.sqrt(spread[wide] + 1e-3) * scale.asnumpy()[wide] + bias.asnumpy()[wide]
+    for found, expected in zip(run(lambda a: primitive(a, scale, bias, mean, variance))(IMAGES),
+                               (out, own, spread, own, spread)):
+        np.testing.assert_allclose(found.asnumpy(), expected, rtol=2e-5, atol=2e-5)
+    if held == "parameters":  # which move, by the variance that is divided by one less
+        np.testing.assert_allclose(mean.asnumpy(), 0.1 * own, rtol=1e-5)
+        np.testing.assert_allclose(variance.asnumpy(), 0.9 + 0.1 * spread * 16 / 15, rtol=1e-5)
+    found = run(lambda a: ops.BatchNorm()(a, scale, bias, mean, variance))(IMAGES)
+    assert [each.shape for each in found] == [(4, 3, 2, 2)] + [(3,)] * 4
+    inference = ops.BatchNorm(data_format="NHWC")(IMAGES.transpose(0, 2, 3, 1), scale, bias, mean, variance)
+    np.testing.assert_allclose(inference[0].transpose(0, 3, 1, 2).asnumpy(), found[0].asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_batch_norm_has_gradients(run):
+    primitive = ops.BatchNorm(is_training=True)
+    weights = Tensor(np.cos(np.arange(48)).reshape(4, 3, 2, 2).astype(np.float32))
+    zeros, ones = ops.zeros(3), ops.ones(3)
+
+    def composed(a: Any, g: Any, b: Any) -> Any:
+        mean = a.mean(axis=(0, 2, 3), keep_dims=True)
+        away = a - mean
+        spread = (away * away).mean(axis=(0, 2, 3), keep_dims=True)
+        return ((away / ops.sqrt(spread + 1e-5) * g.reshape(1, 3, 1, 1) + b.reshape(1, 3, 1, 1)) * weights).sum()
+
+    held = Parameter(zeros, name="m"), Parameter(ones, name="v")
+    expected = ms.grad(composed, (0, 1, 2))(IMAGES, ones, zeros)
+    for mean, variance in ((zeros, ones), held):
+        found = run(ms.grad(lambda a, g, b, m=mean, v=variance: (primitive(a, g, b, m, v)[0] * weights).sum(),
+                            (0, 1, 2)))(IMAGES, ones, zeros)
+        for one, other in zip(found, expected):
+            np.testing.assert_allclose(one.asnumpy(), other.asnumpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("settings, size, expected", [
+    ({}, (4, 6), [[1, 1.5, 2, 2.5, 3, 3], [2.5, 3, 3.5, 4, 4.5, 4.5], [4, 4.5, 5, 5.5, 6, 6], [4, 4.5, 5, 5.5, 6, 6]]),
+    ({"align_corners": True}, (4, 6), [[1, 1.4, 1.8, 2.2, 2.6, 3], [2, 2.4, 2.8, 3.2, 3.6, 4],
+                                       [3, 3.4, 3.8, 4.2, 4.6, 5], [4, 4.4, 4.8, 5.2, 5.6, 6]]),
+    ({"half_pixel_centers": True}, [4, 6], [[1, 1.25, 1.75, 2.25, 2.75, 3], [1.75, 2, 2.5, 3, 3.5, 3.75],
+                                            [3.25, 3.5, 4, 4.5, 5, 5.25], [4, 4.25, 4.75, 5.25, 5.75, 6]]),
+    ({"half_pixel_centers": True}, (1, 2), [[2.75, 4.25]]), ({}, Tensor([1, 2]), [[1, 2.5]])])
+def test_resized_images(run, settings, size, expected):
+    resize = ops.ResizeBilinearV2(**settings)
+    found = run(lambda a: resize(a, size))(count(1, 1, 2, 3))
+    np.testing.assert_allclose(found.asnumpy()[0, 0], expected, rtol=1e-6)
+    back = run(ms.grad(lambda a: resize(a, size).sum()))(count(1, 1, 2, 3))
+    assert float(back.sum()) == pytest.approx(np.size(expected))
+
+
+def test_bessel_functions(run):
+    x = Tensor([-3.0, -0.5, 0.0, 0.5, 2.0, 20.0])
+    first, second = ops.BesselI0(), ops.BesselI1()
+    assert numbers(run(ms.grad(lambda a: first(a)))(x)) == numbers(second(x))
+    np.testing.assert_allclose(numbers(first(x)), np.i0(x.asnumpy().astype("f8")), rtol=1e-6)
+    np.testing.assert_allclose(numbers(run(ms.grad(ms.grad(ops.bessel_i0)))(x))[2], 0.5)
+
+
+def test_a_persons_primitive_that_says_what_comes_out():
+    class Scaled(ops.PrimitiveWithInfer):
+        @ops.prim_attr_register
+        def __init__(self, factor: float, bias: float = 0.5) -> None:
+            self.init_prim_io_names = None
+
+        def infer_shape(self, x: Any) -> Any:
+            return x
+
+        def infer_dtype(self, x: Any) -> Any:
+            return x
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.factor + self.bias
+
+    scaled = Scaled(2.0)
+    assert repr(scaled) == "Prim[Scaled]<factor=2.0, bias=0.5>" and scaled.name == "Scaled"
+    assert scaled.__infer__({"shape": (2,), "dtype": ms.float32, "value": None}) == {
+        "dtype": ms.float32, "shape": (2,), "value": None}
+    assert numbers(ms.grad(lambda a: scaled(a))(count(2))) == [2, 2]
+
+
+@pytest.mark.parametrize("make, kind, message", [
+    (lambda: ops.BatchNorm(is_training=1), TypeError, "is_training must be a bool"),
+    (lambda: ops.BatchNorm(epsilon=2.0), ValueError, "epsilon"),
+    (lambda: ops.BatchNorm(data_format="X"), ValueError, "data_format"),
+    (lambda: ops.ResizeBilinearV2(True, True), ValueError, "half_pixel_centers must be false when align_corners"),
+    (lambda: ops.ResizeBilinearV2(1), TypeError, "align_corners must be a bool"),
+    (lambda: ops.ResizeBilinearV2()(count(1, 2, 3), (2, 2)), ValueError, "rank must be equal to 4"),
+    (lambda: ops.ResizeBilinearV2()(count(1, 1, 2, 3), (2,)), ValueError, "two lengths"),
+    (lambda: nn.ParameterUpdate(3), TypeError, "'param' must be 'Parameter', but got int"),
+])
+def test_refused(make, kind, message):
+    with pytest.raises(kind, match=message):
+        make()
+
+
+# ------------------------------------------------------------------------------------------------ Custom
+
+
+def product(a: Any, b: Any) -> Any:
+    assert type(a) is np.ndarray
+    return a * b
+
+
+def product_bprop(a: Any, b: Any, out: Any, dout: Any) -> Any:
+    return dout * b, dout * a
+
+
+def test_a_function_of_arrays_as_a_primitive(run):
+    custom = ops.Custom(product, lambda a, b: a, lambda a, b: a, "pyfunc", bprop=product_bprop)
+    x, y = count(2), count(2) + 2
+    function = run(lambda a, b: custom(a, b) * 2)
+    assert [numbers(function(x, y)) for _ in range(2)] == [[6, 16]] * 2 and numbers(function(y, y)) == [18, 32]
+    assert numbers(run(ms.grad(lambda a, b: custom(a, b) * 2, (0, 1)))(x, y)) == ([6, 8], [2, 4])
+    assert numbers(run(ms.grad(lambda a: ms.grad(lambda b: custom(b, b))(a)))(x)) == [2, 2]
+
+
+@pytest.mark.parametrize("function, shape, dtype, expected", [
+    (lambda a: (a + 1, a.astype("i4")), ((2,), (2,)), (ms.float32, ms.int32), ([2, 3], [1, 2])),
+    (lambda a: a * 2, ((2,),), (ms.float32,), ([2, 4],)), (lambda a: a.sum(), (), ms.float32, 3),
+    (lambda a: a.astype("f8") * 2, [2], ms.float32, [2, 4]),
+    (lambda a: [a[:1]], lambda s: [s[0] - 1], lambda d: d, [1]),
+    (lambda a: None, (), (), None)])
+def test_results_of_functions(run, function, shape, dtype, expected):
+    seen: list[Any] = []
+
+    def called(a: Any) -> Any:
+        seen.append(a.tolist())
+        return function(a)
+
+    custom = ops.Custom(called, shape, dtype, "pyfunc", reg_info={"op_name": "inert"})
+    assert numbers(run(lambda a: (custom(a), a * 1))(count(2))[0]) == expected and seen == [[1, 2]]
+
+
+def test_beside_numbers_and_without_a_gradient(run):
+    custom = ops.Custom(lambda a, by: a * by, lambda a, by: a, lambda a, by: a)
+    assert numbers(run(lambda a: custom(a, 3))(count(2))) == [3, 6]
+    with pytest.raises(NotDifferentiableError, match="Custom <lambda> has no gradient: give one, as bprop="):
+        run(ms.grad(lambda a: custom(a, 3)))(count(2))
+
+
+@pytest.mark.parametrize("function, shape, dtype, kind, message", [
+    (lambda a: a[:1], (2,), ms.float32, ValueError, r"result 0 has shape \(1,\), out_shape says \(2,\)"),
+    (lambda a: a, (2,), ms.int32, TypeError, "result 0 has dtype float32, out_dtype says int32"),
+    (lambda a: (a, a), (2,), ms.float32, ValueError, "expected 1 results, the function returned 2"),
+    (lambda a: 1 / 0, (2,), ms.float32, ZeroDivisionError, "division")])
+def test_mistakes_of_functions(run, function, shape, dtype, kind, message):
+    with pytest.raises(kind, match=message):
+        run(lambda a: ops.Custom(function, shape, dtype)(a))(count(2))
+
+
+@pytest.mark.parametrize("make, kind, message", [
+    (lambda: ops.Custom(3, (2,), ms.float32), TypeError, "'func' must be of type function"),
+    (lambda: ops.Custom("./x.so:f", (2,), ms.float32, "aot"), ValueError, "func_type 'aot' is not available"),
+    (lambda: ops.Custom(product, (2,), ms.float32, "pyfnc"), ValueError, "Did you mean 'pyfunc'"),
+    (lambda: ops.Custom(product, None, ms.float32), TypeError, "'out_shape'"),
+    (lambda: ops.Custom(product, (2,), None), TypeError, "'out_dtype'"),
+    (lambda: ops.Custom(product, (2,), ms.float32, bprop=3), TypeError, "'bprop' must be a function"),
+    (lambda: ops.Custom(count(2)), ValueError, r"Custom\(func, out_shape, out_dtype, 'pyfunc'\); or op_type="),
+    (lambda: ops.Custom(), ValueError, "op_type="),
+])
+def test_custom_refuses(make, kind, message):
+    with pytest.raises(kind, match=message):
+        make()
+
+
+# ------------------------------------------------------------------------------------ tensors and Parameters
+
+
+def test_the_numbers_of_a_parameter(run):
+    p = Parameter(count(2), name="p")
+    assert type(p.data) is Tensor and p.data is not p
+    p.data[0] = 9.0
+    assert numbers(p) == [9, 2]
+    p.data = Tensor([3.0, 4.0])
+    assert numbers(p) == [3, 4]
+    assert numbers(run(ms.grad(lambda a: (p.data * p * a).sum(), 0, [p]))(count(2))) == ([9, 16], ([3, 8],))
+    function = run(lambda a: p.data + a)
+    assert numbers(function(count(2))) == [4, 6]
+    p.set_data(count(2))
+    assert numbers(function(count(2))) == [2, 4]
+    with pytest.raises(ValueError, match=r"\(2,\)"):
+        p.data = count(3)
+
+
+def test_the_numbers_of_a_tensor(run):
+    x = count(2)
+    x.data[0] = 9.0
+    assert numbers(x) == [9, 2]
+    x.data = [5.0, 6.0]
+    assert numbers(x) == [5, 6]
+    assert numbers(run(ms.grad(lambda a: (a.data * a).sum()))(x)) == [5, 6]
+    with pytest.raises(ValueError, match=r"expected shape \(2,\), got \(3,\)"):
+        x.data = count(3)
+
+
+def test_copies_of_parameters(run):
+    p = Parameter(count(2), name="p", requires_grad=False)
+    for made in (p.copy(), copy.copy(p), copy.deepcopy(p)):
+        assert type(made) is Parameter and (made.name, made.requires_grad) == ("p", False)
+        made[0] = 9.0
+        assert numbers(p) == [1, 2]
+    p.requires_grad = True
+    assert numbers(run(ms.grad(lambda a: p.copy() * a, 0, [p]))(count(2))) == ([1, 2], ([1, 2],))
+
+
+def test_programs_keep_things_on_tensors():
+    x = count(2)
+    x.tag = "mine"
+    assert x.tag == "mine" and not hasattr(count(2), "tag") and not hasattr(x * 2, "tag")
+
+
+def test_parameter_update(run):
+    net = nn.Dense(3, 2)
+    update = nn.ParameterUpdate(net.weight)
+    assert numbers(run(update)(count(2, 3))) == numbers(net.weight) == numbers(count(2, 3))
+    with pytest.raises(ValueError, match=r"expected shape \(2, 3\)"):
+        run(update)(count(3, 2))
+
+
+def test_shapes_that_are_open():
+    x = Tensor(shape=[None, 2], dtype=ms.float32)
+    assert (x.shape, x.dtype, isinstance(x, Tensor)) == ((-1, 2), ms.float32, True)
+    assert repr(x) == "Tensor(shape=[-1, 2], dtype=Float32, value=\n)"
+    net = nn.Dense(2, 3)
+    net.set_inputs(x)
+    assert net.compile(count(4, 2))(count(4, 2)).shape == (4, 3)
+    for use in (lambda: x + 1, x.asnumpy, lambda: net(x)):
+        with pytest.raises(ValueError, match=r"shape \(-1, 2\) has no numbers.*set_inputs"):
+            use()
+    with pytest.raises(ValueError, match="goes with a dtype"):
+        Tensor(shape=[None, 2])
+    assert numbers(Tensor(shape=(2,), dtype=ms.int32)) == [0, 0]
+
+
+@pytest.mark.parametrize("name, args, expected", [
+    ("add_", (3.0,), [4, 5]), ("add_", (Tensor([1.0, 2.0]),), [2, 4]), ("sub_", (1.0,), [0, 1]), ("mul_", (3,), [3, 6]),
+    ("div_", (2.0,), [0.5, 1]), ("fill_", (7.0,), [7, 7]), ("zero_", (), [0, 0]),
+    ("copy_", (Tensor([5.0, 6.0]),), [5, 6]), ("clamp_", (1.5, 3.0), [1.5, 2]), ("exp_", (), np.exp([1, 2])),
+    ("masked_fill_", (Tensor([True, False]), 9.0), [9, 2])])
+def test_methods_that_change_a_tensor(run, name, args, expected):
+    """As assigning to all of it does, gradients too."""
+
+    def function(a: Any) -> Any:
+        b = a * 1
+        assert getattr(b, name)(*args) is b
+        return b
+
+    np.testing.assert_allclose(numbers(run(function)(count(2))), expected, rtol=1e-6)
+
+    def assigned(a: Any) -> Any:
+        b = a * 1
+        b[...] = {"add_": ops.add, "sub_": ops.sub, "mul_": ops.mul, "div_": ops.div, "exp_": ops.exp,
+                  "clamp_": ops.clamp, "masked_fill_": ops.masked_fill}[name](b, *args)
+        return b
+
+    if name not in ("fill_", "zero_", "copy_"):
+        assert numbers(run(ms.grad(function))(count(2))) == numbers(ms.grad(assigned)(count(2)))
+    else:
+        assert numbers(run(ms.grad(function))(count(2))) == [0, 0]
+    x = count(2)
+    assert x.add_(1.0, alpha=2) is x and numbers(x) == [3, 4]
