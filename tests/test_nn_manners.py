@@ -362,3 +362,121 @@ def test_methods_that_change_a_tensor(run, name, args, expected):
         assert numbers(run(ms.grad(function))(count(2))) == [0, 0]
     x = count(2)
     assert x.add_(1.0, alpha=2) is x and numbers(x) == [3, 4]
+
+
+# ---------------------------------------------------------------------------------------------------- Cells
+
+
+class Slots(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = Parameter(count(2), name="w")
+        self.c = nn.ReLU()
+
+    def construct(self, a: Any) -> Any:
+        return a
+
+
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize("name, value, kind", [
+    ("w", nn.Tanh(), KeyError), ("c", Parameter(count(2), name="z"), KeyError),
+    ("w", 3, TypeError), ("c", 3, TypeError), ("w", Parameter(count(2), name="z"), None), ("c", nn.Tanh(), None)])
+def test_a_place_keeps_its_kind(empty, name, value, kind):
+    """Also when None was put there; it is free once the attribute is deleted."""
+    cell = Slots()
+    if empty:
+        setattr(cell, name, None)
+        assert getattr(cell, name) is None
+    if kind is None:
+        setattr(cell, name, value)
+        assert getattr(cell, name) is value
+        return
+    with pytest.raises(kind, match=f"'{name}'"):
+        setattr(cell, name, value)
+    delattr(cell, name)
+    setattr(cell, name, value)
+    assert getattr(cell, name) is value
+
+
+def test_names_with_a_dash():
+    cell = Slots()
+    setattr(cell, "a-b", nn.Dense(1, 1))
+    assert [p.name for p in cell.get_parameters()] == ["w", "a-b.weight", "a-b.bias"]
+    with pytest.raises(ValueError, match="a-b"):
+        cell.update_parameters_name("a-b.")
+
+
+def test_two_parameters_of_one_name():
+    """Compiling says so; a call gives them the names of their paths, as ever."""
+
+    class Twins(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = Parameter(count(2), name="same"), Parameter(count(2), name="same")
+
+        def construct(self, x: Any) -> Any:
+            return x * self.a * self.b
+
+    with pytest.raises(ValueError, match=r"The value of b is Parameter .*its name 'same' already exists"):
+        Twins().compile(count(2))
+    net = Twins()
+    assert numbers(net(count(2))) == [1, 8] and [p.name for p in net.get_parameters()] == ["a", "b"]
+    assert numbers(net.compile(count(2))(count(2))) == [1, 8]
+
+
+def test_settings_that_change_nothing():
+    ms.set_context(jit_config={"jit_level": "O0"}, jit_level="O1", memory_optimize_level="O0")
+    with pytest.raises(ValueError, match="Did you mean 'mode'"):
+        ms.set_context(mod=1)
+
+
+# --------------------------------------------------------------------------------- functions of several types
+
+
+def chosen() -> Any:
+    graph = ops.MultitypeFuncGraph("chosen")
+    for i, names in enumerate([("Number", "Number"), ("Tensor", "Tensor"), ("Tuple", "Tensor"), ("Bool", "String"),
+                               ("None", "Dictionary"), ("Function", "List"), (ms.int32, "Number")]):
+        graph.register(*names)(lambda *args, i=i: i)
+    return graph
+
+
+@pytest.mark.parametrize("args, expected", [
+    ((1, 2.5), 0), ((1.0, True), 0), ((count(2), count(1)), 1), ((Parameter(count(2)), count(1)), 1),
+    (((count(2),), count(1)), 2), ((True, "a"), 3), ((None, {}), 4), ((len, []), 5), ((Tensor([1], ms.int32), 3), 6)])
+def test_the_kinds_of_arguments_choose(args, expected):
+    assert chosen()(*args) == expected
+
+
+@pytest.mark.parametrize("args, kind, message", [
+    ((count(2), 1), ValueError, r"chosen: cannot find fn match given args \(Tensor, int\); there are \(Number, Nu"),
+    (([1], count(2)), ValueError, "cannot find fn"), ((1,), ValueError, "cannot find fn"),
+    ((np.ones(2), count(2)), TypeError, "can not be numpy.ndarray")])
+def test_no_body_for_arguments(args, kind, message):
+    with pytest.raises(kind, match=message):
+        chosen()(*args)
+
+
+def test_bodies_that_are_refused():
+    with pytest.raises(ValueError, match="Did you mean 'Tensor'"):
+        ops.MultitypeFuncGraph("f").register("Tensr")
+    with pytest.raises(TypeError, match="only support str or a dtype, but got 3"):
+        ops.MultitypeFuncGraph("f").register(3)
+
+
+def test_gradients_scaled_as_training_scripts_do(run):
+    scale = ops.MultitypeFuncGraph("scale")
+
+    @scale.register("Tensor", "Tensor")
+    def scale_tensor(by: Any, g: Any) -> Any:
+        return g * ops.Reciprocal()(by)
+
+    mapped, by = ops.HyperMap(), Tensor(2.0)
+    found = run(lambda a, b: mapped(ops.partial(scale, by), (a, [b, (a,)])))(count(2), count(1))
+    assert numbers(found) == ([0.5, 1], ([0.5], ([0.5, 1],)))
+    square = ops.HyperMap(lambda a, b: a * b)
+    assert numbers(run(lambda a: square((a, a), [a, a + 1]))(count(2))) == ([1, 4], [2, 6])
+    assert ops.Map(len)(["a", "bc"]) == (1, 2) and ops.Map()(len, [(1, 2)]) == (2,)
+    for wrong in (lambda: square((1, 2), (1,)), lambda: ops.Map(len)(), lambda: ops.HyperMap(3)):
+        with pytest.raises((TypeError, ValueError), match=r"lengths: 2, 1|nothing to map|expected a function"):
+            wrong()

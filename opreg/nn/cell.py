@@ -165,6 +165,8 @@ class Cell(Holder):
 
         Calling the Cell itself compiles it too in ``GRAPH_MODE``.
         """
+        if not self._checked_names:
+            self.check_names(refuse=True)
         jitted = self._compiled()
         jitted.prepare(*args, **kwargs)
         return jitted

@@ -76,7 +76,7 @@ def _differentiate(function: Callable, args: Sequence[Any], kwargs: dict[str, An
                    weights: Sequence[Parameter], first_only: bool, seed: Any = None) -> tuple[Any, list, list]:
     """The value of a function, gradients of arguments and of weights."""
     if STATE.blocked:
-        raise OpError(f"grad of {_named(function)}: nothing is recorded inside no_grad")
+        raise OpError(f"grad of {_named(function)}: In no_grad context, you can not calculate gradient")
     if STATE.trace is not None:
         return _in_trace(function, args, kwargs, positions, weights, first_only, seed)
     again = MODE.recording

@@ -92,7 +92,7 @@ class Holder:
 
     def _put_parameter(self, name: str, value: Parameter) -> None:
         own = self.__dict__
-        if name in own["_cells"] and own["_cells"][name] is not None:
+        if name in own["_cells"]:
             raise KeyError(f"{self.path}: {name!r} is a sub cell already, it can not become a Parameter")
         if not value.has_name:
             value.name = name
@@ -109,7 +109,7 @@ class Holder:
         if "_params" not in value.__dict__:
             raise AttributeError(f"'{type(value).__name__}' object has no attribute '_auto_prefix': please call "
                                  f"Cell.__init__() firstly, before it becomes {name!r} of {type(self).__name__}")
-        if own["_params"].get(name) is not None:
+        if name in own["_params"]:
             raise KeyError(f"{self.path}: {name!r} is a Parameter already, it can not become a sub cell")
         own["_cells"][name] = value
         own[name] = value
@@ -221,20 +221,23 @@ class Holder:
 
     def update_parameters_name(self, prefix: Any = "", recurse: bool = True, _from_paths: bool = False) -> None:
         """Put a prefix before the names of all parameters."""
-        if not isinstance(prefix, str) or (prefix and not _PREFIX.match(prefix)):
+        if not isinstance(prefix, str) or (prefix and not _from_paths and not _PREFIX.match(prefix)):
             raise ValueError(f"{self.path}: the prefix {prefix!r} is not of letters, digits, dots and underscores")
         for path, parameter in self.parameters_and_names(expand=recurse):
             parameter.name = prefix + (path if _from_paths else parameter.name)
 
-    def check_names(self) -> None:
-        """Give parameters the names of their paths where two different ones have the same."""
-        self.__dict__["_checked_names"] = True
+    def check_names(self, refuse: bool = False) -> None:
+        """Give parameters the names of their paths where two different ones have the same, or refuse them."""
         by_name: dict[str, Parameter] = {}
-        for _, parameter in self.parameters_and_names():
+        for path, parameter in self.parameters_and_names():
             if by_name.setdefault(parameter.name, parameter) is not parameter:
-                for path, each in self.parameters_and_names():
-                    each.name = path
-                return
+                if refuse:
+                    raise ValueError(f"The value of {path} is {parameter}, its name {parameter.name!r} already exists: "
+                                     "give each parameter a name of its own, or none")
+                for own, each in self.parameters_and_names():
+                    each.name = own
+                break
+        self.__dict__["_checked_names"] = True
 
     def insert_param_to_cell(self, param_name: str, param: Parameter, check_name_contain_dot: bool = True) -> None:
         """Add a parameter under a name."""

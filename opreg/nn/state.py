@@ -41,8 +41,12 @@ _VALID = {
     "convention": ("document", "2.4"),
 }
 #: Accepted because programs set them; they change nothing here.
-_INERT = frozenset({"save_graphs", "save_graphs_path", "enable_graph_kernel", "max_call_depth", "pynative_synchronize",
-                    "max_device_memory", "enable_compile_cache", "runtime_num_threads", "deterministic"})
+_INERT = frozenset({
+    "save_graphs", "save_graphs_path", "enable_graph_kernel", "graph_kernel_flags", "max_call_depth",
+    "pynative_synchronize", "max_device_memory", "mempool_block_size", "memory_optimize_level", "enable_compile_cache",
+    "compile_cache_path", "runtime_num_threads", "inter_op_parallel_num", "deterministic", "jit_config", "jit_level",
+    "jit_syntax_level", "reserve_class_name_in_scope", "check_bprop", "precompile_only", "debug_level",
+    "ascend_config", "gpu_config"})
 
 
 def set_context(**settings: Any) -> None:

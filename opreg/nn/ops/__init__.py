@@ -26,6 +26,7 @@ from . import (
     linalg,
     losses,
     math,
+    multitype,
     nn,
     primitives,
     random,
@@ -42,6 +43,7 @@ from .linalg import *  # noqa: F403
 from .losses import *  # noqa: F403
 from .math import *  # noqa: F403
 from .methods import attach
+from .multitype import *  # noqa: F403
 from .nn import *  # noqa: F403
 from .primitives import *  # noqa: F403
 from .random import *  # noqa: F403
@@ -52,6 +54,6 @@ if not TYPE_CHECKING:  # type checkers follow the stars
                "value_and_grad", "vjp",
                *activation.__all__, *array.__all__, *control.__all__, *creation.__all__, *custom.__all__,
                *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__, *math.__all__,
-               *nn.__all__, *primitives.__all__, *random.__all__, *reduce.__all__]
+               *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__, *reduce.__all__]
 
 attach()

@@ -1,0 +1,163 @@
+"""Functions that are chosen by the kinds of their arguments, and maps over nestings, as training scripts use them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray.ndarray import NDArray
+
+from ...errors import ArgumentError, did_you_mean
+from ...spec import is_floating
+from .. import dtype as dtypes
+from ..manners import Manners, is_number
+from ..parameter import Parameter
+
+__all__ = ["HyperMap", "Map", "MultitypeFuncGraph", "partial"]
+
+partial = functools.partial
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, (Manners, NDArray))
+
+
+#: Which values a name stands for.
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "Tensor": _is_tensor, "Number": is_number, "Bool": lambda value: isinstance(value, (bool, np.bool_)),
+    "Int": lambda value: isinstance(value, (int, np.integer)) and not isinstance(value, bool),
+    "Float": lambda value: isinstance(value, float) or (isinstance(value, np.generic) and is_floating(value.dtype)),
+    "String": lambda value: isinstance(value, str), "Tuple": lambda value: isinstance(value, tuple),
+    "List": lambda value: isinstance(value, list), "Dictionary": lambda value: isinstance(value, dict),
+    "None": lambda value: value is None, "Function": lambda value: callable(value) and not _is_tensor(value),
+    "Slice": lambda value: isinstance(value, slice), "Ellipsis": lambda value: value is Ellipsis,
+    "Ref": lambda value: isinstance(value, Parameter)}
+
+
+def _kind(name: Any) -> Callable[[Any], bool]:
+    """What a value must be that goes with a name or a dtype."""
+    if isinstance(name, dtypes.DType):
+        return lambda value: _is_tensor(value) and value._dt == name.dtype
+    if not isinstance(name, str):
+        raise TypeError(f"For 'MultitypeFuncGraph', register only support str or a dtype, but got {name!r}")
+    if name not in _KINDS:
+        raise ArgumentError(f"MultitypeFuncGraph: there is no type {name!r}. {did_you_mean(name, _KINDS)}")
+    return _KINDS[name]
+
+
+class MultitypeFuncGraph:
+    """A function with several bodies; the types of its arguments say which of them runs.
+
+    Parameters
+    ----------
+    name : str
+        How errors call it.
+    read_value
+        Accepted, without effect here.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> add = MultitypeFuncGraph("add")
+    >>> @add.register("Number", "Number")
+    ... def add_numbers(x, y):
+    ...     return x + y
+    >>> @add.register("Tensor", "Tensor")
+    ... def add_tensors(x, y):
+    ...     return x + y * 10
+    >>> add(1, 2), add(Tensor(1), Tensor(2))
+    (3, Tensor(shape=[], dtype=Int64, value= 21))
+    """
+
+    def __init__(self, name: str, read_value: bool = False):
+        self.name = name
+        self.entries: list[tuple[tuple[Any, ...], Callable]] = []
+        self._kinds: list[tuple[Callable[[Any], bool], ...]] = []
+
+    def register(self, *type_names: Any) -> Callable[[Callable], Callable]:
+        """Decorate the body for arguments of these types.
+
+        Parameters
+        ----------
+        *type_names : str or dtype
+            "Tensor", "Number", "Tuple" and their like, one for each argument; a dtype for tensors of it.
+        """
+        kinds = tuple(_kind(name) for name in type_names)
+
+        def deco(function: Callable) -> Callable:
+            self.entries.append((type_names, function))
+            self._kinds.append(kinds)
+            return function
+
+        return deco
+
+    def __call__(self, *args: Any) -> Any:
+        if any(isinstance(arg, np.ndarray) for arg in args):
+            raise TypeError(f"MultitypeFuncGraph {self.name}: the input can not be numpy.ndarray; make a Tensor of it")
+        if len(self.entries) == 1:
+            return self.entries[0][1](*args)
+        for (_, function), kinds in zip(self.entries, self._kinds):
+            if len(kinds) == len(args) and all(kind(arg) for kind, arg in zip(kinds, args)):
+                return function(*args)
+        known = "; ".join(f"({', '.join(map(str, names))})" for names, _ in self.entries)
+        raise ArgumentError(f"MultitypeFuncGraph {self.name}: cannot find fn match given args "
+                            f"({', '.join(type(arg).__name__ for arg in args)}); there are {known or 'none'}")
+
+    def __repr__(self) -> str:
+        return f"MultitypeFuncGraph[{self.name}]"
+
+
+class _Mapped:
+    """What ``Map`` and ``HyperMap`` share: a function, given when made or as the first argument."""
+
+    def __init__(self, ops: Callable | None = None, reverse: bool = False):
+        if ops is not None and not callable(ops):
+            raise TypeError(f"{type(self).__name__}: expected a function or None, got {type(ops).__name__}")
+        self.ops, self.reverse = ops, reverse
+
+    def __call__(self, *args: Any) -> Any:
+        function, given = (self.ops, args) if self.ops is not None else (args[0], args[1:])
+        if not given:
+            raise ArgumentError(f"{type(self).__name__}: there is nothing to map over")
+        return self._over(function, given)
+
+    def _over(self, function: Any, given: Sequence[Any]) -> Any:
+        raise NotImplementedError
+
+    def _rows(self, given: Sequence[Any]) -> list[tuple[Any, ...]]:
+        lengths = [len(each) for each in given]
+        if len(set(lengths)) > 1:
+            raise ArgumentError(f"{type(self).__name__}: sequences of different lengths: "
+                                f"{', '.join(map(str, lengths))}")
+        return list(zip(*given))
+
+
+class Map(_Mapped):
+    """A function of the elements of sequences: ``Map(f)((a, b), (c, d))`` is ``(f(a, c), f(b, d))``.
+
+    Examples
+    --------
+    >>> Map(lambda x, y: x + y)((1, 2), (3, 4)), Map()(abs, [-1, 2])
+    ((4, 6), (1, 2))
+    """
+
+    def _over(self, function: Any, given: Sequence[Any]) -> Any:
+        return tuple([function(*row) for row in self._rows(given)])
+
+
+class HyperMap(_Mapped):
+    """``Map`` that goes down into nested tuples and lists.
+
+    Examples
+    --------
+    >>> HyperMap(lambda x: -x)((1, [2, 3]))
+    (-1, (-2, -3))
+    """
+
+    def _over(self, function: Any, given: Sequence[Any]) -> Any:
+        if not isinstance(given[0], (tuple, list)):
+            return function(*given)
+        return tuple([self._over(function, row) for row in self._rows(given)])
