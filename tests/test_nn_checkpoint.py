@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opreg.errors import FileFormatError
+from opreg.ndarray.creation import ones
 from opreg.ndarray.io import save
 from opreg.nn import optim
 from opreg.nn.cell import Cell
@@ -278,3 +279,42 @@ def test_a_flipped_byte_is_found_or_changes_nothing(sound, data):
 def test_the_ending_that_was_added_is_found(tmp_path):
     save_checkpoint(Net(), str(tmp_path / "net"))
     assert sorted(load_checkpoint(str(tmp_path / "net"))) == sorted(p.name for p in Net().get_parameters())
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=300, derandomize=True)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("ending", ["ckpt", "params"])
+def test_two_flips_are_found_though_one_hides_the_checksum(tmp_path_factory, ending, data):
+    """One in the checksum's name, one anywhere, in a file that was renamed too."""
+    folder = tmp_path_factory.mktemp("twice")
+    whole = content(folder, "ckpt")
+    start = whole.index(b"checkpoint:crc32")
+    damaged = bytearray(whole)
+    for at in (start + data.draw(st.integers(0, 15)), data.draw(st.integers(0, len(whole) - 1))):
+        damaged[at] ^= data.draw(st.integers(1, 255))
+    path = folder / f"damaged.{ending}"
+    path.write_bytes(damaged)
+    try:
+        found = load_checkpoint(path)
+    except FileFormatError:
+        return
+    assert {name: (p.asnumpy().dtype, p.shape, p.asnumpy().tobytes()) for name, p in found.items()} == {
+        name: (value.dtype, value.shape, value.tobytes()) for name, value in ARRAYS.items()}
+
+
+def test_a_checkpoint_without_a_checksum_is_none(tmp_path):
+    save(str(tmp_path / "w.params"), {"w": ones(2)})
+    assert sorted(load_checkpoint(tmp_path / "w.params")) == ["w"]
+    (tmp_path / "w.ckpt").write_bytes((tmp_path / "w.params").read_bytes())
+    with pytest.raises(FileFormatError, match=r"w\.ckpt: there is no checksum of the 1 arrays"):
+        load_checkpoint(tmp_path / "w.ckpt")
+
+
+@pytest.mark.parametrize("name", ["", "  ", "n" * 1025])
+def test_names_that_no_parameter_has(tmp_path, name):
+    with pytest.raises(ValueError, match="save_checkpoint: a name has 1 to 1024 characters"):
+        save_checkpoint({name: Tensor([1.0])}, tmp_path / "x.ckpt")
+    save(str(tmp_path / "x.params"), {"a": ones(1), name: ones(2)})
+    with pytest.raises(FileFormatError, match=r"x\.params: expected names of 1 to 1024 characters, found one of \d+ "):
+        load_checkpoint(tmp_path / "x.params")

@@ -22,7 +22,8 @@ from .tensor import TENSORS, Tensor, lent, made, subscript, tensor
 __all__ = ["Parameter", "ParameterTuple", "assign"]
 
 _PREFIX = re.compile(r"^\w+[0-9a-zA-Z_.]*$")
-_LONGEST = 1024
+#: How many characters a name may have.
+LONGEST_NAME = 1024
 
 
 class Parameter(Tensor):
@@ -246,8 +247,8 @@ def _checked_name(name: Any) -> str:
     if not isinstance(name, str):
         raise ValueError(f"Parameter: the name must be text or None, got {type(name).__name__}")
     name = name.strip()
-    if not name or len(name) > _LONGEST:
-        raise ValueError(f"Parameter: a name has 1 to {_LONGEST} characters, got {len(name)}")
+    if not name or len(name) > LONGEST_NAME:
+        raise ValueError(f"Parameter: a name has 1 to {LONGEST_NAME} characters, got {len(name)}")
     return name
 
 
