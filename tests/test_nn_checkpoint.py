@@ -307,7 +307,7 @@ def test_a_checkpoint_without_a_checksum_is_none(tmp_path):
     save(str(tmp_path / "w.params"), {"w": ones(2)})
     assert sorted(load_checkpoint(tmp_path / "w.params")) == ["w"]
     (tmp_path / "w.ckpt").write_bytes((tmp_path / "w.params").read_bytes())
-    with pytest.raises(FileFormatError, match=r"w\.ckpt: there is no checksum of the 1 arrays"):
+    with pytest.raises(FileFormatError, match=r"w\.ckpt: there is no checksum of 1 arrays"):
         load_checkpoint(tmp_path / "w.ckpt")
 
 

@@ -480,3 +480,54 @@ def test_gradients_scaled_as_training_scripts_do(run):
     for wrong in (lambda: square((1, 2), (1,)), lambda: ops.Map(len)(), lambda: ops.HyperMap(3)):
         with pytest.raises((TypeError, ValueError), match=r"lengths: 2, 1|nothing to map|expected a function"):
             wrong()
+
+
+# ------------------------------------------------------------------------------------------------- messages
+
+
+@pytest.mark.parametrize("layer, x, message", [
+    (nn.Dense(3, 2), count(2, 4), "Dense: x has 4 features in axis -1 (shape (2, 4)), Dense takes 3"),
+    (nn.Dense(3, 2), Tensor(1.0), "Dense: expected at least one axis, 3 features in axis -1, got the shape ()"),
+    (nn.Dense(3, 2), None, "Dense: x must be a Tensor, got NoneType"),
+    (nn.Dense(3, 2), count(1, 3).astype(ms.float64),
+     "Dense: an input is of Float64, the parameters are of Float32: convert one, as with x.astype(ms.float32)"),
+    (nn.Dense(3, 2), count(1, 3).astype(ms.int32),
+     "Dense: an input is of Int32, the parameters are of Float32: convert one, as with x.astype(ms.float32)"),
+    (nn.SequentialCell(nn.ReLU(), nn.Dense(5, 2)), count(2, 3),
+     "SequentialCell.1: x has 3 features in axis -1 (shape (2, 3)), Dense takes 5"),
+    (nn.Conv1d(3, 2, 3), count(1, 4, 8), "Conv1d: x has 4 channels in axis 1 (shape (1, 4, 8)), Conv1d takes 3"),
+    (nn.Conv2d(3, 2, 3), count(1, 4, 8, 8), "Conv2d: x has 4 channels in axis 1 (shape (1, 4, 8, 8)), Conv2d takes 3"),
+    (nn.Conv2d(3, 2, 3), count(3, 8, 8), "Conv2d: expected 4 axes, 3 channels in axis 1, got the shape (3, 8, 8)"),
+    (nn.Conv3d(3, 2, 3), count(1, 4, 3, 3, 3), "Conv3d takes 3"),
+    (nn.Conv2dTranspose(3, 2, 3), count(1, 4, 8, 8), "Conv2dTranspose takes 3"),
+    (nn.LSTM(3, 2), count(5, 1, 4), "LSTM: expected 3 axes, 3 inputs in the last, got the shape (5, 1, 4)"),
+    (nn.RNNCell(3, 2), count(1, 4), "RNNCell: expected x of shape (batch, 3), got (1, 4)"),
+    (nn.BatchNorm2d(3), count(1, 4, 2, 2), "BatchNorm2d: expected 4 axes, 3 channels in axis 1"),
+    (nn.LayerNorm((3,)), count(2, 4), "LayerNorm: x has 4 numbers in axis -1 (shape (2, 4)), LayerNorm takes 3"),
+    (nn.GroupNorm(2, 4), count(1, 6, 2, 2), "GroupNorm: expected 4 channels in the second axis"),
+    (nn.MultiheadAttention(4, 2), count(2, 1, 6), "MultiheadAttention: expected 2 or 3 axes, 4 features in the last"),
+    (nn.PReLU(3), count(1, 4, 2, 2), "PReLU: expected 3 channels in the second axis")])
+def test_wrong_inputs_are_to_blame_and_not_weights(run, layer, x, message):
+    given = {nn.MultiheadAttention: (x, x, x), nn.RNNCell: (x, count(1, 2))}.get(type(layer), (x,))
+    if x is None:
+        given = (None,)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        run(layer)(*given)
+    assert message in str(caught.value) and "weight: expected" not in str(caught.value)
+
+
+def test_a_layer_is_not_blamed_for_others():
+    """What fails inside another Cell, or for another reason, keeps its own words."""
+
+    class Outer(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w, self.inner = Parameter(count(2), name="w"), nn.Dense(3, 2)
+
+        def construct(self, x: Any) -> Any:
+            return self.inner(count(2, 3)) + count(5)
+
+    with pytest.raises(ValueError, match="do not broadcast"):
+        Outer()(count(2).astype(ms.float64))
+    with pytest.raises(ValueError, match="spans 3 positions"):
+        nn.Conv2d(3, 2, 3, pad_mode="valid")(count(1, 3, 2, 2))

@@ -6,12 +6,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import ArgumentError, did_you_mean, note
+from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, note
 from ..mode import MODE
 from ..spec import as_dtype, is_floating
 from . import bprop, hooks
+from . import dtype as dtypes
 from .holder import Holder
 from .hooks import KINDS, HookHandle, Hooks
+from .manners import Manners
 from .parameter import Parameter
 from .state import STATE, compiles, get_context
 from .tree import flatten, rebuild
@@ -101,8 +103,23 @@ class Cell(Holder):
                 return self.construct(*args, **kwargs)
             return self._run_with_all(args, kwargs)
         except Exception as error:
+            if self.__dict__["_plain"]:
+                self._explain(error, args, kwargs)
             note(error, f"in Cell {self.path}")
             raise
+
+    def _explain(self, error: Exception, args: tuple, kwargs: dict[str, Any]) -> None:
+        """Let an error that the inputs of this Cell are to blame for say so, and not blame the weights."""
+        inside = any(text.startswith("in Cell ") for text in getattr(error, "__notes__", ()))
+        if inside or not isinstance(error, OpError):
+            return
+        given = [*args, *kwargs.values()]
+        text = self.misfit(*given) or (_dtypes_apart(self, given) if isinstance(error, DTypeError) else None)
+        if text is not None:
+            error.args = (f"{self.path}: {text}",)
+
+    def misfit(self, *inputs: Any) -> str | None:
+        """What is wrong with the inputs, None where nothing is: asked for when ``construct`` has failed with them."""
 
     def _run_with_all(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """With casts, hooks and bprop, in that order around ``construct``."""
@@ -127,6 +144,7 @@ class Cell(Holder):
             else:
                 out = self.construct(*args, **kwargs)
         except Exception as error:
+            self._explain(error, given, kwargs)
             changed = hooks.changed_inputs(self, called, (given, kwargs))
             if changed is not None:
                 note(error, changed)
@@ -431,6 +449,18 @@ class Cell(Holder):
         if not self._has_bprop:
             raise ArgumentError(f"{self.path}: check_bprop: this Cell has no bprop")
         return bprop.check(self, inputs, eps, rtol, atol, seed)
+
+
+def _dtypes_apart(cell: Cell, inputs: list[Any]) -> str | None:
+    """Which input has another dtype than the floating parameters of a Cell."""
+    own = next((p._dt for p in cell._params.values() if p is not None and is_floating(p._dt)), None)
+    found = next((each for each in inputs if isinstance(each, Manners) and each._dt != own), None)
+    if own is None or found is None:
+        return None
+    name = dtypes.of(own)
+    return (f"an input is of {dtypes.of(found._dt)}, the parameters are of {name}: convert one, as with "
+            f"x.astype({name!r})").replace("mindspore.", "ms.")
+
 
 def _arity(construct: Callable) -> int:
     """How many positional inputs a ``construct`` without defaults has, -1 for others."""

@@ -238,13 +238,13 @@ def _compared(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]
     others = {name: arrays[name] for name in rest}
     held = arrays.get(last)
     single = held is not None and held.shape == (1,) and held.dtype == np.int64
-    sound = single and np.array_equal(held, _checksum(others))
+    sound = single and np.array_equal(held, _checksum(others))  # type: ignore[arg-type]
     meant = _CHECKSUM in arrays or (path.endswith(".ckpt") and not zipfile.is_zipfile(path)) or (
         single and difflib.SequenceMatcher(None, last, _CHECKSUM).ratio() > 0.6)
     if sound != meant:
         there = single or _CHECKSUM in arrays
-        raise FileFormatError(f"{path}: the checksum is not that of the {len(others)} arrays: the file is damaged" if there
-                              else f"{path}: there is no checksum of the {len(arrays)} arrays: the file is damaged")
+        what = f"the checksum is not that of {len(others)}" if there else f"there is no checksum of {len(arrays)}"
+        raise FileFormatError(f"{path}: {what} arrays: the file is damaged")
     return others if sound else arrays
 
 

@@ -14,7 +14,7 @@ from ...spec import show
 from ..cell import Cell
 from ..dtype import float32
 from ..tensor import tensor
-from .checks import bound_of, callable_cell, chance, fan_filled, filled, flag, several, whole, word
+from .checks import bound_of, callable_cell, chance, channels_apart, fan_filled, filled, flag, several, whole, word
 
 __all__ = ["Dense", "Flatten", "Unflatten", "Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
            "OneHot", "Pad", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",
@@ -57,6 +57,9 @@ class Dense(Cell):
         inputs = (x, self.weight, self.bias) if self.has_bias else (x, self.weight)
         y = ops.FullyConnected(*inputs, num_hidden=self.out_channels, flatten=False, no_bias=not self.has_bias)
         return y if self.activation is None else self.activation(y)
+
+    def misfit(self, *inputs: Any) -> str | None:
+        return channels_apart(self, inputs[0], -1, self.in_channels, "features")
 
     def extend_repr(self) -> str:
         """Sizes and what is there."""

@@ -7,14 +7,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...errors import ArgumentError, did_you_mean
+from ...spec import show
 from .. import initializer as initializers
 from ..cell import Cell
 from ..dtype import float32
+from ..manners import Manners
 from ..parameter import Parameter
 from ..trace import TraceError
 
-__all__ = ["whole", "several", "flag", "chance", "word", "callable_cell", "filled", "fan_filled", "bound_of",
-           "open_shape"]
+__all__ = ["no_tensor", "channels_apart", "whole", "several", "flag", "chance", "word", "callable_cell", "filled",
+           "fan_filled", "bound_of", "open_shape"]
 
 
 def whole(cell: Cell, name: str, value: Any, least: int = 1) -> int:
@@ -99,3 +101,22 @@ def bound_of(init: Any, shape: tuple[int, ...]) -> Any:
     """What fills the bias beside a weight of this shape: by default numbers within ``1 / sqrt(inputs)``."""
     inputs = math.prod(shape[1:])
     return init if init is not None else initializers.Uniform(1 / math.sqrt(inputs)) if inputs else "zeros"
+
+
+def no_tensor(x: Any) -> str | None:
+    """What is wrong with an input that is no tensor."""
+    return None if isinstance(x, Manners) else f"x must be a Tensor, got {type(x).__name__}"
+
+
+def channels_apart(cell: Cell, x: Any, axis: int, wanted: int, what: str, ranks: tuple[int, ...] = ()) -> str | None:
+    """What is wrong with an input that has not that many ``what`` along an axis, or another number of axes."""
+    problem = no_tensor(x)
+    if problem is not None:
+        return problem
+    kind, shape = type(cell).__name__, x.shape
+    if (ranks and len(shape) not in ranks) or not shape:
+        count = f"{' or '.join(map(str, ranks))} axes" if ranks else "at least one axis"
+        return f"expected {count}, {wanted} {what} in axis {axis}, got the shape {show(shape)}"
+    if shape[axis] != wanted:
+        return f"x has {shape[axis]} {what} in axis {axis} (shape {show(shape)}), {kind} takes {wanted}"
+    return None

@@ -9,7 +9,7 @@ from ...registry import ops
 from ...spec import show
 from ..cell import Cell
 from ..dtype import float32
-from .checks import bound_of, fan_filled, filled, flag, several, whole, word
+from .checks import bound_of, channels_apart, fan_filled, filled, flag, several, whole, word
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose"]
 
@@ -82,6 +82,9 @@ class _Convolution(Cell):
     def _common(self) -> dict[str, Any]:
         return {"kernel": self.kernel_size, "stride": self.stride, "dilate": self.dilation, "num_group": self.group,
                 "num_filter": self.out_channels, "no_bias": not self.has_bias}
+
+    def misfit(self, *inputs: Any) -> str | None:
+        return channels_apart(self, inputs[0], 1, self.in_channels, "channels", (self._dims + 2,))
 
     def construct(self, x: Any) -> Any:
         """The layer of ``x`` (batch, in_channels, ...)."""

@@ -11,7 +11,7 @@ from ...spec import show
 from ..cell import Cell
 from ..dtype import float32
 from ..trace import create
-from .checks import chance, filled, flag, open_shape, several, whole
+from .checks import chance, channels_apart, filled, flag, no_tensor, open_shape, several, whole
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",
            "InstanceNorm3d"]
@@ -145,6 +145,12 @@ class LayerNorm(Cell):
         shape = several(self, "normalized_shape", tuple(normalized_shape), len(normalized_shape))
         self.gamma = filled(gamma_init, shape, "gamma", dtype)
         self.beta = filled(beta_init, shape, "beta", dtype)
+
+    def misfit(self, *inputs: Any) -> str | None:
+        x, shape = inputs[0], tuple(self.normalized_shape)
+        if no_tensor(x) or len(shape) == 1 == -self.begin_params_axis:
+            return channels_apart(self, x, -1, shape[-1], "numbers")
+        return None
 
     def construct(self, input_x: Any) -> Any:
         """The layer of ``input_x``."""
