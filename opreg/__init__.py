@@ -70,20 +70,22 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "ops": ("opreg.nn.ops", None),
     "common": ("opreg.common", None),
     "dtype": ("opreg.nn.dtype", None),
-    **{name: ("opreg.nn.tensor", name) for name in ("Tensor", "tensor")},
+    **{name: ("opreg.nn.tensor", name) for name in ("Tensor", "tensor", "from_numpy", "is_tensor")},
     "_Function": ("opreg.nn.function", "_Function"),
     **{name: ("opreg.nn.parameter", name) for name in ("Parameter", "ParameterTuple")},
     **{name: ("opreg.nn.state", name) for name in ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE")},
     **{name: ("opreg.nn.grad", name) for name in (
         "grad", "value_and_grad", "get_grad", "jvp", "vjp", "jacrev", "jacfwd", "no_grad")},
     "_no_grad": ("opreg.nn.grad", "no_grad"),
+    **{name: ("opreg.nn.settings", name) for name in ("JitConfig", "jit_class", "set_device")},
+    "ms_class": ("opreg.nn.settings", "jit_class"),
     "jit": ("opreg.nn.jit", "jit"),
     "ms_function": ("opreg.nn.jit", "jit"),
     **{name: ("opreg.nn.initializer", name) for name in ("set_seed", "get_seed")},
     **{name: ("opreg.nn.checkpoint", name) for name in ("save_checkpoint", "load_checkpoint", "load_param_into_net")},
     **{name: ("opreg.nn.dtype", name) for name in (
         "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
-        "uint64", "bool_")},
+        "uint64", "bool_", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype")},
 }
 
 _aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)

@@ -531,3 +531,31 @@ def test_a_layer_is_not_blamed_for_others():
         Outer()(count(2).astype(ms.float64))
     with pytest.raises(ValueError, match="spans 3 positions"):
         nn.Conv2d(3, 2, 3, pad_mode="valid")(count(1, 3, 2, 2))
+
+
+# ------------------------------------------------------------------------------------------------- settings
+
+
+def test_settings_of_the_compiler():
+    assert ms.JitConfig(jit_level="O1", extra=2).jit_config_dict["extra"] == 2
+    assert ops.constexpr(check=False)(len)("ab") == ops.constexpr(len)("ab") == 2
+    ms.set_device("CPU")
+    for wrong, kind in ((lambda: ms.JitConfig("O9"), ValueError), (lambda: ms.set_device("NPU"), ValueError),
+                        (lambda: ms.jit_class(len), TypeError), (lambda: ms.from_numpy([1]), TypeError)):
+        with pytest.raises(kind):
+            wrong()
+
+
+def test_arrays_share_memory():
+    array = np.ones(2, np.float32)
+    shared = ms.from_numpy(array)
+    array[0] = 5.0
+    assert numbers(shared) == [5, 1] and ms.is_tensor(shared) and not ms.is_tensor(array)
+
+
+def test_norms_of_all_together(run):
+    found = run(lambda a, b: ops.clip_by_global_norm([a, b], 1.0))(Tensor([3.0]), Tensor([4.0]))
+    np.testing.assert_allclose(numbers(found), [[0.6], [0.8]], rtol=1e-6)
+    assert numbers(ops.clip_by_global_norm(Tensor([0.5]), 1.0)) == [0.5]
+    with pytest.raises(ValueError, match="use_norm"):
+        ops.clip_by_global_norm([Tensor([3.0])], 1.0, 2.0)

@@ -22,7 +22,7 @@ from .manners import COMPARISONS, Manners, is_number
 from .state import STATE
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "fresh", "lent", "lent_raw", "subscript",
-           "TENSORS", "FRESH"]
+           "from_numpy", "is_tensor", "TENSORS", "FRESH"]
 
 #: Exact classes that operators take without a second look; ``Parameter`` joins them.
 TENSORS: set[type] = set()
@@ -353,6 +353,34 @@ def tensor(value: Any, ctx: Context | None = None) -> Any:
     as_dtype(host.dtype)
     data = np.array(host, order="C") if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
     return made(data, ctx)
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor over the memory of a NumPy array.
+
+    Examples
+    --------
+    >>> numbers = np.zeros(2, np.float32)
+    >>> shared = from_numpy(numbers)
+    >>> shared[0] = 1.0
+    >>> numbers
+    array([1., 0.], dtype=float32)
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"from_numpy: Expected a NumPy array, got {type(array).__name__}.")
+    as_dtype(array.dtype)
+    return made(array) if current_context().backend_name == "cpu" else tensor(array)
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether something is a tensor.
+
+    Examples
+    --------
+    >>> is_tensor(Tensor(1)), is_tensor(1)
+    (True, False)
+    """
+    return isinstance(obj, Manners)
 
 
 def made(data: Any, ctx: Context | None = None) -> Tensor:

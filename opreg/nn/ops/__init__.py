@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..grad import GradOperation, grad, jacfwd, jacrev, jvp, value_and_grad, vjp
 from ..hooks import HookBackward, InsertGradientOf
+from ..settings import constexpr
 from . import (
     activation,
     array,
@@ -50,7 +51,7 @@ from .random import *  # noqa: F403
 from .reduce import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
-    __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "grad", "jacfwd", "jacrev", "jvp",  # noqa: PLE0604
+    __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "constexpr", "grad", "jacfwd", "jacrev", "jvp",  # noqa: PLE0604
                "value_and_grad", "vjp",
                *activation.__all__, *array.__all__, *control.__all__, *creation.__all__, *custom.__all__,
                *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__, *math.__all__,

@@ -1,0 +1,64 @@
+"""What programs written for MindSpore say to its compiler, which needs none of it here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ArgumentError, did_you_mean
+from .state import set_context
+
+__all__ = ["JitConfig", "constexpr", "jit_class", "set_device"]
+
+_LEVELS = ("", "O0", "O1", "O2")
+
+
+class JitConfig:
+    """Settings of a compilation; kept in ``jit_config_dict``, without effect.
+
+    Examples
+    --------
+    >>> JitConfig(jit_level="O1").jit_config_dict["jit_level"]
+    'O1'
+    """
+
+    def __init__(self, jit_level: str = "", exc_mode: str = "auto", jit_syntax_level: str = "",
+                 debug_level: str = "RELEASE", infer_boost: str = "off", **settings: Any):
+        if jit_level not in _LEVELS:
+            raise ArgumentError(f"JitConfig: jit_level {jit_level!r}. {did_you_mean(str(jit_level), _LEVELS[1:])}")
+        self.jit_config_dict = {"jit_level": jit_level, "exc_mode": exc_mode, "jit_syntax_level": jit_syntax_level,
+                                "debug_level": debug_level, "infer_boost": infer_boost, **settings}
+
+
+def jit_class(cls: type) -> type:
+    """Let a class take part in compiled functions, as every class does.
+
+    Examples
+    --------
+    >>> @jit_class
+    ... class Pair:
+    ...     pass
+    """
+    if not isinstance(cls, type):
+        raise TypeError(f"Decorator jit_class can only be used for class type, but got {cls}.")
+    return cls
+
+
+def constexpr(fn: Callable | None = None, get_instance: bool = True, name: str | None = None, reuse_result: bool = True,
+              check: bool = True) -> Any:
+    """Let a function of Python values run while a function is compiled, as every function does.
+
+    Examples
+    --------
+    >>> @constexpr
+    ... def half(n):
+    ...     return n // 2
+    >>> half(5)
+    2
+    """
+    return fn if fn is not None else lambda function: function
+
+
+def set_device(device_target: str, device_id: int = 0) -> None:
+    """Choose where new tensors live, as ``set_context`` does."""
+    set_context(device_target=device_target, device_id=device_id)
