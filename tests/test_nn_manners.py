@@ -511,9 +511,13 @@ def test_wrong_inputs_are_to_blame_and_not_weights(run, layer, x, message):
     given = {nn.MultiheadAttention: (x, x, x), nn.RNNCell: (x, count(1, 2))}.get(type(layer), (x,))
     if x is None:
         given = (None,)
-    with pytest.raises((TypeError, ValueError)) as caught:
-        run(layer)(*given)
-    assert message in str(caught.value) and "weight: expected" not in str(caught.value)
+    for hooked in (False, True):
+        handle = layer.register_forward_hook(lambda *_: None) if hooked else None
+        with pytest.raises((TypeError, ValueError)) as caught:
+            run(layer)(*given)
+        assert message in str(caught.value) and "weight: expected" not in str(caught.value)
+        if handle is not None:
+            handle.remove()
 
 
 def test_a_layer_is_not_blamed_for_others():

@@ -156,8 +156,9 @@ def test_print(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_nobody_reads_is_printed_too(capsys: pytest.CaptureFixture[str]) -> None:
     def function(x: Any) -> Any:
+        y = x + 1
         ops.Print()(x * 2)
-        return x + 1
+        return y
 
     shown, differentiated = ms.jit(function), ms.jit(ms.grad(function))
     for _ in range(2):
