@@ -145,6 +145,10 @@ class Term:
         return less_equal(self, other)
 
 
+# Whole numbers below it are int64.
+_REACH = 2.0 ** 63
+
+
 def _is(value: Any, number: float) -> bool:
     return not isinstance(value, Term) and value == number
 
@@ -336,8 +340,7 @@ class Expression:
     array([0.5, 0.5])
     """
 
-    __slots__ = ("arity", "code", "result", "results", "term", "inputs", "_resolved",
-                 "_settled")
+    __slots__ = ("arity", "code", "result", "results", "term", "inputs", "_resolved", "_settled", "_kinds")
 
     def __init__(self, inputs: Sequence[Term], term: Any):
         self.inputs, self.term = tuple(inputs), term
@@ -347,6 +350,7 @@ class Expression:
         self.arity, self.code, self.result, self.results = arity, code, results[0], results
         self._resolved: tuple[Any, list] = (None, [])
         self._settled: tuple[Any, Any, Any] = (None, None, None)
+        self._kinds: dict[Any, tuple[Any, list[list[Any]]]] = {}
         return self
 
     @classmethod
@@ -418,17 +422,35 @@ class Expression:
         return self._resolved[1]
 
     def _on_integers(self, xp: Any, arrays: Sequence[Any]) -> Any:
-        exact = all(prim.exact and all(isinstance(a, int) or a.is_integer() for a in args)
-                    for prim, args in self.code)
-        wide = xp.float64 if not exact else xp.int64 if arrays[0].dtype.kind == "b" else arrays[0].dtype
+        dtype = arrays[0].dtype
+        wide, constants = self._among(dtype)
         registers = [array.astype(wide) for array in arrays]
-        number = int if exact else float
-        for function, args, logical in self._functions(xp):
-            # A constant that does not fit the dtype wraps around, as the rest of its arithmetic does.
-            value = function(*[registers[a] if isinstance(a, int) else xp.asarray(number(a)).astype(wide)
-                               for a in args])
+        for (function, args, logical), numbers in zip(self._functions(xp), constants):
+            value = function(*[registers[a] if isinstance(a, int) else xp.asarray(number, wide)
+                               for a, number in zip(args, numbers)])
             registers.append(value.astype(wide) if logical else value)
-        return self._answer(xp, registers)
+        found = self._answer(xp, registers)
+        return found if wide.kind == "f" or dtype.kind == "b" else found.astype(dtype, copy=False)
+
+    @property
+    def exact(self) -> bool:
+        """Whether integers give integers: no instruction divides, and no constant has a fraction or is out of reach."""
+        return all(prim.exact and all(isinstance(a, int) or (a.is_integer() and abs(a) < _REACH) for a in args)
+                   for prim, args in self.code)
+
+    def _among(self, dtype: Any) -> tuple[Any, list[list[Any]]]:
+        """The dtype in which numbers of an integer dtype are computed, so wide that no constant is cut, and the
+        arguments of each instruction with their constants as numbers of it."""
+        if dtype not in self._kinds:
+            wide: Any = np.dtype(np.float64)
+            number: type = float
+            if self.exact:
+                constants = [int(a) for _, args in self.code for a in args if isinstance(a, float)]
+                wide, number = np.dtype(np.int64), int
+                if dtype.kind != "b" and all(a == np.int64(a).astype(dtype) for a in constants):
+                    wide = dtype
+            self._kinds[dtype] = wide, [[a if isinstance(a, int) else number(a) for a in args] for _, args in self.code]
+        return self._kinds[dtype]
 
     def _answer(self, xp: Any, registers: list[Any]) -> Any:
         found = tuple([registers[result] if isinstance(result, int) else

@@ -13,6 +13,7 @@ from ..errors import ShapeError
 from ..registry import declare, ops
 from ..spec import Shape, show
 from .places import settle, wide
+from .shape import stored
 
 __all__: list[str] = []
 
@@ -292,8 +293,10 @@ def div_sqrt_dim_infer(data):
 
 @div_sqrt_dim.kernel()
 def div_sqrt_dim_xp(xp, data, *, out=None):
-    scale = xp.asarray(1.0 / math.sqrt(data.shape[-1]) if data.size else 1.0, data.dtype)
-    return xp.multiply(data, scale, out=out)
+    scale = 1.0 / math.sqrt(data.shape[-1]) if data.size else 1.0
+    if data.dtype.kind in "iub":
+        return stored(xp, (data.astype(xp.float64) * scale).astype(data.dtype), out)
+    return xp.multiply(data, xp.asarray(scale, data.dtype), out=out)
 
 
 @div_sqrt_dim.grad

@@ -7,6 +7,7 @@ all. Comparisons give 0 or 1 in the dtype of what is compared.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from .. import expression as e
 from ..attrs import Field, Schema
-from ..expression import Term, floor, where
+from ..expression import Expression, Term, floor, where
 from ..op import Kernel, Op
 from .elementwise import elementwise
 
@@ -53,13 +54,21 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
     op.types(_dtypes)
     expression = op.expression
 
+    @functools.lru_cache(1024)
+    def among(scalar: float, dtype: Any) -> Expression:
+        """Among integers the number is one too; where integers give integers, one of their dtype as in MXNet, so that
+        what is too large for it wraps around."""
+        found = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
+        if found.exact and dtype.kind != "b":
+            found = expression({"scalar": float(np.int64(scalar).astype(dtype))})
+        return found
+
     def scalar_xp(xp: Any, data: Any, *, scalar: float, is_int: bool) -> Any:
-        if data.dtype.kind in "iub":
-            if is_int and math.isfinite(scalar):  # among integers the number is one too
-                scalar = float(math.trunc(scalar))
-            elif not is_int:
-                data = data.astype(xp.float64)
-        return expression({"scalar": scalar})(xp, data)
+        if data.dtype.kind not in "iub":
+            return expression({"scalar": scalar})(xp, data)
+        if is_int:
+            return among(scalar, data.dtype)(xp, data)
+        return expression({"scalar": scalar})(xp, data.astype(xp.float64))
 
     op.kernels[0] = Kernel(scalar_xp)
     return op

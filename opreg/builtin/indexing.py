@@ -16,6 +16,7 @@ from ..errors import AttrError, ShapeError
 from ..op import ZERO, Call
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, common_dtype, show, unify
+from .shape import constant
 
 __all__ = ["whole", "check_some", "add_at"]
 
@@ -336,7 +337,7 @@ def one_hot_infer(indices, *, depth):
 @one_hot.kernel()
 def one_hot_xp(xp, indices, *, depth, on_value, off_value, dtype, out=None):
     hot = indices.astype(xp.int64)[..., None] == xp.arange(depth)
-    on, off = (xp.asarray(value, dtype=xp.float64).astype(dtype) for value in (on_value, off_value))
+    on, off = (constant(xp, value, dtype) for value in (on_value, off_value))
     if out is None:
         return xp.where(hot, on, off)
     out[...] = off

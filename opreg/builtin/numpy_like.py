@@ -19,7 +19,7 @@ from ..registry import declare, ops
 from ..spec import Shape, broadcast, check_axis, is_numpy_float, show
 from .broadcasting import reduce_like_xp
 from .dense import adjoint, bilinear, product
-from .shape import as_view, delivered, reshape_fill, reshaped, stored
+from .shape import as_view, constant, delivered, reshape_fill, reshaped, stored
 from .subscript import subscript_infer
 
 __all__: list[str] = []
@@ -201,18 +201,14 @@ where_lscalar.infer(broadcast)
 where_rscalar.infer(broadcast)
 
 
-def _cast(xp: Any, scalar: float, dtype: Any) -> Any:
-    return xp.asarray(scalar, dtype=xp.float64).astype(dtype)
-
-
 @where_lscalar.kernel()
 def where_lscalar_xp(xp, condition, x, *, scalar, out=None):
-    return _chosen(xp, condition, _cast(xp, scalar, x.dtype), x, out)
+    return _chosen(xp, condition, constant(xp, scalar, x.dtype), x, out)
 
 
 @where_rscalar.kernel()
 def where_rscalar_xp(xp, condition, y, *, scalar, out=None):
-    return _chosen(xp, condition, y, _cast(xp, scalar, y.dtype), out)
+    return _chosen(xp, condition, y, constant(xp, scalar, y.dtype), out)
 
 
 @where_lscalar.grad
@@ -385,5 +381,5 @@ def full_like_types(ins, outs, *, dtype):
 
 @full_like.kernel()
 def full_like_xp(xp, a, *, fill_value, dtype, out=None):
-    number = _cast(xp, fill_value, dtype or a.dtype)
+    number = constant(xp, fill_value, dtype or a.dtype)
     return stored(xp, xp.broadcast_to(number, a.shape), out)

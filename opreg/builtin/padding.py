@@ -8,7 +8,7 @@ from typing import Any, Literal
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import Shape, show
-from .shape import stored
+from .shape import constant, stored
 
 __all__: list[str] = []
 
@@ -52,7 +52,7 @@ def pad_xp(xp, data, *, mode, pad_width, constant_value, out=None):
         return stored(xp, xp.pad(data, widths, mode=mode), out)
     if out is None:
         out = xp.empty(pad_infer(data.shape, mode=mode, pad_width=pad_width), dtype=data.dtype)
-    out[...] = constant_value
+    out[...] = constant(xp, constant_value, data.dtype)
     out[_core(widths, out.shape)] = data
     return out
 

@@ -301,7 +301,7 @@ def norm_types(ins, outs, *, out_dtype):
 @norm.kernel()
 def norm_xp(xp, data, *, ord, axis, keepdims):
     axes = _axes(axis, False, data.ndim)
-    wide = data if _wide(xp, data) is None else data.astype(xp.float32)
+    wide = data.astype(xp.float64 if data.dtype.kind in "iub" else _wide(xp, data) or data.dtype, copy=False)
     result = _sum(xp, xp.abs(wide), axes) if ord == 1 else xp.sqrt(_sum(xp, xp.square(wide), axes))
     return result.reshape(reduced(data.shape, axes, keepdims))
 

@@ -12,7 +12,7 @@ from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import Shape, show, unify
 from .indexing import check_some
-from .shape import stored
+from .shape import constant, stored
 
 __all__: list[str] = []
 
@@ -78,7 +78,7 @@ def sequence_mask_xp(xp, data, sequence_length=None, *, value, axis, out=None):
     if sequence_length is not None:
         times, lengths = _times(xp, data, sequence_length, axis)
         late = (times >= lengths).reshape(data.shape[:2] + (1,) * (data.ndim - 2))
-        xp.copyto(out, xp.asarray(value, dtype=xp.float64).astype(data.dtype), where=late)
+        xp.copyto(out, constant(xp, value, data.dtype), where=late)
     return out
 
 

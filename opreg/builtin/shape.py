@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, known, show, size
 
-__all__ = ["reshape_codes", "stored", "room", "delivered", "reshaped", "as_view"]
+__all__ = ["reshape_codes", "stored", "constant", "room", "delivered", "reshaped", "as_view"]
 
 
 # ------------------------------------------------------------------------------------------- for families
@@ -28,6 +30,12 @@ def stored(xp: Any, view: Any, out: Any = None) -> Any:
         return view.copy()
     xp.copyto(out, view)
     return out
+
+
+def constant(xp: Any, value: float, dtype: Any) -> Any:
+    """An attribute's number in a dtype; among integers cut and wrapped around, as MXNet stores it."""
+    number = xp.asarray(value, dtype=xp.float64)
+    return number.astype(xp.int64).astype(dtype) if np.dtype(dtype).kind in "iu" else number.astype(dtype)
 
 
 def reshaped(xp: Any, data: Any, shape: Shape, out: Any = None) -> Any:

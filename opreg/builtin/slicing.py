@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, show, unify
-from .shape import stored
+from .shape import constant, stored
 
 __all__: list[str] = []
 
@@ -397,7 +397,7 @@ def slice_assign_scalar_infer(data, *, begin, end, step):
 
 @slice_assign_scalar.kernel()
 def slice_assign_scalar_xp(xp, data, *, scalar, begin, end, step, out=None):
-    return _with(xp, data, _cut(begin, end, step, data.ndim), scalar, out)
+    return _with(xp, data, _cut(begin, end, step, data.ndim), constant(xp, scalar, data.dtype), out)
 
 
 @slice_assign_scalar.grad

@@ -10,9 +10,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import expression as e
 from ..expression import greater, less, maximum, minimum, reciprocal, sign, square, trunc
-from ..op import Op
+from ..op import Kernel, Op
 from .elementwise import elementwise
 
 __all__ = ["unary"]
@@ -108,7 +110,23 @@ def clip_slope(g: Any, x: Any, y: Any, *, a_min: float, a_max: float) -> Any:
     return g * (e.greater_equal(x, a_min) * e.less_equal(x, a_max))
 
 
-unary("clip", clip, clip_slope, aliases=("_npi_clip",))
+_clip = unary("clip", clip, clip_slope, aliases=("_npi_clip",))
+
+
+def clip_xp(xp: Any, data: Any, *, a_min: float, a_max: float) -> Any:
+    """Bounds that an integer dtype does not hold are its own."""
+    if data.dtype.kind in "iu":
+        low, high = [_held(bound, np.iinfo(data.dtype)) for bound in (a_min, a_max)]
+        return xp.minimum(xp.maximum(data, low), high)
+    return _clip.expression({"a_min": a_min, "a_max": a_max})(xp, data)
+
+
+def _held(bound: float, limits: np.iinfo) -> int:
+    """The whole number nearest to a bound, towards zero, among those of an integer dtype."""
+    return int(min(max(bound, limits.min), limits.max))
+
+
+_clip.kernels[0] = Kernel(clip_xp)
 
 
 def hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:

@@ -1,0 +1,84 @@
+"""Integer arrays beside numbers: no constant of an operator is cut before it has been computed with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opreg.registry import get
+from tests.running import Use, eager, graph
+
+KINDS = ["uint8", "int8", "int32", "int64"]
+DATA = {"uint8": [0, 1, 2, 5, 200, 255], "int8": [-128, -5, -1, 0, 3, 127],
+        "int32": [-70000, -3, 0, 2, 100000], "int64": [-2 ** 40, -3, 0, 2, 2 ** 62 + 1]}
+
+
+def results(op, arrays, attrs):
+    """The first output, eagerly and in a graph, which have to be the same."""
+    use = Use(get(op), arrays, attrs, train=False)
+    one, other = eager(use).outs[0], graph(use).outs[0]
+    assert one.dtype == other.dtype
+    np.testing.assert_array_equal(one, other)
+    return one
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("low, high", [
+    (0, 256), (-1, 1), (0, 300), (10, 1000), (-1e10, 1e10), (-np.inf, np.inf), (300, 400), (-400, -300), (.5, 2.5),
+    (-3.7, 3.7), (-1e30, 1e30)])
+def test_bounds_beyond_a_dtype_are_its_own(kind, low, high):
+    data, limits = np.array(DATA[kind], kind), np.iinfo(kind)
+    least, most = (int(min(max(bound, limits.min), limits.max)) for bound in (low, high))
+    expected = np.array([min(max(int(x), least), most) for x in data], kind)
+    np.testing.assert_array_equal(results("clip", [data], {"a_min": low, "a_max": high}), expected)
+
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("op, attrs, expected", [
+    ("_contrib_div_sqrt_dim", {}, lambda x: x / np.sqrt(x.shape[-1])),
+    ("smooth_l1", {"scalar": .5}, lambda x: np.where(abs(x) < 4, x * x / 8, abs(x) - 2)),
+    ("_contrib_quadratic", {"a": 0, "b": .5, "c": .75}, lambda x: x / 2 + .75),
+    ("hard_sigmoid", {"alpha": .01, "beta": .5}, lambda x: np.clip(x * .01 + .5, 0, 1)),
+    ("_rdiv_scalar", {"scalar": -100}, lambda x: -100 / np.where(x == 0, np.inf, x)),
+    ("_div_scalar", {"scalar": -2}, lambda x: x / -2),
+    ("_hypot_scalar", {"scalar": -4}, lambda x: np.hypot(x, -4)),
+    ("norm", {"axis": 0}, lambda x: np.sqrt((x * x).sum(0, keepdims=True))),
+])
+def test_constants_are_not_cut(kind, op, attrs, expected):
+    data = np.array([1, 2, 3, 7, 20, 99], kind)  # of which squares leave the small dtypes
+    with np.errstate(all="ignore"):
+        wide = expected(data.astype("float64"))
+    np.testing.assert_array_equal(results(op, [data], attrs), np.trunc(wide).astype("int64").astype(kind))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("op", ["_plus_scalar", "_maximum_scalar", "_lesser_scalar", "_equal_scalar", "_mod_scalar"])
+def test_numbers_beyond_every_integer(op, kind):
+    data = np.array([0, 1, 2], kind)
+    found = results(op, [data], {"scalar": 1e30})
+    if op == "_lesser_scalar":
+        assert found.all()
+    assert found.dtype == kind
+
+
+@pytest.mark.parametrize("op, scalar, expected", [
+    ("_plus_scalar", 2.7, [2, 3, 1]), ("_plus_scalar", 300, [44, 45, 43]), ("_minus_scalar", -1, [1, 2, 0]),
+    ("_maximum_scalar", -1, [255, 255, 255]), ("_greater_scalar", -1, [0, 0, 0]), ("_equal_scalar", 257, [0, 1, 0])])
+def test_a_number_beside_integers_becomes_one_of_their_dtype(op, scalar, expected):
+    """As in MXNet: cut and wrapped around."""
+    assert results(op, [np.array([0, 1, 255], "uint8")], {"scalar": scalar}).tolist() == expected
+
+
+@pytest.mark.parametrize("op, arrays, attrs", [
+    ("Pad", [np.zeros((1, 1, 1, 1), "uint8")],
+     {"mode": "constant", "pad_width": (0, 0, 0, 0, 0, 0, 0, 1), "constant_value": None}),
+    ("_slice_assign_scalar", [np.zeros(2, "uint8")], {"begin": (1,), "end": (2,), "scalar": None}),
+    ("_full", [], {"shape": (2,), "dtype": "uint8", "value": None}),
+    ("SequenceMask", [np.zeros((2, 1, 1), "uint8"), np.ones(1)], {"use_sequence_length": True, "value": None}),
+    ("one_hot", [np.array([1.0])], {"depth": 2, "dtype": "uint8", "on_value": None}),
+])
+@pytest.mark.parametrize("number, stored", [(300, 44), (-1, 255), (2.7, 2)])
+def test_numbers_that_are_stored_wrap_around(op, arrays, attrs, number, stored):
+    given = {name: number if value is None else value for name, value in attrs.items()}
+    assert results(op, arrays, given).ravel()[-1] == stored
