@@ -185,11 +185,11 @@ PickMode = Literal["wrap", "clip"]
 
 
 def _reduced(data: Shape, axis: int | None, keepdims: bool) -> Shape:
-    """``data`` without an axis, or with length one there."""
+    """``data`` without an axis, or with length one there; what has no other axis keeps it."""
     if axis is None:
         raise AttrError("axis=None: name the axis to pick along")
     axis = check_axis(axis, len(data))
-    return (*data[:axis], *((1,) if keepdims else ()), *data[axis + 1:])
+    return (*data[:axis], *((1,) if keepdims else ()), *data[axis + 1:]) or (1,)
 
 
 @declare(types="T,I->T", aliases=("choose_element_0index", "_npx_pick"))
@@ -205,7 +205,7 @@ def pick_fill(ins, outs, *, axis, keepdims):
 
 @pick.infer
 def pick_infer(data, index, *, axis, keepdims):
-    if index != _reduced(data, axis, False) and index != _reduced(data, axis, True):
+    if index not in (_reduced(data, axis, False), _reduced(data, axis, True)) and (index or len(data) > 1):
         raise ShapeError(f"index: expected shape {show(_reduced(data, axis, keepdims))}, got {show(index)}")
     check_some(data, axis, index)
     return _reduced(data, axis, keepdims)

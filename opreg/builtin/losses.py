@@ -181,7 +181,7 @@ def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, m
                                preserve_shape, normalization, out_grad, smooth_alpha, out=None):
     p = wide(output).reshape(softmax_view(output.shape, multi_output, preserve_shape))
     target = None if out_grad else place(out, p)  # that one still reads the output, whose memory this may be
-    if label.size == output.size:
+    if label.shape == output.shape:
         dx = xp.subtract(p, label.reshape(p.shape), out=target)
         scale: Any = grad_scale
     else:
@@ -193,7 +193,7 @@ def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, m
         spread = 0.0 if multi_output else smooth_alpha / max(total - 1, 1)
         at = (xp.arange(rows).reshape(rows, *[1] * len(places)), index, *(xp.arange(n) for n in places))
         dx = xp.subtract(p, spread, out=target)
-        dx[at] -= inside.astype(dx.dtype) * (1.0 - spread * total if spread else 1.0)
+        dx[at] -= inside.astype(dx.dtype) * (1.0 - smooth_alpha - spread if spread else 1.0)
         if use_ignore:
             dx *= xp.expand_dims(numbers != int(ignore_label), 1)
         scale = grad_scale / _divisor(xp, label, normalization, ignore_label, multi_output, rows, count)
@@ -210,7 +210,7 @@ def plain_classes(call: Call) -> str | None:
     attrs = call.attrs
     if attrs["use_ignore"] or attrs["out_grad"] or attrs["smooth_alpha"] or attrs["normalization"] == "valid":
         return "not all labels count alike"
-    if label.size == output.size or not label.flags.c_contiguous:
+    if label.shape == output.shape or not label.flags.c_contiguous:
         return "the labels are probabilities, or do not lie in one piece"
     return _few_classes(call)
 
@@ -414,7 +414,8 @@ def make_loss_scaled(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0
                      normalization: Normalization = "null"):
     """The data, as something to be minimised: each number's gradient is ``grad_scale``.
 
-    ``normalization`` divides it by the number of samples, or by that of numbers above ``valid_thresh``.
+    ``normalization`` divides it by the number of rows along the last axis (``"batch"``; one for data of one axis), or by
+    that of numbers above ``valid_thresh`` (``"valid"``).
     """
 
 
@@ -458,7 +459,7 @@ def backward_make_loss_xp(xp, data, *, grad_scale, valid_thresh, normalization):
     if normalization == "valid":
         scale = grad_scale / xp.maximum(xp.sum(data > valid_thresh), 1)
     else:
-        scale = grad_scale / (max(data.shape[0], 1) if normalization == "batch" else 1)
+        scale = grad_scale / (max(size(data.shape[:-1]), 1) if normalization == "batch" else 1)
     return xp.zeros_like(data) + xp.asarray(scale, data.dtype)
 
 

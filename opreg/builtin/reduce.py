@@ -402,7 +402,8 @@ argmax_channel.grad(ZERO)
 @declare(name="_np_cumsum", aliases=("cumsum",))
 def cumsum(a, *, axis: int | None = None,
            dtype: Literal["float16", "float32", "float64", "int32", "int64", "int8"] | None = None):
-    """The sums of the numbers so far, along an axis or of all of them in a row."""
+    """The sums of the numbers so far, along an axis or of all of them in a row; of each in ``dtype`` where that is given.
+    """
 
 
 @cumsum.infer
@@ -422,7 +423,8 @@ def cumsum_types(ins, outs, *, dtype):
 
 
 @cumsum.kernel()
-def cumsum_xp(xp, a, *, axis):
+def cumsum_xp(xp, a, *, axis, dtype):
+    a = a if dtype is None else a.astype(dtype, copy=False)
     return xp.cumsum(a, axis=axis, dtype=_wide(xp, a))
 
 

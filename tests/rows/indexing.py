@@ -67,6 +67,10 @@ for _index, _attrs, _lookup in [
 ROWS += [
     _linear("pick", [_X, integers(0, 4, 3, 2)], {"axis": 1},
             lambda x, i: np.take_along_axis(x, i[:, None].astype(int), 1)[:, 0]),
+    *[_linear("pick", [np.array([1.0, 2.0, 3.0]), index], attrs, lambda x, i: x[1:2], name=f"vector{number}")
+      for number, (index, attrs) in enumerate([
+          (np.array([1.0]), {}), (np.array([1.0]), {"keepdims": True}), (np.array(1.0), {}),
+          (np.array([4.0]), {"axis": 0, "mode": "wrap"})])],
     _linear("batch_take", [_MATRIX, np.array([0, -1, 9], "int32")], {}, lambda x, i: x[[0, 1, 2], [0, 0, 3]]),
 ]
 

@@ -84,6 +84,16 @@ ROWS: list[Row] = [
         {"multi_output": True, "normalization": "valid", "use_ignore": True}, _second_axis(_softmax_back(7, -1))),
     Row("_backward_SoftmaxOutput", [_soft(normal(2, 2, 3)), _classes(3, 2, 2)],
         {"preserve_shape": True, "normalization": "batch"}, _softmax_back(4)),
+    # Class numbers that are as many as the scores: what tells them from probabilities is their shape.
+    Row("_backward_SoftmaxOutput", [np.ones((4, 1)), np.array([0.0, -1.0, 1.0, 0.0])], {}, _softmax_back(), name="one"),
+    Row("_backward_SoftmaxOutput", [np.ones((4, 1)), np.array([0.0, -1.0, 1.0, 0.0])],
+        {"use_ignore": True, "normalization": "valid"}, _softmax_back(3, -1), name="one"),
+    Row("_backward_SoftmaxOutput", [np.ones((4, 1)), np.array([[0.0], [0.5], [1.0], [0.25]])], {},
+        lambda p, label: p - label, name="chances of one"),
+    Row("_backward_SoftmaxOutput", [np.ones((2, 1, 3)), np.array([[0.0, -1.0, 0.0], [0.0, 0.0, 1.0]])],
+        {"multi_output": True, "use_ignore": True}, _second_axis(_softmax_back(3, -1)), name="one"),
+    Row("_backward_SoftmaxOutput", [_soft(normal(2, 3, 1, 1), 1), np.array([[[0.0]], [[2.0]]])],
+        {"multi_output": True}, _second_axis(_softmax_back()), name="one place"),
 ]
 
 # --------------------------------------------------------------------------------------------- regressions
@@ -126,6 +136,9 @@ ROWS += [
     Row("make_loss", [_X], {}, lambda x: x),
     Row("_backward_MakeLoss", [_X], {"grad_scale": 2.0}, lambda x: np.full_like(x, 2.0)),
     Row("_backward_MakeLoss", [_X], {"normalization": "batch"}, lambda x: np.full_like(x, 0.25)),
+    Row("_backward_MakeLoss", [normal(4)], {"normalization": "batch"}, np.ones_like, name="vector"),
+    Row("_backward_MakeLoss", [normal(2, 3, 4)], {"normalization": "batch"}, lambda x: np.full_like(x, 1 / 6),
+        name="rows"),
     Row("_backward_MakeLoss", [_X], {"normalization": "valid", "valid_thresh": 0.3},
         lambda x: np.full_like(x, 1 / (x > 0.3).sum())),
     Row("_backward_MakeLoss", [_X], {"normalization": "valid", "valid_thresh": 30.0}, np.ones_like),
