@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opreg import generators
-from opreg.errors import AttrError, DTypeError, OpError, ShapeError
+from opreg.errors import AttrError, DTypeError, NotDifferentiableError, OpError, ShapeError
 from opreg.ndarray import array, autograd
 from opreg.registry import get, ops
 from opreg.symbol import Variable
@@ -118,6 +118,16 @@ def test_the_regulariser_moves_its_average_and_pulls_towards_the_target() -> Non
     moved = 0.6 * 0.5 + 0.4 * values.mean(0)
     np.testing.assert_allclose(average.asnumpy(), moved)
     np.testing.assert_allclose(data.grad.asnumpy(), np.tile(1 + 0.1 * (0.8 / (1 - moved) - 0.2 / moved), (4, 1)))
+
+
+def test_the_regulariser_has_no_second_derivative() -> None:
+    data, average = _arrays(np.full((4, 3), 0.5), np.full(3, 0.5))
+    data.attach_grad()
+    with autograd.record():
+        out = ops.IdentityAttachKLSparseReg(data, average)
+        (first,) = autograd.grad(out * out, [data], create_graph=True)
+    with pytest.raises(NotDifferentiableError, match="_backward_IdentityAttachKLSparseReg has no gradient"):
+        first.backward()
 
 
 # ------------------------------------------------------------------------------------------------- chance

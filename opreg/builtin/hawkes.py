@@ -29,8 +29,8 @@ def hawkesll(lda, alpha, beta, state, lags, marks, valid_length, max_time):
     valid_length, max_time : arrays of shape (batch,)
         How many events count, and how long the processes were watched.
 
-    The outputs are the log likelihoods, (batch,), and the memory at the end, (batch, processes). Gradients of the
-    likelihood go to ``lda``, ``alpha`` and ``beta``; no gradient passes through the memory.
+    The outputs are the log likelihoods, (batch,), and the memory at the end, (batch, processes). Gradients go to
+    ``lda``, ``alpha``, ``beta`` and ``state``, none to the times.
 
     E. Bacry, I. Mastromatteo, J.-F. Muzy, Hawkes processes in finance, arXiv:1502.04592.
     """
@@ -101,29 +101,30 @@ def hawkesll_xp(xp, lda, alpha, beta, state, lags, marks, valid_length, max_time
 
 @hawkesll.grad
 def hawkesll_grad(g, ins, outs):
-    return (*ops._contrib_backward_hawkesll(g[0], *ins), *[None] * 5)
+    return (*ops._contrib_backward_hawkesll(*g, *ins), *[None] * 4)
 
 
-@declare(name="_contrib_backward_hawkesll", outputs=("lda", "alpha", "beta"))
-def backward_hawkesll(g, lda, alpha, beta, state, lags, marks, valid_length, max_time):
-    """The gradients of ``_contrib_hawkesll``."""
+@declare(name="_contrib_backward_hawkesll", outputs=("lda", "alpha", "beta", "state"))
+def backward_hawkesll(g, g_end, lda, alpha, beta, state, lags, marks, valid_length, max_time):
+    """The gradients of ``_contrib_hawkesll`` for those of its outputs."""
 
 
 @backward_hawkesll.infer
-def backward_hawkesll_infer(g, *ins):
-    if g != hawkesll_infer(*ins)[0]:
-        raise ShapeError(f"g: expected shape {show(ins[0][:1])}, got {show(g)}")
-    return [*ins[:3]]
+def backward_hawkesll_infer(g, g_end, *ins):
+    for name, shape, right in zip(("g", "g_end"), (g, g_end), hawkesll_infer(*ins)):
+        if shape != right:
+            raise ShapeError(f"{name}: expected shape {show(right)}, got {show(shape)}")
+    return [*ins[:4]]
 
 
 @backward_hawkesll.types
 def backward_hawkesll_types(ins, outs):
-    found, _ = hawkesll_types(ins[1:], [ins[0], *outs])
-    return [found[0], *found], [found[0]] * 3
+    found, _ = hawkesll_types(ins[2:], [*ins[:2], *outs])
+    return [found[0]] * 2 + found, [found[0]] * 4
 
 
 @backward_hawkesll.kernel()
-def backward_hawkesll_xp(xp, g, lda, alpha, beta, state, lags, marks, valid_length, max_time):
+def backward_hawkesll_xp(xp, g, g_end, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     marks, member = _valid(xp, lags, marks, valid_length, lda.shape[1])
     before, before_slope, end, end_slope = _follow(xp, beta, state, lags, marks, valid_length, max_time)
     row = xp.arange(lda.shape[0]).reshape(-1, 1)
@@ -132,8 +133,12 @@ def backward_hawkesll_xp(xp, g, lda, alpha, beta, state, lags, marks, valid_leng
     def by_process(each: Any) -> Any:
         return xp.sum(xp.where(member, xp.expand_dims(each, 2), 0.0), axis=1)
 
-    g = g.reshape(-1, 1)
-    d_lda = by_process(inverse) - max_time.reshape(-1, 1)
+    g, length = g.reshape(-1, 1), max_time.reshape(-1, 1)
+    d_lda = by_process(inverse) - length
     d_alpha = beta * by_process(before * inverse) - (state + xp.sum(member, axis=1) - end)
     d_beta = alpha * (by_process((before + beta[marks] * before_slope) * inverse) + end_slope)
-    return g * d_lda, xp.sum(g * d_alpha, axis=0), xp.sum(g * d_beta, axis=0)
+    # What is left of the memory of events before the first, at every event and at the end.
+    left, left_end = xp.exp(-beta[marks] * xp.cumsum(lags, axis=1)), xp.exp(-beta * length)
+    d_state = alpha * (beta * by_process(left * inverse) - 1.0 + left_end)
+    return (g * d_lda, xp.sum(g * d_alpha, axis=0), xp.sum(g * d_beta + g_end * end_slope, axis=0),
+            g * d_state + g_end * left_end)

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..op import Call
 from ..registry import declare, ops
-from ..spec import ANY, Shape, as_dtype, common_dtype, known, show, size
+from ..spec import ANY, Shape, as_dtype, common_dtype, known, show, size, unify
 from .places import floating, place, settle, wide
 from .softmax import SHORT, fold, soften
 
@@ -414,8 +414,8 @@ def make_loss_scaled(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0
                      normalization: Normalization = "null"):
     """The data, as something to be minimised: each number's gradient is ``grad_scale``.
 
-    ``normalization`` divides it by the number of rows along the last axis (``"batch"``; one for data of one axis), or by
-    that of numbers above ``valid_thresh`` (``"valid"``).
+    ``normalization`` divides it by the number of rows along the last axis, one for a vector (``"batch"``), or by that
+    of numbers above ``valid_thresh`` (``"valid"``).
     """
 
 
@@ -768,6 +768,23 @@ def identity_attach_kl_sparse_reg_xp(xp, data, moving_avg, *, momentum, is_train
 
 @identity_attach_kl_sparse_reg.grad
 def identity_attach_kl_sparse_reg_grad(g, ins, outs, *, sparseness_target, penalty):
-    average = outs[1]
+    return (ops._backward_IdentityAttachKLSparseReg(g[0], outs[1], sparseness_target=sparseness_target,
+                                                    penalty=penalty), None)
+
+
+@declare(name="_backward_IdentityAttachKLSparseReg", inplace=(0,))
+def backward_kl_sparse_reg(g, average, *, sparseness_target: float = 0.1, penalty: float = 0.001):
+    """The gradient of ``IdentityAttachKLSparseReg``. It is not differentiated again: a second backward pass would add
+    the penalty's pull to what is a gradient already."""
+
+
+@backward_kl_sparse_reg.infer
+def backward_kl_sparse_reg_infer(g, average):
+    unify(average, g[1:2])
+    return g
+
+
+@backward_kl_sparse_reg.kernel()
+def backward_kl_sparse_reg_xp(xp, g, average, *, sparseness_target, penalty, out=None):
     pull = (1.0 - sparseness_target) / (1.0 - average) - sparseness_target / average
-    return (g[0] + ops._normalize_expand(pull * penalty, ins[0], over="batch", axis=1), None)
+    return xp.add(g, (pull * penalty).reshape(-1, *[1] * (g.ndim - 2)), out=out)

@@ -269,55 +269,17 @@ def mean_grad(g, ins, outs, *, axis, dtype, keepdims):
 
 @declare(name="_np_prod", aliases=("_np_product",))
 def prod(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool = False, initial: None = None):
-    """The product. Its gradient is right at zeros too; the gradient of that is not finite there."""
+    """The product. Its gradient is right at zeros too."""
 
 
 _reduces(prod, _prod, whole=np.int64, single="prod")
 
 
 @prod.grad
-def prod_grad(g, ins, outs, *, axis, keepdims):
-    return (ops._backward_np_prod(g, ins[0], axis=axis, keepdims=keepdims),)
-
-
-@declare(name="_backward_np_prod", types="T,U->U")
-def prod_backward(g, a, *, axis: Axes = None, keepdims: bool = False):
-    """For every number of ``a`` the product of the others it is multiplied with, times ``g``."""
-
-
-prod_backward.infer(spread_infer)
-
-
-@prod_backward.fill
-def prod_backward_fill(ins, outs):
-    g, a = ins
-    return [g, outs[0] if a is None else a]
-
-
-@prod_backward.kernel()
-def prod_backward_xp(xp, g, a, *, axis):
-    data, axes = _laid(a, axis)
-    head = g.astype(_wide(xp, a.dtype), copy=False).reshape(_kept(data.shape, axes, True))
-    zero = data == 0
-    others = xp.sum(zero, axis=axes, dtype=xp.int64, keepdims=True) - zero  # how many of the others are zero
-    rest = xp.where(zero, 1, data).astype(_wide(xp, a.dtype))
-    product = xp.prod(rest, axis=axes, keepdims=True)
-    return xp.where(others == 0, head * product / rest, 0).reshape(a.shape)
-
-
-@prod_backward.grad
-def prod_backward_grad(h, ins, outs, *, axis, keepdims, needs):
-    (g, a), (y,) = ins, outs
-    where: dict[str, Any] = dict(axis=axis, keepdims=keepdims)
-    by_g = by_a = None
-    if needs[0]:
-        others = ops._backward_np_prod(ops.ones_like(g), a, **where)
-        by_g = ops._backward_cast(ops._np_sum(ops.elemwise_mul(h, others), **where), g)
-    if needs[1]:
-        each = ops.elemwise_mul(h, y)
-        total = ops._backward_np_sum(ops._np_sum(each, **where), a, **where)
-        by_a = ops.elemwise_div(ops.elemwise_sub(total, each), a)
-    return by_g, by_a
+def prod_grad(g, ins, outs, *, axis, dtype, keepdims):
+    (a,) = ins
+    filled = _filled(g, a, axis, keepdims, dtype)
+    return (ops.elemwise_mul(filled, ops._prod_of_others(a, axis=axis)),)
 
 
 # ------------------------------------------------------------------------------------------------ extremes

@@ -162,7 +162,7 @@ def mean_backward_grad(g, ins, outs, **attrs):
 # --------------------------------------------------------------------------------------------- the family
 
 
-def reduction(name: str, function: Callable, doc: str, gradient: Callable, *, aliases: Sequence[str] = (),
+def reduction(name: str, function: Callable, doc: str, gradient: Callable | None, *, aliases: Sequence[str] = (),
               empty: bool = True) -> Op:
     """Register a reduction.
 
@@ -174,7 +174,7 @@ def reduction(name: str, function: Callable, doc: str, gradient: Callable, *, al
         ``f(xp, data, axes)``, with the reduced axes kept at length one.
     gradient : callable
         ``f(spread, g, x, y)``, in operators; ``spread`` repeats what has the shape of ``y`` to fill that of
-        ``x``.
+        ``x``. None where it is declared apart.
     empty : bool
         Whether there is a result for no numbers at all.
     """
@@ -196,6 +196,9 @@ def reduction(name: str, function: Callable, doc: str, gradient: Callable, *, al
     def reduction_xp(xp, data, *, axis, keepdims, exclude):
         axes = _axes(axis, exclude, data.ndim)
         return function(xp, data, axes).reshape(reduced(data.shape, axes, keepdims))
+
+    if gradient is None:
+        return op
 
     @op.grad
     def reduction_grad(g, ins, outs, *, axis, keepdims, exclude):
@@ -253,26 +256,36 @@ def _ties(spread: Callable, g: Any, x: Any, y: Any) -> Any:
     return ops.elemwise_mul(spread(g), ops._equal(x, spread(y)))
 
 
-def _others(spread: Callable, g: Any, x: Any, y: Any) -> Any:
-    """The product of the others, as that of all by each: NaN at zeros."""
-    return ops.elemwise_div(spread(ops.elemwise_mul(g, y)), x)
-
-
 _settled(reduction("sum", _sum, "The sum.", lambda spread, g, x, y: spread(g), aliases=("sum_axis",)), "sum")
 _settled(reduction("mean", _mean, "The mean; of integers, cut towards zero.",
                    lambda spread, g, x, y: spread(g, mean_backward)), "sum", mean=True)
-_settled(reduction("prod", _prod, "The product.", _others), "prod")
+prod = reduction("prod", _prod, "The product.", None)
+_settled(prod, "prod")
 _settled(reduction("max", lambda xp, data, axes: xp.max(data, axis=axes, keepdims=True),
                    "The largest number, or NaN.", _ties, aliases=("max_axis",), empty=False), "max")
 _settled(reduction("min", lambda xp, data, axes: xp.min(data, axis=axes, keepdims=True),
                    "The smallest number, or NaN.", _ties, aliases=("min_axis",), empty=False), "min")
 reduction("nansum", lambda xp, data, axes: _sum(xp, xp.where(data == data, data, 0), axes),
           "The sum of all but NaN.", lambda spread, g, x, y: ops.elemwise_mul(spread(g), ops._equal(x, x)))
-reduction("nanprod", lambda xp, data, axes: _prod(xp, xp.where(data == data, data, 1), axes),
-          "The product of all but NaN.", lambda spread, g, x, y: ops.where(
-              ops._equal(x, x), _others(spread, g, x, y), ops.zeros_like(x)))
+nanprod = reduction("nanprod", lambda xp, data, axes: _prod(xp, xp.where(data == data, data, 1), axes),
+                    "The product of all but NaN.", None)
 reduction("_square_sum", lambda xp, data, axes: _sum(xp, xp.square(data), axes), "The sum of squares.",
           lambda spread, g, x, y: ops.elemwise_mul(spread(ops._mul_scalar(g, scalar=2.0)), x))
+
+
+@prod.grad
+def prod_grad(g, ins, outs, *, axis, keepdims, exclude):
+    (x,) = ins
+    whole = axis is None or axis == ()
+    others = ops._prod_of_others(x, axis=None if whole else axis, exclude=exclude and not whole)
+    return ops.elemwise_mul(ops._backward_sum(g, x, axis=axis, keepdims=keepdims, exclude=exclude), others)
+
+
+@nanprod.grad
+def nanprod_grad(g, ins, outs, **attrs):
+    (x,) = ins
+    there = ops._equal(x, x)
+    return ops.where(there, prod_grad(g, [ops.where(there, x, ops.ones_like(x))], outs, **attrs), ops.zeros_like(x))
 
 
 # -------------------------------------------------------------------------------------------------- norm
@@ -402,8 +415,7 @@ argmax_channel.grad(ZERO)
 @declare(name="_np_cumsum", aliases=("cumsum",))
 def cumsum(a, *, axis: int | None = None,
            dtype: Literal["float16", "float32", "float64", "int32", "int64", "int8"] | None = None):
-    """The sums of the numbers so far, along an axis or of all of them in a row; of each in ``dtype`` where that is given.
-    """
+    """The sums of the numbers so far, along an axis or of all of them in a row; ``dtype`` is that of what is added."""
 
 
 @cumsum.infer

@@ -29,16 +29,17 @@ def _hawkes(lda, alpha, beta, state, lags, marks, valid_length, max_time) -> tup
     return ll, end
 
 
-def _hawkes_back(g, *arrays) -> tuple[np.ndarray, ...]:
+def _hawkes_back(g, g_end, *arrays) -> tuple[np.ndarray, ...]:
     found = []
-    for i in range(3):
+    for i in range(4):
         found.append(np.zeros_like(arrays[i]))
         for index in np.ndindex(arrays[i].shape):
             ends = []
             for step in (1e-5, -1e-5):
                 moved = arrays[i].copy()
                 moved[index] += step
-                ends.append((g * _hawkes(*arrays[:i], moved, *arrays[i + 1:])[0]).sum())
+                ll, end = _hawkes(*arrays[:i], moved, *arrays[i + 1:])
+                ends.append((g * ll).sum() + (g_end * end).sum())
             found[-1][index] = (ends[0] - ends[1]) / 2e-5
     return tuple(found)
 
@@ -48,6 +49,6 @@ _PROCESS = [uniform(0.5, 1.5, 3, 2), uniform(0.2, 0.6, 2), uniform(0.5, 2, 2), u
             np.array([4.0, 2.0, 0.0]), np.array([5.0, 4.0, 3.0])]
 
 ROWS: list[Row] = [
-    Row("_contrib_hawkesll", _PROCESS, {}, _hawkes),
-    Row("_contrib_backward_hawkesll", [normal(3), *_PROCESS], {}, _hawkes_back, dtypes=("float64",)),
+    Row("_contrib_hawkesll", _PROCESS, {}, _hawkes, grad=(0, 1, 2, 3)),
+    Row("_contrib_backward_hawkesll", [normal(3), normal(3, 2), *_PROCESS], {}, _hawkes_back, dtypes=("float64",)),
 ]

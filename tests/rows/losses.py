@@ -155,6 +155,9 @@ ROWS += [
         lambda x, moving: x),
     Row("IdentityAttachKLSparseReg", [uniform(0.1, 0.9, 4, 3), uniform(0.1, 0.9, 3)], {}, lambda x, moving: x,
         train=False, name="inference"),
+    Row("_backward_IdentityAttachKLSparseReg", [normal(4, 3, 2), uniform(0.1, 0.9, 3)],
+        {"penalty": 0.1, "sparseness_target": 0.2},
+        lambda g, moved: g + (0.1 * (0.8 / (1 - moved) - 0.2 / moved))[:, None]),
 ]
 
 # ----------------------------------------------------------------------------------------------- CTCLoss

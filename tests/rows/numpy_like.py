@@ -236,10 +236,6 @@ ROWS += [
     Row("_backward_npi_mean", [normal(2, 4), _CUBE], {"axis": 1, "ddof": 1}, grad=(0,), second=True,
         expected=lambda g, a: g / 2),
     Row("_backward_npi_mean", [normal(), _CUBE], grad=(0,), second=True, expected=lambda g, a: g / 24),
-    Row("_backward_np_prod", [normal(2, 4), _CUBE], {"axis": 1}, grad=(0, 1), second=True,
-        expected=lambda g, a: (g * a.prod(1))[:, None] / a),
-    Row("_backward_np_prod", [normal(), np.array([2.0, 0.0, 3.0])], grad=(0,), name="zero",
-        expected=lambda g, a: np.array([0, 6, 0], a.dtype) * g),
 ]
 
 # --------------------------------------------------------------------------------------------- moved and rounded

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from . import Row, integers, normal, uniform
@@ -35,6 +37,29 @@ _WAYS = [({}, {}), ({"axis": 1}, {"axis": 1}),
 _NUMPY = {"sum": np.sum, "mean": np.mean, "prod": np.prod, "max": np.max, "min": np.min, "nansum": np.nansum,
           "nanprod": np.nanprod, "_square_sum": lambda x, **keywords: np.sum(x * x, **keywords)}
 
+_ZEROS = _SIGNED.copy()
+_ZEROS[0, 1] = _ZEROS[1, 0] = _ZEROS[1, 2] = 0
+
+
+def _products(order: int, axis: Any) -> Any:
+    """For each number the product of the others, or for order 2 the sum over others of ``h`` times that of the rest."""
+
+    def expected(*arrays):
+        x, axes = arrays[-1], range(arrays[-1].ndim) if axis is None else np.atleast_1d(axis).astype(int).tolist()
+        found = np.zeros(x.shape)
+        for place in np.ndindex(x.shape):
+            row = [other for other in np.ndindex(x.shape) if other != place
+                   and all(i in axes or other[i] == place[i] for i in range(x.ndim))]
+            if order == 1:
+                found[place] = np.prod([x[other] for other in row])
+            else:
+                found[place] = sum(arrays[0][other] * np.prod([x[third] for third in row if third != other])
+                                   for other in row)
+        return found.astype(x.dtype)
+
+    return expected
+
+
 ROWS: list[Row] = [Row(name, [_CUBE], attrs, expected=_by(function, **keywords), grad=(0,), second=True)
                    for name, function in _NUMPY.items() for attrs, keywords in _WAYS]
 ROWS += [
@@ -47,7 +72,18 @@ ROWS += [
     Row("mean", [integers(-9, 9, 3, 4)], {"axis": 1}, name="integers",
         expected=lambda x: np.trunc(np.mean(x, axis=1)).astype(x.dtype)),
     Row("nansum", [_gap(_SIGNED)], {"axis": 1}, expected=_by(np.nansum, axis=1), name="nan"),
-    Row("nanprod", [_gap(_SIGNED)], {"axis": 1}, expected=_by(np.nanprod, axis=1), name="nan"),
+    Row("nanprod", [_gap(_SIGNED)], {"axis": 1}, expected=_by(np.nanprod, axis=1), grad=(0,), second=True, name="nan"),
+    *[Row(name, [_ZEROS], {"axis": 1, "keepdims": keepdims}, expected=_by(np.prod, axis=1, keepdims=keepdims),
+          grad=(0,), second=True, name=f"zeros{keepdims:d}")
+      for name in ("prod", "nanprod", "_np_prod") for keepdims in (False, True)],
+    *[Row("_prod_of_others", [_ZEROS], {"axis": axis}, expected=_products(1, axis), grad=(0,))
+      for axis in (1, (0,), None, ())],
+    Row("_prod_of_others", [_CUBE], {"axis": (1,), "exclude": True}, expected=_products(1, (0, 2)), grad=(0,),
+        second=True),
+    *[Row("_prod_of_pairs", [_SIGNED, _ZEROS], {"axis": axis}, expected=_products(2, axis), grad=(0,))
+      for axis in (1, (0,), None, ())],
+    Row("_prod_of_pairs", [normal(2, 3, 4, seed=2), _CUBE], {"axis": (1, 2)}, expected=_products(2, (1, 2)),
+        grad=(0, 1), second=True),
     Row("max", [_gap(_SIGNED)], {"axis": 1}, expected=_by(np.max, axis=1), name="nan"),
     Row("norm", [_SIGNED], expected=_by(lambda x: np.sqrt(np.sum(x * x))), grad=(0,), second=True),
     Row("norm", [_SIGNED], {"axis": 1}, expected=_by(np.linalg.norm, axis=1), grad=(0,), second=True),
