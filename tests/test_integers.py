@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import opreg as mx
 from opreg.registry import get
 from tests.running import Use, eager, graph
 
@@ -82,3 +83,31 @@ def test_a_number_beside_integers_becomes_one_of_their_dtype(op, scalar, expecte
 def test_numbers_that_are_stored_wrap_around(op, arrays, attrs, number, stored):
     given = {name: number if value is None else value for name, value in attrs.items()}
     assert results(op, arrays, given).ravel()[-1] == stored
+
+
+@pytest.mark.parametrize("op, arrays, attrs, expected", [
+    ("_mod", [[5, -5, 3], [2, 3, 0]], {}, [[0, 0, 0], [0, 0, 0]]),
+    ("broadcast_mod", [[5, -5, 3], [2]], {}, [[0, 0, 0], [0]]),
+    ("_mod_scalar", [[5, -5, 3]], {"scalar": 2}, [[0, 0, 0]]),
+    ("_rmod_scalar", [[5, 0, 3]], {"scalar": 7}, [[0, 0, 0]]),
+    ("_power", [[2, 0, -2], [3, -1, 2]], {}, [[12, 0, -4], [5, 0, 0]]),
+    ("arcsin", [[0, 5, 1]], {}, [[1, 0, 0]]),
+    ("gammaln", [[0, -1, 3]], {}, [[0, 0, 0]]),
+])
+def test_gradients_among_integers_are_finite(op, arrays, attrs, expected):
+    values, heads = [np.array(each, "int32") for each in arrays], mx.nd.ones(3, dtype="int32")
+    marked = [mx.nd.array(each, dtype="int32") for each in values]
+    for each in marked:
+        each.attach_grad()
+    with mx.autograd.record():
+        out = get(op)(*marked, **attrs)
+    out.backward(heads)
+    names = get(op).list_arguments()
+    executor = get(op)(*map(mx.sym.Variable, names), **attrs).bind(
+        mx.cpu(), dict(zip(names, marked)), {name: mx.nd.zeros_like(each) for name, each in zip(names, marked)})
+    executor.forward(is_train=True)
+    executor.backward(heads)
+    for one, name, right in zip(marked, names, expected):
+        for found in (one.grad, executor.grad_dict[name]):
+            assert found.dtype == np.int32
+            np.testing.assert_array_equal(found.asnumpy(), right)

@@ -18,6 +18,7 @@ from .. import expression as e
 from ..attrs import Field, Schema
 from ..expression import Expression, Term, floor, where
 from ..op import Kernel, Op
+from ..registry import get, ops
 from .elementwise import elementwise
 
 __all__ = ["binary", "scalar"]
@@ -121,6 +122,30 @@ scalar(lambda x, *, scalar: e.minimum(x, scalar), "_minimum_scalar", "``data`` o
        "_MinimumScalar", "_npi_minimum_scalar")
 scalar(lambda x, *, scalar: e.hypot(x, scalar), "_hypot_scalar", "The square root of both squares' sum.",
        "_HypotScalar", "_npi_hypot_scalar")
+
+
+_floating = elementwise(lambda g: g, name="_backward_mod", arguments=("g",),
+                        doc="The gradient itself; zeros among integers, where a remainder has none.")
+
+
+def _floating_xp(xp: Any, g: Any) -> Any:
+    return xp.zeros_like(g) if g.dtype.kind in "iub" else g.copy()
+
+
+_floating.kernels[0] = Kernel(_floating_xp)
+
+
+def _without_slope_among_integers(op: Op) -> None:
+    of_floats = op._gradient.function
+
+    @op.grad
+    def mod_grad(g: Any, ins: Any, outs: Any, *, needs: Sequence[bool], **attrs: Any) -> list[Any]:
+        found = of_floats(g, ins, outs, needs=needs, **attrs)
+        return [each if each is None else ops._backward_mod(each) for each in found]
+
+
+for _name in ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"):
+    _without_slope_among_integers(get(_name))
 
 # --------------------------------------------------------------------------------- comparisons and logic
 

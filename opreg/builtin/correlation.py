@@ -156,7 +156,7 @@ def correlation_data_xp(xp, g, data1, data2, *, kernel_size, max_displacement, s
             of_a[own] += spread * b[other]
             of_b[other] += spread * a[own]
         else:
-            signed = spread * xp.sign(a[own] - b[other])
+            signed = xp.where(a[own] >= b[other], spread, -spread)  # equal ones count as the first being greater
             of_a[own] += signed
             of_b[other] -= signed
     return _inside(of_a, form), _inside(of_b, form)

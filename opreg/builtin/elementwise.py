@@ -119,13 +119,17 @@ def _read(expression: Expression, wanted: tuple[bool, ...]) -> Expression:
     return Expression.of(expression.arity, expression.code, list(itertools.compress(expression.results, wanted)))
 
 
-def attach(op: Op, expression: Traced) -> None:
-    """Give an operator an expression and the two kernels that come from it."""
+def attach(op: Op, expression: Traced, finite: bool = False) -> None:
+    """Give an operator an expression and the two kernels that come from it. With ``finite``, integers have a zero where
+    the result is not finite."""
     op.expression = expression
 
     @op.kernel()
     def elementwise_xp(xp: Any, *arrays: Any, **attrs: Any) -> Any:
-        return expression(attrs)(xp, *arrays)
+        found = expression(attrs)(xp, *arrays)
+        if finite and found.dtype.kind == "f" and arrays[0].dtype.kind in "iub":
+            found = xp.where(xp.isfinite(found), found, 0.0)
+        return found
 
     @op.kernel("ufuncs", bound=True, accepts=_accepts)
     def elementwise_ufuncs(call: Call) -> list[Callable]:
@@ -232,7 +236,7 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
                                                           if len(arguments) > 1 else "."))
     if broadcasts:
         backward.infer(broadcast)
-    attach(backward, expression)
+    attach(backward, expression, finite=True)
     parts = [_lowered(_derived(expression, i), broadcasts) for i in range(len(used))]
     _differentiate(backward, parts, broadcasts)
     register(backward)

@@ -186,6 +186,8 @@ ROWS += [
     Row("_backward_bessel_i1", [_G, _UNIT, _RIGHT], grad=(0, 1, 2), second=True),
     Row("_backward_relu", [np.ones(3), np.array([0.0, 2.0, np.nan])],
         expected=lambda g, y: np.array([0, 1, np.nan], g.dtype), name="nan"),
+    Row("_backward_mod", [_G], expected=lambda g: g, grad=(0,), second=True),
+    Row("_backward_mod", [integers(1, 9, 3)], expected=np.zeros_like, name="integers"),
     Row("_backward_polygamma", [_G, _UNIT], {"order": 1}, grad=(0, 1), second=True),
     Row("_backward_clip", [_G, _LEFT], {"a_min": 0.5, "a_max": 1.0}, grad=(0,),
         expected=lambda g, x: g * ((x >= 0.5) & (x <= 1))),
