@@ -112,20 +112,12 @@ class Runner:
     def _check(self, arrays: Sequence[Any], results: list[Any]) -> None:
         """On the first call: does the kernel keep its operator's promises?"""
         xp = self._xp
-        if len(results) < self.count:
-            raise OpError(f"operator {self.op.name}, kernel {self.kernel.name}: expected {self.count} outputs, "
-                          f"got {len(results)}")
+        self.kernel.check(self.op, results, self.shapes)
         self._copies = []
-        for i, (shape, dtype) in enumerate(zip(self.shapes, self.dtypes)):
-            result = results[i]
-            plain = hasattr(result, "flags") and not isinstance(result, np.generic)
+        for result, shape, dtype in zip(results, self.shapes, self.dtypes):
+            plain = hasattr(result, "flags") and not isinstance(result, np.generic) and (
+                shape is None or result.shape == shape)
             array = result if plain else xp.asarray(result)
-            if shape is not None and array.shape != shape and array.size == 1 and known(shape) \
-                    and all(dim == 1 for dim in shape):
-                plain = False
-            elif shape is not None and (len(array.shape) != len(shape) or array.shape != shape):
-                raise OpError(f"operator {self.op.name}, kernel {self.kernel.name}, output {i}: "
-                              f"expected shape {show(shape)}, got {show(array.shape)}")
             self._copies.append(plain and any(xp.may_share_memory(array, each) for each in arrays))
             if not plain or array.dtype != dtype or self._copies[-1] or not array.flags.c_contiguous:
                 self._fits = False

@@ -10,6 +10,7 @@ it wants. ``Rule`` finds that out once, from the signature.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,8 +18,8 @@ import numpy as np
 
 from .attrs import Schema
 from .dispatch import apply
-from .errors import ArgumentError, AttrError, NotDifferentiableError, ShapeError, Where, family, here, note
-from .spec import ANY, Shape, Spec, as_dtype, common_dtype, show, unify
+from .errors import ArgumentError, AttrError, NotDifferentiableError, OpError, ShapeError, Where, family, here, note
+from .spec import ANY, Shape, Spec, as_dtype, common_dtype, known, show, size, unify
 
 __all__ = ["Op", "Rule", "Kernel", "Call", "FirstRun", "TypeRule", "Prop", "ZERO", "Shapes", "Dtypes"]
 
@@ -77,6 +78,28 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
+
+    def check(self, op: Op, results: Sequence[Any], shapes: Sequence[Shape | None]) -> None:
+        """Look at what it returned the first time: are there as many results as outputs, and have they their shapes?
+
+        A number, of Python or of rank zero, is as good as an array of one.
+
+        Raises
+        ------
+        OpError
+            Naming operator, kernel and output.
+        """
+        if len(results) < len(shapes):
+            raise OpError(f"operator {op.name}, kernel {self.name}: expected {len(shapes)} outputs, got {len(results)}")
+        for i, (result, shape) in enumerate(zip(results, shapes)):
+            found = getattr(result, "shape", () if isinstance(result, (int, float)) else None)
+            if found is None:
+                raise OpError(f"operator {op.name}, kernel {self.name}, output {i}: expected an array, "
+                              f"got {type(result).__name__}")
+            one = math.prod(found) == 1 and shape is not None and known(shape) and size(shape) == 1
+            if shape is not None and not one and (len(found) != len(shape) or found != shape):
+                raise OpError(f"operator {op.name}, kernel {self.name}, output {i}: expected shape {show(shape)}, "
+                              f"got {show(found)}")
 
 
 class Call:

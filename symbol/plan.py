@@ -279,6 +279,7 @@ class Plan:
             keywords["rng"] = call.rng
         function = functools.partial(kernel.rule.function, call.xp, *call.ins, **keywords)
         states = self._states(node) if call.is_train else []
+        check = functools.partial(kernel.check, call.op, shapes=[spec.shape for spec in call.specs])
         outs: Sequence[Any] = call.outs
         if kernel.takes_out and call.reqs and "add" not in call.reqs:
             into = [self.scratch(call.ctx, i, spec.shape, spec.dtype) if out is None else out  # type: ignore[arg-type]
@@ -287,7 +288,7 @@ class Plan:
             if not states:
                 return [function]
             outs = [None] * len(into)  # written already
-        return [self._copying(function, outs, states)]
+        return [self._copying(function, outs, states, check)]
 
     def _states(self, node: Node) -> list[Any]:
         op = node.op
@@ -295,15 +296,24 @@ class Plan:
         first = len(op.arguments(node.attrs))
         return [self.array(node.inputs[first + state]) for state in op.states]
 
-    def _copying(self, function: Callable, outs: Sequence[Any], states: Sequence[Any]) -> Callable:
-        """A step of a kernel that returns its results: they are copied to where they belong."""
+    def _copying(self, function: Callable, outs: Sequence[Any], states: Sequence[Any], check: Callable) -> Callable:
+        """A step of a kernel that returns its results: they are copied to where they belong, and checked first on the
+        first run."""
+        checked = False
         if len(outs) == 1 and not states:
             out = outs[0]
             if out is None:
                 return function
 
             def run_one() -> None:
-                out[...] = function()
+                nonlocal checked
+                result = function()
+                if result.__class__ is tuple or result.__class__ is list:
+                    result = result[0]
+                if not checked:
+                    check([result])
+                    checked = True
+                out[...] = result
 
             return run_one
         wanted = [(i, out) for i, out in enumerate(outs) if out is not None]
@@ -311,9 +321,13 @@ class Plan:
         count = len(outs)
 
         def run() -> None:
+            nonlocal checked
             results = function()
             if not isinstance(results, (tuple, list)):
                 results = (results,)
+            if not checked:
+                check(results)
+                checked = True
             for i, out in wanted:
                 out[...] = results[i]
             if states:

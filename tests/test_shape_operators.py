@@ -181,6 +181,8 @@ def test_reshape_codes_keep_the_number_of_elements(shape, data):
     ("broadcast_to", {"shape": (3, 1)}, [(1, 2)], ShapeError, "2 against 1 in dimension 1"),
     ("broadcast_axis", {"axis": 0, "size": 2}, [(3,)], ShapeError, "length 3, expected 1"),
     ("broadcast_like", {"lhs_axes": 0}, [(1,), (3,)], AttrError, "equally many"),
+    ("repeat", {"repeats": -1}, [(2, 3)], AttrError, "repeats=-1"),
+    ("repeat", {"repeats": -1, "axis": 1}, [(2, 3)], AttrError, "repeats=-1"),
     ("Pad", {"mode": "reflect", "pad_width": (0, 3)}, [(3,)], ShapeError, "cannot add 3"),
     ("Pad", {"mode": "edge", "pad_width": (1, 1)}, [(3, 3)], AttrError, "expected 4 numbers"),
     ("Pad", {"mode": "mirror", "pad_width": (1, 1)}, [(3,)], AttrError, "constant, edge, reflect"),
