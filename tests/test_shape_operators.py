@@ -245,3 +245,24 @@ def test_what_has_no_gradient_says_so():
         result = nd.op.fill_element_0index(data, nd.ones((2,)), nd.zeros((2,)))
     with pytest.raises(NotDifferentiableError, match="fill_element_0index"):
         result.backward()
+
+
+@pytest.mark.parametrize("op, count, attrs, names", [
+    ("moments", 1, {}, ["op_output0", "op_output1"]),
+    ("_linalg_syevd", 1, {}, ["op_output0", "op_output1"]),
+    ("_linalg_gelqf", 1, {}, ["op_output0", "op_output1"]),
+    ("amp_multicast", 1, {"num_outputs": 1}, ["op_output"]),
+    ("amp_multicast", 2, {"num_outputs": 2}, ["op_output0", "op_output1"]),
+    ("SliceChannel", 1, {"num_outputs": 1}, ["op_output0"]),
+    ("_split_v2", 1, {"indices": (0,), "sections": 1}, ["op_output"]),
+    ("multi_sgd_update", 2, {"num_weights": 1, "lrs": (.1,), "wds": (0,)}, ["op_output"]),
+    ("BatchNorm", 1, {"output_mean_var": True}, ["op_output", "op_mean", "op_var"]),
+    ("LayerNorm", 1, {"output_mean_var": True}, ["op_output", "op_mean", "op_std"]),
+    ("RNN", 4, {"mode": "lstm", "state_size": 2, "num_layers": 1, "state_outputs": True},
+     ["op_output", "op_state_output", "op_statecell_output"]),
+    ("topk", 1, {"ret_typ": "both"}, ["op_output0", "op_output1"]),
+    ("_sample_multinomial", 1, {"get_prob": True}, ["op_output0", "op_output1"]),
+])
+def test_outputs_have_the_names_mxnet_gives_them(op, count, attrs, names):
+    made = getattr(sym, op)(*[sym.Variable(f"v{i}") for i in range(count)], name="op", **attrs)
+    assert made.list_outputs() == names

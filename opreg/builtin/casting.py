@@ -11,6 +11,7 @@ from ..op import ZERO
 from ..registry import declare, ops
 from ..spec import is_floating
 from .joining import single
+from .places import numbered
 from .shape import stored
 
 __all__: list[str] = []
@@ -150,7 +151,7 @@ def _common(dtypes: Any, cast_narrow: bool) -> np.dtype | None:
     return (min if cast_narrow else max)(found, key=lambda dtype: dtype.itemsize) if found else None
 
 
-@declare(variadic="num_outputs", outputs=lambda *, num_outputs: [f"output{i}" for i in range(num_outputs)])
+@declare(variadic="num_outputs", outputs=lambda *, num_outputs: numbered(num_outputs))
 def amp_multicast(*data, num_outputs: int, cast_narrow: bool = False):
     """The inputs in the widest of their floating dtypes, or the narrowest; integers stay as they are."""
 

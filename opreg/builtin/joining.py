@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, show, unify
+from .places import numbered
 from .shape import stored
 
 __all__ = ["MANY", "single"]
@@ -93,12 +94,8 @@ _declare_concat("Concat", ("concat", "_sparse_concat"))
 _declare_concat("_rnn_param_concat", ("_npi_rnn_param_concat",))
 
 
-def _outputs(count: int) -> list[str]:
-    return ["output"] if count == 1 else [f"output{i}" for i in range(count)]
-
-
 @declare(name="_backward_Concat", types="T,*U->*T", unread=range(1, MANY),
-         outputs=lambda *, num_args: _outputs(num_args - 1))
+         outputs=lambda *, num_args: numbered(num_args - 1))
 def concat_split(*data, num_args: int = 2, dim: int = 1):
     """The first input cut along ``dim`` into the shapes of the others."""
 
@@ -264,7 +261,7 @@ def _count(indices: int | Sequence[int], sections: int) -> int:
 
 
 @declare(name="_split_v2", aliases=("_npi_split",),
-         outputs=lambda *, indices, sections: _outputs(_count(indices, sections)))
+         outputs=lambda *, indices, sections: numbered(_count(indices, sections)))
 def split_v2(data, *, indices: int | tuple[int, ...], axis: int = 1, squeeze_axis: bool = False,
              sections: int = 0):
     """``data`` in parts along ``axis`` that begin at ``indices``, or in ``sections`` nearly equal ones."""

@@ -337,7 +337,7 @@ def potri_grad(g, ins, outs):
     return (ops._linalg_triangle(slope),)
 
 
-@_linalg(outputs=("Q", "L"))
+@_linalg(outputs=("output0", "output1"))
 def gelqf(A):
     """Orthonormal rows ``Q`` and a lower triangular ``L``, the product of ``L`` and ``Q`` being ``A``."""
 
@@ -365,7 +365,7 @@ def gelqf_grad(g, ins, outs):
     return (ops._linalg_trsm(low, inner, transpose=True),)
 
 
-@_linalg(outputs=("U", "L"))
+@_linalg(outputs=("output0", "output1"))
 def syevd(A):
     """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of a symmetric matrix.
 

@@ -14,6 +14,7 @@ from ..op import Op
 from ..registry import declare
 from ..spec import Shape, as_dtype, common_dtype, show
 from .optimizer_updates import adamw, lamb_step, lamb_update_phase1, mp_adamw_xp, sgd, sgd_mom
+from .places import numbered
 from .updating import mixed, single, tiled, together, widened
 
 __all__: list[str] = []
@@ -24,16 +25,12 @@ def _groups(count: int, *parts: str, tail: Sequence[str] = ()) -> list[str]:
     return [f"{part}_{i}" for i in range(count) for part in parts] + list(tail)
 
 
-def _outputs(count: int) -> list[str]:
-    return ["output"] if count == 1 else [f"output{i}" for i in range(count)]
-
-
 def _weights(*, num_weights: int) -> list[str]:
-    return _outputs(num_weights)
+    return numbered(num_weights)
 
 
 def _tensors(*, num_tensors: int) -> list[str]:
-    return _outputs(num_tensors)
+    return numbered(num_tensors)
 
 
 def _check_lengths(count: int, **lists: Sequence[Any]) -> None:

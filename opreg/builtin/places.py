@@ -10,7 +10,12 @@ import numpy as np
 from ..errors import DTypeError
 from ..spec import Shape, common_dtype, is_floating
 
-__all__ = ["floating", "wide", "place", "room", "settle"]
+__all__ = ["numbered", "floating", "wide", "place", "room", "settle"]
+
+
+def numbered(count: int) -> list[str]:
+    """Names of so many outputs, as MXNet gives them: with a number where there are several."""
+    return ["output"] if count == 1 else [f"output{i}" for i in range(count)]
 
 
 def floating(dtypes: Sequence[np.dtype | None]) -> np.dtype | None:

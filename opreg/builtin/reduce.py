@@ -331,7 +331,7 @@ def norm_grad(g, ins, outs, *, ord, axis, keepdims, out_dtype):
 # ----------------------------------------------------------------------------------------------- moments
 
 
-@declare(outputs=("mean", "var"))
+@declare(outputs=("output0", "output1"))
 def moments(data, *, axes: Axes = None, keepdims: bool = False):
     """Mean and variance."""
 
