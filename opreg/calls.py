@@ -9,7 +9,7 @@ from typing import Any
 from .errors import ArgumentError, did_you_mean
 from .op import Op
 
-__all__ = ["split", "ordered", "signature"]
+__all__ = ["split", "ordered", "signature", "no_value"]
 
 
 def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[Any], bool]
@@ -48,8 +48,9 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
             break
         inputs[name] = rest.pop(0)
     following = names[len(inputs):len(inputs) + 1]
-    if rest and following and following[0] not in keywords and (not inputs or len(rest) > len(fields)):
-        raise _no_value(op, following[0], rest[0])
+    if rest and following and following[0] not in keywords and (
+            not inputs or len(rest) > len(fields) or _is_other(rest[0])):
+        raise no_value(op, following[0], rest[0])
     if len(rest) > len(fields):
         raise ArgumentError(f"operator {op.name}: expected at most {len(names)} inputs"
                             f" ({', '.join(names)}) and {len(fields)} attributes, got {len(args)} arguments")
@@ -65,12 +66,40 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
         elif value is None or is_value(value):
             inputs[name] = value
         else:
-            raise _no_value(op, name, value)
-    return inputs, attrs
+            raise no_value(op, name, value)
+    return _without_holes(op, inputs, attrs, [name for name in inputs if name not in keywords]), attrs
 
 
-def _no_value(op: Op, name: str, value: Any) -> ArgumentError:
-    return ArgumentError(f"operator {op.name}: input {name} must be an array or symbol, got {type(value).__name__}")
+def _without_holes(op: Op, inputs: dict[str, Any], attrs: Mapping[str, Any], placed: list[str]) -> dict[str, Any]:
+    """Inputs by position fill the names there are with these attributes, without holes for those there are not."""
+    given = [name for name in placed if inputs[name] is not None]
+    if len(given) < 2:
+        return inputs
+    names = op.arguments(op.complete(attrs)) + op.auxiliary(op.complete(attrs))
+    if all(name in names for name in given):
+        return inputs
+    free = [name for name in names if name in placed or name not in inputs]
+    if len(free) < len(given):
+        return inputs  # there are too many: they are refused by their own names
+    return {**dict(zip(free, [inputs[name] for name in given])),
+            **{name: value for name, value in inputs.items() if name not in placed}}
+
+
+def _is_other(value: Any) -> bool:
+    """Whether it is an array among symbols or a symbol among arrays, where no attribute is meant."""
+    return hasattr(value, "list_arguments") or hasattr(value, "asnumpy")
+
+
+def no_value(op: Op, name: str, value: Any) -> ArgumentError:
+    """The error that something cannot be an input."""
+    if hasattr(value, "list_arguments"):
+        return ArgumentError(f"operator {op.name}: input {name} is a Symbol, which has no numbers to compute with. "
+                             f"Write sym.{op.name} for a symbol of it, or bind and run the symbol for its numbers")
+    if hasattr(value, "asnumpy"):
+        return ArgumentError(f"operator {op.name}: input {name} is an array, where a symbol is wanted. Write "
+                             f"nd.{op.name} to compute now, or give a Variable here and the array to bind")
+    return ArgumentError(f"operator {op.name}: input {name} must be an array or symbol, got {type(value).__name__}; "
+                         "nd.array(...) makes an array of numbers")
 
 
 def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[Any], bool]
@@ -81,7 +110,7 @@ def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_val
         values = list(values[0])
     for i, value in enumerate(values):
         if not is_value(value):
-            raise _no_value(op, str(i), value)
+            raise no_value(op, str(i), value)
     attrs = {name: value for name, value in keywords.items() if name in op.schema or not is_value(value)}
     named = {name: value for name, value in keywords.items() if name not in attrs}
     if named and values:

@@ -213,7 +213,9 @@ def custom(op_type: Any) -> Op:
     op = registered(str(op_type))
     if op is None:
         options = [name[len("custom."):] for name in names("custom.")]
-        raise UnknownOperatorError(f"there is no custom operator {op_type!r}. {did_you_mean(op_type, options)}")
+        raise UnknownOperatorError(f"there is no custom operator {op_type!r}. " + (
+            f"A built-in one has the name: nd.{op_type}, sym.{op_type}" if find(str(op_type)) else
+            did_you_mean(op_type, options)))
     return op
 
 

@@ -40,7 +40,8 @@ def apply(op: Any, values: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
             best, rank = value, other
     if best is None:
         kinds = ", ".join(type(value).__name__ for value in values) or "nothing"
-        raise ArgumentError(f"operator {op.name}: expected arrays or symbols, got {kinds}")
+        raise ArgumentError(f"operator {op.name}: expected arrays or symbols, got {kinds}"
+                            + ("; nd.array(...) makes an array of numbers" if values else ""))
     return best._apply(op, values, attrs)
 
 

@@ -16,7 +16,7 @@ from .attrs import Schema
 from .errors import UnknownOperatorError, did_you_mean
 from .op import Op
 
-__all__ = ["declare", "register", "alias", "get", "find", "names", "operators", "ops"]
+__all__ = ["declare", "register", "alias", "get", "find", "names", "nearest", "operators", "ops"]
 
 _OPS: dict[str, Op] = {}
 _loading: list[bool] = []  # not empty once the built-in operators are, or are being, imported
@@ -125,8 +125,13 @@ def get(name: str, what: str = "operator") -> Op:
     """
     op = find(name) or _OPS.get(f"custom.{name}")
     if op is None:
-        raise UnknownOperatorError(f"there is no {what} {name!r}. {did_you_mean(name, names())}")
+        raise UnknownOperatorError(f"there is no {what} {name!r}. {nearest(name)}")
     return op
+
+
+def nearest(name: str) -> str:
+    """The sentence that offers the operators nearest to a name; internal ones only to who asks for one."""
+    return did_you_mean(name, [other for other in names() if other.startswith("_") == name.startswith("_")])
 
 
 def names(prefix: str = "") -> list[str]:

@@ -382,6 +382,6 @@ def common_dtype(dtypes: Iterable[np.dtype | None]) -> np.dtype | None:
         if dtype is None or dtype is found:
             continue
         if found is not None and dtype != found:
-            raise DTypeError(f"dtypes {found} and {dtype} differ")
+            raise DTypeError(f"dtypes {found} and {dtype} differ; .astype({found.name!r}) converts the other")
         found = dtype
     return found

@@ -9,7 +9,7 @@ from typing import Any
 from .calls import signature
 from .errors import ShapeError, UnknownOperatorError, did_you_mean
 from .op import Op
-from .registry import find, names, ops
+from .registry import find, names, nearest, ops
 from .value import ARITHMETIC, Value, arithmetic
 
 __all__ = ["Namespace", "dressed", "front", "WRITTEN", "split_v2", "histogram"]
@@ -81,7 +81,9 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
             return WRITTEN[name]
         op = find(name) or find(f"_{name}")
         if op is None or op.name.startswith("custom."):
-            raise UnknownOperatorError(f"{title} has no operator {name!r}. {did_you_mean(name, names())}")
+            users = find(f"custom.{name}")
+            raise UnknownOperatorError(f"{title} has no operator {name!r}. " + (nearest(name) if users is None else
+                                       f"One of users has the name: {title}.custom.{name}"))
         return make(op, name)
 
     return surface

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from opreg.attrs import to_text
-from opreg.calls import ordered, split
+from opreg.calls import no_value, ordered, split
 from opreg.custom import custom as user_operator
 from opreg.errors import ArgumentError, AttrError, OpError, did_you_mean, here, note
 from opreg.graph import Entry, Graph, Node, rewrite
@@ -43,6 +43,21 @@ _HINTS = {
 }
 
 
+#: What arrays have and symbols are asked for.
+_OF_NUMBERS = {
+    **dict.fromkeys(("shape", "ndim", "size"), "Shapes follow from those of its arguments: infer_shape(name=shape, ...)"
+                    " finds them, and the operator shape_array gives them in the graph"),
+    "dtype": "Dtypes follow from those of its arguments: infer_type(name=dtype, ...) finds them",
+    "attach_grad": "Gradients are an executor's: bind with args_grad, then run forward(is_train=True) and backward()",
+}
+
+
+@functools.lru_cache(256)
+def _no_attribute(kind: type, name: str) -> str:
+    public = [each for each in dir(kind) if not each.startswith("_")]
+    return f"a {kind.__name__} has no attribute {name!r}. {_OF_NUMBERS.get(name) or did_you_mean(name, public)}"
+
+
 class Symbol(Value):
     """One or several entries of a graph.
 
@@ -66,6 +81,9 @@ class Symbol(Value):
     def __init__(self, entries: Sequence[Entry]):
         self._entries = tuple(entries)
         self._whole: Graph | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(_no_attribute(type(self), name))  # type: ignore[arg-type]
 
     # --------------------------------------------------------------------------------------------- operators
 
@@ -552,8 +570,7 @@ def _node(op: Op, values: Sequence[Any], attrs: Any, given: Mapping[str, Any], n
             texts = {**{k: to_text(v) for k, v in given.items()}, **tags, **op.variable_tags.get(key, {})}
             inputs.append((Node(None, f"{name}_{key}", tags=texts, where=where), 0))
         else:
-            raise ArgumentError(f"operator {op.name}, node {name!r}: input {key} must be a symbol, got "
-                                f"{type(value).__name__}")
+            raise no_value(op, key, value)
     node = Node(op, name, attrs, inputs, given, tags, where)
     visible = op.visible(attrs)
     return Symbol(((node, 0),) if visible == 1 else [(node, i) for i in range(visible)])

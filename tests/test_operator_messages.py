@@ -1,0 +1,83 @@
+"""What a mistaken call of an operator is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.errors import OpError
+
+ARRAY, SYMBOL = mx.nd.ones((2,)), mx.sym.Variable("s")
+DOUBLE = mx.nd.ones((2,), dtype="float64")
+
+
+@mx.operator.define(name="messages_mish")
+def mish(x, *, beta: float = 1.0):
+    return x * beta
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: mx.nd.exp(SYMBOL), "operator exp: input data is a Symbol, which has no numbers .*Write sym.exp"),
+    (lambda: mx.nd.dot(ARRAY, SYMBOL), "operator dot: input rhs is a Symbol.*Write sym.dot"),
+    (lambda: mx.nd.concat(ARRAY, SYMBOL), "operator Concat: input 1 is a Symbol.*Write sym.Concat"),
+    (lambda: mx.sym.exp(ARRAY), "operator exp: input data is an array, where a symbol is wanted.*nd.exp .*Variable"),
+    (lambda: mx.sym.concat(SYMBOL, ARRAY), "input 1 is an array, where a symbol is wanted"),
+    (lambda: SYMBOL + ARRAY, "operator elemwise_add: input rhs is an array, where a symbol is wanted"),
+    (lambda: ARRAY + SYMBOL, "operator broadcast_add: input lhs is an array, where a symbol is wanted"),
+    (lambda: mx.nd.exp([1.0, 2.0]), r"operator exp: input data must be .*, got list; nd.array\(...\) makes an array"),
+    (lambda: mx.sym.exp(np.ones(2)), r"got ndarray; nd.array\(...\)"),
+    (lambda: mx.nd.exp(2), r"got int; nd.array\(...\)"),
+    (lambda: mish(2.0), r"got float; nd.array\(...\) makes an array"),
+    (lambda: ARRAY + DOUBLE, r"float32 and float64 differ; .astype\('float32'\) converts the other"),
+    (lambda: mx.nd.messages_mish(ARRAY), "One of users has the name: nd.custom.messages_mish"),
+    (lambda: mx.sym.messages_mish(SYMBOL), "One of users has the name: sym.custom.messages_mish"),
+    (lambda: mx.nd.Custom(ARRAY, op_type="messages_mihs"), "Did you mean 'messages_mish'"),
+    (lambda: mx.sym.Custom(SYMBOL, op_type="relu"), "A built-in one has the name: nd.relu, sym.relu"),
+    (lambda: mx.nd.softmacs(ARRAY), "nd has no operator 'softmacs'. Did you mean 'softmax'"),
+    (lambda: mx.sym._plus_scalr(SYMBOL), "Did you mean '_plus_scalar'"),
+])
+def test_calls(call, words):
+    with pytest.raises(OpError, match=words):
+        call()
+
+
+@pytest.mark.parametrize("name", ["mish", "minu", "sparse_ab", "npx_rel", "plux", "contrib_box"])
+def test_internal_names_are_offered_to_nobody_who_did_not_ask(name):
+    for space in (mx.nd, mx.sym):
+        with pytest.raises(OpError) as caught:
+            getattr(space, name)
+        assert "'_" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name, words", [
+    ("shape", "infer_shape"), ("ndim", "infer_shape"), ("size", "infer_shape"), ("dtype", "infer_type"),
+    ("attach_grad", "args_grad"), ("reshap", "Did you mean 'reshape'")])
+def test_what_symbols_do_not_have(name, words):
+    assert not hasattr(SYMBOL, name)
+    with pytest.raises(AttributeError, match=f"a Symbol has no attribute '{name}'.*{words}"):
+        getattr(SYMBOL, name)
+
+
+@pytest.mark.parametrize("space, values", [
+    (mx.nd, [mx.nd.ones((2, 1, 3)), mx.nd.ones((1, 2)), mx.nd.ones((1,))]),
+    (mx.sym, [mx.sym.Variable(name) for name in ("data", "label", "lengths")])])
+def test_inputs_by_position_fill_the_names_there_are(space, values):
+    one = space.CTCLoss(*values, use_label_lengths=True)
+    other = space.CTCLoss(values[0], values[1], label_lengths=values[2], use_label_lengths=True)
+    if space is mx.sym:
+        shapes = {"data": (2, 1, 3), "label": (1, 2), "lengths": (1,)}
+        assert one.list_arguments() == other.list_arguments() == list(shapes)
+        one, other = (each.bind(mx.cpu(), {name: mx.nd.ones(shape) for name, shape in shapes.items()}).forward()[0]
+                      for each in (one, other))
+    np.testing.assert_array_equal(one.asnumpy(), other.asnumpy())
+
+
+def test_inputs_that_have_no_place_are_refused_by_their_names():
+    values = [mx.nd.ones((2, 1, 3)), mx.nd.ones((1, 2)), mx.nd.ones((1,)), mx.nd.ones((1,))]
+    with pytest.raises(OpError, match="no room for data_lengths"):
+        mx.nd.CTCLoss(*values, use_label_lengths=True)
+    with pytest.raises(OpError, match="no room for data_lengths"):
+        mx.nd.CTCLoss(values[0], values[1], data_lengths=values[2], use_label_lengths=True)
+    with pytest.raises(OpError, match="no room for data_lengths"):
+        mx.nd.CTCLoss(*values[:3])
