@@ -14,7 +14,7 @@ import numpy as np
 
 from opreg import generators
 from opreg.custom import FunctionRecord
-from opreg.errors import ArgumentError, OpError, ShapeError, note
+from opreg.errors import ArgumentError, OpError, ShapeError, listed, note
 from opreg.mode import MODE, Recording, inside, quiet
 from opreg.op import Call, Kernel, Op
 from opreg.spec import Spec, is_numpy_float, known, show
@@ -127,7 +127,7 @@ class Runner:
 def _check_count(op: Op, attrs: Any, arrays: Sequence[Any]) -> None:
     names = op.arguments(attrs) + op.auxiliary(attrs)
     if len(arrays) != len(names):
-        raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), "
+        raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({listed(names)}), "
                             f"got {len(arrays)}")
 
 
@@ -226,6 +226,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wr
         All outputs, then new auxiliary states if there are any.
     """
     settled: Runner | None = None
+    found: Runner | None = None
     try:
         if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
             kind: Any = FunctionRunner if isinstance(op, FunctionRecord) else BoundRunner
@@ -247,4 +248,4 @@ def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wr
         names = op.arguments(attrs) + op.auxiliary(attrs)
         shapes = ", ".join(f"{name} {show(a.shape)} {a.dtype}" for name, a in zip(names, arrays))
         note(error, f"operator {op.name} applied to {shapes or 'nothing'}")
-        raise
+        op.fail(error, () if found is None else [*map(Spec, found.shapes, found.dtypes)])

@@ -7,18 +7,19 @@ their text is read; text in turn follows the spellings that Apache MXNet's files
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Union
+from typing import Annotated, Any, Literal, NamedTuple, Union
 
 import numpy as np
 
 from .errors import AttrError, DTypeError, did_you_mean
 from .spec import TypeFlag, as_dtype
 
-__all__ = ["Field", "Schema", "REQUIRED", "to_text", "from_text"]
+__all__ = ["Field", "Schema", "Limit", "Count", "Few", "Finite", "Positive", "REQUIRED", "to_text", "from_text"]
 
 
 class _Required:
@@ -73,6 +74,23 @@ def from_text(text: str) -> Any:
         except (ValueError, TypeError):
             continue
     return text
+
+
+class Limit(NamedTuple):
+    """What values of a type have to be beside that: a test, and the words for it in an error."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+#: How many of something.
+Count = Annotated[int, Limit("from zero up", lambda number: number >= 0)]
+#: How many of something of which there is one at least.
+Positive = Annotated[int, Limit("from one up", lambda number: number > 0)]
+#: How many inputs, outputs or layers: names and arrays are made for each.
+Few = Annotated[int, Limit("from 1 to 65,536", lambda number: 0 < number <= 1 << 16)]
+#: A number that is neither infinite nor NaN.
+Finite = Annotated[float, Limit("that is finite", math.isfinite)]
 
 
 # ------------------------------------------------------------------------------------------ conversions
@@ -170,6 +188,16 @@ def _to_any(options: tuple[Converter, ...]) -> Converter:
     return convert
 
 
+def _limited(convert: Converter, limits: list[Limit]) -> Converter:
+    def limited(value: Any) -> Any:
+        found = convert(value)
+        if not all(limit.holds(found) for limit in limits):
+            raise ValueError(value)
+        return found
+
+    return limited
+
+
 def _converter(kind: Any) -> Converter:
     simple: dict[Any, Converter] = {
         int: _to_int, float: _to_float, bool: _to_bool, str: _to_str, type(None): _to_none, None: _to_none,
@@ -178,6 +206,8 @@ def _converter(kind: Any) -> Converter:
     if kind in simple:
         return simple[kind]
     origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return _limited(_converter(args[0]), [each for each in args[1:] if isinstance(each, Limit)])
     if origin in (Union, types.UnionType):
         # None first, so that the text "None" is never taken for a name.
         ordered = sorted(args, key=lambda arg: arg is not type(None))
@@ -202,6 +232,8 @@ def _describe(kind: Any) -> str:
     if kind in names:
         return names[kind]
     origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return " ".join([_describe(args[0]), *(each.words for each in args[1:] if isinstance(each, Limit))])
     if origin in (Union, types.UnionType):
         return " or ".join(_describe(arg) for arg in args)
     if origin in (tuple, list):
@@ -215,19 +247,24 @@ def _describe(kind: Any) -> str:
 
 
 class Field:
-    """One attribute: name, type, default.
+    """One attribute: name, type, default; ``limited`` is the type with its limits.
 
     Examples
     --------
     >>> Field("axis", int, -1)("2")
     2
+    >>> Field("depth", int, limited=Count)(-2)
+    Traceback (most recent call last):
+        ...
+    opreg.errors.AttrError: attribute depth: expected int from zero up, got -2
     """
 
-    __slots__ = ("name", "kind", "default", "_convert")
+    __slots__ = ("name", "kind", "default", "_limited", "_convert")
 
-    def __init__(self, name: str, kind: Any, default: Any = REQUIRED):
+    def __init__(self, name: str, kind: Any, default: Any = REQUIRED, limited: Any = None):
         self.name, self.kind, self.default = name, kind, default
-        self._convert = _converter(kind)
+        self._limited = kind if limited is None else limited
+        self._convert = _converter(self._limited)
 
     @property
     def required(self) -> bool:
@@ -237,7 +274,7 @@ class Field:
     @property
     def describes(self) -> str:
         """The type in words."""
-        return _describe(self.kind)
+        return _describe(self._limited)
 
     def __call__(self, value: Any) -> Any:
         try:
@@ -292,12 +329,13 @@ class Schema:
     @classmethod
     def of(cls, function: Callable, skip: int = 0) -> Schema:
         """The schema of a function's keyword-only parameters."""
-        hints = typing.get_type_hints(function)
+        hints, limited = typing.get_type_hints(function), typing.get_type_hints(function, include_extras=True)
         fields = []
         for parameter in list(inspect.signature(function).parameters.values())[skip:]:
             if parameter.kind is parameter.KEYWORD_ONLY:
                 default = REQUIRED if parameter.default is parameter.empty else parameter.default
-                fields.append(Field(parameter.name, hints.get(parameter.name, Any), default))
+                fields.append(Field(parameter.name, hints.get(parameter.name, Any), default,
+                                    limited.get(parameter.name, Any)))
         return cls(fields)
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:

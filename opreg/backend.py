@@ -7,11 +7,13 @@ without arithmetic and is for tests.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .errors import DeviceError
+from .errors import DeviceError, adopted
+from .spec import Spec, bytes_of
 
 __all__ = ["Backend", "NumpyBackend", "CupyBackend", "backend", "register_backend", "active"]
 
@@ -32,11 +34,20 @@ class Backend:
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype, device: int = 0) -> Any:
         """An array of unspecified content."""
-        return self.xp.empty(shape, dtype)
+        return self._made(self.xp.empty, shape, dtype)
 
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype, device: int = 0) -> Any:
         """An array of zeros."""
-        return self.xp.zeros(shape, dtype)
+        return self._made(self.xp.zeros, shape, dtype)
+
+    @staticmethod
+    def _made(make: Callable, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        """An array, or an `OpError` that says how large it would be."""
+        try:
+            return make(shape, dtype)
+        except (MemoryError, ValueError, OverflowError) as error:
+            spec = Spec(tuple(shape), np.dtype(dtype))
+            raise adopted(error, f"no array of {spec}, {bytes_of(shape, dtype)}") from None
 
     def to_numpy(self, array: Any) -> np.ndarray:
         """A copy on the host."""
@@ -77,7 +88,7 @@ class NumpyBackend(Backend):
         return np.random.Generator(np.random.PCG64(seed))
 
     def arena(self, nbytes: int, device: int = 0) -> np.ndarray:
-        raw = np.empty(nbytes + 64, np.uint8)
+        raw = self._made(np.empty, (nbytes + 64,), np.dtype(np.uint8))
         start = -raw.ctypes.data % 64
         return raw[start:start + nbytes]
 
@@ -117,11 +128,11 @@ class CupyBackend(Backend):
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype, device: int = 0) -> Any:
         with self.xp.cuda.Device(device):
-            return self.xp.empty(shape, dtype)
+            return self._made(self.xp.empty, shape, dtype)
 
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype, device: int = 0) -> Any:
         with self.xp.cuda.Device(device):
-            return self.xp.zeros(shape, dtype)
+            return self._made(self.xp.zeros, shape, dtype)
 
     def to_numpy(self, array: Any) -> np.ndarray:
         return self.xp.asnumpy(array)

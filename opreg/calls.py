@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .errors import ArgumentError, did_you_mean
+from .errors import ArgumentError, did_you_mean, listed
 from .op import Op
 
 __all__ = ["split", "ordered", "signature", "no_value"]
@@ -134,13 +134,13 @@ def ordered(op: Op, inputs: dict[str, Any] | list[Any], attrs: Mapping[str, Any]
     if isinstance(inputs, list):
         if len(inputs) != len(names):
             raise ArgumentError(f"operator {op.name}: expected {len(names)} input{'s' * (len(names) != 1)} "
-                                f"({', '.join(names) or 'none'}), got {len(inputs)}")
+                                f"({listed(names) or 'none'}), got {len(inputs)}")
         return inputs
     missing = [name for name in names if inputs.get(name) is None]
     surplus = [name for name, value in inputs.items() if value is not None and name not in names]
     if surplus or missing:
-        what = f"missing {', '.join(missing)}" if missing and not surplus else f"no room for {', '.join(surplus)}"
-        raise ArgumentError(f"operator {op.name}: expected inputs {', '.join(names) or 'none'}; {what}")
+        what = f"missing {listed(missing)}" if missing and not surplus else f"no room for {listed(surplus)}"
+        raise ArgumentError(f"operator {op.name}: expected inputs {listed(names) or 'none'}; {what}")
     return [inputs[name] for name in names]
 
 

@@ -6,13 +6,14 @@ import difflib
 import functools
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import FrameType
+from typing import Any
 
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
-    "Where", "here", "family", "note", "did_you_mean",
+    "Where", "here", "family", "note", "adopted", "listed", "did_you_mean",
 ]
 
 
@@ -142,6 +143,76 @@ def note(error: BaseException, text: str) -> None:
     """Add a note to an exception, once, and let it leave as itself."""
     if text not in getattr(error, "__notes__", ()):
         error.add_note(text)
+
+
+def adopted(error: Exception, text: str = "") -> OpError:
+    """An exception of Python, NumPy or the system that something of ours let through, as an `OpError` which is still
+    of its own kind; an `OpError` as it is.
+
+    Parameters
+    ----------
+    error : Exception
+        What came.
+    text : str
+        What its message begins with: who let it through, and what for.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise adopted(IndexError("5 is too large"), "operator take")
+    ... except IndexError as error:
+    ...     error
+    OpIndexError('operator take: 5 is too large')
+    """
+    if isinstance(error, OpError):
+        return error
+    kind = _adopting(next(each for each in type(error).__mro__ if _plain(each)))
+    if isinstance(error, OSError):
+        new = kind(*_parts(error))
+    else:
+        new = kind(f"{text}: {error}" if text and str(error) else text or str(error))
+    for each in getattr(error, "__notes__", ()):
+        note(new, each)
+    new.__suppress_context__ = True
+    return new.with_traceback(error.__traceback__)
+
+
+def _plain(kind: type) -> bool:
+    """Whether exceptions of a class are made of a message, as those of NumPy's own classes need not be."""
+    if issubclass(kind, (UnicodeError, BaseExceptionGroup)):
+        return False
+    return all(each.__module__ == "builtins" or "__init__" not in vars(each) for each in kind.__mro__)
+
+
+@functools.lru_cache(64)
+def _adopting(kind: type) -> type[OpError]:
+    """The class of errors of ours that are of a kind of others."""
+    return type(f"Op{kind.__name__}", (OpError,) if issubclass(OpError, kind) else (kind, OpError), {
+        "__doc__": f"{kind.__name__} out of something of opreg's.", "__module__": OpError.__module__,
+        "__reduce__": lambda self: (_of_kind, (kind, *_parts(self)))})
+
+
+def _parts(error: BaseException) -> tuple:
+    """What an exception is made of."""
+    filename = getattr(error, "filename", None)
+    return error.args if filename is None else (*error.args[:2], filename)
+
+
+def _of_kind(kind: type, *parts: Any) -> OpError:
+    return _adopting(kind)(*parts)
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names as an error lists them, only so many of a long row.
+
+    Examples
+    --------
+    >>> listed(["data", "weight"]), listed([f"arg{i}" for i in range(1000)], 3)
+    ('data, weight', 'arg0, arg1, ..., arg999')
+    """
+    if len(names) <= most:
+        return ", ".join(names)
+    return ", ".join([*names[:most - 1], "...", names[-1]])
 
 
 def did_you_mean(word: str, options: Iterable[str], *, limit: int = 12) -> str:

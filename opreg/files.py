@@ -10,9 +10,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from .errors import here
+from .errors import adopted, here
 
-__all__ = ["whole", "warn"]
+__all__ = ["adopting", "whole", "warn"]
+
+
+@contextmanager
+def adopting() -> Iterator[None]:
+    """What the system refuses inside is an `OSError` that is an `OpError` as well.
+
+    Examples
+    --------
+    >>> try:
+    ...     with adopting(), open("/no/such/file"):
+    ...         pass
+    ... except FileNotFoundError as error:
+    ...     error.filename, type(error).__name__
+    ('/no/such/file', 'OpFileNotFoundError')
+    """
+    try:
+        yield
+    except OSError as error:
+        raise adopted(error) from None
 
 
 @contextmanager
@@ -36,6 +55,12 @@ def whole(path: str | os.PathLike) -> Iterator[BinaryIO]:
     ...     before, os.listdir(folder)
     (False, ['note'])
     """
+    with adopting(), _whole(path) as file:
+        yield file
+
+
+@contextmanager
+def _whole(path: str | os.PathLike) -> Iterator[BinaryIO]:
     target = os.path.realpath(os.fsdecode(path))  # a link stays a link, and its target is replaced
     mode = None
     with suppress(FileNotFoundError):

@@ -7,12 +7,13 @@ without operator. Nodes never change after they are made: a pass builds new ones
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from .errors import OpError, Where, note
 from .op import Op
+from .spec import Spec
 
-__all__ = ["Node", "Entry", "Graph", "topological", "rewrite", "verify", "locate"]
+__all__ = ["Node", "Entry", "Graph", "topological", "rewrite", "verify", "fail"]
 
 
 class Node:
@@ -71,9 +72,12 @@ class Node:
 Entry = tuple[Node, int]
 
 
-def locate(error: BaseException, node: Node) -> None:
-    """Note on an exception which node it concerns."""
+def fail(error: Exception, node: Node, specs: Sequence[Spec] = ()) -> NoReturn:
+    """Raise what came out of a node's rules or kernels, with a note on the node; see ``Op.fail``."""
     note(error, node.describe())
+    if node.op is None:
+        raise error
+    node.op.fail(error, specs, node.name)
 
 
 def topological(heads: Iterable[Entry]) -> list[Node]:

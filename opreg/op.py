@@ -12,14 +12,25 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .attrs import Schema
 from .dispatch import apply
-from .errors import ArgumentError, AttrError, NotDifferentiableError, OpError, ShapeError, Where, family, here, note
-from .spec import ANY, Shape, Spec, as_dtype, common_dtype, known, show, size, unify
+from .errors import (
+    ArgumentError,
+    AttrError,
+    NotDifferentiableError,
+    OpError,
+    ShapeError,
+    Where,
+    adopted,
+    family,
+    here,
+    note,
+)
+from .spec import ANY, Shape, Spec, as_dtype, bytes_of, common_dtype, known, show, size, unify
 
 __all__ = ["Op", "Rule", "Kernel", "Call", "FirstRun", "TypeRule", "Prop", "ZERO", "Shapes", "Dtypes"]
 
@@ -493,6 +504,17 @@ class Op:
             raise ArgumentError(f"gradient of {self.name}: expected {len(ins)} values, one for each input, "
                                 f"got {len(result)}")
         return result
+
+    def fail(self, error: Exception, specs: Sequence[Spec] = (), node: str = "") -> NoReturn:
+        """Raise what came out of its rules or kernels: an error of users' code as itself, another as an `OpError` that
+        names operator and node, and for arrays too large to be had the outputs' ``specs``."""
+        if isinstance(error, OpError) or self.where is not None or (self.kernels and self.kernels[0].bound):
+            raise error
+        text = f"operator {self.name}" + (f", node {node!r}" if node else "")
+        if isinstance(error, MemoryError) or "too big" in str(error) or "Maximum allowed" in str(error):
+            text += "".join([f", output {spec}, {bytes_of(spec.shape, spec.dtype)}" for spec in specs
+                             if spec.shape is not None and known(spec.shape) and spec.dtype is not None])
+        raise adopted(error, text)
 
     def __call__(self, *values: Any, **keywords: Any) -> Any:
         """Apply the operator to values: arrays compute now, symbols grow a graph."""

@@ -16,7 +16,7 @@ import numpy as np
 from .errors import AttrError, DTypeError, ShapeError, did_you_mean
 
 __all__ = [
-    "ANY", "Spec", "Shape", "known", "size", "unify", "broadcast", "check_axis", "check_axes", "show",
+    "ANY", "Spec", "Shape", "known", "size", "bytes_of", "unify", "broadcast", "check_axis", "check_axes", "show",
     "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating", "is_numpy_float", "is_narrow",
     "limits",
 ]
@@ -94,6 +94,11 @@ def known(shape: Shape | None) -> bool:
 def size(shape: Shape) -> int:
     """Number of elements."""
     return math.prod(shape)
+
+
+def bytes_of(shape: Shape, dtype: Any) -> str:
+    """How much memory an array takes, as an error message prints it: ``24 bytes``."""
+    return f"{math.prod(map(int, shape)) * np.dtype(dtype).itemsize:,} bytes"
 
 
 def show(shape: Shape | None) -> str:

@@ -368,6 +368,14 @@ def _zeros(ctx: Context, shape: Any, dtype: Any) -> Any:
     return ctx.backend.zeros(tuple(shape), np.dtype(dtype), ctx.device_id)
 
 
+def _room(ctx: Context, shape: Any, dtype: Any, node: Node) -> Any:
+    """Zeros for a node's result, or an error that names the node."""
+    try:
+        return _zeros(ctx, shape, dtype)
+    except OpError as error:
+        raise type(error)(f"{node.describe()}: {error}") from None
+
+
 def _reshaped(name: str, old: NDArray, shape: tuple[int, ...], allowed: bool, larger: bool) -> NDArray:
     if old.shape == shape:
         return old
@@ -565,9 +573,8 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     for (node, i), place in zip(graph.heads, _places(bound)):
         shape, dtype = cast(tuple, specs[node][i])
         loss = node.op is not None and node.op.loss(node.attrs)
-        bound.outputs.append(place.backend.zeros(shape, dtype, place.device_id))
-        bound.head_grads.append(None if loss or not wanted else
-                                ctx.backend.zeros(shape, dtype, ctx.device_id))
+        bound.outputs.append(_room(place, shape, dtype, node))
+        bound.head_grads.append(None if loss or not wanted else _room(ctx, shape, dtype, node))
     executor = Executor(symbol, bound, arguments, auxiliary, args, grads, reqs, aux, check)
     if any(getattr(node.op, "traced", False) for node in graph.nodes):
         executor.plan(bool(wanted))  # a body that cannot be followed says so now

@@ -9,7 +9,7 @@ import numpy as np
 
 from opreg.attrs import Field
 from opreg.errors import InferenceError, OpError
-from opreg.graph import Graph, Node, locate
+from opreg.graph import Graph, Node, fail
 from opreg.spec import ANY, Shape, Spec, as_dtype, known, unify
 
 __all__ = ["infer_shapes", "infer_dtypes", "decide_dtypes", "variable_shapes", "variable_dtypes", "infer"]
@@ -51,8 +51,7 @@ class _Settling:
             try:
                 new_ins, new_outs = self.rule(node.op, list(ins), list(before), node.attrs)
             except Exception as error:
-                locate(error, node)
-                raise
+                fail(error, node)
             newer = self.newer
             after = [new if newer(old, new) else old for old, new in zip(before, new_outs)]
             if outs is not None and all(new is old for new, old in zip(after, outs)):
@@ -154,8 +153,7 @@ def _variable_shape(node: Node, given: Shape | None) -> Shape | None:
     try:
         return unify(given, declared_shape(declared))
     except OpError as error:
-        locate(error, node)
-        raise
+        fail(error, node)
 
 
 def declared_shape(text: str) -> Shape | None:
@@ -214,8 +212,7 @@ def _forwards(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping
                 _, out_shapes = node.op.infer_shapes([spec.shape for spec in ins], list(unknown), node.attrs)
                 _, out_dtypes = node.op.infer_dtypes([spec.dtype for spec in ins], list(unknown), node.attrs)
             except Exception as error:
-                locate(error, node)
-                raise
+                fail(error, node)
             if not all(map(known, out_shapes)) or any(dtype is None for dtype in out_dtypes):
                 return None
             made = [Spec(shape, dtype) for shape, dtype in zip(out_shapes, out_dtypes)]

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from opreg.attrs import to_text
-from opreg.errors import FileFormatError, Where, did_you_mean, note
-from opreg.files import warn, whole
+from opreg.errors import FileFormatError, Where, did_you_mean, listed, note
+from opreg.files import adopting, warn, whole
 from opreg.graph import Entry, Graph, Node
 from opreg.op import Op
 from opreg.placeholder import PlaceholderRecord, is_tag, lookup, settle
@@ -412,7 +412,7 @@ class _Loader:
             inputs += [(Node(None, f"{stored.name}_{name}", tags=texts, where=where), 0)
                        for name in names[len(inputs):]]
         if len(inputs) != len(names):
-            self.fail(stored.place, f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), got "
+            self.fail(stored.place, f"operator {op.name}: expected {len(names)} inputs ({listed(names)}), got "
                                     f"{len(inputs)}")
         self.hand_down(stored, op, dict(zip(names, inputs)), moved)
         return Node(op, stored.name, attrs, inputs, given, tags, where)
@@ -433,18 +433,10 @@ class _Loader:
         return Node(op, stored.name, attrs, inputs, given, tags, where)
 
     def sane(self, stored: _Stored, op: Op, attrs: Mapping[str, Any], inputs: list[Entry]) -> None:
-        """Refuse numbers that would make lists of names larger than memory."""
-        if op.variadic and self.most(attrs, op.variadic) > len(inputs):
-            self.fail(stored.place, f"operator {op.name}: {op.variadic} is {attrs[op.variadic]}, the node has "
-                                    f"{len(inputs)} inputs")
-        for name in ("num_outputs", "sections"):
-            if self.most(attrs, name) > _MOST_OUTPUTS:
-                self.fail(stored.place, f"operator {op.name}: {name} is {attrs[name]}, more than anybody means")
-
-    @staticmethod
-    def most(attrs: Mapping[str, Any], name: str) -> int:
-        value = attrs.get(name)
-        return value if isinstance(value, int) else 0
+        """Refuse a number of inputs that the node has not."""
+        count = attrs.get(op.variadic) if op.variadic else None
+        if isinstance(count, int) and count > len(inputs):
+            self.fail(stored.place, f"operator {op.name}: {op.variadic} is {count}, the node has {len(inputs)} inputs")
 
     def placeholder(self, stored: _Stored, op_type: str | None, texts: dict[str, str], inputs: list[Entry],
                     count: int, depth: int, where: Where) -> Node:
@@ -561,7 +553,7 @@ def load(fname: str | os.PathLike) -> Symbol:
         The file is no UTF-8, no JSON, or no graph.
     """
     name = os.fsdecode(fname)
-    with open(name, "rb") as file:
+    with adopting(), open(name, "rb") as file:
         content = file.read()
     try:
         text = content.decode()

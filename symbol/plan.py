@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from opreg import generators
 from opreg.errors import OpError, note
-from opreg.graph import Entry, Node, locate
+from opreg.graph import Entry, Node, fail
 from opreg.kernels.blas import multiplies
 from opreg.kernels.compiler import Native, Shared, Switch, joined
 from opreg.ndarray.ndarray import wrap
@@ -19,7 +19,7 @@ from opreg.op import Call, FirstRun, Kernel
 from opreg.spec import Spec
 
 from .passes.memory import Memory, Storage
-from .program import Program
+from .program import Program, nbytes
 
 __all__ = ["Plan", "Step"]
 
@@ -108,8 +108,8 @@ class Segment:
             for step in steps:
                 step()
         except Exception as error:
-            self._explain(error, len(self.flat) - steps.__length_hint__() - 1)  # type: ignore[attr-defined]
-            raise
+            owner = self._owners[len(self.flat) - steps.__length_hint__() - 1]  # type: ignore[attr-defined]
+            self._fail(error, owner, self.steps.index(owner))
         if self._switches and all(switch.made for switch in self._switches):
             self._flatten()
 
@@ -125,8 +125,7 @@ class Segment:
                         function()
                         settled.append(function)
             except Exception as error:
-                self._note(error, step, number)
-                raise
+                self._fail(error, step, number)
             step.run = settled
             if after is not None:
                 after(step)
@@ -134,14 +133,13 @@ class Segment:
             self.fresh = False
             self._flatten()
 
-    def _explain(self, error: BaseException, position: int) -> None:
-        owner = self._owners[position]
-        self._note(error, owner, self.steps.index(owner))
-
-    def _note(self, error: BaseException, step: Step, number: int) -> None:
-        if step.node is not None:
-            locate(error, step.node)
-            note(error, f"step {number} of {len(self.steps)}, kernel {step.kernel}")
+    def _fail(self, error: Exception, step: Step, number: int) -> NoReturn:
+        """Raise what came out of a step."""
+        if step.node is None:
+            raise error
+        note(error, step.node.describe())
+        note(error, f"step {number} of {len(self.steps)}, kernel {step.kernel}")
+        fail(error, step.node)
 
 
 def _now(function: Callable) -> Callable:
@@ -183,10 +181,20 @@ class Plan:
         self._adds = adds
         self._scratch: dict[tuple[Any, int], Any] = {}
         self._made: dict[tuple[Storage, Spec], Any] = {}
-        self._arenas = {ctx: ctx.backend.arena(nbytes, ctx.device_id) for ctx, nbytes in memory.arena.items()
-                        if nbytes}
+        self._arenas = {ctx: self._arena(ctx, nbytes, program) for ctx, nbytes in memory.arena.items() if nbytes}
         self._halves = tuple([self._step(node) for node in nodes if node.op is not None]
                              for nodes in (program.nodes[:split], program.nodes[split:]))
+
+    @staticmethod
+    def _arena(ctx: Any, size: int, program: Program) -> Any:
+        """Memory for the results between, or an error that names the node of the largest."""
+        try:
+            return ctx.backend.arena(size, ctx.device_id)
+        except OpError as error:
+            node = max((node for node in program.nodes if node.op is not None),
+                       key=lambda node: nbytes(program.specs[node]))
+            outs = " and ".join(map(str, program.specs[node]))
+            raise type(error)(f"{node.describe()}: {outs} among the results between, {size:,} bytes: {error}") from None
 
     def close(self, after_forward: list[Step], after_backward: list[Step]) -> None:
         """Add the steps that bring results to where callers read them, at the ends of the two halves."""
@@ -264,8 +272,7 @@ class Plan:
         try:
             run = self._bind(node, call, kernel)
         except Exception as error:
-            locate(error, node)
-            raise
+            fail(error, node, self.specs[node])
         return Step(node, kernel.name, declined, self._place(entries[0]) if entries else "", run, outs)
 
     def _bind(self, node: Node, call: Call, kernel: Kernel) -> list[Callable]:

@@ -13,7 +13,7 @@ import numpy as np
 from opreg.attrs import to_text
 from opreg.calls import no_value, ordered, split
 from opreg.custom import custom as user_operator
-from opreg.errors import ArgumentError, AttrError, OpError, did_you_mean, here, note
+from opreg.errors import ArgumentError, AttrError, OpError, did_you_mean, here, listed, note
 from opreg.graph import Entry, Graph, Node, rewrite
 from opreg.op import Op
 from opreg.placeholder import resolve
@@ -559,7 +559,7 @@ def _node(op: Op, values: Sequence[Any], attrs: Any, given: Mapping[str, Any], n
     where = here()
     names = op.arguments(attrs) + op.auxiliary(attrs)
     if len(values) != len(names):
-        raise ArgumentError(f"operator {op.name}, node {name!r}: expected {len(names)} inputs ({', '.join(names)}), "
+        raise ArgumentError(f"operator {op.name}, node {name!r}: expected {len(names)} inputs ({listed(names)}), "
                             f"got {len(values)}")
     inputs: list[Entry] = []
     for key, value in zip(names, values):
@@ -619,7 +619,7 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
             for key, value in inputs.items():
                 if key not in names and value is not None:
                     raise ArgumentError(f"operator {op.name}: no room for the input {key!r}: with these attributes "
-                                        f"they are {', '.join(names)}")
+                                        f"they are {listed(names)}")
             values: Sequence[Any] = [inputs.get(key) for key in names]
         else:
             values = list(inputs) + [None] * (len(names) - len(inputs))

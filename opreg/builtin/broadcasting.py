@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ..attrs import Count
 from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare, ops
@@ -83,7 +84,7 @@ def _sized(data: Shape, axis: int | Sequence[int], size: int | Sequence[int]) ->
 
 
 @declare(aliases=("broadcast_axes",))
-def broadcast_axis(data, *, axis: int | tuple[int, ...] = (), size: int | tuple[int, ...] = ()):
+def broadcast_axis(data, *, axis: int | tuple[int, ...] = (), size: Count | tuple[Count, ...] = ()):
     """``data`` repeated along axes of length one, ``size`` times each."""
 
 
@@ -203,14 +204,12 @@ def reduce_like_grad(g, ins, outs):
 def _repetitions(reps: int | Sequence[int], data: Shape) -> tuple[tuple[int, ...], Shape]:
     """``reps`` and the shape of ``data``, made equally long by ones in front."""
     reps = (reps,) if isinstance(reps, int) else tuple(reps)
-    if any(rep < 0 for rep in reps):
-        raise AttrError(f"reps={reps}: expected numbers from zero up")
     rank = max(len(reps), len(data))
     return (1,) * (rank - len(reps)) + reps, (1,) * (rank - len(data)) + tuple(data)
 
 
 @declare(aliases=("_npi_tile",))
-def tile(data, *, reps: int | tuple[int, ...]):
+def tile(data, *, reps: Count | tuple[Count, ...]):
     """``data`` laid side by side, ``reps`` times along each axis."""
 
 
@@ -234,7 +233,7 @@ def tile_grad(g, ins, outs, *, reps):
 
 
 @declare(name="_backward_tile", types="T,U->T", unread=(1,))
-def tile_sum(g, data, *, reps: int | tuple[int, ...]):
+def tile_sum(g, data, *, reps: Count | tuple[Count, ...]):
     """The sum of the tiles of ``g``, in the shape of ``data``."""
 
 
@@ -257,17 +256,16 @@ def tile_sum_grad(g, ins, outs, *, reps):
 
 
 @declare(aliases=("_np_repeat",))
-def repeat(data, *, repeats: int, axis: int | None = None):
-    """Every number of ``data`` repeated in place: along ``axis``, or all of them in one row."""
+def repeat(data, *, repeats: Count, axis: int | None = None):
+    """Every number of ``data`` repeated in place: along ``axis``, or all of them in one row; no numbers for zero."""
 
 
 @repeat.infer
 def repeat_infer(data, *, repeats, axis):
-    if repeats < 0:
-        raise AttrError(f"repeats={repeats}: expected a number from zero up")
-    if axis is None:
+    if axis is not None:
+        axis = check_axis(axis, len(data))
+    if axis is None or repeats == 0:
         return (math.prod(data) * repeats,)
-    axis = check_axis(axis, len(data))
     return (*data[:axis], data[axis] * repeats, *data[axis + 1:])
 
 
@@ -291,7 +289,7 @@ def repeat_grad(g, ins, outs, *, repeats, axis):
 
 
 @declare(name="_backward_repeat", types="T,U->T", unread=(1,))
-def repeat_sum(g, data, *, repeats: int, axis: int | None = None):
+def repeat_sum(g, data, *, repeats: Count, axis: int | None = None):
     """The sums of the numbers that ``repeat`` made of one, in the shape of ``data``."""
 
 
@@ -303,6 +301,8 @@ def repeat_sum_infer(g, data, *, repeats, axis):
 
 @repeat_sum.kernel()
 def repeat_sum_xp(xp, g, data, *, repeats, axis):
+    if repeats == 0:
+        return xp.zeros(data.shape, dtype=g.dtype)
     cut = len(data.shape) if axis is None else axis % len(data.shape) + 1
     return xp.sum(g.reshape((*data.shape[:cut], repeats, *data.shape[cut:])), axis=cut)
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..attrs import Few
 from ..errors import AttrError
 from ..op import ZERO
 from ..registry import declare, ops
@@ -152,7 +153,7 @@ def _common(dtypes: Any, cast_narrow: bool) -> np.dtype | None:
 
 
 @declare(variadic="num_outputs", outputs=lambda *, num_outputs: numbered(num_outputs))
-def amp_multicast(*data, num_outputs: int, cast_narrow: bool = False):
+def amp_multicast(*data, num_outputs: Few, cast_narrow: bool = False):
     """The inputs in the widest of their floating dtypes, or the narrowest; integers stay as they are."""
 
 

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from .. import threads
+from ..attrs import Positive
 from ..errors import AttrError, ShapeError
 from ..kernels.blas import share
 from ..registry import declare, ops
@@ -634,7 +635,7 @@ def _check_groups(num_filter: int, num_group: int, channels: int) -> None:
 
 @declare(name="Convolution", aliases=("Convolution_v1", "_npx_convolution"), arguments=with_bias)
 def convolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
-                dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_filter: int, num_group: int = 1,
+                dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
                 workspace: int = 1024, no_bias: bool = False, cudnn_tune: Tune | None = None,
                 cudnn_off: bool = False, layout: Layout | None = None):
     """Sums over windows of the data, weighted by ``num_filter`` kernels, and a bias.
@@ -741,8 +742,8 @@ bilinear(convolution, convolution_data, convolution_weight, _bias_gradient)
 @declare(name="Deconvolution", aliases=("_npx_deconvolution",), arguments=with_bias)
 def deconvolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
                   dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), adj: tuple[int, ...] = (),
-                  target_shape: tuple[int, ...] = (), num_filter: int, num_group: int = 1, workspace: int = 512,
-                  no_bias: bool = True, cudnn_tune: Tune | None = None, cudnn_off: bool = False,
+                  target_shape: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
+                  workspace: int = 512, no_bias: bool = True, cudnn_tune: Tune | None = None, cudnn_off: bool = False,
                   layout: Layout | None = None):
     """The transposed convolution: every number of the data is spread over a window of the output.
 
@@ -757,6 +758,9 @@ def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, p
     """The window of the convolution that this one transposes, and the spatial output shape."""
     win = window(kernel, stride, dilate, pad)
     full = tuple([s * (n - 1) + r for n, s, r in zip(size, win.stride, win.reach)])
+    adj = adj or (0,) * len(kernel)
+    if len(adj) != len(kernel) or any(not 0 <= a < s for a, s in zip(adj, win.stride)):
+        raise AttrError(f"adj={adj}: expected {len(kernel)} numbers smaller than stride={win.stride}")
     if any(target_shape):
         if len(target_shape) != len(kernel) or min(target_shape) < 1:
             raise AttrError(f"target_shape={target_shape}: expected {len(kernel)} positive numbers")
@@ -766,9 +770,6 @@ def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, p
         # What is too much is cut off on both sides, the odd one at the front.
         pads = tuple([0 if n is ANY else (n - target + 1) // 2 for n, target in zip(full, target_shape)])
         return win._replace(pad=pads), target_shape
-    adj = adj or (0,) * len(kernel)
-    if len(adj) != len(kernel) or any(not 0 <= a < s for a, s in zip(adj, win.stride)):
-        raise AttrError(f"adj={adj}: expected {len(kernel)} numbers smaller than stride={win.stride}")
     places = tuple([n - 2 * p + a for n, p, a in zip(full, win.pad, adj)])
     if any(n < 1 for n in places):
         raise ShapeError(f"pad={win.pad} leaves nothing of an output of {show(full)}")

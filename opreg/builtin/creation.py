@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ..attrs import Count, Few, Finite, Positive
 from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare
 from ..spec import ANY, Shape, as_dtype, check_axis, is_narrow
 from .joining import MANY
-from .shape import stored
+from .shape import constant, stored
 
 __all__: list[str] = []
 
@@ -23,17 +24,19 @@ _FLOAT32 = np.dtype("float32")
 
 
 def _open(shape: int | tuple[int, ...] | None) -> Shape | None:
-    """A shape attribute as shape inference reads it: 0 is unknown, and so is the rank of an empty one."""
+    """A shape attribute as shape inference reads it: 0 and -1 are unknown, and so is the rank of an empty one."""
     if shape is None or shape == ():
         return None
     dims = (shape,) if isinstance(shape, int) else shape
-    if any(dim < 0 for dim in dims):
-        raise AttrError(f"shape={shape}: expected numbers from zero up")
-    return tuple([ANY if dim == 0 else dim for dim in dims])
+    if any(dim < -1 for dim in dims):
+        raise AttrError(f"shape={shape}: expected numbers from zero up, -1 where a graph has to find one")
+    return tuple([ANY if dim <= 0 else dim for dim in dims])
 
 
 def _filled(xp: Any, number: Any, shape: int | tuple[int, ...] | None, dtype: Any, out: Any) -> Any:
     if out is None:
+        if shape is not None and -1 in (shape if isinstance(shape, tuple) else (shape,)):
+            raise AttrError(f"shape={shape}: -1 is found in graphs alone")
         return xp.full(() if shape is None else shape, number, dtype=dtype)
     out[...] = number
     return out
@@ -88,8 +91,7 @@ def full_infer(*, shape):
 
 @full.kernel()
 def full_xp(xp, *, shape, dtype, value, out=None):
-    # Casting an array, not a Python number, wraps around instead of refusing: -1 is 255 among uint8.
-    return _filled(xp, xp.asarray(value, dtype=xp.float64).astype(dtype), shape, dtype, out)
+    return _filled(xp, constant(xp, value, dtype), shape, dtype, out)
 
 
 full.grad(ZERO)
@@ -125,8 +127,8 @@ def _count(start: float, stop: float | None, step: float, repeat: int) -> int:
     """How many numbers ``_arange`` makes."""
     if stop is None:
         start, stop = 0, start
-    if step == 0 or repeat < 1:
-        raise AttrError(f"step={step}, repeat={repeat}: expected a step other than zero, and a repetition")
+    if step == 0:
+        raise AttrError("step=0: expected a step other than zero")
     if (stop - start) * step <= 0:
         raise AttrError(f"there is nothing from {start} to {stop} in steps of {step}")
     return math.ceil((stop - start) / step) * repeat
@@ -142,7 +144,7 @@ def _steps(xp: Any, count: int, start: float, step: float, repeat: int, dtype: A
 
 
 @declare(name="_arange", types="->@dtype")
-def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1,
+def arange(*, start: Finite, stop: Finite | None = None, step: Finite = 1.0, repeat: Positive = 1,
            infer_range: bool = False, ctx: str = "", dtype: np.dtype = _FLOAT32):
     """Numbers from ``start`` to before ``stop``, or from 0 to before ``start``, each ``repeat`` times.
 
@@ -173,15 +175,13 @@ arange.grad(ZERO)
 
 
 @declare(name="_linspace", aliases=("_npi_linspace",), types="->@dtype")
-def linspace(*, start: float, stop: float, num: int, endpoint: bool = True, ctx: str = "",
+def linspace(*, start: Finite, stop: Finite, num: Count, endpoint: bool = True, ctx: str = "",
              dtype: np.dtype = _FLOAT32):
     """``num`` numbers at equal distances from ``start`` to ``stop``, which with ``endpoint`` is the last."""
 
 
 @linspace.infer
 def linspace_infer(*, num):
-    if num < 0:
-        raise AttrError(f"num={num}: expected a number from zero up")
     return (num,)
 
 
@@ -194,14 +194,12 @@ linspace.grad(ZERO)
 
 
 @declare(name="_eye", types="->@dtype")
-def eye(*, N: int, M: int = 0, k: int = 0, ctx: str = "", dtype: np.dtype = _FLOAT32):
+def eye(*, N: Count, M: Count = 0, k: int = 0, ctx: str = "", dtype: np.dtype = _FLOAT32):
     """Ones on the ``k``-th diagonal of ``N`` rows and ``M`` columns (as many as rows by default)."""
 
 
 @eye.infer
 def eye_infer(*, N, M):
-    if N < 0 or M < 0:
-        raise AttrError(f"N={N}, M={M}: expected numbers from zero up")
     return (N, M or N)
 
 
@@ -214,7 +212,7 @@ eye.grad(ZERO)
 
 
 @declare(variadic="num_arrays", mutates=range(MANY), outputs=())
-def reset_arrays(*data, num_arrays: int):
+def reset_arrays(*data, num_arrays: Few):
     """Set all inputs to zero, in place; there is no output."""
 
 
@@ -234,7 +232,7 @@ def reset_arrays_xp(xp, *data):
 
 
 @declare(name="_contrib_arange_like", aliases=("_npx_arange_like",), unread=(0,))
-def arange_like(data, *, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: str = "",
+def arange_like(data, *, start: Finite = 0.0, step: Finite = 1.0, repeat: Positive = 1, ctx: str = "",
                 axis: int | None = None):
     """Numbers counted up in the shape of ``data``, or along one of its axes."""
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
+from ..attrs import Positive
 from ..errors import AttrError, ShapeError
 from ..registry import declare
 from ..spec import Shape, show
@@ -145,8 +146,8 @@ def _gradients(xp: Any, g: Any, data: Any, offset: Any, mask: Any, weight: Any, 
 @declare(name="_contrib_DeformableConvolution",
          arguments=lambda *, no_bias: ("data", "offset", "weight") + (() if no_bias else ("bias",)))
 def deformable(data, offset, weight, bias, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
-               dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_filter: int, num_group: int = 1,
-               num_deformable_group: int = 1, workspace: int = 1024, no_bias: bool = False,
+               dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
+               num_deformable_group: Positive = 1, workspace: int = 1024, no_bias: bool = False,
                layout: Layout | None = None):
     """A convolution whose taps are moved by offsets (Dai et al. 2017).
 
@@ -187,8 +188,8 @@ def deformable_grad(g, ins, outs, *, kernel, stride, dilate, pad, num_group, num
 
 @declare(name="_backward__contrib_DeformableConvolution", outputs=("data", "offset", "weight"))
 def deformable_backward(g, data, offset, weight, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
-                        dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_group: int = 1,
-                        num_deformable_group: int = 1):
+                        dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_group: Positive = 1,
+                        num_deformable_group: Positive = 1):
     """The gradients of data, offsets and weight, which share the reading of the image."""
 
 
@@ -210,8 +211,8 @@ def deformable_backward_xp(xp, g, data, offset, weight, *, kernel, stride, dilat
 @declare(name="_contrib_ModulatedDeformableConvolution",
          arguments=lambda *, no_bias: ("data", "offset", "mask", "weight") + (() if no_bias else ("bias",)))
 def modulated(data, offset, mask, weight, bias, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
-              dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_filter: int, num_group: int = 1,
-              num_deformable_group: int = 1, workspace: int = 1024, no_bias: bool = False, im2col_step: int = 64,
+              dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
+              num_deformable_group: Positive = 1, workspace: int = 1024, no_bias: bool = False, im2col_step: int = 64,
               layout: Layout | None = None):
     """A convolution whose taps are moved by offsets and weighed by ``mask`` (Zhu et al. 2018).
 
@@ -254,8 +255,8 @@ def modulated_grad(g, ins, outs, *, kernel, stride, dilate, pad, num_group, num_
 
 @declare(name="_backward__contrib_ModulatedDeformableConvolution", outputs=("data", "offset", "mask", "weight"))
 def modulated_backward(g, data, offset, mask, weight, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
-                       dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_group: int = 1,
-                       num_deformable_group: int = 1):
+                       dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_group: Positive = 1,
+                       num_deformable_group: Positive = 1):
     """The gradients of data, offsets, mask and weight, which share the reading of the image."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..attrs import Count
 from ..errors import AttrError, ShapeError
 from ..registry import declare
 from ..spec import Shape, show
@@ -17,7 +18,7 @@ __all__: list[str] = []
 @declare(name="_contrib_DeformablePSROIPooling", types="T,I,T->T,T",
          arguments=lambda *, no_trans: ("data", "rois") if no_trans else ("data", "rois", "trans"),
          outputs=("output", "top_count"), visible=lambda: 1)
-def deformable_pooling(data, rois, trans, *, spatial_scale: float, output_dim: int, group_size: int,
+def deformable_pooling(data, rois, trans, *, spatial_scale: float, output_dim: Count, group_size: int,
                        pooled_size: int, part_size: int = 0, sample_per_part: int = 1, trans_std: float = 0.0,
                        no_trans: bool = False):
     """Averages of bilinear samples over the cells of regions, each cell moved and reading channels of its own.
@@ -161,7 +162,7 @@ def deformable_pooling_grad(g, ins, outs, **attrs):
 @declare(name="_backward__contrib_DeformablePSROIPooling", types="T,T,I,T->T,T",
          arguments=lambda *, no_trans: ("g", "data", "rois") if no_trans else ("g", "data", "rois", "trans"),
          outputs=lambda *, no_trans: ("data",) if no_trans else ("data", "trans"))
-def deformable_pooling_data(g, data, rois, trans, *, spatial_scale: float, output_dim: int, group_size: int,
+def deformable_pooling_data(g, data, rois, trans, *, spatial_scale: float, output_dim: Count, group_size: int,
                             pooled_size: int, part_size: int = 0, sample_per_part: int = 1, trans_std: float = 0.0,
                             no_trans: bool = False):
     """The gradients of the data and of the cells' movements."""

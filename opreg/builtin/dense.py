@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
+from ..attrs import Positive
 from ..errors import AttrError, ShapeError
 from ..kernels.blas import multiplier
 from ..op import Call, Op, Rule
@@ -150,7 +151,7 @@ def bilinear(op: Op, left: Op, right: Op, bias: Callable | None = None) -> None:
 
 
 @declare(name="FullyConnected", aliases=("_npx_fully_connected", "_sparse_FullyConnected"), arguments=with_bias)
-def fully_connected(data, weight, bias, *, num_hidden: int, no_bias: bool = False, flatten: bool = True):
+def fully_connected(data, weight, bias, *, num_hidden: Positive, no_bias: bool = False, flatten: bool = True):
     """``data @ weight.T + bias``, over all axes but the first (``flatten``) or over the last alone.
 
     ``weight`` has shape (num_hidden, inputs).

@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..attrs import Schema
+from ..attrs import Few, Schema
 from ..errors import ShapeError
 from ..expression import Expression, derive, trace
 from ..kernels.jit import attach_numba
@@ -280,7 +280,7 @@ def _differentiate(op: Op, parts: Sequence[Part | None], broadcasts: bool) -> No
 
 
 @declare(aliases=("ElementWiseSum",), inplace=range(64))
-def add_n(*args, num_args: int = 1):
+def add_n(*args, num_args: Few = 1):
     """The sum of arrays of one shape."""
 
 

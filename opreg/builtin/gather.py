@@ -268,7 +268,7 @@ def _diagonal(data: Shape, k: int, axis1: int, axis2: int) -> tuple[int, int, in
     height, width = data[first] + min(k, 0), data[second] - max(k, 0)
     if height is ANY or width is ANY:
         return first, second, ANY
-    if min(height, width) <= 0:
+    if min(height, width) < 0:
         raise AttrError(f"k={k}: axes of lengths {data[first]} and {data[second]} have no such diagonal")
     return first, second, min(height, width)
 

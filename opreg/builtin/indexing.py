@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..attrs import Count
 from ..errors import AttrError, ShapeError
 from ..op import ZERO, Call
 from ..registry import declare, ops
@@ -141,7 +142,7 @@ def take_sum_grad(g, ins, outs, *, axis, mode):
 
 
 @declare(name="Embedding", aliases=("_sparse_Embedding", "_contrib_SparseEmbedding", "_npx_embedding"))
-def embedding(data, weight, *, input_dim: int, output_dim: int, dtype: np.dtype = _FLOAT32,
+def embedding(data, weight, *, input_dim: Count, output_dim: Count, dtype: np.dtype = _FLOAT32,
               sparse_grad: bool = False):
     """Rows of ``weight`` picked by the integers in ``data``; those out of range take the nearest row."""
 
@@ -322,15 +323,13 @@ def batch_take_grad(g, ins, outs):
 
 
 @declare(types="I->@dtype", aliases=("_npx_one_hot",))
-def one_hot(indices, *, depth: int, on_value: float = 1.0, off_value: float = 0.0,
+def one_hot(indices, *, depth: Count, on_value: float = 1.0, off_value: float = 0.0,
             dtype: np.dtype = _FLOAT32):
     """For each index a row of ``off_value`` with ``on_value`` at that place, or nowhere if out of range."""
 
 
 @one_hot.infer
 def one_hot_infer(indices, *, depth):
-    if depth < 0:
-        raise AttrError(f"depth={depth}: expected a number from zero up")
     return (*indices, depth)
 
 

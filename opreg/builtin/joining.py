@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Annotated, Any
 
+from ..attrs import Few, Limit
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, show, unify
@@ -68,7 +69,7 @@ def _declare_concat(name: str, aliases: tuple[str, ...]) -> None:
     """Concat, and the form of it that flattens recurrent parameters, which differs by its name alone."""
 
     @declare(name=name, aliases=aliases)
-    def concat(*data, num_args: int = 1, dim: int = 1):
+    def concat(*data, num_args: Few = 1, dim: int = 1):
         """The inputs one after the other along ``dim``."""
 
     @concat.fill
@@ -96,7 +97,7 @@ _declare_concat("_rnn_param_concat", ("_npi_rnn_param_concat",))
 
 @declare(name="_backward_Concat", types="T,*U->*T", unread=range(1, MANY),
          outputs=lambda *, num_args: numbered(num_args - 1))
-def concat_split(*data, num_args: int = 2, dim: int = 1):
+def concat_split(*data, num_args: Few = 2, dim: int = 1):
     """The first input cut along ``dim`` into the shapes of the others."""
 
 
@@ -140,7 +141,7 @@ def concat_split_grad(g, ins, outs, *, dim):
 
 
 @declare
-def stack(*data, axis: int = 0, num_args: int = 1):
+def stack(*data, axis: int = 0, num_args: Few = 1):
     """The inputs side by side along a new axis."""
 
 
@@ -203,8 +204,6 @@ def _regather(g: Any, count: int, axis: int, squeeze_axis: bool) -> Any:
 def _even(shape: Shape, num_outputs: int, axis: int) -> tuple[int, list[int]]:
     """The axis and its edges, parted evenly."""
     axis = check_axis(axis, len(shape))
-    if num_outputs < 1:
-        raise AttrError(f"num_outputs={num_outputs}: expected one or more")
     if shape[axis] % num_outputs != 0:
         raise ShapeError(f"axis {axis} of {show(shape)} does not fall into {num_outputs} equal parts")
     each = shape[axis] // num_outputs
@@ -213,7 +212,7 @@ def _even(shape: Shape, num_outputs: int, axis: int) -> tuple[int, list[int]]:
 
 @declare(name="SliceChannel", aliases=("split",),
          outputs=lambda *, num_outputs: [f"output{i}" for i in range(num_outputs)])
-def split(data, *, num_outputs: int, axis: int = 1, squeeze_axis: bool = False):
+def split(data, *, num_outputs: Few, axis: int = 1, squeeze_axis: bool = False):
     """``data`` in equal parts along ``axis``; with ``squeeze_axis`` their length is one and the axis goes."""
 
 
@@ -263,7 +262,7 @@ def _count(indices: int | Sequence[int], sections: int) -> int:
 @declare(name="_split_v2", aliases=("_npi_split",),
          outputs=lambda *, indices, sections: numbered(_count(indices, sections)))
 def split_v2(data, *, indices: int | tuple[int, ...], axis: int = 1, squeeze_axis: bool = False,
-             sections: int = 0):
+             sections: Annotated[int, Limit("from 0 to 65,536", lambda number: 0 <= number <= 1 << 16)] = 0):
     """``data`` in parts along ``axis`` that begin at ``indices``, or in ``sections`` nearly equal ones."""
 
 
@@ -293,7 +292,7 @@ def split_v2_grad(g, ins, outs, *, axis, squeeze_axis):
 
 
 @declare
-def khatri_rao(*args, num_args: int = 1):
+def khatri_rao(*args, num_args: Few = 1):
     """Column by column, the Kronecker product of the inputs' columns."""
 
 
@@ -324,7 +323,7 @@ def khatri_rao_grad(g, ins, outs):
 
 
 @declare(name="_backward_khatri_rao")
-def khatri_rao_part(*args, num_args: int = 2, index: int):
+def khatri_rao_part(*args, num_args: Few = 2, index: int):
     """The gradient of the factor at ``index`` from that of the product, which comes before the factors."""
 
 

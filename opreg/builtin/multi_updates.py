@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..attrs import Few
 from ..errors import AttrError, ShapeError
 from ..op import Op
 from ..registry import declare
@@ -133,49 +134,49 @@ MP_SGD, MP_MOM = (*SGD, "weight32"), (*MOM, "weight32")
 
 @declare(**_options(SGD))
 def multi_sgd_update(*data, lrs: tuple[float, ...], wds: tuple[float, ...], rescale_grad: float = 1.0,
-                     clip_gradient: float = -1.0, num_weights: int = 1):
+                     clip_gradient: float = -1.0, num_weights: Few = 1):
     """``sgd_update`` of several weights: weight, grad of the first, then of the second, and so on."""
 
 
 @declare(**_options(MOM))
 def multi_sgd_mom_update(*data, lrs: tuple[float, ...], wds: tuple[float, ...], momentum: float = 0.0,
-                         rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1):
+                         rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: Few = 1):
     """``sgd_mom_update`` of several weights: weight, grad, mom of each."""
 
 
 @declare(**_options(MP_SGD))
 def multi_mp_sgd_update(*data, lrs: tuple[float, ...], wds: tuple[float, ...], rescale_grad: float = 1.0,
-                        clip_gradient: float = -1.0, num_weights: int = 1):
+                        clip_gradient: float = -1.0, num_weights: Few = 1):
     """``mp_sgd_update`` of several weights: weight, grad, weight32 of each."""
 
 
 @declare(**_options(MP_MOM))
 def multi_mp_sgd_mom_update(*data, lrs: tuple[float, ...], wds: tuple[float, ...], momentum: float = 0.0,
-                            rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1):
+                            rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: Few = 1):
     """``mp_sgd_mom_update`` of several weights: weight, grad, mom, weight32 of each."""
 
 
 @declare(**_options(SGD, LISTS))
 def preloaded_multi_sgd_update(*data, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
-                               num_weights: int = 1):
+                               num_weights: Few = 1):
     """``multi_sgd_update`` with rates and decays in two arrays, the last inputs."""
 
 
 @declare(**_options(MOM, LISTS))
 def preloaded_multi_sgd_mom_update(*data, momentum: float = 0.0, rescale_grad: float = 1.0,
-                                   clip_gradient: float = -1.0, num_weights: int = 1):
+                                   clip_gradient: float = -1.0, num_weights: Few = 1):
     """``multi_sgd_mom_update`` with rates and decays in two arrays, the last inputs."""
 
 
 @declare(**_options(MP_SGD, LISTS))
 def preloaded_multi_mp_sgd_update(*data, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
-                                  num_weights: int = 1):
+                                  num_weights: Few = 1):
     """``multi_mp_sgd_update`` with rates and decays in two arrays, the last inputs."""
 
 
 @declare(**_options(MP_MOM, LISTS))
 def preloaded_multi_mp_sgd_mom_update(*data, momentum: float = 0.0, rescale_grad: float = 1.0,
-                                      clip_gradient: float = -1.0, num_weights: int = 1):
+                                      clip_gradient: float = -1.0, num_weights: Few = 1):
     """``multi_mp_sgd_mom_update`` with rates and decays in two arrays, the last inputs."""
 
 
@@ -197,14 +198,14 @@ ADAM, MP_ADAM = ("weight", "grad", "mean", "var"), ("weight", "grad", "mean", "v
 @declare(**_options(ADAM, ("rescale_grad",)))
 def _multi_adamw_update(*data, lrs: tuple[float, ...], beta1: float = 0.9, beta2: float = 0.999,
                         epsilon: float = 1e-8, wds: tuple[float, ...], etas: tuple[float, ...],
-                        clip_gradient: float = -1.0, num_weights: int = 1):
+                        clip_gradient: float = -1.0, num_weights: Few = 1):
     """``_adamw_update`` of several weights: weight, grad, mean, var of each; one rescale_grad at the end."""
 
 
 @declare(**_options(MP_ADAM, ("rescale_grad",)))
 def _multi_mp_adamw_update(*data, lrs: tuple[float, ...], beta1: float = 0.9, beta2: float = 0.999,
                            epsilon: float = 1e-8, wds: tuple[float, ...], etas: tuple[float, ...],
-                           clip_gradient: float = -1.0, num_weights: int = 1):
+                           clip_gradient: float = -1.0, num_weights: Few = 1):
     """``_mp_adamw_update`` of several weights: weight, grad, mean, var, weight32 of each; rescale_grad."""
 
 
@@ -235,7 +236,7 @@ def _lamb_arguments(*parts: str) -> dict[str, Any]:
 def _multi_lamb_update(*data, learning_rates: tuple[float, ...], beta1: float = 0.9, beta2: float = 0.999,
                        epsilon: float = 1e-6, wds: tuple[float, ...], rescale_grad: float = 1.0,
                        lower_bound: float = -1.0, upper_bound: float = -1.0, clip_gradient: float = -1.0,
-                       bias_correction: bool = True, step_count: tuple[int, ...], num_tensors: int = 1):
+                       bias_correction: bool = True, step_count: tuple[int, ...], num_tensors: Few = 1):
     """LAMB of several weights: weight, grad, mean, var of each."""
 
 
@@ -243,7 +244,7 @@ def _multi_lamb_update(*data, learning_rates: tuple[float, ...], beta1: float = 
 def _multi_mp_lamb_update(*data, learning_rates: tuple[float, ...], beta1: float = 0.9, beta2: float = 0.999,
                           epsilon: float = 1e-6, wds: tuple[float, ...], rescale_grad: float = 1.0,
                           lower_bound: float = -1.0, upper_bound: float = -1.0, clip_gradient: float = -1.0,
-                          bias_correction: bool = True, step_count: tuple[int, ...], num_tensors: int = 1):
+                          bias_correction: bool = True, step_count: tuple[int, ...], num_tensors: Few = 1):
     """LAMB of several float32 copies of weights: weight, grad, mean, var, weight32 of each."""
 
 
@@ -309,7 +310,7 @@ def _arrays(*, num_arrays: int) -> list[str]:
 
 
 @declare(variadic="num_arrays", arguments=_arrays, types="*T->float32")
-def multi_sum_sq(*data, num_arrays: int):
+def multi_sum_sq(*data, num_arrays: Few):
     """The sum of squares of each array."""
 
 
@@ -331,7 +332,7 @@ def all_finite(data, *, init_output: bool = True):
 
 
 @declare(variadic="num_arrays", arguments=_arrays, types="*T->float32")
-def multi_all_finite(*data, num_arrays: int = 1, init_output: bool = True):
+def multi_all_finite(*data, num_arrays: Few = 1, init_output: bool = True):
     """``all_finite`` over all the arrays together."""
 
 

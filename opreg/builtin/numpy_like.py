@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from ..attrs import Limit
 from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare, ops
@@ -351,8 +352,12 @@ def roll_grad(g, ins, outs, *, shift, axis):
     return (ops._np_roll(g, shift=back, axis=axis),)
 
 
+# Powers of ten that are doubles.
+Decimals = Annotated[int, Limit("from -308 to 308", lambda decimals: abs(decimals) <= 308)]
+
+
 @declare(name="_npi_around")
-def around(x, *, decimals: int = 0):
+def around(x, *, decimals: Decimals = 0):
     """The nearest number with so many decimals, halves to the even one; of fewer than none, tens, hundreds."""
 
 

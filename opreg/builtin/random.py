@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..attrs import Field, Schema
+from ..attrs import Count, Field, Schema
 from ..errors import AttrError, ShapeError
 from ..op import ZERO, Op
 from ..registry import declare, ops, register
@@ -27,6 +27,8 @@ __all__: list[str] = []
 
 FLOATS = ("float16", "float32", "float64")
 INT32 = np.dtype("int32")
+# How many numbers.
+Size = Count | tuple[Count, ...]
 
 
 def _dims(shape: int | Shape | None) -> Shape:
@@ -174,7 +176,7 @@ def _fields(row: Distribution) -> list[Field]:
 
 def _with_attributes(row: Distribution) -> None:
     """``_random_<name>``, parameters, shape and dtype being attributes."""
-    fields = [*_fields(row), Field("shape", int | tuple[int, ...] | None, None), Field("ctx", str, ""),
+    fields = [*_fields(row), Field("shape", int | tuple[int, ...] | None, None, Size | None), Field("ctx", str, ""),
               Field("dtype", np.dtype | None, None)]
     op = Op(f"_random_{row.name}", Schema(fields), (), random=True,
             doc=f"Numbers of the {row.words} distribution; {row.condition}.")
@@ -207,7 +209,7 @@ def _store(xp: Any, row: Distribution, rng: Any, shape: Shape, dtype: Any, out: 
     if row.name == "uniform":
         drawn = _below(xp, drawn, dtype, *parameters)
     if out is None:
-        return drawn.astype(dtype, copy=False)
+        return xp.asarray(drawn).astype(dtype, copy=False)
     if drawn is not out:
         out[...] = drawn
     return out
@@ -237,7 +239,7 @@ def _like(row: Distribution) -> None:
 
 def _with_arrays(row: Distribution) -> None:
     """``_sample_<name>``, parameters being arrays."""
-    fields = [Field("shape", int | tuple[int, ...] | None, ()), Field("dtype", np.dtype | None, None)]
+    fields = [Field("shape", int | tuple[int, ...] | None, (), Size | None), Field("dtype", np.dtype | None, None)]
     op = Op(f"_sample_{row.name}", Schema(fields), row.inputs, random=True,
             doc=f"Numbers of the {row.words} distribution, ``shape`` of them for each place in the inputs; "
                 f"NaN where {row.condition} does not hold.")
@@ -283,7 +285,7 @@ for _row in DISTRIBUTIONS:
 
 
 @declare(name="_random_randint", aliases=("random_randint", "_npi_random_randint"), random=True)
-def randint(*, low: int, high: int, shape: int | tuple[int, ...] | None = None, ctx: str = "",
+def randint(*, low: int, high: int, shape: Size | None = None, ctx: str = "",
             dtype: np.dtype | None = None):
     """Whole numbers from ``low`` up to but not ``high``, all equally likely; int32 by default."""
 
@@ -322,7 +324,7 @@ def _drawn(*, get_prob: bool) -> tuple[str, ...]:
 
 
 @declare(name="_sample_multinomial", aliases=("sample_multinomial",), outputs=_drawn, random=True)
-def multinomial(data, *, shape: int | tuple[int, ...] = (), get_prob: bool = False,
+def multinomial(data, *, shape: Size = (), get_prob: bool = False,
                 dtype: np.dtype = INT32):
     """Indices drawn with the probabilities in the last axis of ``data``, ``shape`` of them for each row.
 
@@ -365,7 +367,7 @@ def multinomial_xp(xp, data, *, rng, shape, get_prob, dtype):
     drawn = xp.minimum(rng.random((rows.shape[0], count)) + places, xp.nextafter(places + 1.0, places))
     found = xp.searchsorted(ends.reshape(-1), drawn.reshape(-1), side="right")
     result = (*data.shape[:-1], *_dims(shape)) or (1,)
-    index = found.reshape(-1, count) - xp.arange(rows.shape[0])[:, None] * classes
+    index = found.reshape(rows.shape[0], count) - xp.arange(rows.shape[0])[:, None] * classes
     index = index.reshape(result).astype(dtype)
     if not get_prob:
         return index
@@ -391,7 +393,7 @@ def multinomial_backward_infer(g, data, drawn):
 def multinomial_backward_xp(xp, g, data, drawn):
     classes = data.shape[-1]
     rows = data.size // classes if classes else 0
-    place = drawn.reshape(rows, -1).astype("int64") + xp.arange(rows)[:, None] * classes
+    place = drawn.reshape(rows, drawn.size // max(rows, 1)).astype("int64") + xp.arange(rows)[:, None] * classes
     result = xp.zeros(data.size, dtype=data.dtype)
     xp.add.at(result, place.reshape(-1), g.reshape(-1))
     chosen = result != 0
@@ -412,7 +414,7 @@ def shuffle_xp(xp, data, *, rng):
 
 
 @declare(name="_sample_unique_zipfian", outputs=("output0", "output1"), types="->int64,int64", random=True)
-def unique_zipfian(*, range_max: int, shape: int | tuple[int, ...] | None = None):
+def unique_zipfian(*, range_max: int, shape: Size | None = None):
     """Different numbers below ``range_max`` in each row, drawn log-uniformly, and how many draws a row took.
 
     A draw gives ``k`` with probability ``log((k + 2) / (k + 1)) / log(range_max + 1)``.

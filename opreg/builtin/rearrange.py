@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+from ..attrs import Few, Positive
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import Shape, show, unify
@@ -215,8 +216,8 @@ def _up_names(*, sample_type: str, num_args: int) -> tuple[str, ...]:
 
 
 @declare(name="UpSampling", arguments=_up_names)
-def upsampling(*data, scale: int, num_filter: int = 0, sample_type: Literal["nearest", "bilinear"],
-               multi_input_mode: Literal["concat", "sum"] = "concat", num_args: int = 1,
+def upsampling(*data, scale: int, num_filter: Positive = 0, sample_type: Literal["nearest", "bilinear"],
+               multi_input_mode: Literal["concat", "sum"] = "concat", num_args: Few = 1,
                workspace: int = 512):
     """Images enlarged ``scale`` times, each number repeated or spread by a kernel of ``weight``.
 
@@ -312,7 +313,7 @@ def upsampling_grad(g, ins, outs, *, scale, sample_type, multi_input_mode):
 
 @declare(name="_backward_UpSampling", types="T,*U->*T", unread=range(1, MANY),
          outputs=lambda *, num_args: [f"output{i}" for i in range(num_args - 1)])
-def upsampling_sum(*data, num_args: int = 2, scale: int,
+def upsampling_sum(*data, num_args: Few = 2, scale: int,
                    multi_input_mode: Literal["concat", "sum"] = "concat"):
     """The first input, the gradient of enlarged images, summed down to the shapes of the others."""
 

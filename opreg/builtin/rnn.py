@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+from ..attrs import Few, Positive
 from ..errors import ShapeError
 from ..op import Attrs
 from ..registry import declare, ops
@@ -35,7 +36,7 @@ def _outputs(*, mode):
 
 @declare(name="RNN", aliases=("_npx_rnn",), random=True, mode=True, arguments=_arguments, outputs=_outputs,
          visible=lambda *, mode, state_outputs: (3 if mode == "lstm" else 2) if state_outputs else 1)
-def rnn(data, parameters, state, state_cell, sequence_length, *, state_size: int, num_layers: int,
+def rnn(data, parameters, state, state_cell, sequence_length, *, state_size: Positive, num_layers: Few,
         bidirectional: bool = False, mode: Mode, p: float = 0.0, state_outputs: bool = False,
         projection_size: int | None = None, lstm_state_clip_min: float | None = None,
         lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
@@ -149,7 +150,7 @@ def _backward_arguments(*, mode, use_sequence_length):
 @declare(name="_backward_RNN", arguments=_backward_arguments,
          outputs=lambda *, mode: _arguments(mode=mode, use_sequence_length=False))
 def backward_rnn(g_output, g_state_output, g_statecell_output, data, parameters, state, state_cell, sequence_length,
-                 reserve, *, state_size: int, num_layers: int, bidirectional: bool = False, mode: Mode,
+                 reserve, *, state_size: Positive, num_layers: Few, bidirectional: bool = False, mode: Mode,
                  p: float = 0.0, state_outputs: bool = False, projection_size: int | None = None,
                  lstm_state_clip_min: float | None = None, lstm_state_clip_max: float | None = None,
                  lstm_state_clip_nan: bool = False, use_sequence_length: bool = False):

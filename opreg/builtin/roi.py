@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ..attrs import Count
 from ..errors import AttrError, ShapeError
 from ..op import Op
 from ..registry import declare, register
@@ -227,7 +228,7 @@ def roi_align_data_xp(xp, g, rois, data, *, pooled_size, spatial_scale, sample_r
 
 
 @declare(name="_contrib_PSROIPooling", types="T,I->T")
-def psroi_pooling(data, rois, *, spatial_scale: float, output_dim: int, pooled_size: int, group_size: int = 0):
+def psroi_pooling(data, rois, *, spatial_scale: float, output_dim: Count, pooled_size: int, group_size: int = 0):
     """Averages over the pixels of each region's cells, which read channels of their own (Dai et al. 2016, R-FCN)."""
 
 

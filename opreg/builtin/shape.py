@@ -344,7 +344,7 @@ def expand_dims_grad(g, ins, outs):
 
 
 def _squeezed(shape: Shape, axis: int | Sequence[int] | None) -> Shape:
-    if axis is None or axis == ():
+    if axis is None:
         gone = {i for i, dim in enumerate(shape) if dim is not ANY and dim == 1}
     else:
         gone = {check_axis(each, len(shape)) for each in ((axis,) if isinstance(axis, int) else axis)}
@@ -357,7 +357,7 @@ def _squeezed(shape: Shape, axis: int | Sequence[int] | None) -> Shape:
 
 @declare
 def squeeze(data, *, axis: int | tuple[int, ...] | None = None):
-    """``data`` without those axes, or without all axes of length one; one axis stays in any case."""
+    """``data`` without those axes, without all axes of length one for None; one axis stays in any case."""
 
 
 @squeeze.infer

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..attrs import Few
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, show, unify
@@ -253,7 +254,7 @@ def _window(data: Shape, size: Sequence[int], offset: Sequence[int], center_crop
 
 
 @declare(name="Crop", unread=(1,))
-def crop(*data, num_args: int, offset: tuple[int, ...] = (0, 0), h_w: tuple[int, ...] = (0, 0),
+def crop(*data, num_args: Few, offset: tuple[int, ...] = (0, 0), h_w: tuple[int, ...] = (0, 0),
          center_crop: bool = False):
     """A window of the height and width of the first input, of ``h_w`` or of the size of a second input, from
     ``offset`` on or in the centre."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from .. import expression as e
+from ..attrs import Limit
 from ..expression import greater, less, maximum, minimum, reciprocal, sign, square, trunc
 from ..op import Kernel, Op
 from .elementwise import elementwise
@@ -168,7 +169,11 @@ unary("_contrib_gradientmultiplier", gradientmultiplier,
       lambda g, x, y, *, scalar: g * scalar).view(lambda array: array)
 
 
-def polygamma(x: Any, *, order: int = 0) -> Any:
+# Factorials of more are no doubles.
+Order = Annotated[int, Limit("from 0 to 170", lambda order: 0 <= order <= 170)]
+
+
+def polygamma(x: Any, *, order: Order = 0) -> Any:
     """The derivative of ``gammaln`` of order ``order + 1``."""
     return e.polygamma(order)(x)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opreg.graph import Entry, Node, locate
+from opreg.graph import Entry, Node, fail
 from opreg.mode import quiet
 from opreg.op import Kernel
 
@@ -66,16 +66,15 @@ def _place(node: Node, program: Program) -> Any:
 def _computed(node: Node, kernel: Kernel, values: dict[Entry, Any], program: Program) -> list[Any]:
     """Arrays of a node's results, where it computes."""
     ctx = _place(node, program)
-    outs = [ctx.backend.empty(spec.shape, spec.dtype, ctx.device_id) for spec in program.specs[node]]
-    given = {"out": outs[0] if len(outs) == 1 else tuple(outs)} if kernel.takes_out else {}
-    ins = [ctx.xp.asarray(values[entry]) for entry in node.inputs]
     try:
+        outs = [ctx.backend.empty(spec.shape, spec.dtype, ctx.device_id) for spec in program.specs[node]]
+        given = {"out": outs[0] if len(outs) == 1 else tuple(outs)} if kernel.takes_out else {}
+        ins = [ctx.xp.asarray(values[entry]) for entry in node.inputs]
         with ctx:
             found = quiet(kernel.rule.function, ctx.xp, *ins, **kernel.rule.select(node.attrs), **given)
             if not given:
                 for out, each in zip(outs, found if isinstance(found, (tuple, list)) else (found,)):
                     out[...] = each
     except Exception as error:
-        locate(error, node)
-        raise
+        fail(error, node, program.specs[node])
     return outs

@@ -1,0 +1,166 @@
+"""Errors out of operators: of our kind and of their own, and at the earliest moment."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.attrs import Schema
+from opreg.errors import AttrError, OpError, adopted
+from opreg.op import Op
+from opreg.registry import get
+from opreg.symbol.symbol import create
+
+ONES = np.ones((2, 2), "float32")
+HUGE = 2 ** 31
+
+
+def eager(name, arrays, attrs):
+    return get(name)(*map(mx.nd.array, arrays), **attrs) if arrays else getattr(mx.nd, name)(**attrs)
+
+
+def graph(name, arrays, attrs):
+    values = [mx.sym.Variable(f"v{i}") for i in range(len(arrays))]
+    symbol = create(get(name), tuple(values), {**attrs, "name": "mine"}, "op")
+    return symbol.bind(mx.cpu(), {f"v{i}": mx.nd.array(each) for i, each in enumerate(arrays)}).forward()
+
+
+@pytest.mark.parametrize("run", [eager, graph])
+@pytest.mark.parametrize("name, arrays, attrs, kind, words", [
+    ("take", [ONES, [5]], {"mode": "raise"}, IndexError, "index 5 is out of bounds"),
+    ("_linalg_inverse", [ONES], {}, np.linalg.LinAlgError, "Singular matrix"),
+    ("_linalg_potrf", [-ONES], {}, np.linalg.LinAlgError, "not positive definite"),
+    ("_linalg_trsm", [0 * ONES, ONES], {}, np.linalg.LinAlgError, "Singular matrix"),
+    ("tile", [ONES], {"reps": (HUGE, 2 ** 20)}, MemoryError, r"\(4294967296, 2097152\) float32.* 36,028,797,018,963"),
+    ("tile", [ONES], {"reps": (HUGE, HUGE)}, ValueError, r"\(4294967296, 4294967296\) float32, 73,786,976,294,838"),
+    ("_full", [], {"shape": (HUGE, HUGE), "value": 1}, ValueError, r"\(2147483648, 2147483648\) float32, 18,446,744"),
+    ("_random_uniform", [], {"shape": (HUGE, HUGE)}, ValueError, r"\(2147483648, 2147483648\) float32, 18,446,744"),
+    ("one_hot", [[1]], {"depth": 2 ** 62}, (MemoryError, ValueError), r"\(1, 4611686018427387904\) float32, 18,446"),
+])
+def test_what_numpy_refuses_names_the_operator(run, name, arrays, attrs, kind, words):
+    with pytest.raises(kind, match=f"operator {name}.*{words}") as caught:
+        run(name, arrays, attrs)
+    assert isinstance(caught.value, mx.MXNetError)
+    if run is graph:
+        assert "node 'mine'" in str(caught.value)
+    assert type(pickle.loads(pickle.dumps(caught.value))) is type(caught.value)
+
+
+def test_results_between_that_are_too_large_name_their_node():
+    huge = mx.sym.tile(mx.sym.Variable("x"), reps=(2 ** 20, 2 ** 20), name="huge")
+    with pytest.raises(MemoryError, match=r"operator tile, node 'huge'.*\(2097152, 2097152\) float32") as caught:
+        mx.sym.sum(huge).bind(mx.cpu(), {"x": mx.nd.ones((2, 2))}).forward()
+    assert isinstance(caught.value, OpError)
+
+
+@pytest.mark.parametrize("make", [mx.nd.zeros, mx.nd.ones, mx.nd.empty])
+def test_arrays_that_are_too_large(make):
+    with pytest.raises(ValueError, match="2147483648") as caught:
+        make((HUGE, HUGE))
+    assert isinstance(caught.value, OpError)
+
+
+@pytest.mark.parametrize("load", [mx.nd.load, mx.sym.load])
+def test_files_that_are_missing(load, tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        load(str(tmp_path / "none"))
+    assert isinstance(caught.value, mx.MXNetError)
+    assert caught.value.filename == str(tmp_path / "none")
+    with pytest.raises(FileNotFoundError) as caught:
+        mx.nd.save(str(tmp_path / "none" / "file"), [mx.nd.ones((1,))])
+    assert isinstance(caught.value, mx.MXNetError)
+
+
+@pytest.mark.parametrize("error, kind", [
+    (IndexError("a"), IndexError), (KeyError("a"), KeyError), (ZeroDivisionError("a"), ZeroDivisionError),
+    (np.linalg.LinAlgError("a"), np.linalg.LinAlgError), (MemoryError(), MemoryError),
+    (np.exceptions.AxisError(3, 2), (ValueError, IndexError)),
+    (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), ValueError),
+    (ExceptionGroup("a", [ValueError("b")]), Exception), (FileNotFoundError(2, "no", "name"), FileNotFoundError)])
+def test_adopted_errors_stay_of_their_kind(error, kind):
+    error.add_note("a note")
+    found = adopted(error, "operator mine")
+    assert isinstance(found, OpError)
+    assert isinstance(found, kind)
+    assert found.__notes__ == ["a note"]
+    assert type(found).__name__.startswith("Op")
+    assert type(pickle.loads(pickle.dumps(found))) is type(found)
+    assert adopted(found, "again") is found
+
+
+def test_errors_of_users_leave_as_themselves():
+    class Mine(Exception):
+        pass
+
+    def fail(xp, x):
+        raise Mine("as it is")
+
+    op = Op("mine", Schema([]), ("data",))
+    op.kernel()(fail)
+    with pytest.raises(Mine, match="as it is"):
+        op(mx.nd.ones((1,)))
+    with pytest.raises(Mine, match="as it is"):
+        op(mx.sym.Variable("x")).bind(mx.cpu(), {"x": mx.nd.ones((1,))}).forward()
+
+
+@pytest.mark.parametrize("name, count, attrs, words", [
+    ("_arange", 0, {"start": 0, "stop": float("nan")}, "stop: expected float that is finite or None, got nan"),
+    ("_arange", 0, {"start": float("inf")}, "start: expected float that is finite, got inf"),
+    ("_arange", 0, {"start": 0, "stop": 5, "step": float("-inf")}, "step: expected float that is finite"),
+    ("_linspace", 0, {"start": 0, "stop": float("nan"), "num": 3}, "stop: expected float that is finite"),
+    ("_linspace", 0, {"start": 0, "stop": 1, "num": -3}, "num: expected int from zero up"),
+    ("_eye", 0, {"N": -1}, "N: expected int from zero up"),
+    ("broadcast_axis", 1, {"axis": 0, "size": -1}, "size: expected int from zero up or tuple of int from zero up"),
+    ("broadcast_axis", 1, {"axis": (0,), "size": (-1,)}, r"size: .*got \(-1,\)"),
+    ("_sample_multinomial", 1, {"shape": -1}, "shape: expected int from zero up"),
+    ("_random_normal", 0, {"shape": (2, -1)}, "shape: expected int from zero up"),
+    ("SliceChannel", 1, {"num_outputs": 0}, "num_outputs: expected int from 1 to 65,536, got 0"),
+    ("SliceChannel", 1, {"num_outputs": -1}, "num_outputs: expected int from 1 to 65,536, got -1"),
+    ("SliceChannel", 1, {"num_outputs": HUGE}, "num_outputs: expected int from 1 to 65,536"),
+    ("_split_v2", 1, {"indices": (), "sections": -1}, "sections: expected int from 0 to 65,536, got -1"),
+    ("_split_v2", 1, {"indices": (), "sections": HUGE}, "sections: expected int from 0 to 65,536"),
+    ("Concat", 2, {"num_args": HUGE - 1}, "num_args: expected int from 1 to 65,536"),
+    ("stack", 2, {"num_args": HUGE - 1}, "num_args: expected int from 1 to 65,536"),
+    ("UpSampling", 2, {"num_args": HUGE, "scale": 2, "sample_type": "nearest"}, "num_args: expected int from 1 to"),
+    ("add_n", 2, {"num_args": "100000"}, "num_args: expected int from 1 to 65,536, got '100000'"),
+    ("repeat", 1, {"repeats": -1}, "repeats: expected int from zero up, got -1"),
+    ("tile", 1, {"reps": (2, -1)}, "reps: expected int from zero up"),
+    ("one_hot", 1, {"depth": -1}, "depth: expected int from zero up"),
+    ("RNN", 3, {"state_size": 0, "num_layers": 1, "mode": "gru"}, "state_size: expected int from one up, got 0"),
+    ("RNN", 3, {"state_size": 2, "num_layers": HUGE, "mode": "gru"}, "num_layers: expected int from 1 to 65,536"),
+    ("FullyConnected", 3, {"num_hidden": 0}, "num_hidden: expected int from one up"),
+    ("Convolution", 3, {"kernel": (1, 1), "num_filter": 0}, "num_filter: expected int from one up"),
+])
+def test_values_out_of_range_are_refused_when_a_symbol_is_made(name, count, attrs, words):
+    symbols = tuple(mx.sym.Variable(f"v{i}") for i in range(count))
+    with pytest.raises(AttrError, match=f"attribute {words}"):
+        create(get(name), symbols, dict(attrs), "op")
+    with pytest.raises(AttrError, match=f"attribute {words}"):
+        getattr(mx.nd, name)(*[mx.nd.ones((2, 2))] * count, **attrs)
+
+
+@pytest.mark.parametrize("attrs, words", [
+    ({"adj": (-1, 0)}, r"adj=\(-1, 0\)"), ({"adj": (0,) * 7}, "expected 2 numbers"), ({"adj": (1, 1)}, "smaller than"),
+    ({"pad": (1,)}, "pad"), ({"stride": (0, 1)}, "stride")])
+def test_a_target_shape_excuses_nothing(attrs, words):
+    with pytest.raises(AttrError, match=words):
+        mx.nd.Deconvolution(mx.nd.ones((1, 1, 3, 3)), mx.nd.ones((1, 1, 2, 2)), kernel=(2, 2), num_filter=1,
+                            target_shape=(3, 3), **attrs)
+
+
+def test_long_rows_of_names_are_not_listed():
+    with pytest.raises(OpError) as caught:
+        mx.nd.concat(*[mx.nd.ones((1, 1))] * 2, num_args=60000)
+    assert str(caught.value) == ("operator Concat: expected 60000 inputs "
+                                 "(arg0, arg1, arg2, arg3, arg4, arg5, arg6, ..., arg59999), got 2")
+
+
+@pytest.mark.parametrize("shape, expected", [(0, (2, 0)), ((0,), (2, 0)), ((2, 0), (2, 2, 0)), ((), (2,)), (3, (2, 3))])
+def test_as_many_as_none_may_be_drawn(shape, expected):
+    chances = mx.nd.array([[.5, .5], [.1, .9]])
+    for prob in (False, True):
+        found = mx.nd.sample_multinomial(chances, shape=shape, get_prob=prob)
+        assert all(each.shape == expected for each in (found if prob else [found]))
