@@ -267,7 +267,8 @@ def test_absurd_text_is_refused(what):
         loads(make(), "net.json")
 
 
-@pytest.mark.parametrize("op, name", [("add_n", "num_args"), ("SliceChannel", "num_outputs"), ("_split_v2", "sections")])
+@pytest.mark.parametrize("op, name", [
+    ("add_n", "num_args"), ("SliceChannel", "num_outputs"), ("_split_v2", "sections")])
 def test_counts_that_would_make_lists_larger_than_memory(op, name):
     text = graph_of(("null", "x"), (op, "many", [0], {name: "9" * 15, "indices": "()"} if op[0] == "_" else
                                     {name: "9" * 15}))

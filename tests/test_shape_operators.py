@@ -266,3 +266,34 @@ def test_what_has_no_gradient_says_so():
 def test_outputs_have_the_names_mxnet_gives_them(op, count, attrs, names):
     made = getattr(sym, op)(*[sym.Variable(f"v{i}") for i in range(count)], name="op", **attrs)
     assert made.list_outputs() == names
+
+
+@pytest.mark.parametrize("op, arrays, attrs, shapes", [
+    ("diag", [(0, 3)], {}, [(0,)]), ("diag", [(2, 3)], {"k": 3}, [(0,)]), ("diag", [(0,)], {}, [(0, 0)]),
+    ("diag", [(0,)], {"k": 2}, [(2, 2)]),
+    ("take", [(3, 0), (2,)], {}, [(2, 0)]), ("take", [(0, 3), (0,)], {}, [(0, 3)]),
+    ("gather_nd", [(3, 4), (0, 2)], {}, [(2, 3, 4)]), ("gather_nd", [(3, 0), (1, 2)], {}, [(2, 0)]),
+    ("squeeze", [(1, 0)], {}, [(0,)]), ("repeat", [(0, 2)], {"repeats": 2, "axis": 1}, [(0, 4)]),
+    ("_linalg_syevd", [(2, 0, 0)], {}, [(2, 0, 0), (2, 0)]), ("_linalg_potrf", [(2, 0, 0)], {}, [(2, 0, 0)]),
+    ("_contrib_interleaved_matmul_selfatt_qk", [(3, 2, 0)], {"heads": 2}, [(4, 3, 3)]),
+    ("_contrib_interleaved_matmul_selfatt_valatt", [(0, 2, 12), (4, 0, 0)], {"heads": 2}, [(0, 2, 4)]),
+    ("_contrib_interleaved_matmul_encdec_qk", [(5, 2, 0), (3, 2, 0)], {"heads": 2}, [(4, 5, 3)]),
+    ("_contrib_interleaved_matmul_encdec_valatt", [(0, 2, 8), (4, 5, 0)], {"heads": 2}, [(5, 2, 4)]),
+])
+def test_empty_arrays(op, arrays, attrs, shapes):
+    data = [nd.zeros(shape) for shape in arrays]
+    for each in data:
+        each.attach_grad()
+    with opreg.autograd.record():
+        found = getattr(nd, op)(*data, **attrs)
+    found = found if isinstance(found, list) else [found]
+    assert [each.shape for each in found] == shapes
+    opreg.autograd.backward(found)
+    symbols = [sym.Variable(f"v{i}") for i in range(len(data))]
+    executor = getattr(sym, op)(*symbols, **attrs).bind(
+        opreg.cpu(), {f"v{i}": each for i, each in enumerate(data)},
+        {f"v{i}": nd.zeros_like(each) for i, each in enumerate(data)})
+    assert [each.shape for each in executor.forward(is_train=True)] == shapes
+    executor.backward([nd.ones_like(each) for each in found])
+    for i, each in enumerate(data):
+        np.testing.assert_array_equal(each.grad.asnumpy(), executor.grad_arrays[i].asnumpy())

@@ -35,12 +35,16 @@ def _features(name: str, x: Shape, heads: int, parts: int) -> int:
 
 def _by_head(x: Any, heads: int) -> Any:
     """(batch, heads, ...) of (batch * heads, ...)."""
-    return x.reshape(-1, heads, *x.shape[1:])
+    return x.reshape(x.shape[0] // heads, heads, *x.shape[1:])
+
+
+def _scale(q: Any) -> float:
+    return 1.0 / math.sqrt(max(q.shape[3], 1))
 
 
 def _scores(xp: Any, q: Any, k: Any, out: Any) -> Any:
     """``q k^T / sqrt(size)`` as (batch * heads, queries, keys)."""
-    scaled, turned = q * (1.0 / math.sqrt(q.shape[3])), k.transpose(0, 1, 3, 2)
+    scaled, turned = q * _scale(q), k.transpose(0, 1, 3, 2)
     if out is None or out.dtype != q.dtype or not out.flags.c_contiguous:
         return settle(out, None, xp.matmul(scaled, turned), (q.shape[0] * q.shape[1], q.shape[2], k.shape[2]))
     xp.matmul(scaled, turned, out=_by_head(out, q.shape[1]))
@@ -48,7 +52,7 @@ def _scores(xp: Any, q: Any, k: Any, out: Any) -> Any:
 
 
 def _scores_back(xp: Any, g: Any, q: Any, k: Any, dq: Any, dk: Any) -> None:
-    scaled = _by_head(g, q.shape[1]) * (1.0 / math.sqrt(q.shape[3]))
+    scaled = _by_head(g, q.shape[1]) * _scale(q)
     dq[...] = xp.matmul(scaled, k)
     dk[...] = xp.matmul(scaled.transpose(0, 1, 3, 2), q)
 

@@ -57,6 +57,8 @@ def gather_nd_infer(data, indices):
 
 @gather_nd.kernel()
 def gather_nd_xp(xp, data, indices):
+    if not indices.shape[0]:  # every place is the whole
+        return stored(xp, xp.broadcast_to(data, (*indices.shape[1:], *data.shape)))
     return data[_columns(xp, indices)]
 
 
@@ -79,11 +81,11 @@ def gather_sum_infer(g, indices, data):
 @gather_sum.kernel()
 def gather_sum_xp(xp, g, indices, data):
     columns = _columns(xp, indices)
-    places = xp.zeros(columns[0].shape, dtype=xp.int64)
+    places = xp.zeros(indices.shape[1:], dtype=xp.int64)
     for column, dim in zip(columns, data.shape):
         places = places * dim + column % dim  # negative indices count from the end
     inner = math.prod(data.shape[len(columns):])
-    places = places.reshape(-1, 1) * inner + xp.arange(inner)
+    places = places.reshape(places.size, 1) * inner + xp.arange(inner)
     return add_at(xp, data.shape, places, g.reshape(places.shape))
 
 

@@ -383,6 +383,8 @@ def syevd_infer(A):
 def syevd_xp(xp, A):
     values, vectors = xp.linalg.eigh(A)
     rows = _t(vectors)
+    if not rows.size:
+        return rows, values
     largest = xp.take_along_axis(rows, xp.argmax(xp.abs(rows), axis=-1)[..., None], -1)
     return xp.where(largest < 0, -rows, rows), values
 
