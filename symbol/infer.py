@@ -12,7 +12,7 @@ from opreg.errors import InferenceError, OpError
 from opreg.graph import Graph, Node, fail
 from opreg.spec import ANY, Shape, Spec, as_dtype, known, unify
 
-__all__ = ["infer_shapes", "infer_dtypes", "decide_dtypes", "variable_shapes", "variable_dtypes", "infer"]
+__all__ = ["infer_shapes", "emptied", "infer_dtypes", "decide_dtypes", "variable_shapes", "variable_dtypes", "infer"]
 
 Found = dict[Node, list[Any]]
 _DEFAULT = np.dtype(np.float32)
@@ -129,6 +129,32 @@ def infer_shapes(graph: Graph, given: Mapping[Node, Shape | None], found: Found 
             found[node] = [_variable_shape(node, given.get(node))]
     _propagate(graph, found, lambda op, ins, outs, attrs: op.infer_shapes(ins, outs, attrs), _newer_shape)
     return found
+
+
+def emptied(graph: Graph, given: Mapping[Node, Shape | None], zeros: Mapping[Node, Sequence[int]]
+            ) -> dict[Node, Shape | None]:
+    """Shapes of variables with the dimensions that were given as zero, and that do not follow from the rest, empty.
+
+    Parameters
+    ----------
+    graph : Graph
+        What to look at.
+    given : mapping of variable to shape
+        What is known, these dimensions unknown.
+    zeros : mapping of variable to sequence of int
+        Which dimensions they are.
+    """
+    found = infer_shapes(graph, given)
+    shapes = dict(given)
+    for node, places in zeros.items():
+        shape = found[node][0]
+        if shape is not None and any(shape[i] is ANY for i in places):
+            shapes[node] = tuple([0 if i in places and dim is ANY else dim for i, dim in enumerate(shape)])
+    try:
+        infer_shapes(graph, shapes)
+    except OpError:  # there is no answer for empty arrays
+        return dict(given)
+    return shapes
 
 
 def infer_dtypes(graph: Graph, given: Mapping[Node, Any], found: Found | None = None) -> Found:

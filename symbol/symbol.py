@@ -290,8 +290,12 @@ class Symbol(Value):
                                       or not all(isinstance(dim, (int, np.integer)) for dim in shape)):
                 raise TypeError(f"{what}: the shape of {name} must be a tuple of ints, got {shape!r}")
         graph, given = self._by_name(what, args, keywords)
-        return graph, {node: tuple([ANY if dim in (0, -1) else int(dim) for dim in shape]) or None
-                       for node, shape in given.items()}
+        shapes = {node: tuple([ANY if dim in (0, -1) else int(dim) for dim in shape]) or None
+                  for node, shape in given.items()}
+        if what != "infer_shape_partial" and any(0 in shape for shape in given.values()):
+            shapes = inference.emptied(graph, shapes, {node: [i for i, dim in enumerate(shape) if dim == 0]
+                                                       for node, shape in given.items()})
+        return graph, shapes
 
     def _shapes(self, what: str, args: Any, keywords: Any) -> tuple[list, list, list]:
         graph, shapes = self._known_shapes(what, args, keywords)
@@ -303,8 +307,9 @@ class Symbol(Value):
     def infer_shape(self, *args: Any, **keywords: Any) -> tuple[list | None, list | None, list | None]:
         """Shapes of arguments, outputs and auxiliary states from those of some arguments.
 
-        A 0 is an unknown dimension, ``()`` an unknown shape. When not everything follows the answer is three times
-        None, with a warning that lists what is unknown.
+        A 0 is a dimension that follows from the rest, or an empty one where nothing says more; -1 is an unknown
+        dimension, ``()`` an unknown shape. When not everything follows the answer is three times None, with a warning
+        that lists what is unknown.
 
         Raises
         ------

@@ -334,3 +334,22 @@ def test_binding_says_what_it_was_given_where_all_shapes_were():
     with pytest.raises(ShapeError) as caught:
         (a + b).simple_bind(mx.cpu(), a=(2,), b=(3,))
     assert "simple_bind with a=(2,), b=(3,)" in caught.value.__notes__
+
+
+@pytest.mark.parametrize("make, given, expected", [
+    (lambda x: sym.FullyConnected(x, num_hidden=4, no_bias=True, name="fc"), (0, 3), ([(0, 3), (4, 3)], [(0, 4)])),
+    (lambda x: sym.sum(x, axis=1), (2, 0), ([(2, 0)], [(2,)])),
+    (lambda x: x + sym.Variable("y", shape=(5, 3)), (0, 3), ([(5, 3), (5, 3)], [(5, 3)])),
+    (lambda x: x + sym.Variable("y", shape=(0, 3)), (0, 3), ([(0, 3), (0, 3)], [(0, 3)])),
+    (lambda x: sym.relu(x), (-1, 3), (None, None)),
+    (lambda x: sym.max(x, axis=0), (0, 3), (None, None)),  # of no numbers there is none
+])
+def test_a_dimension_given_as_zero_is_empty_where_nothing_else_says_so(make, given, expected):
+    net = make(sym.Variable("x"))
+    if expected[0] is None:
+        with pytest.warns(UserWarning, match="cannot decide"):
+            assert net.infer_shape(x=given)[:2] == expected
+        return
+    assert net.infer_shape(x=given)[:2] == expected
+    executor = net.simple_bind(mx.cpu(), x=given)
+    assert [each.shape for each in executor.forward()] == expected[1]
