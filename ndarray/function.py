@@ -11,8 +11,9 @@ from opreg.calls import ordered, split
 from opreg.custom import custom as user_operator
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError
 from opreg.op import Op
+from opreg.sampling import Sampling, zipfian
 from opreg.spec import show
-from opreg.surface import Namespace, dressed, front
+from opreg.surface import CONTRIB, Namespace, dressed, front
 
 from .context import Context, current_context
 from .loops import cond, foreach, while_loop
@@ -163,7 +164,7 @@ def _dense_only(name: str) -> Callable:
 
 linalg = Namespace("nd.linalg", ("_linalg_", "linalg_"), _function)
 contrib = Namespace("nd.contrib", ("_contrib_",), _function)
-contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond)
+contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond, rand_zipfian=zipfian(Sampling(surface)), **CONTRIB)
 image = Namespace("nd.image", ("_image_",), _function)
 custom = Namespace("nd.custom", ("custom.",), _function)
 sparse = Namespace("nd.sparse", ("", "_"), _function)

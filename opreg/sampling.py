@@ -5,6 +5,7 @@ With numbers they call the operator ``_random_<name>``, with arrays or symbols `
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from .errors import ArgumentError
 from .registry import ops
 from .value import Value
 
-__all__ = ["Sampling"]
+__all__ = ["Sampling", "zipfian"]
 
 Shape = int | Sequence[int] | None
 
@@ -122,6 +123,43 @@ class Sampling:
         if name.startswith("_"):
             raise AttributeError(name)
         return self._surface(f"_random_{name}")
+
+
+def zipfian(sampling: Sampling) -> Callable:
+    """``contrib.rand_zipfian`` of the kind of values that ``sampling`` draws."""
+
+    def rand_zipfian(true_classes: Any, num_sampled: int, range_max: int, ctx: Any = None) -> tuple[Any, Any, Any]:
+        """Classes drawn from a log-uniform distribution, and how often true and sampled ones are expected among them.
+
+        Class ``k`` of ``range_max`` has the probability ``log((k + 2) / (k + 1)) / log(range_max + 1)``.
+
+        Parameters
+        ----------
+        true_classes : NDArray or Symbol
+            Class numbers.
+        num_sampled : int
+            How many are drawn.
+        range_max : int
+            How many classes there are.
+        ctx : Context, optional
+            Where arrays are drawn.
+
+        Returns
+        -------
+        samples : int64, of shape (num_sampled,)
+        expected_true, expected_sampled : float64, of the shapes of ``true_classes`` and ``samples``
+        """
+        width = math.log(range_max + 1)
+        drawn = sampling.uniform(0, width, shape=(num_sampled,), dtype="float64", ctx=ctx)
+        samples = (drawn.exp() - 1).astype("int64") % range_max
+
+        def expected(classes: Any) -> Any:
+            classes = classes.astype("float64")
+            return ((classes + 2) / (classes + 1)).log() * (num_sampled / width)
+
+        return samples, expected(true_classes), expected(samples)
+
+    return rand_zipfian
 
 
 def _given(**keywords: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from .op import Op
 from .registry import find, names, nearest, ops
 from .value import ARITHMETIC, Value, arithmetic
 
-__all__ = ["Namespace", "dressed", "front", "WRITTEN", "split_v2", "histogram"]
+__all__ = ["Namespace", "dressed", "front", "WRITTEN", "CONTRIB", "split_v2", "histogram"]
 
 
 def split_v2(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False) -> Any:
@@ -56,6 +57,24 @@ def histogram(a: Any, bins: Any = 10, range: tuple[float, float] | None = None) 
         range = (float(a.min()), float(a.max()))
     return ops._histogram(a, bin_cnt=bins, range=range)
 
+
+def isnan(data: Any) -> Any:
+    """1 where a number is NaN, else 0, in the dtype of the data."""
+    return ops._not_equal(data, data)
+
+
+def isinf(data: Any) -> Any:
+    """1 where a number is infinite, else 0, in the dtype of the data."""
+    return ops._equal_scalar(ops.abs(data), scalar=math.inf)
+
+
+def isfinite(data: Any) -> Any:
+    """1 where a number is neither infinite nor NaN, else 0, in the dtype of the data."""
+    return ops._lesser_scalar(ops.abs(data), scalar=math.inf)
+
+
+#: Those of ``contrib`` that are made of other operators.
+CONTRIB: dict[str, Callable] = {"isnan": isnan, "isinf": isinf, "isfinite": isfinite}
 
 #: Functions of arrays and symbols alike that are no operators themselves, but choose one by what they are given.
 WRITTEN: dict[str, Callable] = {
@@ -122,8 +141,9 @@ class Namespace:
         vars(self).update(functions)
 
     def __dir__(self) -> list[str]:
-        return sorted({full[len(prefix):] for prefix in self._prefixes for full in names(prefix)
-                       if full[len(prefix):].isidentifier()})
+        made = {full[len(prefix):] for prefix in self._prefixes for full in names(prefix)
+                if full[len(prefix):].isidentifier()}
+        return sorted(made | {name for name in vars(self) if not name.startswith("_")})
 
     def __repr__(self) -> str:
         return f"<operators {self.__name__}>"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from opreg.op import Op
-from opreg.sampling import Sampling
-from opreg.surface import Namespace, dressed, front
+from opreg.sampling import Sampling, zipfian
+from opreg.surface import CONTRIB, Namespace, dressed, front
 
 from .loop_functions import cond, foreach, while_loop
 from .symbol import Symbol, create
@@ -32,7 +32,7 @@ surface = front("sym", _function)
 linalg = Namespace("sym.linalg", ("_linalg_", "linalg_"), _function)
 random = Sampling(surface)
 contrib = Namespace("sym.contrib", ("_contrib_",), _function)
-contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond)
+contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond, rand_zipfian=zipfian(random), **CONTRIB)
 image = Namespace("sym.image", ("_image_",), _function)
 custom = Namespace("sym.custom", ("custom.",), _function)
 sparse = Namespace("sym.sparse", ("", "_"), _function)

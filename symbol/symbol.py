@@ -610,6 +610,8 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
     """
     name, tags = keywords.pop("name", None), keywords.pop("attr", None)
     keywords.pop("out", None)
+    if "ctx" in keywords and "ctx" in op.schema and keywords["ctx"] is not None:
+        keywords["ctx"] = str(keywords["ctx"])  # a Context is text in a graph
     if name is not None and not isinstance(name, str):
         raise TypeError(f"operator {op.name}: name must be text, got {name!r}")
     if tags or keywords:

@@ -5,8 +5,19 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+from ..registry import alias, get
+
 __all__: list[str] = []
 
 for _module in sorted(module.name for module in pkgutil.iter_modules(__path__)):
     if _module != "__main__":
         importlib.import_module(f"{__name__}.{_module}")
+
+#: What MXNet has under a second name for arrays that are stored sparsely; here they are dense.
+_SPARSE = (
+    "_contrib_round_ste _contrib_sign_ste abs add_n ElementWiseSum arccos arccosh arcsin arcsinh arctan arctanh "
+    "broadcast_add broadcast_div broadcast_minus broadcast_mul broadcast_plus broadcast_sub cbrt ceil clip cos cosh "
+    "degrees elemwise_add elemwise_div elemwise_mul elemwise_sub exp expm1 fix floor gamma gammaln log log10 log1p "
+    "log2 mean negative norm radians relu rint round rsqrt sigmoid sign sin sinh sqrt square sum tan tanh trunc")
+for _name in _SPARSE.split():
+    alias(get(_name), f"_sparse_{_name}")
