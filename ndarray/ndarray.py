@@ -459,7 +459,7 @@ class NDArray(Value):
         >>> array([[1, 2, 3], [4, 5, 6]]).reshape((-3, 1)).shape
         (6, 1)
         """
-        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list, np.ndarray)):
             shape = tuple(shape[0])
         wanted = tuple(keywords.pop("shape", shape))
         if MODE.recording and self._entry is not None:

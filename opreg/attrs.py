@@ -30,6 +30,7 @@ class _Required:
 REQUIRED: Any = _Required()
 
 _INT = re.compile(r"\s*[+-]?\d+\s*$")
+_NUMBER = re.compile(r"[+-]?[0-9][^,]*$")
 _LONG = re.compile(r"(?<=\d)L\b")  # Python 2 wrote (2L, 3L)
 _TRUE, _FALSE = ("True", "true", "1"), ("False", "false", "0")
 _ZEROS = frozenset({0})  # of every kind and sign: equal ones are found in it
@@ -149,6 +150,8 @@ def _to_tuple(item: Converter) -> Converter:
     def convert(value: Any) -> tuple:
         if isinstance(value, str):
             text = _LONG.sub("", value.strip())
+            if _NUMBER.match(text):  # one number is a tuple of it
+                return (item(text),)
             if len(text) < 2 or (text[0], text[-1]) not in (("(", ")"), ("[", "]")):
                 raise ValueError(value)
             body = text[1:-1].strip()
@@ -158,6 +161,8 @@ def _to_tuple(item: Converter) -> Converter:
             return tuple([item(part.strip()) for part in parts])
         if isinstance(value, (tuple, list, range)) or (isinstance(value, np.ndarray) and value.ndim == 1):
             return tuple([item(part) for part in value])
+        if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+            return (item(value),)
         raise TypeError(value)
 
     return convert

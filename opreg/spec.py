@@ -220,7 +220,7 @@ _CACHE: dict[Any, np.dtype] = {}
 
 
 def as_dtype(value: Any) -> np.dtype:
-    """A NumPy dtype from a name, a scalar class, a dtype or MXNet's integer.
+    """A NumPy dtype from whatever names one to NumPy, or from MXNet's integer.
 
     Raises
     ------
@@ -229,11 +229,12 @@ def as_dtype(value: Any) -> np.dtype:
 
     Examples
     --------
-    >>> as_dtype("float32"), as_dtype(np.int8), as_dtype(1)
-    (dtype('float32'), dtype('int8'), dtype('float64'))
+    >>> as_dtype("float32"), as_dtype("half"), as_dtype("<i4"), as_dtype(np.int8), as_dtype(1)
+    (dtype('float32'), dtype('float16'), dtype('int32'), dtype('int8'), dtype('float64'))
     """
+    key = value.__class__, value  # 1, True and 1.0 are equal, and so are 2 and np.float64(2)
     try:
-        return _CACHE[value]
+        return _CACHE[key]
     except (KeyError, TypeError):
         pass
     name: Any = value
@@ -243,12 +244,12 @@ def as_dtype(value: Any) -> np.dtype:
         name = DTYPES.get(int(value), value)
     if isinstance(name, str) and name.isdigit():
         name = DTYPES.get(int(name), name)
-    if not isinstance(name, str):
+    if not isinstance(name, str) or name not in _FLAGS:
         try:
             name = np.dtype(name).name
-        except TypeError:
+        except (TypeError, ValueError, SyntaxError):  # text of NumPy's that is none: "i4,", "(2"
             name = getattr(name, "__name__", name)
-    if name not in _FLAGS:
+    if not isinstance(name, str) or name not in _FLAGS:
         raise DTypeError(f"dtype {value!r} is not one that arrays can have. {did_you_mean(name, _FLAGS)}")
     if name == "bfloat16":
         try:
@@ -259,7 +260,7 @@ def as_dtype(value: Any) -> np.dtype:
     else:
         dtype = np.dtype(name)
     try:
-        _CACHE[value] = dtype
+        _CACHE[key] = dtype
     except TypeError:
         pass
     return dtype

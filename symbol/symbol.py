@@ -98,7 +98,7 @@ class Symbol(Value):
 
     def reshape(self, *shape: Any, **keywords: Any) -> Symbol:
         """The operator ``reshape`` applied to this; the shape also as separate numbers."""
-        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list, np.ndarray)):
             shape = tuple(shape[0])
         return self._surface("reshape")(self, shape=tuple(keywords.pop("shape", shape)), **keywords)
 
@@ -528,7 +528,7 @@ class RuleSymbol(Symbol):
         return call
 
     def reshape(self, *shape: Any, **keywords: Any) -> Any:
-        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list, np.ndarray)):
             shape = tuple(shape[0])
         return ops.Reshape(self, shape=tuple(keywords.pop("shape", shape)), **keywords)
 
@@ -652,7 +652,7 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: Any = None
         Its name.
     attr : dict of str, optional
         Further attributes.
-    shape : tuple of int, optional
+    shape : int or tuple of int, optional
         Its shape; 0 is an unknown dimension.
     lr_mult, wd_mult : float, optional
         What optimizers multiply its learning rate and weight decay by.
@@ -670,7 +670,7 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: Any = None
         raise TypeError(f"Variable: expected a name, got {name!r}")
     tags = dict(AttrScope.get(dict(attr) if attr else None))
     if shape is not None:
-        tags["__shape__"] = to_text(tuple(shape))
+        tags["__shape__"] = to_text((shape,) if isinstance(shape, (int, np.integer)) else tuple(shape))
     if lr_mult is not None:
         tags["__lr_mult__"] = to_text(lr_mult)
     if wd_mult is not None:

@@ -2,7 +2,8 @@
 
 Whatever reads a triangle, or a symmetric matrix, reads that triangle only. Gradients are written in operators, after
 M. Seeger, A. Hetzel, Z. Dai, E. Meissner, N. D. Lawrence, Auto-Differentiating Linear Algebra, arXiv:1710.08717, so
-they can be differentiated again. A matrix that cannot be decomposed raises the array module's ``LinAlgError``.
+they can be differentiated again. A matrix that cannot be decomposed raises the array module's ``LinAlgError``, which is
+an ``MXNetError`` too.
 """
 
 from __future__ import annotations
@@ -296,45 +297,47 @@ def _keeps_shape(op: Op) -> None:
 
 
 @_linalg
-def potrf(A):
-    """The lower triangular matrix whose product with its transpose is ``A``: Cholesky's."""
+def potrf(A, *, lower: bool = True):
+    """The lower triangular matrix whose product with its transpose is ``A``: Cholesky's; or that transpose."""
 
 
 _keeps_shape(potrf)
 
 
 @potrf.kernel()
-def potrf_xp(xp, A):
-    return xp.linalg.cholesky(A)
+def potrf_xp(xp, A, *, lower):
+    return xp.linalg.cholesky(A) if lower else _t(xp.linalg.cholesky(_t(A)))
 
 
 @potrf.grad
-def potrf_grad(g, ins, outs):
-    (low,) = outs
+def potrf_grad(g, ins, outs, *, lower):
+    low, g = (outs[0], g) if lower else (_transposed(outs[0]), _transposed(g))
     middle = _mirrored(ops._linalg_gemm2(low, g, transpose_a=True))
     half = ops._linalg_trsm(low, middle, transpose=True, alpha=0.5)
     return (ops._linalg_trsm(low, half, rightside=True),)
 
 
 @_linalg
-def potri(A):
-    """The inverse of the product of a lower triangular matrix and its transpose."""
+def potri(A, *, lower: bool = True):
+    """The inverse of the product of a lower triangular matrix and its transpose; ``A`` may be that transpose."""
 
 
 _keeps_shape(potri)
 
 
 @potri.kernel()
-def potri_xp(xp, A):
-    inverse = xp.linalg.inv(xp.tril(A))
+def potri_xp(xp, A, *, lower):
+    inverse = xp.linalg.inv(xp.tril(A if lower else _t(A)))
     return xp.matmul(_t(inverse), inverse)
 
 
 @potri.grad
-def potri_grad(g, ins, outs):
+def potri_grad(g, ins, outs, *, lower):
+    low = ins[0] if lower else _transposed(ins[0])
     both = ops.elemwise_add(g, _transposed(g))
-    slope = ops._linalg_trsm(ins[0], ops._linalg_gemm2(outs[0], both), rightside=True, transpose=True, alpha=-1.0)
-    return (ops._linalg_triangle(slope),)
+    slope = ops._linalg_trsm(low, ops._linalg_gemm2(outs[0], both), rightside=True, transpose=True, alpha=-1.0)
+    found = ops._linalg_triangle(slope)
+    return (found if lower else _transposed(found),)
 
 
 @_linalg(outputs=("output0", "output1"))

@@ -10,19 +10,23 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from ..attrs import Limit
 from ..errors import ShapeError
 from ..op import ZERO, Call, Op
 from ..registry import declare, ops
-from ..spec import ANY, Shape, as_dtype, check_axes, check_axis, is_narrow, is_numpy_float, show, unify
+from ..spec import ANY, Shape, check_axes, check_axis, is_narrow, is_numpy_float, show, unify
 from .shape import as_view, stored
 
 __all__ = ["reduced", "reducing", "reduction", "spreading"]
 
 Axes = int | tuple[int, ...] | None
+_SUMMED = ("float16", "float32", "float64", "int32", "int64", "int8")
+#: What sums may be asked for in.
+Summed = Annotated[np.dtype, Limit(f"among {', '.join(_SUMMED)}", lambda dtype: dtype.name in _SUMMED)]
 
 
 def _axes(axis: Axes, exclude: bool, rank: int) -> tuple[int, ...]:
@@ -292,9 +296,7 @@ def nanprod_grad(g, ins, outs, **attrs):
 
 
 @declare
-def norm(data, *, ord: Literal[1, 2] = 2, axis: Axes = None,
-         out_dtype: Literal["float16", "float32", "float64", "int32", "int64", "int8"] | None = None,
-         keepdims: bool = False):
+def norm(data, *, ord: Literal[1, 2] = 2, axis: Axes = None, out_dtype: Summed | None = None, keepdims: bool = False):
     """The sum of absolute values, or the square root of the sum of squares."""
 
 
@@ -306,7 +308,7 @@ def norm_infer(data, *, axis, keepdims):
 @norm.types
 def norm_types(ins, outs, *, out_dtype):
     if out_dtype is not None:
-        return ins, [as_dtype(out_dtype)]
+        return ins, [out_dtype]
     data = ins[0] if ins[0] is not None else outs[0]
     return [data], [data]
 
@@ -413,8 +415,7 @@ argmax_channel.grad(ZERO)
 
 
 @declare(name="_np_cumsum", aliases=("cumsum",))
-def cumsum(a, *, axis: int | None = None,
-           dtype: Literal["float16", "float32", "float64", "int32", "int64", "int8"] | None = None):
+def cumsum(a, *, axis: int | None = None, dtype: Summed | None = None):
     """The sums of the numbers so far, along an axis or of all of them in a row; ``dtype`` is that of what is added."""
 
 
@@ -430,7 +431,7 @@ def cumsum_infer(a, *, axis):
 def cumsum_types(ins, outs, *, dtype):
     a = ins[0] if ins[0] is not None else outs[0]
     if dtype is not None:
-        return ins, [as_dtype(dtype)]
+        return ins, [dtype]
     return [a], [np.dtype(np.int64) if a is not None and a.kind == "b" else a]
 
 

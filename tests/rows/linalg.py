@@ -83,6 +83,9 @@ ROWS += [
     # Those that read one triangle of a symmetric matrix are differentiated in test_linalg.
     Row("_linalg_potrf", [_positive(2)], expected=np.linalg.cholesky),
     Row("_linalg_potrf", [_positive()], expected=np.linalg.cholesky),
+    Row("_linalg_potrf", [_positive()], {"lower": False}, expected=lambda a: _t(np.linalg.cholesky(a))),
+    Row("_linalg_potri", [_t(_LOW)], {"lower": False}, grad=(0,), second=True,
+        expected=lambda a: np.linalg.inv(_t(np.triu(a)) @ np.triu(a))),
     Row("_linalg_potri", [_LOW], grad=(0,), second=True, expected=lambda a: np.linalg.inv(np.tril(a) @ _t(np.tril(a)))),
     Row("_linalg_gelqf", [normal(2, 2, 3)], grad=(0,), second=True,
         expected=lambda a: tuple(map(_t, np.linalg.qr(_t(a))))),
