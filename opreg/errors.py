@@ -13,7 +13,7 @@ from typing import Any
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
-    "Where", "here", "family", "note", "adopted", "listed", "did_you_mean",
+    "Where", "here", "family", "note", "trim", "adopted", "listed", "did_you_mean",
 ]
 
 
@@ -143,6 +143,26 @@ def note(error: BaseException, text: str) -> None:
     """Add a note to an exception, once, and let it leave as itself."""
     if text not in getattr(error, "__notes__", ()):
         error.add_note(text)
+
+
+#: What our own kernels call: an error in there is not one of user code.
+_LIBRARIES = frozenset({"numpy", "cupy", "numba", "scipy"})
+
+
+def trim(error: BaseException) -> None:
+    """Take the frames of opreg between two of user code out of a traceback, but for the first.
+
+    A user's method that fails is then seen right below the call that led to it. ``OPREG_FULL_TRACEBACK=1`` keeps them;
+    where no user code follows, all stay.
+    """
+    entry = error.__traceback__
+    if entry is None or os.environ.get("OPREG_FULL_TRACEBACK", "") not in ("", "0"):
+        return
+    inner = entry.tb_next
+    while inner is not None and _kind(inner.tb_frame.f_code.co_filename) == "inside":
+        inner = inner.tb_next
+    if inner is not None and inner.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
+        entry.tb_next = inner
 
 
 def adopted(error: Exception, text: str = "") -> OpError:

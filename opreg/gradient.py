@@ -61,7 +61,8 @@ def _stretches(shape: Any, wanted: Any) -> bool:
 def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Iterable[Any],
          values: Callable[[Any], tuple[Sequence[Any], Sequence[Any]]],
          zeros: Callable[[Any], Any], is_train: bool = True,
-         repeat: Callable[[Any, Any, list[bool]], Sequence[Any] | None] | None = None) -> dict[tuple[Any, int], Any]:
+         repeat: Callable[[Any, Any, list[bool]], Sequence[Any] | None] | None = None,
+         found_for: Callable[[Any, Sequence[Any]], None] | None = None) -> dict[tuple[Any, int], Any]:
     """Gradients of the sum of heads times seeds.
 
     Parameters
@@ -80,6 +81,8 @@ def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Ite
         The mode the forward pass ran in.
     repeat : function of a node, the gradient of its output and which inputs need one, optional
         What the rule of an operator with one output gives, where that is known without running it; else None.
+    found_for : function of a node and the gradients of its inputs, optional
+        Told of them.
 
     Returns
     -------
@@ -134,6 +137,8 @@ def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Ite
         except Exception as error:
             note(error, f"in the gradient of {node.describe()}")
             raise
+        if found_for is not None:
+            found_for(node, results)
         for entry, need, result in zip(node.inputs, needs, results):
             if need and result is not None:
                 reached.add(entry[0])

@@ -1,4 +1,4 @@
-"""Placeholders: what a node of a file applies when its operator is not registered.
+"""Placeholders: what a node of a file applies when its operator is not registered, or takes fewer attributes.
 
 They can be listed, drawn, saved again and inferred around. ``resolve`` puts the operators in their place that have
 been registered since, and refuses those still missing; whatever is to be run goes through it.
@@ -15,14 +15,14 @@ from .graph import Entry, Graph, Node, rewrite
 from .op import Op
 from .registry import find, names
 
-__all__ = ["PlaceholderRecord", "lookup", "is_tag", "settle", "resolve"]
+__all__ = ["PlaceholderRecord", "lookup", "is_tag", "settle", "strange", "resolve"]
 
 _USER = "custom."  # how the registry's names of users' operators begin
 _ANYTHING = Schema([], open=True)
 
 
 class PlaceholderRecord(Op):
-    """The record of an operator that nobody has registered, made for one node of a file.
+    """The record of an operator that nobody has registered with such attributes, made for one node of a file.
 
     Parameters
     ----------
@@ -90,6 +90,19 @@ def is_tag(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
+def strange(op: Op, texts: Mapping[str, str]) -> list[str]:
+    """The attributes of a file's node that its operator does not take.
+
+    Examples
+    --------
+    >>> strange(find("transpose"), {"axes": "(1, 0)", "__ctx_group__": "dev1", "colour": "red"})
+    ['colour']
+    """
+    if hasattr(op, "op_type") or op.schema.open or not op.schema.fields:
+        return []
+    return [name for name in texts if name not in op.schema and not is_tag(name)]
+
+
 def settle(op: Op, texts: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
     """What a node holds of the attributes that a file gives it.
 
@@ -154,7 +167,7 @@ def resolve(graph: Graph, strict: bool = True) -> Graph:
         if not isinstance(node.op, PlaceholderRecord):
             return None
         op = None if node.op.subgraphs else lookup(node.op.stored, node.op.op_type)
-        if op is None:
+        if op is None or (not strict and strange(op, node.given)):
             if strict:
                 raise node.op.missing()
             return None

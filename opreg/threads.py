@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["count", "run", "by_rows", "copy"]
+__all__ = ["count", "run", "by_rows", "copy", "alone"]
 
 # Bytes of an array that are worked on at a time: an eighth, within bounds. Less would be spent in threads that wait for
 # each other between NumPy's functions, more would not stay in a core's caches.
@@ -41,14 +41,12 @@ def count() -> int:
 
 
 class _Job:
-    """Parts that wait for a thread, and how many are not done."""
+    """Parts that wait for a thread, and how many threads beside the caller's do some."""
 
     def __init__(self, parts: Sequence[Callable[[], object]]):
         self.waiting = deque(parts)
-        self.left = len(parts)
-        self.lock = threading.Lock()
-        self.done = threading.Lock()
-        self.done.acquire()
+        self.helping = 0
+        self.idle = threading.Condition()
         self.error: BaseException | None = None
 
     def work(self) -> None:
@@ -62,11 +60,31 @@ class _Job:
                 part()
             except BaseException as error:
                 self.error = error
-            with self.lock:
-                self.left -= 1
-                last = not self.left
-            if last:
-                self.done.release()
+
+    def help(self) -> None:
+        """The same, in another thread than the caller's."""
+        with self.idle:
+            self.helping += 1
+        self.work()
+        with self.idle:
+            self.helping -= 1
+            self.idle.notify()
+
+    def finish(self) -> None:
+        """Wait for the others, who write arrays of the caller's. An interruption leaves parts that nobody has begun,
+        and leaves when the others are done."""
+        interruption: BaseException | None = None
+        while True:
+            try:
+                with self.idle:
+                    while self.helping:
+                        self.idle.wait()
+                break
+            except BaseException as error:
+                self.waiting.clear()
+                interruption = error
+        if interruption is not None:
+            raise interruption
 
 
 class _Pool:
@@ -85,7 +103,7 @@ class _Pool:
         with np.errstate(all="ignore"):
             np.setbufsize(_BUFFER)
             while True:
-                self.jobs.get().work()
+                self.jobs.get().help()
 
 
 def _forget() -> None:
@@ -120,8 +138,13 @@ def _share(parts: Sequence[Callable[[], object]]) -> None:
     job = _Job(parts)
     for _ in range(min(pool.helpers, len(parts) - 1)):
         pool.jobs.put(job)
-    job.work()
-    job.done.acquire()
+    try:
+        job.work()
+    except BaseException:  # between two parts
+        job.waiting.clear()
+        raise
+    finally:
+        job.finish()
     if job.error is not None:
         raise job.error
 
@@ -163,3 +186,19 @@ def copy(target: Any, source: Any) -> None:
     ends = [len(target) * i // 8 for i in range(9)]
     run([functools.partial(target[start:end].__setitem__, Ellipsis, source[start:end])
          for start, end in itertools.pairwise(ends)])
+
+
+def alone() -> bool:
+    """Whether no thread lives but the caller's and those of opreg, which run nobody else's code.
+
+    Examples
+    --------
+    >>> other = threading.Timer(60, print)
+    >>> other.start()
+    >>> alone()
+    False
+    >>> other.cancel(), other.join()
+    (None, None)
+    """
+    caller = threading.current_thread()
+    return all(each is caller or each.name.startswith("opreg") for each in threading.enumerate())

@@ -15,7 +15,7 @@ from opreg.spec import show
 
 from .program import Bound
 
-__all__ = ["Arrivals"]
+__all__ = ["Arrivals", "listed"]
 
 # Bytes of a gradient that is read where it lies: from here on a copy takes as long as a new plan soon.
 _LARGE = 1 << 20
@@ -96,18 +96,10 @@ class Arrivals:
         return any(isinstance(array, np.ndarray) and np.may_share_memory(array, data) for array in written)
 
     def _copy(self, targets: Sequence[Any], read: set[int], given: Any) -> None:
-        names = self._names
-        if isinstance(given, NDArray):
-            given = [given]
-        if isinstance(given, Mapping):
-            for name in given:
-                if name not in names:
-                    raise ArgumentError(f"backward: there is no output {name!r}. {did_you_mean(name, names)}")
-            given = [given.get(name) for name in names]
-        given = list(given or ())
+        names, given = self._names, listed(given, self._names)
         for i, target in enumerate(targets):
             value = given[i] if i < len(given) else None
-            if target is None:
+            if target is None or getattr(value, "_data", None) is target:
                 continue
             if value is None:
                 if id(target) not in read:  # it leads to no argument whose gradient is kept
@@ -118,3 +110,15 @@ class Arrivals:
                 raise ShapeError(f"backward: the gradient of {names[i]!r} has shape {show(value.shape)}, expected "
                                  f"{show(target.shape)}")
             NDArray(target, self._bound.ctx)._store(Ellipsis, value)
+
+
+def listed(given: Any, names: Sequence[str]) -> list[Any]:
+    """Gradients of outputs in their order, from one, a list, or a dict by name."""
+    if isinstance(given, NDArray):
+        return [given]
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in names:
+                raise ArgumentError(f"backward: there is no output {name!r}. {did_you_mean(name, names)}")
+        return [given.get(name) for name in names]
+    return list(given or ())

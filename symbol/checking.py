@@ -81,6 +81,11 @@ class KernelReport:
         self.rows = sorted(rows, key=lambda row: -row.resolutions)
         self._others = others
 
+    @classmethod
+    def joined(cls, parts: Sequence[KernelReport]) -> KernelReport:
+        """One of several plans."""
+        return cls([row for part in parts for row in part.rows], sum(part._others for part in parts))
+
     def __str__(self) -> str:
         lines = [f"{len(self.rows)} steps compared with the reference kernels, {self._others} have none beside them"]
         if self.rows:
@@ -223,15 +228,18 @@ class _Checked:
     """The functions of a step, and its reference behind them."""
 
     def __init__(self, number: int, half: str, step: Step, plan: Plan, compute: Compute, rng: Any, strict: bool):
-        self.number, self.half, self.step, self.plan, self.strict = number, half, step, plan, strict
+        self.number, self.half, self.kernel, self.outs, self.strict = number, half, step.kernel, step.outs, strict
         self.node: Node = step.node  # type: ignore[assignment]
         self.compute, self.functions, self.rng = compute, list(step.run), rng
         self.xp = plan.contexts[self.node].xp
+        unread = self.node.op.unread  # type: ignore[union-attr]
+        self.live = [None if i in unread else plan.array(entry) for i, entry in enumerate(self.node.inputs)]
+        self.specs = [plan.specs[source][i] for source, i in self.node.inputs]
         self.runs, self.absolute, self.relative, self.resolutions = 0, 0.0, 0.0, 0.0
 
     def __call__(self) -> None:
         op: Op = self.node.op  # type: ignore[assignment]
-        live = [None if i in op.unread else self.plan.array(entry) for i, entry in enumerate(self.node.inputs)]
+        live = self.live
         ins = [self._stand_in(i) if array is None else array.copy() for i, array in enumerate(live)]
         bits = self.rng.bit_generator if self.rng is not None else None
         before = None if bits is None else bits.state
@@ -246,7 +254,7 @@ class _Checked:
             if bits is not None:
                 bits.state = after
         read = 0.0 if not self.strict else max([_largest(self.xp, each) for each in ins], default=0.0)
-        pairs = [*zip(self.step.outs, found), *[(live[i], ins[i]) for i in op.mutates]]
+        pairs = [*zip(self.outs, found), *[(live[i], ins[i]) for i in op.mutates]]
         self.runs += 1
         for got, want in pairs:
             if got is not None and want is not None:
@@ -254,8 +262,7 @@ class _Checked:
 
     def _stand_in(self, i: int) -> Any:
         """An array of the shape of an input of which nothing else matters."""
-        source, index = self.node.inputs[i]
-        spec = self.plan.specs[source][index]
+        spec = self.specs[i]
         return self.xp.broadcast_to(self.xp.zeros((), spec.dtype), spec.shape)
 
     def _note(self, worst: _Worst) -> None:
@@ -263,13 +270,13 @@ class _Checked:
         self.relative = max(self.relative, worst.relative)
         self.resolutions = max(self.resolutions, worst.resolutions)
         if self.strict and worst.absolute > worst.allowed:
-            raise OpError(f"kernel {self.step.kernel} of {titled(self.node)} computes {worst.got} at {worst.place}, "
+            raise OpError(f"kernel {self.kernel} of {titled(self.node)} computes {worst.got} at {worst.place}, "
                           f"the reference {worst.want}: they differ by {worst.absolute:.3g}, {worst.relative:.2g} of "
                           f"the largest number; allowed is {worst.allowed:.3g}")
 
     def row(self) -> KernelCheck:
         """What is known so far."""
-        return KernelCheck(self.number, self.half, titled(self.node), self.node.name, self.step.kernel, self.runs,
+        return KernelCheck(self.number, self.half, titled(self.node), self.node.name, self.kernel, self.runs,
                            self.absolute, self.relative, self.resolutions)
 
 

@@ -40,19 +40,16 @@ _MERGING = (constant, common, recompute, fold, pair, layout, fuse)
 CHECK = False
 
 
-def compile_plan(bound: Bound, is_train: bool, watched: bool = False) -> Plan:
-    """The plan of a bound graph, for training (forward and backward) or for inference."""
-    return compile_program(Program.of(bound, is_train), watched)
+def compile_plan(bound: Bound, is_train: bool, backward: bool | None, watched: bool = False) -> Plan:
+    """The plan of a bound graph for training or inference, with gradients as ``backward`` says; see ``Program``."""
+    return compile_program(Program.of(bound, is_train, backward, watched))
 
 
 @uncollected
-def compile_program(program: Program, watched: bool = False) -> Plan:
-    """The plan of a program, which may have its gradients already.
-
-    One that is ``watched`` has a step for every node, whose result a monitor can be told.
-    """
+def compile_program(program: Program) -> Plan:
+    """The plan of a program, which may have its gradients already."""
     for change in PASSES:
-        if watched and change in _MERGING:
+        if program.watched and change in _MERGING:
             continue
         program = change(program)
         if CHECK:
@@ -133,7 +130,7 @@ def _unreached(program: Program) -> list[Step]:
     return [Step(None, "zeros", [], f"{node.name}: no gradient reaches it",
                  [functools.partial(array.__setitem__, Ellipsis, 0)], [array])
             for node, (array, req) in program.bound.grads.items()
-            if program.is_train and req == "write" and node not in program.wanted]
+            if program.backward is not None and req == "write" and node not in program.wanted]
 
 
 def _split(nodes: list[Node], heads: Sequence[Entry], outputs: int) -> int:

@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from threading import get_ident
+from typing import Any, NoReturn
 
 import numpy as np
 
-from opreg.errors import ArgumentError, DeviceError, DTypeError, InferenceError, OpError, ShapeError, did_you_mean, note
+from opreg.errors import ArgumentError, OpError, ShapeError, did_you_mean, trim
 from opreg.graph import Node
 from opreg.mode import MODE, quiet
-from opreg.ndarray.context import Context, current_context
-from opreg.ndarray.ndarray import NDArray, array
-from opreg.placeholder import resolve
-from opreg.spec import Spec, known, show
+from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import NDArray
+from opreg.spec import known, show
 
 from . import infer as inference
 from .arrivals import Arrivals
 from .checking import KernelReport, check_kernels, titled
 from .compile import compile_plan
-from .passes.recompute import asked
+from .passes.gradient import GRADIENTS
 from .plan import Plan, Segment, Step
 from .profile import Profile, profile
-from .program import Bound, uncollected
+from .program import Bound
 from .symbol import Symbol, output_name
 
-__all__ = ["Executor", "bind", "simple_bind", "make"]
+__all__ = ["Executor", "places", "truth", "zeros"]
+
+
+class Named(dict):
+    """Arrays by name, whose missing names are answered with the nearest there are."""
+
+    def __init__(self, what: str, names: Sequence[str], arrays: Sequence[Any]):
+        super().__init__(zip(names, arrays))
+        self.what = what
+
+    def __missing__(self, name: Any) -> NoReturn:
+        raise KeyError(f"{self.what}: there is no {name!r}. {did_you_mean(name, self)}")
 
 
 class Executor:
@@ -38,6 +50,8 @@ class Executor:
     no gradients are kept, is built when it is bound. Programs make executors with ``Symbol.bind`` and
     ``Symbol.simple_bind``.
 
+    An executor is one thread's at a time: another that comes in meanwhile gets an ``OpError``.
+
     Attributes
     ----------
     arg_arrays, grad_arrays, aux_arrays : list of NDArray
@@ -46,32 +60,44 @@ class Executor:
         Written anew by each forward.
     """
 
-    def __init__(self, symbol: Symbol, bound: Bound, arguments: list[Node], auxiliary: list[Node],
-                 args: list[NDArray], grads: list[NDArray | None], reqs: list[str], aux: list[NDArray],
-                 check: bool | str = False):
-        self._symbol, self._bound = symbol, bound
-        self._arguments, self._auxiliary = arguments, auxiliary
-        self.arg_arrays, self.grad_arrays, self.aux_arrays = args, grads, aux
-        self._reqs = reqs
+    def __init__(self, symbol: Symbol, bound: Bound, args: list[NDArray], grads: list[NDArray | None],
+                 reqs: list[str], aux: list[NDArray], make: Callable[..., Executor], check: bool | str = False):
+        self._hold(symbol, bound.ctx, args, grads, reqs, aux, make)
+        self._bound = bound
         self._plans: dict[bool, Plan] = {}  # those in use: without a monitor, or with one
         self._others: dict[bool, Plan] = {}
         self._check = check  # whether kernels are checked
         self._reports: dict[bool, Callable[[], KernelReport]] = {}
-        self._monitor: tuple[Callable, bool] | None = None
-        self._ready = False  # whether a training forward has run whose backward has not
-        self._output_names = symbol.list_outputs()
-        self.outputs = [NDArray(data, ctx) for data, ctx in zip(bound.outputs, _places(bound))]
+        self._ready: Plan | None = None  # the plan whose forward was the last to run, and its backward has not
+        self.outputs = [NDArray(data, ctx) for data, ctx in zip(bound.outputs, places(bound))]
         self._arrivals = Arrivals(bound, self._output_names)
-        self._dicts: dict[str, dict[str, Any]] = {}
+
+    def _hold(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
+              aux: list[NDArray], make: Callable[..., Executor]) -> None:
+        """Take what every executor has."""
+        self._symbol, self._ctx, self._make = symbol, ctx, make
+        self._arguments, self._auxiliary = symbol._graph().variables()
+        self.arg_arrays, self.grad_arrays, self.aux_arrays, self._reqs = args, grads, aux, reqs
+        self._output_names = symbol.list_outputs()
+        self._monitor: tuple[Callable, bool] | None = None
+        self._mode = False  # of the last forward
+        # How gradients are taken that follow a forward of either mode: as in training, in inference, or not at all.
+        self._gradients: dict[bool, bool | None] = {True: True, False: None}
+        # Threads that run this, in the order they came, behind a number that keeps the list's memory.
+        self._inside, self._process = [0], os.getpid()
+        self._dicts: dict[str, Named] = {}
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an executor is bound to memory: pickle or copy its symbol and its arrays, and bind them again")
 
     # --------------------------------------------------------------------------------------------- questions
 
-    def _dict(self, what: str, names: Sequence[str], arrays: Sequence[Any]) -> dict[str, Any]:
+    def _dict(self, what: str, names: Sequence[str], arrays: Sequence[Any]) -> Named:
         if what not in self._dicts:
             twice = {name for name in names if list(names).count(name) > 1}
             if twice:
                 raise ArgumentError(f"{what}: the name {sorted(twice)[0]!r} occurs twice; use the list instead")
-            self._dicts[what] = dict(zip(names, arrays))
+            self._dicts[what] = Named(what, names, arrays)
         return self._dicts[what]
 
     @property
@@ -94,13 +120,37 @@ class Executor:
         """Outputs by name."""
         return self._dict("output_dict", self._output_names, self.outputs)
 
+    # ------------------------------------------------------------------------------------------- one at a time
+
+    def _refuse(self, me: int) -> None:
+        """A thread has come in behind another. It stays out, unless the other was one of the process that forked."""
+        if self._process != os.getpid():
+            self._process, self._inside[1:] = os.getpid(), [me]
+            return
+        self._inside.remove(me)
+        raise OpError(f"{self!r}: another thread runs this executor, whose memory serves one at a time. Bind one for "
+                      "each thread, which may share arguments, or let them wait for each other")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """A stretch of code for one thread at a time, which may come in again, as users' operators do."""
+        inside, me = self._inside, get_ident()
+        inside.append(me)
+        if inside[1] != me:
+            self._refuse(me)
+        try:
+            yield
+        finally:
+            del inside[1]
+
     # --------------------------------------------------------------------------------------------- running
 
     def plan(self, is_train: bool) -> Plan:
         """The plan for training or inference, built at first use."""
         found = self._plans.get(is_train)
         if found is None:
-            found = self._plans[is_train] = compile_plan(self._bound, is_train, self._monitor is not None)
+            found = self._plans[is_train] = compile_plan(self._bound, is_train, self._gradients[is_train],
+                                                         self._monitor is not None)
             if self._check:
                 self._reports[is_train] = check_kernels(found, self._check != "report")
         return found
@@ -120,15 +170,28 @@ class Executor:
         list of NDArray
             The outputs; the next forward writes into the same arrays.
         """
-        if kwargs:
-            self._feed(kwargs)
-        is_train = bool(is_train)
-        plan = self._plans.get(is_train) or self.plan(is_train)
-        self._run(plan, plan.forward, is_train)
-        for store in plan.stores:
-            store()
-        self._ready = is_train
-        return self.outputs
+        inside, me = self._inside, get_ident()  # what _alone does, in a sixth of the time
+        inside.append(me)
+        if inside[1] != me:
+            self._refuse(me)
+        try:
+            if kwargs:
+                self._feed(kwargs)
+            if is_train is not True and is_train is not False:
+                is_train = truth("forward", is_train)
+            plan = self._plans.get(is_train) or self.plan(is_train)
+            self._ready = None
+            self._mode = is_train
+            self._run(plan, plan.forward, is_train)
+            for store in plan.stores:
+                store()
+            self._ready = plan
+            return self.outputs
+        except Exception as error:
+            trim(error)
+            raise
+        finally:
+            del inside[1]
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
         """Compute the gradients of all arguments that asked for theirs.
@@ -137,28 +200,64 @@ class Executor:
         ----------
         out_grads : NDArray, list or dict by output name
             Gradients of the outputs. Losses need none.
+        is_train : bool
+            Whether operators such as BatchNorm and Dropout are differentiated as they compute in training; else as in
+            inference, which may follow a ``forward`` of either mode.
 
         Notes
         -----
         Follows ``forward(is_train=True)``. Called without, or twice, it runs that forward by itself first, with the
         arguments as they are and leaving auxiliary states alone.
         """
-        plan = self._plans.get(True) or self.plan(True)
-        if self._bound.head_grads and self._arrivals.take(plan.bound, out_grads):
-            self._forget()
-            plan = self.plan(True)
-        if not self._ready:
-            self._run(plan, plan.forward, True)
-        self._ready = False
-        self._run(plan, plan.backward, True)
-        if self._arrivals.lends and self._arrivals.settle(out_grads):
-            self._forget()
+        inside, me = self._inside, get_ident()  # what _alone does, in a sixth of the time
+        inside.append(me)
+        if inside[1] != me:
+            self._refuse(me)
+        try:
+            self._back(out_grads, is_train if is_train is True else truth("backward", is_train))
+        except Exception as error:
+            trim(error)
+            raise
+        finally:
+            del inside[1]
 
-    def _forget(self) -> None:
-        """Make the training plan anew when it is used again."""
-        self._plans.pop(True, None)
-        self._others.pop(True, None)
-        self._ready = False
+    def _back(self, out_grads: Any, is_train: bool) -> None:
+        mode = is_train or self._mode
+        if self._gradients[mode] is not is_train:
+            self._differentiate(mode, is_train)
+        plan = self._plans.get(mode) or self.plan(mode)
+        if self._bound.head_grads and self._arrivals.take(plan.bound, out_grads):
+            self._forget(mode)
+            plan = self.plan(mode)
+        if self._ready is not plan:
+            self._run(plan, plan.forward, mode)
+        self._ready = None
+        self._run(plan, plan.backward, is_train)
+        if self._arrivals.lends and self._arrivals.settle(out_grads):
+            self._forget(mode)
+
+    def _differentiate(self, mode: bool, is_train: bool | None) -> None:
+        """From now on take gradients that follow a forward of a mode as in training, or as in inference."""
+        self._gradients[mode] = is_train
+        self._forget(mode)
+
+    def _forget(self, mode: bool) -> None:
+        """Make the plans for a mode anew when they are used again."""
+        self._plans.pop(mode, None)
+        self._others.pop(mode, None)
+        self._ready = None
+
+    def _go(self, is_train: bool) -> None:
+        """The steps of ``forward``, without what is stored behind them."""
+        plan = self._plans.get(is_train) or self.plan(is_train)
+        self._ready, self._mode = None, is_train
+        self._run(plan, plan.forward, is_train)
+        self._ready = plan
+
+    def _store(self) -> None:
+        """Let new auxiliary states take their places."""
+        for store in [] if self._ready is None else self._ready.stores:
+            store()
 
     def _run(self, plan: Plan, segment: Segment, is_train: bool) -> None:
         """Run a segment in its mode: nothing recorded, this context the current one, no numeric warnings."""
@@ -169,14 +268,14 @@ class Executor:
                 quiet(segment.run)
             return
         after = None if self._monitor is None else functools.partial(self._report, plan)
-        self._inside(is_train, functools.partial(segment.run, after))
+        self._in_mode(is_train, functools.partial(segment.run, after))
 
-    def _inside(self, is_train: bool, function: Callable[[], None]) -> None:
+    def _in_mode(self, is_train: bool, function: Callable[[], None]) -> None:
         """Call a function in the mode that steps run in."""
         before = MODE.recording, MODE.training
         MODE.recording, MODE.training = False, is_train
         try:
-            with self._bound.ctx, np.errstate(all="ignore"):
+            with self._ctx, np.errstate(all="ignore"):
                 function()
         finally:
             MODE.recording, MODE.training = before
@@ -195,7 +294,7 @@ class Executor:
                     callback(f"{node.name}_{name}", NDArray(plan.arrays[entry], ctx).copy())
         for i, data in enumerate(step.outs[:node.op.visible(node.attrs)]):
             if data is not None:
-                callback(output_name((node, i)), NDArray(data, ctx).copy())
+                callback(told(node, i), NDArray(data, ctx).copy())
 
     def _feed(self, values: Mapping[str, Any]) -> None:
         arguments = self.arg_dict
@@ -251,19 +350,20 @@ class Executor:
         for name in kwargs:
             if name not in arguments:
                 raise ArgumentError(f"reshape: there is no argument {name!r}. {did_you_mean(name, arguments)}")
-        shapes, _, aux_shapes = self._symbol._shapes("reshape", (), kwargs)
-        args, grads, aux = [], [], []
-        for node, old, grad, shape in zip(self._arguments, self.arg_arrays, self.grad_arrays, shapes):
-            if not known(shape):
-                raise ShapeError(f"reshape: the shape of {node.name} does not follow; give it too")
-            args.append(_reshaped(node.name, old, shape, partial_shaping or node.name in kwargs, allow_up_sizing))
-            grads.append(None if grad is None else
-                         grad if grad.shape == shape else NDArray(_zeros(grad.context, shape, grad.dtype),
-                                                                  grad.context))
-        for node, old, shape in zip(self._auxiliary, self.aux_arrays, aux_shapes):
-            aux.append(_reshaped(node.name, old, shape, partial_shaping, allow_up_sizing))
-        return make(self._symbol, self._bound.ctx, args, grads, self._reqs, aux, self._bound.group2ctx,
-                    self._check, self._bound.recompute)
+        variables = self._arguments + self._auxiliary
+        held = self.arg_arrays + self.aux_arrays
+        graph, given = self._symbol._known_shapes("reshape", (), kwargs)
+        found = inference.variable_shapes(graph, given)
+        if not all(known(found[node]) for node in variables):  # what does not follow stays as it is
+            given.update((node, old.shape) for node, old in zip(variables, held) if not known(found[node]))
+            found = inference.variable_shapes(graph, given)
+        made = [_reshaped(node.name, old, found[node], partial_shaping or node.name in kwargs, allow_up_sizing)
+                for node, old in zip(variables, held)]
+        args, aux = made[:len(self._arguments)], made[len(self._arguments):]
+        grads = [None if grad is None else grad if grad.shape == arg.shape else
+                 NDArray(zeros(grad.context, arg.shape, grad.dtype), grad.context)
+                 for arg, grad in zip(args, self.grad_arrays)]
+        return self._make(self._symbol, args=args, grads=grads, reqs=self._reqs, aux=aux)
 
     # ------------------------------------------------------------------------------------------- inspection
 
@@ -279,17 +379,16 @@ class Executor:
         """
         if callback is not None and not callable(callback):
             raise TypeError(f"set_monitor_callback: expected a function, got {type(callback).__name__}")
-        if (callback is None) is not (self._monitor is None):
-            self._plans, self._others = self._others, self._plans
-            self._ready = False  # the plan that ran forward is not the one that would run backward
-        self._monitor = None if callback is None else (callback, monitor_all)
+        with self._alone():
+            if (callback is None) is not (self._monitor is None):
+                self._plans, self._others = self._others, self._plans
+            self._monitor = None if callback is None else (callback, monitor_all)
 
     def debug_str(self) -> str:
         """Every node with its inputs, a line each, and what the plans hold in memory."""
-        text = self._symbol.debug_str()
-        for is_train, plan in sorted(self._plans.items()):
-            text += f"{'training' if is_train else 'inference'} plan: {plan.nbytes / 2 ** 20:.2f} MB\n"
-        return text
+        return self._symbol.debug_str() + "".join(
+            f"{'training' if is_train else 'inference'} plan: {plan.nbytes / 2 ** 20:.2f} MB\n"
+            for is_train, plan in sorted(self._plans.items()))
 
     def explain(self, is_train: bool | None = None) -> str:
         """Each step of a plan: its node, its kernel and why faster ones declined, where its result lives.
@@ -299,7 +398,8 @@ class Executor:
         is_train : bool, optional
             Which plan; the training plan when gradients are kept, by default.
         """
-        plan = self.plan(bool(self._bound.grads) if is_train is None else is_train)
+        with self._alone():
+            plan = self.plan(self._keeps_gradients if is_train is None else bool(is_train))
         lines = [f"{'training' if plan.is_train else 'inference'} plan, {plan.nbytes} bytes beside arguments, outputs "
                  "and gradients"]
         for title, segment in (("forward", plan.forward), ("backward", plan.backward)):
@@ -331,10 +431,11 @@ class Executor:
         Profile
             ``print`` it for a table, slowest step first; ``rows`` has the numbers.
         """
-        plan = self.plan(bool(self._bound.grads) if is_train is None else bool(is_train))
-        self._ready = False
-        return profile(plan, self._bound, lambda segment: self._run(plan, segment, plan.is_train),
-                       functools.partial(self._inside, plan.is_train), runs)
+        with self._alone():
+            plan = self.plan(self._keeps_gradients if is_train is None else bool(is_train))
+            self._ready = None
+            return profile(plan, self._bound, lambda segment: self._run(plan, segment, plan.is_train),
+                           functools.partial(self._in_mode, plan.is_train), runs)
 
     def kernel_report(self, is_train: bool | None = None) -> KernelReport:
         """How far kernels were from the reference, in all runs of a plan so far; of an executor that checks kernels.
@@ -351,32 +452,50 @@ class Executor:
         """
         if not self._check:
             raise ArgumentError("kernel_report: kernels are not checked; bind with check_kernels=True")
-        is_train = bool(self._bound.grads) if is_train is None else bool(is_train)
-        self.plan(is_train)
+        is_train = self._keeps_gradients if is_train is None else bool(is_train)
+        with self._alone():
+            self.plan(is_train)
         return self._reports[is_train]()
 
+    @property
+    def _keeps_gradients(self) -> bool:
+        return any(grad is not None and req != "null" for grad, req in zip(self.grad_arrays, self._reqs))
+
     def __repr__(self) -> str:
-        return f"<Executor of {self._symbol!r} on {self._bound.ctx}>"
+        return f"<Executor of {self._symbol!r} on {self._ctx}>"
 
 
-def _places(bound: Bound) -> list[Context]:
+def truth(method: str, is_train: Any) -> bool:
+    """The mode that was given, which is no array."""
+    if hasattr(is_train, "shape"):
+        raise ArgumentError(f"{method}: its {'first' if method == 'forward' else 'second'} parameter is is_train, got "
+                            f"{type(is_train).__name__} of shape {show(is_train.shape)}; "
+                            + ("arguments go by name, as in forward(data=…)" if method == "forward" else
+                               "gradients of several outputs go in a list, as in backward([g, h])"))
+    return bool(is_train)
+
+
+def told(node: Node, index: int) -> str:
+    """What a monitor is told an output is called; those that are gradients have the number of their input."""
+    numbers = node.tags.get(GRADIENTS)
+    return output_name((node, index)) if numbers is None else f"{node.name}_{numbers.split()[index]}"
+
+
+def places(bound: Bound) -> list[Context]:
+    """Where the outputs are computed."""
     return [bound.group2ctx.get(node.tags.get("__ctx_group__", ""), bound.ctx) if node.op is not None else bound.ctx
             for node, _ in bound.graph.heads]
 
 
-def _zeros(ctx: Context, shape: Any, dtype: Any) -> Any:
+def zeros(ctx: Context, shape: Any, dtype: Any) -> Any:
+    """A raw array of zeros."""
     return ctx.backend.zeros(tuple(shape), np.dtype(dtype), ctx.device_id)
 
 
-def _room(ctx: Context, shape: Any, dtype: Any, node: Node) -> Any:
-    """Zeros for a node's result, or an error that names the node."""
-    try:
-        return _zeros(ctx, shape, dtype)
-    except OpError as error:
-        raise type(error)(f"{node.describe()}: {error}") from None
-
-
-def _reshaped(name: str, old: NDArray, shape: tuple[int, ...], allowed: bool, larger: bool) -> NDArray:
+def _reshaped(name: str, old: NDArray, shape: Any, allowed: bool, larger: bool) -> NDArray:
+    """An array for a variable of another shape: the front of the old one, if that is large enough."""
+    if not known(shape):
+        raise ShapeError(f"reshape: the shape of {name} does not follow; give it too")
     if old.shape == shape:
         return old
     if not allowed:
@@ -387,195 +506,5 @@ def _reshaped(name: str, old: NDArray, shape: tuple[int, ...], allowed: bool, la
         if not larger:
             raise ShapeError(f"reshape: {name} of shape {show(shape)} is larger than its array {show(old.shape)}; "
                              "allow it with allow_up_sizing=True")
-        return NDArray(_zeros(old.context, shape, old.dtype), old.context)
+        return NDArray(zeros(old.context, shape, old.dtype), old.context)
     return NDArray(old._data.reshape(-1)[:count].reshape(shape), old.context)
-
-
-# ------------------------------------------------------------------------------------------------- binding
-
-
-def _request(req: Any, names: Sequence[str]) -> list[str]:
-    """One request an argument, from text, a list or a dict."""
-    valid = ("null", "write", "add")
-
-    def checked(value: Any, name: str) -> str:
-        if value == "inplace":
-            return "write"
-        if value not in valid:
-            raise ArgumentError(f"grad_req of {name}: {value!r}. {did_you_mean(value, valid)}")
-        return value
-
-    if isinstance(req, str):
-        return [checked(req, "all arguments")] * len(names)
-    if isinstance(req, Mapping):
-        for name in req:
-            if name not in names:
-                raise ArgumentError(f"grad_req: there is no argument {name!r}. {did_you_mean(name, names)}")
-        return [checked(req.get(name, "null"), name) for name in names]
-    if isinstance(req, (list, tuple)):
-        if len(req) != len(names):
-            raise ArgumentError(f"grad_req: expected {len(names)} requests, one for each argument, got {len(req)}")
-        return [checked(value, name) for value, name in zip(req, names)]
-    raise ArgumentError(f"grad_req: expected text, a list or a dict, got {type(req).__name__}")
-
-
-def _listed(what: str, given: Any, names: Sequence[str], partial: bool) -> list[Any]:
-    """Arrays in the order of names, from a list or a dict; None for what a partial dict leaves out."""
-    if given is None:
-        given = {} if partial else []
-    if isinstance(given, Mapping):
-        for name in given:
-            if name not in names:
-                raise ArgumentError(f"{what}: there is no {name!r} in the graph. {did_you_mean(name, names)}")
-        missing = [name for name in names if name not in given]
-        if missing and not partial:
-            raise ArgumentError(f"{what}: missing {', '.join(missing)}; the graph has {', '.join(names)}")
-        return [given.get(name) for name in names]
-    if not isinstance(given, (list, tuple)):
-        raise ArgumentError(f"{what}: expected a list or a dict of NDArrays, got {type(given).__name__}")
-    if len(given) != len(names):
-        raise ArgumentError(f"{what}: expected {len(names)} arrays ({', '.join(names)}), got {len(given)}")
-    return list(given)
-
-
-def _context(ctx: Any) -> Context:
-    if isinstance(ctx, (list, tuple)) and len(ctx) == 1:
-        ctx = ctx[0]
-    if ctx is None:
-        return current_context()
-    if not isinstance(ctx, Context):
-        raise ArgumentError(f"bind: expected a Context, such as cpu(), got {ctx!r}")
-    return ctx
-
-
-@uncollected
-def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any, group2ctx: Any,
-         check_kernels: bool | str = False, recompute: bool | str | None = None) -> Executor:
-    """See ``Symbol.bind``."""
-    ctx, symbol = _context(ctx), _resolved(symbol)
-    arguments, auxiliary = symbol._graph().variables()
-    names, aux_names = [node.name for node in arguments], [node.name for node in auxiliary]
-    for group in (names, aux_names):
-        twice = sorted({name for name in group if group.count(name) > 1}) if len(set(group)) < len(group) else []
-        if twice:
-            raise ArgumentError(f"bind: two different variables are named {twice[0]!r}; give each a name of its own")
-    places = _variable_places(arguments + auxiliary, ctx, group2ctx or {})
-    arg_arrays = _listed("args", args, names, False)
-    arrays = [_array("args", name, value, places[node]) for name, value, node in zip(names, arg_arrays, arguments)]
-    grads = _listed("args_grad", args_grad, names, True)
-    reqs = [req if grad is not None else "null" for req, grad in zip(_request(grad_req, names), grads)]
-    for name, grad, value in zip(names, grads, arrays):
-        if grad is not None:
-            _array("args_grad", name, grad, None)
-            if grad.shape != value.shape:
-                raise ShapeError(f"args_grad: {name} has shape {show(grad.shape)}, its argument {show(value.shape)}")
-    aux = [_array("aux_states", name, value, places[node]) for name, value, node in
-           zip(aux_names, _listed("aux_states", aux_states, aux_names, False), auxiliary)]
-    return make(symbol, ctx, arrays, grads, reqs, aux, group2ctx or {}, check_kernels, recompute)
-
-
-def _array(what: str, name: str, value: Any, ctx: Context | None) -> NDArray:
-    if isinstance(value, np.ndarray):
-        value = array(value, ctx=ctx, dtype=value.dtype)
-    if not isinstance(value, NDArray):
-        raise ArgumentError(f"{what}: {name} must be an NDArray, got {type(value).__name__}")
-    if ctx is not None and value.context != ctx:
-        raise DeviceError(f"{what}: {name} lives on {value.context}, expected {ctx}; move it with as_in_context")
-    return value
-
-
-def _resolved(symbol: Symbol) -> Symbol:
-    """The symbol with registered operators in the place of those that a file named."""
-    graph = symbol._graph()
-    resolved = resolve(graph)
-    return symbol if resolved is graph else Symbol(resolved.heads)
-
-
-def _variable_places(variables: Sequence[Node], ctx: Context, group2ctx: Mapping[str, Context]) -> dict[Node, Context]:
-    return {node: group2ctx.get(node.tags.get("__ctx_group__", ""), ctx) for node in variables}
-
-
-@uncollected
-def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2ctx: Any, shared_exec: Any,
-                shared_buffer: Any, shapes: Mapping[str, Any], check_kernels: bool | str = False,
-                recompute: bool | str | None = None) -> Executor:
-    """See ``Symbol.simple_bind``."""
-    ctx, symbol = _context(ctx), _resolved(symbol)
-    graph = symbol._graph()
-    arguments, auxiliary = graph.variables()
-    names = [node.name for node in arguments]
-    with _noted(shapes):
-        shape_of = inference.variable_shapes(*symbol._known_shapes("simple_bind", (), shapes))
-        dtype_of = inference.variable_dtypes(*symbol._known_dtypes("infer_type", (), dict(type_dict or {})))
-    unknown = [node.name for node in arguments + auxiliary if not known(shape_of[node])]
-    if unknown:
-        raise _undecided(unknown, shapes)
-    with _noted(shapes):
-        specs = inference.infer(graph, shape_of, dtype_of)
-    places = _variable_places(arguments + auxiliary, ctx, group2ctx or {})
-    shared = {} if shared_exec is None else {**shared_exec.arg_dict, **shared_exec.aux_dict}
-    reqs = _request(grad_req, names)
-
-    def prepared(node: Node) -> NDArray:
-        shape, dtype = specs[node][0]
-        old = shared.get(node.name, (shared_buffer or {}).get(node.name))
-        if old is not None and old.shape == shape and old._data.dtype == dtype:
-            return old
-        made = NDArray(_zeros(places[node], shape, dtype), places[node])
-        if shared_buffer is not None:
-            shared_buffer[node.name] = made
-        return made
-
-    args = [prepared(node) for node in arguments]
-    aux = [prepared(node) for node in auxiliary]
-    grads = [None if req == "null" else NDArray(_zeros(arg.context, arg.shape, arg.dtype), arg.context)
-             for req, arg in zip(reqs, args)]
-    return make(symbol, ctx, args, grads, reqs, aux, group2ctx or {}, check_kernels, recompute, specs)
-
-
-@contextmanager
-def _noted(shapes: Mapping[str, Any]) -> Iterator[None]:
-    """Errors inside say what was bound with which shapes."""
-    try:
-        yield
-    except OpError as error:
-        note(error, "simple_bind with " + ", ".join(f"{name}={shape}" for name, shape in shapes.items()))
-        raise
-
-
-def _undecided(unknown: list[str], shapes: Mapping[str, Any]) -> OpError:
-    given = ", ".join(f"{name}={shape}" for name, shape in shapes.items()) or "nothing"
-    return InferenceError(f"simple_bind: the shapes of {', '.join(unknown)} do not follow from {given}")
-
-
-def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
-         aux: list[NDArray], group2ctx: Mapping[str, Context], check: bool | str = False,
-         recompute: bool | str | None = False, specs: dict[Node, list[Spec]] | None = None) -> Executor:
-    """An executor over arrays in the order of the graph's variables; specs, where they are known already."""
-    if check not in (False, True, "report"):
-        raise ArgumentError(f"check_kernels={check!r}: expected True, False or 'report'")
-    graph = symbol._graph()
-    arguments, auxiliary = graph.variables()
-    variables, values = arguments + auxiliary, args + aux
-    if specs is None:
-        specs = inference.infer(graph, {node: value.shape for node, value in zip(variables, values)},
-                                {node: value._data.dtype for node, value in zip(variables, values)})
-    for node, value in zip(variables, values):
-        expected = specs[node][0]
-        if expected.dtype != value._data.dtype:
-            raise DTypeError(f"{node.describe()}: expected dtype {expected.dtype}, got {value._data.dtype}")
-    wanted: dict[Node, tuple[Any, str]] = {}
-    for node, grad, req in zip(arguments, grads, reqs):
-        if grad is not None and req != "null":
-            wanted[node] = grad._data, req
-    bound = Bound(graph, specs, ctx, group2ctx, {node: value._data for node, value in zip(variables, values)},
-                  {node: value.context for node, value in zip(variables, values)}, wanted, recompute=asked(recompute))
-    for (node, i), place in zip(graph.heads, _places(bound)):
-        shape, dtype = cast(tuple, specs[node][i])
-        loss = node.op is not None and node.op.loss(node.attrs)
-        bound.outputs.append(_room(place, shape, dtype, node))
-        bound.head_grads.append(None if loss or not wanted else _room(ctx, shape, dtype, node))
-    executor = Executor(symbol, bound, arguments, auxiliary, args, grads, reqs, aux, check)
-    if any(getattr(node.op, "traced", False) for node in graph.nodes):
-        executor.plan(bool(wanted))  # a body that cannot be followed says so now
-    return executor

@@ -172,9 +172,10 @@ def infer_dtypes(graph: Graph, given: Mapping[Node, Any], found: Found | None = 
 
 
 def _variable_shape(node: Node, given: Shape | None) -> Shape | None:
-    """What is known of a variable's shape: what is given, and what its attribute ``__shape__`` declares."""
+    """What is known of a variable's shape: what is given, else what its attribute ``__shape__`` declares; a shape that
+    is given in part is completed by it."""
     declared = node.tags.get("__shape__")
-    if not declared:
+    if not declared or known(given):
         return given
     try:
         return unify(given, declared_shape(declared))

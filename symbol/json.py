@@ -18,7 +18,7 @@ from opreg.errors import FileFormatError, Where, did_you_mean, listed, note
 from opreg.files import adopting, warn, whole
 from opreg.graph import Entry, Graph, Node
 from opreg.op import Op
-from opreg.placeholder import PlaceholderRecord, is_tag, lookup, settle
+from opreg.placeholder import PlaceholderRecord, is_tag, lookup, settle, strange
 
 from .loops import check_locations
 from .naming import HIDDEN, hide
@@ -401,6 +401,8 @@ class _Loader:
         if op is None or stored.subgraphs:
             return self.placeholder(stored, op_type, texts, inputs, count, depth, where)
         moved = self.inherited(op, texts)
+        if strange(op, texts):  # a newer version's, or a fork's: what they mean is known only where it is run
+            return self.placeholder(stored, op_type, {**texts, **moved}, inputs, count, depth, where)
         try:
             attrs, given, tags = settle(op, texts)
         except Exception as error:
@@ -510,15 +512,16 @@ def loads(text: str, name: str = "<text>") -> Symbol:
     Returns
     -------
     Symbol
-        Nodes of operators that are not registered are placeholders: they are listed, drawn and saved as any other,
-        and only running them is an error. An operator registered before that takes the placeholder's place.
+        Nodes of operators that are not registered, or do not take all of their attributes, are placeholders: they are
+        listed, drawn and saved as any other, and only running them is an error. An operator registered before that
+        takes the placeholder's place.
 
     Raises
     ------
     FileFormatError
         The text is no JSON, or no graph: the message has the file and the node.
     AttrError
-        An operator does not take the attributes of its node; a note has the file and the node.
+        An attribute of a node has a value that its operator does not take; a note has the file and the node.
 
     Warns
     -----

@@ -21,7 +21,8 @@ from opreg.registry import register
 from opreg.spec import ANY, is_floating, unify
 
 from . import infer as inference
-from .executor import Executor, make
+from .binding import make
+from .executor import Executor
 from .symbol import Symbol
 
 __all__ = ["ControlFlow", "FOREACH", "WHILE_LOOP", "COND", "check_locations", "find"]

@@ -71,29 +71,25 @@ class Segment:
         self.fresh, self.plain = True, False
         self.native: Callable[[], None] | None = None
         self.flat: list[Callable] = []
+        self._owners: list[Step] = []
+        self._switches: list[Switch] = []
+        self._held: list[Native] = []
 
     def _flatten(self) -> None:
-        """Put the steps' functions in one list, compiled ones that follow each other as one."""
+        """Put the steps' functions in one list, compiled ones that follow each other as one.
+
+        Everything is made aside first: who sees the segment settled sees all of it.
+        """
         functions = [_now(function) for step in self.steps for function in step.run]
         owners = [step for step in self.steps for _ in step.run]
-        self.plain = all(map(_plain, functions))
-        self._switches = [function for function in functions if isinstance(function, Switch)]
-        self.flat, self._owners = functions, owners
-        self._held: list[Native] = []
+        switches = [function for function in functions if isinstance(function, Switch)]
+        plain = all(map(_plain, functions))
+        held: list[Native] = []
         if any(isinstance(function, Native) for function in functions):
-            self._join()
-        self.native = self.flat[0] if self.plain and len(self.flat) == len(self._held) == 1 else None
-
-    def _join(self) -> None:
-        pairs = zip(self.flat, self._owners)
-        self.flat, self._owners = [], []
-        for compiled, row in itertools.groupby(pairs, lambda pair: isinstance(pair[0], Native)):
-            functions, owners = zip(*row)
-            if compiled:
-                self._held.append(joined(functions))
-                functions, owners = (self._held[-1].run,), owners[:1]
-            self.flat += functions
-            self._owners += owners
+            functions, owners = _joined(functions, owners, held)
+        native = functions[0] if plain and len(functions) == len(held) == 1 else None
+        self.flat, self._owners, self._switches, self._held = functions, owners, switches, held
+        self.native, self.plain, self.fresh = native, plain, False
 
     def run(self, after: Callable[[Step], None] | None = None) -> None:
         """Run all steps in order; ``after`` is called behind each.
@@ -130,7 +126,6 @@ class Segment:
             if after is not None:
                 after(step)
         if self.fresh:
-            self.fresh = False
             self._flatten()
 
     def _fail(self, error: Exception, step: Step, number: int) -> NoReturn:
@@ -140,6 +135,20 @@ class Segment:
         note(error, step.node.describe())
         note(error, f"step {number} of {len(self.steps)}, kernel {step.kernel}")
         fail(error, step.node)
+
+
+def _joined(functions: Sequence[Callable], owners: Sequence[Step], held: list[Native]
+            ) -> tuple[list[Callable], list[Step]]:
+    """Functions with the steps they are of, compiled ones that follow each other as one, which is ``held``."""
+    found: tuple[list[Callable], list[Step]] = [], []
+    for compiled, row in itertools.groupby(zip(functions, owners), lambda pair: isinstance(pair[0], Native)):
+        run, steps = zip(*row)
+        if compiled:
+            held.append(joined(run))
+            run, steps = (held[-1].run,), steps[:1]
+        found[0].extend(run)
+        found[1].extend(steps)
+    return found
 
 
 def _now(function: Callable) -> Callable:
@@ -154,6 +163,27 @@ def _plain(function: Callable) -> bool:
         return True
     owner = getattr(inner, "__self__", None)  # of a method of an array, or of a ufunc
     return isinstance(owner, (np.ndarray, np.ufunc)) or multiplies(inner)
+
+
+class Scratch:
+    """Temporary memory, shared by all steps of a plan. Steps that hold it hold no plan, which holds them."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[Any, int], Any] = {}
+
+    def array(self, ctx: Any, number: int, shape: tuple[int, ...], dtype: Any) -> Any:
+        """An array of a shape and dtype; of one number there is one at a time."""
+        dtype = np.dtype(dtype)
+        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        held = self._held.get((ctx, number))
+        if held is None or held.size < nbytes:
+            held = self._held[ctx, number] = ctx.backend.arena(max(nbytes, 1), ctx.device_id)
+        return held[:nbytes].view(dtype).reshape(shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(int(held.nbytes) for held in self._held.values())
 
 
 class Plan:
@@ -179,7 +209,7 @@ class Plan:
         self.arrays: dict[Entry, Any] = dict(variables)
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds
-        self._scratch: dict[tuple[Any, int], Any] = {}
+        self._scratch = Scratch()
         self._made: dict[tuple[Storage, Spec], Any] = {}
         self._arenas = {ctx: self._arena(ctx, nbytes, program) for ctx, nbytes in memory.arena.items() if nbytes}
         self._halves = tuple([self._step(node) for node in nodes if node.op is not None]
@@ -237,15 +267,6 @@ class Plan:
             self._made[key] = arena[storage.offset:storage.offset + nbytes].view(spec.dtype).reshape(spec.shape)
         return self._made[key]
 
-    def scratch(self, ctx: Any, number: int, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Temporary memory of a step, shared by all steps of the plan."""
-        dtype = np.dtype(dtype)
-        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        held = self._scratch.get((ctx, number))
-        if held is None or held.size < nbytes:
-            held = self._scratch[ctx, number] = ctx.backend.arena(max(nbytes, 1), ctx.device_id)
-        return held[:nbytes].view(dtype).reshape(shape)
-
     # ------------------------------------------------------------------------------------------------ steps
 
     def _step(self, node: Node) -> Step:
@@ -267,7 +288,7 @@ class Plan:
                                              self.specs[source][index].shape)
         rng = generators.generator(ctx.backend_name, ctx.device_id) if op.random else None
         call = Call(op, attrs, ins, outs, reqs, ctx.xp, ctx, self.is_train, rng, self.specs[node],
-                    functools.partial(self.scratch, ctx), wrap, self.memo)
+                    functools.partial(self._scratch.array, ctx), wrap, self.memo)
         kernel, declined = choose(call)
         try:
             run = self._bind(node, call, kernel)
@@ -289,7 +310,7 @@ class Plan:
         check = functools.partial(kernel.check, call.op, shapes=[spec.shape for spec in call.specs])
         outs: Sequence[Any] = call.outs
         if kernel.takes_out and call.reqs and "add" not in call.reqs:
-            into = [self.scratch(call.ctx, i, spec.shape, spec.dtype) if out is None else out  # type: ignore[arg-type]
+            into = [call.scratch(i, spec.shape, spec.dtype) if out is None else out
                     for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
             function = functools.partial(function, out=into[0] if len(into) == 1 else tuple(into))
             if not states:
@@ -365,7 +386,7 @@ class Plan:
     @property
     def nbytes(self) -> int:
         """Bytes held beside bound arrays, outputs and gradients: arenas and temporaries."""
-        return sum(self.memory.arena.values()) + sum(int(held.nbytes) for held in self._scratch.values())
+        return sum(self.memory.arena.values()) + self._scratch.nbytes
 
 
 def choose(call: Call) -> tuple[Kernel, list[tuple[str, str]]]:

@@ -145,6 +145,14 @@ class Profile:
         self.is_train, self.runs, self.seconds = is_train, runs, seconds
         self.memory_rate, self.product_rates = memory, dict(products)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Profile]) -> Profile:
+        """One of what runs one after the other."""
+        total = sum(row.seconds for part in parts for row in part.rows) or 1.0
+        rates = {dtype: rate for part in parts for dtype, rate in part.product_rates.items()}
+        return cls([row._replace(share=row.seconds / total) for part in parts for row in part.rows], parts[0].is_train,
+                   parts[0].runs, sum(part.seconds for part in parts), parts[0].memory_rate, rates)
+
     def table(self, count: int = _SHOWN) -> str:
         """The slowest steps, a line each."""
         total = sum(row.seconds for row in self.rows)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from opreg import threads
 from opreg.graph import Entry, Graph, Node
 from opreg.spec import Spec, as_dtype, size
 
@@ -64,7 +65,11 @@ class Program:
     bound : Bound
         What it was made of; never changed.
     is_train : bool
-        The mode it is planned for.
+        The mode that its forward is planned for.
+    backward : bool or None
+        The mode that gradients are taken in; None where none are.
+    watched : bool
+        Whether every node keeps a step of its own, whose result a monitor can be told.
     nodes : list of Node
         Inputs before users, forward before backward.
     heads : list of Entry
@@ -86,12 +91,14 @@ class Program:
     arrays: dict[Node, Any]
     contexts: dict[Node, Any]
     late: list[tuple[Any, str]] = field(default_factory=list)
+    backward: bool | None = None
+    watched: bool = False
 
     @classmethod
-    def of(cls, bound: Bound, is_train: bool) -> Program:
+    def of(cls, bound: Bound, is_train: bool, backward: bool | None = None, watched: bool = False) -> Program:
         """The forward graph alone."""
         return cls(bound, is_train, list(bound.graph.nodes), list(bound.graph.heads), [], dict(bound.specs),
-                   dict(bound.arrays), dict(bound.contexts))
+                   dict(bound.arrays), dict(bound.contexts), backward=backward, watched=watched)
 
     @property
     def graph(self) -> Graph:
@@ -138,12 +145,14 @@ def uncollected(function: F) -> F:
     """The function, with Python's collector of cycles at rest while it runs.
 
     Binding and planning make several objects a node, which all stay and form no cycles; the collector would go over all
-    of them again and again, in a graph of ten thousand nodes for as long as everything else takes.
+    of them again and again, in a graph of ten thousand nodes for a good part of the time that everything else takes.
+    There is one collector for all threads, and a child that another one forks meanwhile would never see it work again:
+    so it rests only where no other lives.
     """
 
     @functools.wraps(function)
     def undisturbed(*args: Any, **keywords: Any) -> Any:
-        if not gc.isenabled():
+        if not gc.isenabled() or not threads.alone():
             return function(*args, **keywords)
         gc.disable()
         try:

@@ -254,9 +254,13 @@ class Symbol(Value):
         return _doubled(_texts(self._entries[0][0]))
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
-        """Attributes of all nodes that have any, as text, by node name."""
-        found = {node.name: _doubled(_texts(node)) for node in self._graph().nodes}
-        return {name: attrs for name, attrs in found.items() if attrs}
+        """Attributes of all nodes that have any, as text, by node name; those of nodes of one name together."""
+        found: dict[str, dict[str, str]] = {}
+        for node in self._graph().nodes:
+            attrs = _doubled(_texts(node))
+            if attrs:
+                found.setdefault(node.name, {}).update(attrs)
+        return found
 
     def _set_attr(self, **attrs: str) -> None:
         for name, value in attrs.items():
@@ -444,7 +448,7 @@ class Symbol(Value):
         >>> executor.forward()[0].asnumpy()
         array([2., 4.], dtype=float32)
         """
-        from .executor import bind
+        from .binding import bind
 
         return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, check_kernels, recompute)
 
@@ -462,10 +466,10 @@ class Symbol(Value):
         >>> (Variable("x") * 2).simple_bind(cpu(), x=(2, 3)).arg_dict["x"].shape
         (2, 3)
         """
-        from .executor import simple_bind
+        from .binding import simple_bind
 
-        return simple_bind(self, ctx, grad_req, type_dict, group2ctx, shared_exec, shared_buffer, kwargs,
-                           check_kernels, recompute)
+        return simple_bind(self, ctx, grad_req, type_dict, group2ctx, shared_arg_names, shared_exec, shared_buffer,
+                           kwargs, check_kernels, recompute)
 
     def eval(self, ctx: Any = None, **kwargs: Any) -> list[Any]:
         """Bind to arrays given by keyword and compute; a list of NDArrays.
@@ -633,7 +637,18 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
         return _node(op, values, attrs, {**given, **(extra or {})}, name, tags, hint)
     except OpError as error:
         note(error, f"making a symbol of operator {op.name}" + (f", named {name!r}" if name else ""))
+        if isinstance(error, ArgumentError):
+            _hint(error, [*args, *[value for key, value in keywords.items() if key not in op.schema]])
         raise
+
+
+def _hint(error: ArgumentError, given: Sequence[Any]) -> None:
+    """Note on an error what to write for the first input that is no symbol."""
+    value = next((each for each in given if each is not None and not isinstance(each, Symbol)), None)
+    if isinstance(value, str):
+        note(error, f"text is no symbol; Variable({value!r}) makes one of that name")
+    elif isinstance(value, (int, float, np.ndarray)):
+        note(error, "numbers are no symbols: write them in arithmetic, as in x + 1, or bind a Variable to them")
 
 
 def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> Symbol:
@@ -702,5 +717,5 @@ def Group(symbols: Sequence[Symbol]) -> Symbol:
     """
     symbols = list(symbols)
     if not symbols or not all(isinstance(symbol, Symbol) for symbol in symbols):
-        raise TypeError("Group: expected a list of at least one symbol")
+        raise TypeError(f"Group: expected a list of at least one symbol, got {symbols!r}")
     return Symbol([entry for symbol in symbols for entry in symbol._entries])

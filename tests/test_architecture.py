@@ -54,6 +54,7 @@ ORDER = [line.split() for line in """
     opreg.symbol.profile opreg.symbol.checking opreg.symbol.arrivals
     opreg.symbol.compile
     opreg.symbol.executor
+    opreg.symbol.binding
     opreg.symbol.loops
     opreg.symbol.loop_functions
     opreg.symbol.function opreg.symbol.json
@@ -72,7 +73,7 @@ LATE = {
     "opreg.ndarray.ndarray": {"opreg.ndarray.function"},
     "opreg.ndarray.autograd": {"opreg.symbol.symbol"},
     "opreg.symbol.symbol": {f"opreg.symbol.{name}" for name in (
-        "function", "json", "show", "passes.gradient", "executor")},
+        "function", "json", "show", "passes.gradient", "binding")},
 }
 
 #: Packages whose modules have floors of their own. Their folders stand beside that of ``opreg``, which links to them.

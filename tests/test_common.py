@@ -189,8 +189,10 @@ def test_places_are_kept_apart():
     for group in ("a", "b"):
         with mx.AttrScope(ctx_group=group):
             halves.append(sym.square(x))
-    executor = (halves[0] + halves[1]).bind(mx.cpu(), {"x": nd.ones((3,))}, grad_req="null",
-                                            group2ctx={"a": mx.cpu(1), "b": mx.cpu(2)})
+    with mx.AttrScope(ctx_group="c"):
+        net = halves[0] + halves[1]
+    executor = net.bind(mx.cpu(), {"x": nd.ones((3,))}, grad_req="null",
+                        group2ctx={"a": mx.cpu(1), "b": mx.cpu(2), "c": mx.cpu(0)})
     ran = [step.node.op.name for step in executor.plan(False).forward.steps if step.node is not None]
     assert ran.count("square") == 2
     np.testing.assert_array_equal(executor.forward()[0].asnumpy(), [2, 2, 2])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import traceback
+
 import numpy as np
 import pytest
 
@@ -248,6 +252,200 @@ def test_explain_and_debug_str():
     assert "inference plan" in executor.explain(is_train=False)
 
 
+def test_a_monitor_hears_of_one_gradient_after_the_other():
+    """The names are those of MXNet: a number for each input whose gradient it is."""
+    executor = linear()
+    seen = []
+    executor.set_monitor_callback(lambda name, value: seen.append((name, value.shape)))
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((2, 3)))
+    assert seen == [("fc_output", (2, 3)), ("fc_backward_output0", (2, 4)), ("fc_backward_output1", (3, 4)),
+                    ("fc_backward_output2", (3,))]
+    executor = sym.tanh(sym.Variable("x"), name="tanh").simple_bind(mx.cpu(), x=(2,))
+    executor.set_monitor_callback(lambda name, value: seen.append((name, value.shape)))
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((2,)))
+    assert seen[4:] == [("tanh_output", (2,)), ("tanh_backward_output", (2,))]
+
+
+# ------------------------------------------------------------------------------------------------- sharing
+
+
+def shared(arg_names=None, buffer=None, data=(2, 4), **more):
+    """An executor that has run, and another that was bound beside it."""
+    net = sym.BatchNorm(sym.FullyConnected(sym.Variable("data"), num_hidden=3, name="fc"), name="norm")
+    first = net.simple_bind(mx.cpu(), data=(2, 4), shared_buffer=buffer)
+    return first, net.simple_bind(mx.cpu(), data=data, shared_arg_names=arg_names, shared_buffer=buffer,
+                                  shared_exec=first, **more)
+
+
+def same(first, second, kind):
+    """The names of arrays that are memory of both."""
+    one, other = getattr(first, kind), getattr(second, kind)
+    return {name for name in one if np.may_share_memory(one[name]._data, other[name]._data)}
+
+
+def test_executors_share_nothing_unless_they_are_asked_to():
+    first, second = shared()
+    assert not any(same(first, second, kind) for kind in ("arg_dict", "grad_dict", "aux_dict"))
+    second.arg_dict["data"][:] = 7
+    assert not first.arg_dict["data"].asnumpy().any()
+
+
+def test_arguments_that_are_named_are_shared_with_their_gradients_and_the_states():
+    first, second = shared(["fc_weight", "norm_gamma"], data=(5, 4))
+    for kind in ("arg_dict", "grad_dict"):
+        assert same(first, second, kind) == {"fc_weight", "norm_gamma"}
+    assert same(first, second, "aux_dict") == {"norm_moving_mean", "norm_moving_var"}
+
+
+def test_a_pool_holds_arrays_by_name():
+    pool = {}
+    first, second = shared(["fc_weight"], pool, data=(1, 4))
+    assert set(pool) == {*first.arg_dict, *[f"grad of {name}" for name in first.arg_dict]}
+    assert same(first, second, "arg_dict") == same(first, second, "grad_dict") == set(first.arg_dict)
+    assert second.arg_dict["data"].shape == (1, 4)  # the front of a larger array
+    _, larger = shared(buffer=pool, data=(9, 4))
+    assert pool["data"].shape == larger.arg_dict["data"].shape == (9, 4)
+
+
+SHARED = [
+    (["fc_wieght"], {}, ArgumentError, "Did you mean 'fc_weight'"),
+    (["data"], {"data": (5, 4)}, ShapeError, r"data is \(2, 4\) float32 in shared_exec, here \(5, 4\)"),
+]
+
+
+@pytest.mark.parametrize(("names", "more", "error", "words"), SHARED, ids=["name", "shape"])
+def test_what_cannot_be_shared_is_refused(names, more, error, words):
+    with pytest.raises(error, match=words):
+        shared(names, **more)
+
+
+# ------------------------------------------------------------------------------------- gradients as in inference
+
+
+def test_backward_as_in_inference():
+    net = sym.BatchNorm(sym.Variable("data"), fix_gamma=False, eps=0.0, name="norm")
+    executor = net.simple_bind(mx.cpu(), data=(4, 2))
+    executor.arg_dict["data"][:] = np.arange(8).reshape(4, 2)
+    executor.arg_dict["norm_gamma"][:] = 3
+    executor.aux_dict["norm_moving_var"][:] = 4
+    top = nd.array(np.arange(8).reshape(4, 2) ** 2)
+    found = {}
+    for forward in (False, True, False):
+        for backward in (True, False):
+            executor.forward(is_train=forward)
+            executor.aux_dict["norm_moving_mean"][:], executor.aux_dict["norm_moving_var"][:] = 0, 4
+            executor.backward([top], is_train=backward)
+            found.setdefault(backward, []).append(executor.grad_dict["data"].asnumpy())
+    for each in found[False]:
+        np.testing.assert_allclose(each, top.asnumpy() * 3 / 2)
+    for each in found[True]:
+        np.testing.assert_allclose(each, found[True][0])
+        assert abs(each - found[False][0]).max() > 1
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_dropout_is_differentiated_as_it_dropped(forward):
+    executor = sym.Dropout(sym.Variable("data"), p=0.5).simple_bind(mx.cpu(), data=(100,))
+    executor.arg_dict["data"][:] = 1
+    executor.forward(is_train=forward)
+    executor.backward(nd.ones((100,)), is_train=False)
+    kept = executor.outputs[0].asnumpy()
+    assert set(kept) == ({0, 2} if forward else {1})
+    np.testing.assert_array_equal(executor.grad_dict["data"].asnumpy(), kept)
+
+
+def test_operators_are_told_the_mode_of_backward():
+    class Mode(mx.operator.CustomOp):
+        seen = []
+
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.seen.append(is_train)
+            self.assign(out_data[0], req[0], in_data[0])
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.seen.append(mx.autograd.is_training())
+            self.assign(in_grad[0], req[0], out_grad[0])
+
+    @mx.operator.register("test_mode")
+    class ModeProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Mode()
+
+    executor = sym.Custom(sym.Variable("x"), op_type="test_mode").simple_bind(mx.cpu(), x=(2,))
+    for forward, backward, expected in [(True, True, [True, True]), (False, False, [False, False, False]),
+                                        (False, False, [False, False]), (True, True, [True, True]),
+                                        (False, True, [False, True, True]), (True, False, [True, True, False])]:
+        Mode.seen.clear()
+        executor.forward(is_train=forward)
+        executor.backward(nd.ones((2,)), is_train=backward)
+        assert Mode.seen == expected, (forward, backward)
+
+
+def test_a_failed_forward_is_not_what_backward_goes_back_through():
+    class Failing(mx.operator.CustomOp):
+        fails = False
+
+        def forward(self, is_train, req, in_data, out_data, aux):
+            if Failing.fails:
+                raise KeyError
+            self.assign(out_data[0], req[0], in_data[0])
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], out_grad[0])
+
+    @mx.operator.register("test_failing")
+    class FailingProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Failing()
+
+    x = sym.Variable("x")
+    executor = sym.Custom(sym.exp(x), op_type="test_failing").simple_bind(mx.cpu(), x=(1,))
+    executor.forward(is_train=True)
+    Failing.fails = True
+    with pytest.raises(KeyError):
+        executor.forward(is_train=True, x=nd.array([1]))
+    Failing.fails = False
+    executor.arg_dict["x"][:] = 2
+    executor.backward(nd.ones((1,)))
+    np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), np.exp([2]), rtol=1e-6)
+
+
+# ------------------------------------------------------------------------------------------ where it computes
+
+
+def test_what_is_in_no_group_follows_its_first_input():
+    a, b, c = map(sym.Variable, "abc")
+    with mx.AttrScope(ctx_group="far"):
+        d = sym.elemwise_add(a, b)
+    net = sym.Group([d, d * c, c * d, c + 1])
+    places = {"a": mx.cpu(1), "b": mx.cpu(0), "c": mx.cpu(2)}
+    args = {name: nd.ones((2,), ctx=place) for name, place in places.items()}
+    grads = {name: nd.zeros((2,), ctx=place) for name, place in places.items()}
+    executor = net.bind(mx.cpu(), args, grads, group2ctx={"far": mx.cpu(1)})
+    outputs = executor.forward(is_train=True)
+    assert [out.context for out in outputs] == [mx.cpu(1), mx.cpu(1), mx.cpu(2), mx.cpu(2)]
+    assert [out.asnumpy().tolist() for out in outputs] == [[2, 2], [2, 2], [2, 2], [2, 2]]
+    executor.backward([nd.ones((2,)) for _ in outputs])
+    assert [grads[name].asnumpy().tolist() for name in "abc"] == [[3, 3], [3, 3], [5, 5]]
+
+
+def test_arrays_of_variables_in_no_group_may_lie_anywhere_only_where_there_are_groups():
+    x = sym.Variable("x")
+    with mx.AttrScope(ctx_group="far"):
+        net = x * 2
+    far = {"x": nd.ones((2,), ctx=mx.cpu(1))}
+    for groups in ({"far": mx.cpu(1)}, {"far": [mx.cpu(1)]}):  # one in a list, as for one part of a batch
+        assert net.bind(mx.cpu(), far, group2ctx=groups).forward()[0].context == mx.cpu(1)
+    with pytest.raises(DeviceError, match=r"x lives on cpu\(1\), expected cpu\(0\)"):
+        net.bind(mx.cpu(), far)
+    assert net.simple_bind(mx.cpu(), x=(2,), group2ctx={"far": mx.cpu(1)}).arg_dict["x"].context == mx.cpu(0)
+    for groups in ({"far": "cpu"}, {"far": [mx.cpu(0), mx.cpu(1)]}, [mx.cpu(1)]):
+        with pytest.raises(ArgumentError, match="group2ctx"):
+            net.bind(mx.cpu(), far, group2ctx=groups)
+
+
 # ----------------------------------------------------------------------------------------------- refusals
 
 
@@ -292,7 +490,7 @@ def test_bind_refuses(attempt, error, words):
 
 def test_simple_bind_lists_what_cannot_be_inferred():
     net = sym.FullyConnected(sym.Variable("data"), num_hidden=3, name="fc")
-    with pytest.raises(InferenceError, match="data, fc_weight"):
+    with pytest.raises(InferenceError, match=r"give the shape of data, as in simple_bind\(ctx, data="):
         net.simple_bind(mx.cpu())
     with pytest.raises(ArgumentError, match="Did you mean 'data'"):
         net.simple_bind(mx.cpu(), dta=(2, 4))
@@ -343,3 +541,74 @@ def test_a_failed_run_leaves_the_executor_usable():
     Moody.angry = False
     assert executor.forward()[0].asnumpy().tolist() == [2, 4]
     assert not mx.autograd.is_training()
+
+
+def test_keywords_that_are_no_shapes_count_for_nothing():
+    x = sym.Variable("x") * 2
+    with pytest.warns(UserWarning, match="axis=-1, force_rebind=True") as caught:
+        executor = x.simple_bind(mx.cpu(), x=(2,), axis=-1, force_rebind=True)
+    assert executor.arg_dict["x"].shape == (2,)
+    assert caught[0].filename == __file__
+
+
+MISTAKES = [
+    ("array for a mode", lambda e: e.forward(nd.ones((2, 4))), ArgumentError, ["is_train", "(2, 4)", "forward(data="]),
+    ("second gradient", lambda e: e.backward(nd.ones((2, 3)), nd.ones((2, 3))), ArgumentError, ["is_train", "list"]),
+    ("name", lambda e: e.arg_dict["weight"], KeyError, ["arg_dict", "'weight'", "fc_weight"]),
+    ("gradient's name", lambda e: e.grad_dict["fc_wieght"], KeyError, ["Did you mean 'fc_weight'"]),
+    ("output's name", lambda e: e.output_dict["fc"], KeyError, ["fc_output"]),
+    ("state's name", lambda e: e.aux_dict["mean"], KeyError, ["nothing to choose from"]),
+    ("pickle", pickle.dumps, TypeError, ["bound to memory", "pickle or copy its symbol"]),
+    ("deepcopy", copy.deepcopy, TypeError, ["bound to memory"]),
+]
+
+
+@pytest.mark.parametrize(("attempt", "error", "words"), [row[1:] for row in MISTAKES], ids=[row[0] for row in MISTAKES])
+def test_mistakes_are_answered(attempt, error, words):
+    with pytest.raises(error) as caught:
+        attempt(linear())
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+class Unlucky(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.compute()
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.compute()
+
+    def compute(self):
+        raise ZeroDivisionError
+
+
+@mx.operator.register("test_unlucky")
+class UnluckyProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return Unlucky()
+
+
+@pytest.mark.parametrize("entire", [False, True])
+def test_a_users_exception_stands_below_the_call(entire, monkeypatch):
+    monkeypatch.setenv("OPREG_FULL_TRACEBACK", str(int(entire)))
+    executor = sym.Custom(sym.Variable("x"), op_type="test_unlucky").simple_bind(mx.cpu(), x=(2,))
+    with pytest.raises(ZeroDivisionError) as caught:
+        executor.forward()
+    frames = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert frames[-2:] == ["forward", "compute"]
+    if entire:
+        assert len(frames) > 6
+    else:
+        assert frames[1:] == ["forward", "forward", "compute"]  # the executor's, and the user's
+
+
+# ------------------------------------------------------------------------------------------------- reshape
+
+
+def test_reshape_keeps_shapes_that_do_not_follow():
+    x, y = sym.Variable("x"), sym.Variable("y")
+    executor = sym.Group([x * 2, y + 1]).simple_bind(mx.cpu(), x=(4, 3), y=(5,))
+    executor.arg_dict["y"][:] = 3
+    other = executor.reshape(x=(2, 3))
+    assert [out.shape for out in other.forward()] == [(2, 3), (5,)]
+    assert other.outputs[1].asnumpy().tolist() == [4] * 5
+    assert other.arg_dict["y"] is executor.arg_dict["y"]

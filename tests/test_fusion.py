@@ -193,8 +193,9 @@ def test_contexts_are_kept_apart():
         a = sym.tanh(sym.Variable("x") * 2.0)
     with mx.AttrScope(ctx_group="b"):
         b = sym.relu(a + 1.0) * a
-    net = b * 0.5
-    groups = {"a": mx.cpu(1), "b": mx.cpu(2)}
+    with mx.AttrScope(ctx_group="c"):
+        net = b * 0.5
+    groups = {"a": mx.cpu(1), "b": mx.cpu(2), "c": mx.cpu(0)}
     executor = assert_same(net, {"x": (6,)}, group2ctx=groups)
     assert kernels(executor)[0] == ["_fused", "_CrossDeviceCopy", "_fused", "_CrossDeviceCopy", "_mul_scalar"]
 

@@ -261,7 +261,7 @@ def test_unknown_operator():
     (sym.FullyConnected, ["num_hidden", "required"]),
     (lambda x: sym.FullyConnected(x, num_hidden="x"), ["num_hidden", "int", "'x'"]),
     (lambda x: sym.Activation(x, act_type="rleu"), ["act_type", "Did you mean 'relu'"]),
-    (lambda x: sym.Convolution(x, num_filter=1, kernel=3), ["kernel", "tuple of int"]),
+    (lambda x: sym.Convolution(x, num_filter=1, kernel="wide"), ["kernel", "tuple of int"]),
     (lambda x: sym.FullyConnected(x, num_hiden=3), ["num_hiden", "Did you mean 'num_hidden'"]),
 ], ids=["missing", "type", "word", "kernel", "unknown"])
 def test_attribute_mistakes(make, words):
@@ -312,7 +312,7 @@ def test_gradients_that_are_repeated_are_those_of_the_rules(name, monkeypatch):
         return described(first), described(first.gradient(["x"]))
 
     quick = both()
-    monkeypatch.setattr(module, "walk", lambda *args, repeat: walk(*args))
+    monkeypatch.setattr(module, "walk", lambda *args, repeat, **rest: walk(*args, **rest))
     assert both() == quick
 
 
@@ -353,3 +353,34 @@ def test_a_dimension_given_as_zero_is_empty_where_nothing_else_says_so(make, giv
     assert net.infer_shape(x=given)[:2] == expected
     executor = net.simple_bind(mx.cpu(), x=given)
     assert [each.shape for each in executor.forward()] == expected[1]
+
+
+HINTS = [
+    (lambda x: sym.exp("x"), "Variable('x') makes one"),
+    (lambda x: sym.FullyConnected(data="x", num_hidden=3), "Variable"),
+    (lambda x: sym.broadcast_add(x, 3), "x + 1"),
+    (lambda x: sym.concat(x, np.ones(2)), "bind a Variable"),
+    (lambda x: sym.Group([x, "y"]), "'y'"),
+    (lambda x: x.shape, "infer_shape"),
+    (lambda x: x.lst_arguments, "no attribute 'lst_arguments'"),
+]
+
+
+@pytest.mark.parametrize(("attempt", "words"), HINTS)
+def test_mistakes_are_answered(attempt, words):
+    with pytest.raises((ArgumentError, TypeError, AttributeError)) as caught:
+        attempt(sym.Variable("x"))
+    assert words in "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+
+
+def test_attributes_of_nodes_of_one_name_are_told_together():
+    one, other = sym.Variable("x", attr={"__a__": "1", "__b__": "1"}), sym.Variable("x", attr={"__b__": "2"})
+    assert (one + other).attr_dict() == {"x": {"__a__": "1", "__b__": "2"}}
+
+
+def test_a_shape_that_is_given_counts_more_than_a_declared_one():
+    x = sym.Variable("x", shape=(2, 3)) + 1
+    assert x.infer_shape(x=(5, 6))[1] == [(5, 6)]
+    assert x.infer_shape(x=(0, 3))[1] == x.infer_shape()[1] == [(2, 3)]
+    assert x.simple_bind(mx.cpu(), x=(5, 6)).forward()[0].shape == (5, 6)
+    assert x.eval(x=mx.nd.ones((4, 6)))[0].shape == (4, 6)

@@ -137,6 +137,8 @@ def batch_norm_grad(g, ins, outs, *, eps, fix_gamma, use_global_stats, output_me
         g = (g[0], None, None)
         if moving:
             mean, inverse = ops._normalize_moments(data, mean, eps=eps, over="batch", axis=axis)
+    if not is_train and not use_global_stats:  # forward may have run in training
+        mean, inverse = ins[3], ops.rsqrt(ins[4] + eps)
     slope = None if g[2] is None else -g[2] * inverse * inverse * inverse
     return _batch_gradient(g, data, gamma, mean, inverse, slope, moving, fix_gamma, axis)
 
@@ -197,6 +199,8 @@ for _op in (batch_norm_v1, sync_batch_norm):
             g = (g[0], None, None)
             if moving:
                 mean, inverse = ops._normalize_moments(data, mean, eps=eps, over="batch", axis=1)
+        if not is_train and not use_global_stats:
+            mean, variance = ins[3], ins[4]
         if not (output_mean_var and moving):
             inverse = ops.rsqrt(variance + eps)
         return _batch_gradient(g, data, gamma, mean, inverse, None if g[2] is None else g[2] * 2.0, moving, fix_gamma,

@@ -191,8 +191,9 @@ class Module(BaseModule):
         for number, ctx in enumerate(self._context):
             shapes, types = self._own_shapes(number), self._types()
             shared = shared_module._execs[number] if shared_module is not None else None
+            weights = [] if shared is None else [name for name in self._param_names if name in shared.arg_dict]
             self._execs.append(self._symbol.simple_bind(ctx, requests, types, group2ctx=self._group2ctx,
-                                                        shared_exec=shared, **shapes))
+                                                        shared_arg_names=weights, shared_exec=shared, **shapes))
         self._shaped = {self._key(): self._execs}
         self.binded = True
         if shared_module is not None:

@@ -50,7 +50,7 @@ class _Tail:
 
 def fold(program: Program) -> Program:
     """Let convolutions do what follows them, in a plan for inference on the host."""
-    if program.is_train or program.mutates:
+    if program.is_train or program.late or program.mutates:
         return program
     readers: dict[Entry, list[Node | None]] = {}
     for node in program.nodes:

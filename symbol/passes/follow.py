@@ -117,7 +117,7 @@ def _derived(op: Derived, attrs: Any, use: Use, body: Body, slots: list[Entry], 
     seeds = [(head, functools.partial(RuleSymbol, (top,))) for top, head in zip(tops, heads)]
     made: list[Node] = []
     found = grow([*[node for node in body.specs if node.op is None], *body.nodes], seeds,
-                 {node for (node, _), need in zip(slots, attrs.needs) if need}, made)
+                 {node for (node, _), need in zip(slots, attrs.needs) if need}, made, use.is_train)
     for node in made:
         body.add(node)
     return [body.cast(found[slot]._entries[0], spec.dtype) if slot in found and is_floating(spec.dtype)  # type: ignore
@@ -141,7 +141,9 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
     op: Any = node.op
     attrs: Any = node.attrs
     ctx = bound.group2ctx.get(node.tags.get("__ctx_group__", ""), bound.ctx) if bound.group2ctx else bound.ctx
-    use = Use(node.name, node.tags, node.where, ctx, program.is_train, [specs[source][i] for source, i in inputs],
+    derived = isinstance(op, Derived) and program.backward is not None
+    is_train = program.backward if derived else program.is_train
+    use = Use(node.name, node.tags, node.where, ctx, bool(is_train), [specs[source][i] for source, i in inputs],
               specs[node], bound.memo)
     before: Followed | None = None
     became: dict[Entry, Entry] = {}

@@ -317,41 +317,20 @@ class _Composer:
         if not exported or (len(group.members) == 1 and group not in self.inlining):
             return [self._moved(node) for node in group.members if exported]
         specs, last = self.program.specs, group.members[-1]
-        terms: list[Term] = []
-        places: dict[Entry, int] = {}
-        inputs: dict[Entry, int] = {}
-        operators: list[str] = []
-
-        def operand(entry: Entry) -> int | str:
-            node = entry[0]
-            if entry in places:
-                return places[entry]
-            if node.op is not None and node.op.name in _NUMBERS:
-                return node.op.name
-            if self.costs and group in self.backward and self.costs.get(entry):
-                return term(node)
-            return inputs.setdefault(self.became.get(entry, entry), -1 - len(inputs))
-
-        def term(node: Node) -> int:
-            operands = tuple([operand(entry) for entry in _read(node)])
-            operators.append(node.op.name)  # type: ignore[union-attr]
-            terms.append((self.expressions[node], operands))
-            place = places[node, 0] = len(terms) - 1
-            return place
-
+        terms = _Terms(self, self.costs if group in self.backward else {})
         for node in group.members:
-            term(node)
-        found = _composed(tuple(terms), tuple([(places[node, 0], specs[node][0]) for node in exported]),
-                          tuple([specs[node][index] for node, index in inputs]), specs[last][0].dtype,
+            terms.add(node)
+        found = _composed(tuple(terms.terms), tuple([(terms.places[node, 0], specs[node][0]) for node in exported]),
+                          tuple([specs[node][index] for node, index in terms.inputs]), specs[last][0].dtype,
                           factored if self._free(group, exported) else None)
-        sources = list(inputs)
+        sources = list(terms.inputs)
         for node, result in zip(exported, found.results):
             if result < 0:  # it changes nothing
                 self.became[node, 0] = sources[-1 - result]
         if found.expression is None:
             return []
         made = Node(_operator(found.full), last.name,
-                    {"expression": found.expression, "operators": tuple(operators), "parts": found.parts},
+                    {"expression": found.expression, "operators": tuple(terms.operators), "parts": found.parts},
                     [sources[-1 - number] for number in found.read], where=last.where)
         specs[made] = list(found.specs)
         self.program.contexts[made] = self.program.contexts[last]
@@ -363,6 +342,38 @@ class _Composer:
 
 #: An expression and what it is of: numbers of earlier terms, of inputs from -1 on downwards, names of constants.
 Term = tuple[Expression, tuple[int | str, ...]]
+
+
+class _Terms:
+    """What the members of a group compute, in terms of each other and of what the group reads.
+
+    ``costs`` are those of values that it may compute again.
+    """
+
+    def __init__(self, composer: _Composer, costs: dict[Entry, int]):
+        self.expressions, self.became, self.costs = composer.expressions, composer.became, costs
+        self.terms: list[Term] = []
+        self.places: dict[Entry, int] = {}
+        self.inputs: dict[Entry, int] = {}
+        self.operators: list[str] = []
+
+    def add(self, node: Node) -> int:
+        """A term for a node, and for what it reads and is computed again."""
+        operands = tuple([self._operand(entry) for entry in _read(node)])
+        self.operators.append(node.op.name)  # type: ignore[union-attr]
+        self.terms.append((self.expressions[node], operands))
+        place = self.places[node, 0] = len(self.terms) - 1
+        return place
+
+    def _operand(self, entry: Entry) -> int | str:
+        node = entry[0]
+        if entry in self.places:
+            return self.places[entry]
+        if node.op is not None and node.op.name in _NUMBERS:
+            return node.op.name
+        if self.costs.get(entry):
+            return self.add(node)
+        return self.inputs.setdefault(self.became.get(entry, entry), -1 - len(self.inputs))
 
 
 class _Composed(NamedTuple):

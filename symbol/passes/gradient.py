@@ -15,14 +15,18 @@ from .. import infer as inference
 from ..program import Bound, Program, reachable
 from ..symbol import RULES, RuleSymbol, output_name
 
-__all__ = ["grow", "gradients", "gradient"]
+__all__ = ["grow", "gradients", "gradient", "GRADIENTS"]
+
+#: Tag of nodes that make gradients of a node's inputs: what each output is called in the words of MXNet.
+GRADIENTS = "__gradients__"
 
 
 def grow(order: Sequence[Node], seeds: Sequence[tuple[Entry, Callable[[], Any]]], wanted: Iterable[Node],
-         made: list[Node]) -> dict[Entry, Any]:
+         made: list[Node], is_train: bool = True, watched: bool = False) -> dict[Entry, Any]:
     """Gradients of the entries of wanted nodes, as RuleSymbols; the nodes that compute them are appended to ``made``.
 
-    ``order`` are the forward nodes, inputs before users; the others as of ``gradients``.
+    ``order`` are the forward nodes, inputs before users; ``watched`` nodes say which gradients they compute; the others
+    as of ``gradients``.
     """
     before = RULES.made, RULES.source
     RULES.made, RULES.source = made, None
@@ -48,9 +52,23 @@ def grow(order: Sequence[Node], seeds: Sequence[tuple[Entry, Callable[[], Any]]]
         for entry, make in seeds:
             value, other = make(), arriving.get(entry)
             arriving[entry] = other if value is None else value if other is None else other + value
-        return walk(order, arriving, wanted, values, ops.zeros_like, repeat=repeat)
+        return walk(order, arriving, wanted, values, ops.zeros_like, is_train, repeat=repeat,
+                    found_for=_title if watched else None)
     finally:
         RULES.made, RULES.source = before
+
+
+def _title(node: Node, gradients: Sequence[Any]) -> None:
+    """Let the nodes that a rule has just made say of which inputs they compute the gradients."""
+    op: Any = node.op
+    count = len(op.arguments(node.attrs))
+    for i, gradient in enumerate(gradients[:count]):
+        maker, index = (None, 0) if gradient is None else gradient._entries[0]
+        if maker is None or maker.op is None or maker.name != f"{node.name}_backward":
+            continue  # it is another's
+        names = maker.tags[GRADIENTS].split() if GRADIENTS in maker.tags else list(maker.op.outputs(maker.attrs))
+        names[index] = "output" if count == 1 else f"output{i}"
+        maker.tags = {**maker.tags, GRADIENTS: " ".join(names)}
 
 
 class _Repeat:
@@ -87,8 +105,8 @@ class _Repeat:
         return [None if place is None else RuleSymbol((entries[place],)) for place in self._found]
 
 
-def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wanted: Sequence[Node]
-              ) -> tuple[dict[Node, Entry], list[Node]]:
+def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wanted: Sequence[Node],
+              is_train: bool = True, watched: bool = False) -> tuple[dict[Node, Entry], list[Node]]:
     """Entries of the gradients of wanted variables.
 
     Parameters
@@ -99,6 +117,10 @@ def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wa
         The function makes the gradient that arrives there, a RuleSymbol, or None for a loss.
     wanted : sequence of variables
         With respect to what.
+    is_train : bool
+        Whether operators are differentiated as they compute in training.
+    watched : bool
+        Whether the nodes that make gradients say so, for a monitor.
 
     Returns
     -------
@@ -109,17 +131,17 @@ def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wa
         weights stands beside that of its data.
     """
     made: list[Node] = []
-    found = grow(graph.nodes, seeds, wanted, made)
+    found = grow(graph.nodes, seeds, wanted, made, is_train, watched)
     return {node: value._entries[0] for (node, _), value in found.items()}, made
 
 
 def gradient(program: Program) -> Program:
     """Add the nodes that compute the gradients asked for, behind the forward ones, with their specs."""
     bound = program.bound
-    if not (program.is_train and bound.grads):
+    if program.backward is None or not bound.grads:
         return program
     seeds, arrivals = _seeds(bound)
-    found, made = gradients(bound.graph, seeds, list(bound.grads))
+    found, made = gradients(bound.graph, seeds, list(bound.grads), program.backward, program.watched)
     for node, array in arrivals.items():
         program.arrays[node], program.contexts[node] = array, bound.ctx
         program.specs[node] = [Spec(array.shape, array.dtype)]

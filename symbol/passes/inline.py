@@ -20,27 +20,27 @@ def inline(program: Program) -> Program:
         return program
     became: dict[Entry, Entry] = {}
     kept: list[Node] = []
-    opened: Opened = {}
-
-    def visit(nodes: Sequence[Node]) -> None:
-        for node in nodes:
-            inputs = [became.get(entry, entry) for entry in node.inputs]
-            if not _opens(node):
-                kept.append(replaced(node, inputs, program.specs, became))
-                continue
-            if hasattr(node.op, "inline"):
-                inner, entries = node.op.inline(node.attrs, inputs, program.specs)  # type: ignore[union-attr]
-                visit(inner)
-            else:
-                inner, entries = expand(program, node, inputs, opened)
-                visit(inner)
-            for i, entry in enumerate(entries):
-                became[node, i] = became.get(entry, entry)
-
-    visit(program.nodes)
+    _visit(program, program.nodes, became, kept, {})
     program.nodes = kept
     program.heads = [became.get(entry, entry) for entry in program.heads]
     return program
+
+
+def _visit(program: Program, nodes: Sequence[Node], became: dict[Entry, Entry], kept: list[Node], opened: Opened
+           ) -> None:
+    """Add nodes, or what takes their places, to those that are kept."""
+    for node in nodes:
+        inputs = [became.get(entry, entry) for entry in node.inputs]
+        if not _opens(node):
+            kept.append(replaced(node, inputs, program.specs, became))
+            continue
+        if hasattr(node.op, "inline"):
+            inner, entries = node.op.inline(node.attrs, inputs, program.specs)  # type: ignore[union-attr]
+        else:
+            inner, entries = expand(program, node, inputs, opened)
+        _visit(program, inner, became, kept, opened)
+        for i, entry in enumerate(entries):
+            became[node, i] = became.get(entry, entry)
 
 
 def _opens(node: Node) -> bool:

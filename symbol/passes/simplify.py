@@ -15,7 +15,7 @@ _SAME_IF_SHAPED = frozenset({"_reduce_like", "broadcast_like", "broadcast_to", "
 _SAME = frozenset({"_copy", "BlockGrad", "make_loss"})
 
 
-def _identity(node: Node, inputs: Sequence[Entry], specs: Mapping[Node, Sequence[Spec]], is_train: bool) -> bool:
+def _identity(node: Node, inputs: Sequence[Entry], specs: Mapping[Node, Sequence[Spec]], drops: bool) -> bool:
     """Whether the output is the first input, number for number."""
     if node.op is None:
         return False
@@ -23,17 +23,18 @@ def _identity(node: Node, inputs: Sequence[Entry], specs: Mapping[Node, Sequence
     if node.op.name in _SAME_IF_SHAPED:
         return specs[source][index] == specs[node][0]
     if node.op.name == "Dropout":
-        return not is_train and (node.attrs["p"] == 0.0 or node.attrs["mode"] == "training")
+        return not drops and (node.attrs["p"] == 0.0 or node.attrs["mode"] == "training")
     return node.op.name in _SAME or (node.op.name == "_mul_scalar" and node.attrs["scalar"] == 1.0)
 
 
 def simplify(program: Program) -> Program:
     """Take out identities, and what nobody needs then; the order stays."""
     became: dict[Entry, Entry] = {}
+    drops = program.is_train or bool(program.late)  # gradients read the mask
     kept: list[Node] = []
     for node in program.nodes:
         inputs = [became.get(entry, entry) for entry in node.inputs] if became else node.inputs
-        if _identity(node, inputs, program.specs, program.is_train):
+        if _identity(node, inputs, program.specs, drops):
             became[node, 0] = inputs[0]
         else:
             kept.append(replaced(node, inputs, program.specs, became) if became else node)

@@ -1,0 +1,344 @@
+"""bind and simple_bind: arrays, requests and devices in the order of a graph's variables, and an executor over them."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from opreg.errors import ArgumentError, DeviceError, DTypeError, InferenceError, OpError, ShapeError, did_you_mean, note
+from opreg.graph import Entry, Node, rewrite
+from opreg.ndarray.context import Context, current_context
+from opreg.ndarray.ndarray import NDArray, array
+from opreg.placeholder import resolve
+from opreg.spec import Spec, show, size
+from opreg.spec import known as is_known
+
+from . import infer as inference
+from .executor import Executor, places, zeros
+from .passes.recompute import asked
+from .program import Bound, uncollected
+from .symbol import Symbol
+
+__all__ = ["bind", "simple_bind", "make"]
+
+_GROUP = "__ctx_group__"
+
+
+# ------------------------------------------------------------------------------------------------- what is given
+
+
+def _request(req: Any, names: Sequence[str]) -> list[str]:
+    """One request an argument, from text, a list or a dict."""
+    valid = ("null", "write", "add")
+
+    def checked(value: Any, name: str) -> str:
+        if value == "inplace":
+            return "write"
+        if value not in valid:
+            raise ArgumentError(f"grad_req of {name}: {value!r}. {did_you_mean(value, valid)}")
+        return value
+
+    if isinstance(req, str):
+        return [checked(req, "all arguments")] * len(names)
+    if isinstance(req, Mapping):
+        for name in req:
+            if name not in names:
+                raise ArgumentError(f"grad_req: there is no argument {name!r}. {did_you_mean(name, names)}")
+        return [checked(req.get(name, "null"), name) for name in names]
+    if isinstance(req, (list, tuple)):
+        if len(req) != len(names):
+            raise ArgumentError(f"grad_req: expected {len(names)} requests, one for each argument, got {len(req)}")
+        return [checked(value, name) for value, name in zip(req, names)]
+    raise ArgumentError(f"grad_req: expected text, a list or a dict, got {type(req).__name__}")
+
+
+def _listed(what: str, given: Any, names: Sequence[str], partial: bool) -> list[Any]:
+    """Arrays in the order of names, from a list or a dict; None for what a partial dict leaves out."""
+    if given is None:
+        given = {} if partial else []
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in names:
+                raise ArgumentError(f"{what}: there is no {name!r} in the graph. {did_you_mean(name, names)}")
+        missing = [name for name in names if name not in given]
+        if missing and not partial:
+            raise ArgumentError(f"{what}: missing {', '.join(missing)}; the graph has {', '.join(names)}")
+        return [given.get(name) for name in names]
+    if not isinstance(given, (list, tuple)):
+        raise ArgumentError(f"{what}: expected a list or a dict of NDArrays, got {type(given).__name__}")
+    if len(given) != len(names):
+        raise ArgumentError(f"{what}: expected {len(names)} arrays ({', '.join(names)}), got {len(given)}")
+    return list(given)
+
+
+def _context(ctx: Any, what: str = "bind") -> Context:
+    if isinstance(ctx, (list, tuple)) and len(ctx) == 1:
+        ctx = ctx[0]
+    if ctx is None:
+        return current_context()
+    if not isinstance(ctx, Context):
+        raise ArgumentError(f"{what}: expected a Context, such as cpu(), got {ctx!r}")
+    return ctx
+
+
+def _groups(group2ctx: Any) -> dict[str, Context]:
+    """The context of each group."""
+    if group2ctx is not None and not isinstance(group2ctx, Mapping):
+        raise ArgumentError(f"group2ctx: expected a dict of str to Context, got {group2ctx!r}")
+    return {name: _context(ctx, f"group2ctx[{name!r}]") for name, ctx in (group2ctx or {}).items()}
+
+
+def _array(what: str, name: str, value: Any, ctx: Context | None) -> NDArray:
+    if isinstance(value, np.ndarray):
+        value = array(value, ctx=ctx, dtype=value.dtype)
+    if not isinstance(value, NDArray):
+        raise ArgumentError(f"{what}: {name} must be an NDArray, got {type(value).__name__}")
+    if ctx is not None and value.context != ctx:
+        raise DeviceError(f"{what}: {name} lives on {value.context}, expected {ctx}; move it with as_in_context")
+    return value
+
+
+def _resolved(symbol: Symbol) -> Symbol:
+    """The symbol with registered operators in the place of those that a file named."""
+    graph = symbol._graph()
+    resolved = resolve(graph)
+    return symbol if resolved is graph else Symbol(resolved.heads)
+
+
+# ------------------------------------------------------------------------------------------------ where it computes
+
+
+def _variable_place(node: Node, ctx: Context, groups: Mapping[str, Context]) -> Context | None:
+    """Where a variable lives; None where its array says so, as where there are groups and it is in none."""
+    return groups.get(node.tags.get(_GROUP, ""), None if groups else ctx)
+
+
+def _grouped(symbol: Symbol, ctx: Context, groups: dict[str, Context], contexts: Mapping[Node, Context]) -> Symbol:
+    """The symbol with every operator in a group. One that is in none computes where its first input lives."""
+    graph = symbol._graph()
+    if not groups:
+        return symbol
+    where: dict[Node, Context] = dict(contexts)
+
+    def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
+        if node.op is None:
+            return None
+        place = groups.get(node.tags.get(_GROUP, ""))
+        if place is not None or not inputs or where[inputs[0][0]] == ctx:
+            new = node.with_inputs(inputs)
+        else:
+            place = groups[str(where[inputs[0][0]])] = where[inputs[0][0]]
+            tags = {**node.tags, _GROUP: str(place)}
+            new = Node(node.op, node.name, node.attrs, inputs, node.given, tags, node.where)
+        where[new] = place or ctx
+        return [(new, i) for i in range(node.count)]
+
+    found = rewrite(graph, change)
+    return symbol if found is graph else Symbol(found.heads)
+
+
+# ------------------------------------------------------------------------------------------------- binding
+
+
+@uncollected
+def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any, group2ctx: Any,
+         check_kernels: bool | str = False, recompute: bool | str | None = None) -> Executor:
+    """See ``Symbol.bind``."""
+    ctx, symbol, groups = _context(ctx), _resolved(symbol), _groups(group2ctx)
+    arguments, auxiliary = symbol._graph().variables()
+    names, aux_names = [node.name for node in arguments], [node.name for node in auxiliary]
+    for group in (names, aux_names):
+        twice = sorted({name for name in group if group.count(name) > 1}) if len(set(group)) < len(group) else []
+        if twice:
+            raise ArgumentError(f"bind: two different variables are named {twice[0]!r}; give each a name of its own")
+    arrays = [_array("args", name, value, _variable_place(node, ctx, groups))
+              for name, value, node in zip(names, _listed("args", args, names, False), arguments)]
+    grads = _listed("args_grad", args_grad, names, True)
+    reqs = [req if grad is not None else "null" for req, grad in zip(_request(grad_req, names), grads)]
+    for name, grad, value in zip(names, grads, arrays):
+        if grad is not None:
+            _array("args_grad", name, grad, None)
+            if grad.shape != value.shape:
+                raise ShapeError(f"args_grad: {name} has shape {show(grad.shape)}, its argument {show(value.shape)}")
+    aux = [_array("aux_states", name, value, _variable_place(node, ctx, groups)) for name, value, node in
+           zip(aux_names, _listed("aux_states", aux_states, aux_names, False), auxiliary)]
+    return make(symbol, ctx, arrays, grads, reqs, aux, groups, check_kernels, recompute)
+
+
+@uncollected
+def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2ctx: Any, shared_arg_names: Any,
+                shared_exec: Any, shared_buffer: Any, keywords: Mapping[str, Any], check_kernels: bool | str = False,
+                recompute: bool | str | None = None) -> Executor:
+    """See ``Symbol.simple_bind``."""
+    ctx, symbol, groups = _context(ctx), _resolved(symbol), _groups(group2ctx)
+    shapes = _only_shapes(keywords)
+    graph = symbol._graph()
+    arguments, auxiliary = graph.variables()
+    names = [node.name for node in arguments]
+    with _noted(shapes):
+        shape_of = inference.variable_shapes(*symbol._known_shapes("simple_bind", (), shapes))
+        dtype_of = inference.variable_dtypes(*symbol._known_dtypes("infer_type", (), dict(type_dict or {})))
+    unknown = [node for node in arguments + auxiliary if not is_known(shape_of[node])]
+    if unknown:
+        raise _undecided(symbol, unknown, shapes)
+    with _noted(shapes):
+        specs = inference.infer(graph, shape_of, dtype_of)
+    sharing = _Sharing(shared_arg_names, shared_exec, shared_buffer, names)
+    args: list[NDArray] = []
+    grads: list[NDArray | None] = []
+    for node, req in zip(arguments, _request(grad_req, names)):
+        spec, place = Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx
+        args.append(sharing.argument("arg_dict", node.name, spec, place))
+        grads.append(None if req == "null" else sharing.argument("grad_dict", node.name, spec, place))
+    aux = [sharing.state(node.name, Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx)
+           for node in auxiliary]
+    return make(symbol, ctx, args, grads, _request(grad_req, names), aux, groups, check_kernels, recompute, specs)
+
+
+def _only_shapes(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """The shapes among the keywords. MXNet takes no notice of others, and programs pass some."""
+    shapes = {name: value for name, value in keywords.items() if isinstance(value, (tuple, list))}
+    others = ", ".join(f"{name}={value!r}" for name, value in keywords.items() if name not in shapes)
+    if others:
+        warnings.warn(f"simple_bind: {others} counts for nothing: keywords are shapes of arguments, as tuples",
+                      UserWarning, stacklevel=5)
+    return shapes
+
+
+@contextmanager
+def _noted(shapes: Mapping[str, Any]) -> Iterator[None]:
+    """Errors inside say what was bound with which shapes."""
+    try:
+        yield
+    except OpError as error:
+        note(error, "simple_bind with " + ", ".join(f"{name}={shape}" for name, shape in shapes.items()))
+        raise
+
+
+def _undecided(symbol: Symbol, unknown: Sequence[Node], shapes: Mapping[str, Any]) -> OpError:
+    """An error that asks for the shapes of variables; of those that operators made for their inputs, as weights, only
+    where there are no others."""
+    made = {source for node in symbol._graph().nodes if node.op is not None
+            for name, (source, _) in zip(node.op.arguments(node.attrs) + node.op.auxiliary(node.attrs), node.inputs)
+            if source.op is None and source.name == f"{node.name}_{name}"}
+    names = [node.name for node in unknown if node not in made] or [node.name for node in unknown]
+    given = f"; given {', '.join(f'{name}={shape}' for name, shape in shapes.items())}" if shapes else ""
+    return InferenceError(f"simple_bind: give the shape of {', '.join(names)}, as in simple_bind(ctx, "
+                          f"{names[0]}=(…)){given}")
+
+
+class _Sharing:
+    """Where simple_bind takes arrays from: another executor or a pool, where it is asked to; else they are new.
+
+    Parameters
+    ----------
+    shared : list of str or None
+        Arguments that are those of the other executor, gradients included.
+    executor : Executor or None
+        The other. Where anything is asked for, its auxiliary states of equal shapes are shared too.
+    pool : dict of str to NDArray or None
+        Arrays of the other arguments, by name, and of their gradients, by ``grad of`` and the name. One of the same
+        size, or larger, serves; one that is too small is replaced.
+    """
+
+    def __init__(self, shared: Any, executor: Executor | None, pool: dict[str, NDArray] | None, names: Sequence[str]):
+        for name in shared or ():
+            if name not in names:
+                raise ArgumentError(f"shared_arg_names: there is no argument {name!r}. {did_you_mean(name, names)}")
+        if pool is not None and not isinstance(pool, dict):
+            raise ArgumentError(f"shared_buffer: expected a dict of NDArrays, got {type(pool).__name__}")
+        self._shared, self._executor, self._pool = frozenset(shared or ()), executor, pool
+
+    def argument(self, kind: str, name: str, spec: Spec, place: Context) -> NDArray:
+        """An argument, or with ``grad_dict`` its gradient."""
+        if name in self._shared:
+            found = self._of_executor(kind, name, spec)
+        elif self._pool is not None:
+            found = self._pooled(name if kind == "arg_dict" else f"grad of {name}", spec, place)
+        else:
+            found = None
+        return _zeros(spec, place) if found is None else found
+
+    def state(self, name: str, spec: Spec, place: Context) -> NDArray:
+        """An auxiliary state."""
+        old = self._executor.aux_dict.get(name) if self._executor is not None and (
+            self._shared or self._pool is not None) else None
+        return old if old is not None and _is(old, spec) else _zeros(spec, place)
+
+    def _of_executor(self, kind: str, name: str, spec: Spec) -> NDArray | None:
+        if self._executor is None:
+            return None
+        found = getattr(self._executor, kind)
+        if name not in found:
+            raise ArgumentError(f"shared_arg_names: the executor of shared_exec has no argument {name!r}. "
+                                f"{did_you_mean(name, found)}")
+        old = found[name]
+        if old is not None and not _is(old, spec):
+            raise ShapeError(f"shared_arg_names: {name} is {show(old.shape)} {old._data.dtype} in shared_exec, here "
+                             f"{show(spec.shape)} {spec.dtype}")
+        return old
+
+    def _pooled(self, name: str, spec: Spec, place: Context) -> NDArray:
+        pool, count = self._pool, size(spec.shape or ())
+        assert pool is not None
+        old = pool.get(name)
+        if old is None or old._data.dtype != spec.dtype or old.size < count or old.context != place:
+            old = pool[name] = _zeros(spec, place)
+        return old if old.shape == spec.shape else NDArray(old._data.reshape(-1)[:count].reshape(spec.shape), place)
+
+
+def _is(old: NDArray, spec: Spec) -> bool:
+    return old.shape == spec.shape and old._data.dtype == spec.dtype
+
+
+def _zeros(spec: Spec, place: Context) -> NDArray:
+    return NDArray(zeros(place, spec.shape, spec.dtype), place)
+
+
+def _room(place: Context, shape: Any, dtype: Any, node: Node) -> Any:
+    """Zeros for a node's result, or an error that names the node."""
+    try:
+        return zeros(place, shape, dtype)
+    except OpError as error:
+        raise type(error)(f"{node.describe()}: {error}") from None
+
+
+def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
+         aux: list[NDArray], groups: dict[str, Context], check: bool | str = False,
+         recompute: bool | str | None = False, known: Mapping[Node, list[Spec]] | None = None) -> Executor:
+    """An executor over arrays in the order of the graph's variables; with the specs of nodes that are known already."""
+    if check not in (False, True, "report"):
+        raise ArgumentError(f"check_kernels={check!r}: expected True, False or 'report'")
+    arguments, auxiliary = symbol._graph().variables()
+    variables, values = arguments + auxiliary, args + aux
+    symbol = _grouped(symbol, ctx, groups, {node: value.context for node, value in zip(variables, values)})
+    graph = symbol._graph()
+    recompute = asked(recompute)
+    again = functools.partial(make, ctx=ctx, groups=groups, check=check, recompute=recompute)
+    shapes = {node: value.shape for node, value in zip(variables, values)}
+    dtypes = {node: value._data.dtype for node, value in zip(variables, values)}
+    known = known or {}
+    specs = inference.infer(graph, shapes, dtypes, dict(known))
+    for node, dtype in dtypes.items():
+        if specs[node][0].dtype != dtype:
+            raise DTypeError(f"{node.describe()}: expected dtype {specs[node][0].dtype}, got {dtype}")
+    wanted: dict[Node, tuple[Any, str]] = {}
+    for node, grad, req in zip(arguments, grads, reqs):
+        if grad is not None and req != "null":
+            wanted[node] = grad._data, req
+    bound = Bound(graph, specs, ctx, groups, {node: value._data for node, value in zip(variables, values)},
+                  {node: value.context for node, value in zip(variables, values)}, wanted, recompute=recompute)
+    for (node, i), place in zip(graph.heads, places(bound)):
+        shape, dtype = specs[node][i]
+        loss = node.op is not None and node.op.loss(node.attrs)
+        bound.outputs.append(_room(place, shape, dtype, node))
+        bound.head_grads.append(None if loss or not wanted else _room(ctx, shape, dtype, node))
+    executor = Executor(symbol, bound, args, grads, reqs, aux, again, check)
+    if any(getattr(node.op, "traced", False) for node in graph.nodes):
+        executor.plan(bool(wanted))  # a body that cannot be followed says so now
+    return executor

@@ -1,0 +1,220 @@
+"""Several threads: one executor is one thread's at a time; what is shared is finished before it is left."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg import threads
+from opreg.errors import OpError
+
+sym, nd = mx.sym, mx.nd
+
+
+class Held(mx.operator.CustomOp):
+    """Keeps its thread inside until it may leave."""
+
+    entered, leave = threading.Event(), threading.Event()
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.entered.set()
+        self.leave.wait()
+        self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0] * 2)
+
+
+@mx.operator.register("test_held")
+class HeldProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return Held()
+
+
+def held():
+    executor = sym.Custom(sym.Variable("x"), op_type="test_held").simple_bind(mx.cpu(), x=(2,))
+    executor.arg_dict["x"][:] = [1, 2]
+    return executor
+
+
+@contextmanager
+def inside(function: Callable[[], object]) -> Iterator[None]:
+    """Another thread stands in the operator, until this ends."""
+    Held.entered.clear()
+    Held.leave.clear()
+    thread = threading.Thread(target=function)
+    thread.start()
+    Held.entered.wait()
+    try:
+        yield
+    finally:
+        Held.leave.set()
+        thread.join()
+
+
+ENTRANCES = {
+    "forward": lambda executor: executor.forward(), "backward": lambda executor: executor.backward(nd.ones((2,))),
+    "profile": lambda executor: executor.profile(1), "explain": lambda executor: executor.explain(),
+    "monitor": lambda executor: executor.set_monitor_callback(print),
+}
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES.values(), ids=ENTRANCES)
+def test_a_second_thread_is_refused(entrance):
+    executor = held()
+    with inside(executor.forward), pytest.raises(OpError, match="another thread runs this executor"):
+        entrance(executor)
+    assert executor.forward()[0].asnumpy().tolist() == [2, 4]  # nothing is left behind
+    entrance(executor)
+
+
+def test_one_of_many_threads_comes_in():
+    """The others are refused, and no answer is wrong."""
+    executor, barrier = held(), threading.Barrier(6)
+    Held.leave.set()
+    answers, refusals = [], []
+
+    def run():
+        barrier.wait()
+        for _ in range(20):
+            try:
+                answers.append(executor.forward()[0].asnumpy().tolist())
+            except OpError as error:
+                refusals.append(str(error))
+
+    pool = [threading.Thread(target=run) for _ in range(6)]
+    for each in pool:
+        each.start()
+    for each in pool:
+        each.join()
+    assert len(answers) + len(refusals) == 120
+    assert answers
+    assert all(each == [2, 4] for each in answers)
+
+
+def test_executors_of_one_symbol_run_side_by_side():
+    first, second = held(), held()
+    with inside(first.forward):
+        assert not Held.leave.is_set()
+        other = (sym.Variable("x") + 1).bind(mx.cpu(), {"x": second.arg_dict["x"]})  # it shares the argument
+        assert other.forward()[0].asnumpy().tolist() == [2, 3]
+
+
+def test_the_same_thread_may_come_in_again():
+    class Inner(mx.operator.CustomOp):
+        deeper = True
+
+        def forward(self, is_train, req, in_data, out_data, aux):
+            if Inner.deeper:
+                Inner.deeper = False
+                executor.forward()
+            self.assign(out_data[0], req[0], in_data[0] * 3)
+
+    @mx.operator.register("test_inner_run")
+    class InnerProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Inner()
+
+    executor = sym.Custom(sym.Variable("x"), op_type="test_inner_run").simple_bind(mx.cpu(), x=(2,))
+    executor.arg_dict["x"][:] = 1
+    for Inner.deeper in (True, True, False):
+        assert executor.forward()[0].asnumpy().tolist() == [3, 3]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_thread_of_the_parent_is_not_in_the_way_of_a_child():
+    executor = held()
+    with inside(executor.forward):
+        child = os.fork()
+        if not child:
+            Held.leave.set()
+            os._exit(0 if executor.forward()[0].asnumpy().tolist() == [2, 4] else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+# ----------------------------------------------------------------------------------------------- the collector
+
+
+def observed(seen: list[bool]) -> str:
+    """The name of an operator whose shapes are inferred while it is bound; what the collector does is noted."""
+
+    class Noting(mx.operator.CustomOpProp):
+        def infer_shape(self, in_shape):
+            seen.append(gc.isenabled())
+            return in_shape, in_shape, []
+
+        def create_operator(self, ctx, shapes, dtypes):
+            return Held()
+
+    mx.operator.register("test_collector")(Noting)
+    return "test_collector"
+
+
+def test_the_collector_rests_while_binding_and_only_where_no_other_thread_lives(monkeypatch):
+    seen: list[bool] = []
+    net = sym.Custom(sym.Variable("x"), op_type=observed(seen))
+    monkeypatch.setattr(threads, "alone", lambda: True)
+    net.simple_bind(mx.cpu(), x=(2,))
+    assert not any(seen)
+    monkeypatch.undo()
+    seen.clear()
+    with inside(held().forward):
+        net.simple_bind(mx.cpu(), x=(2,))
+        assert seen
+        assert all(seen)
+
+
+# ------------------------------------------------------------------------------------------- parts of an array
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this system does not interrupt a thread")
+def test_an_interruption_leaves_when_nobody_writes_any_more(monkeypatch):
+    """A helper is in its part when the caller, who waits for it, is interrupted."""
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    caller, order = threading.get_ident(), []
+    mine, interrupted, numbers = threading.Event(), threading.Event(), np.zeros(1 << 20)
+
+    def interrupt(*_):
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    def part():
+        if threading.get_ident() == caller:
+            mine.wait()  # the helper has begun
+            return
+        mine.set()
+        signal.pthread_kill(caller, signal.SIGINT)
+        interrupted.wait()
+        for _ in range(20):
+            np.add(numbers, 1, out=numbers)
+        order.append("helper")
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            threads.run([part, part])
+        order.append("caller")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert order == ["helper", "caller"]
+    assert (numbers == 20).all()
+
+
+def test_parts_run_and_their_errors_leave(monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: 3)
+    found: list[int] = []
+    threads.run([functools.partial(found.append, i) for i in range(50)])
+    assert sorted(found) == list(range(50))
+    with pytest.raises(ZeroDivisionError):
+        threads.run([lambda: 1 / 0, functools.partial(found.append, 50), functools.partial(found.append, 51)])
+    assert {50, 51} <= set(found)
