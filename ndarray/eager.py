@@ -17,7 +17,7 @@ from opreg.custom import FunctionRecord
 from opreg.errors import ArgumentError, OpError, ShapeError, listed, note
 from opreg.mode import MODE, Recording, inside, quiet
 from opreg.op import Call, Kernel, Op
-from opreg.spec import Spec, is_numpy_float, known, show
+from opreg.spec import Spec, is_numpy_float, known, show, unify
 
 __all__ = ["run", "settle", "Runner"]
 
@@ -158,6 +158,10 @@ class BoundRunner(Runner):
         self.visible = op.visible(attrs)
         _, shapes = op.infer_shapes([array.shape for array in arrays], [None] * count, attrs)
         _, dtypes = op.infer_dtypes([array.dtype for array in arrays], [None] * count, attrs)
+        if op.data_dependent:
+            call = Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, wrap=wrap)
+            with Recording(False, is_train), ctx:
+                shapes = [unify(shape, found) for shape, found in zip(shapes, op.shapes_from_data(call))]
         specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(shapes, dtypes)]
         if not all(map(known, shapes)):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")

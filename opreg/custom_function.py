@@ -82,9 +82,15 @@ class FunctionRecord(UserOp):
     def differentiable(self) -> bool:
         return self.traced or self._gradient is not None
 
+    def shapes_from_data(self, call: Call) -> list[Shape]:
+        found = self._from_data(call.attrs, *[call.wrap(each, call.ctx, True) for each in call.ins])  # type: ignore
+        return found if isinstance(found, list) else [found]
+
     def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
         if self._shapes is not None:
             return super().infer_shapes(ins, outs, attrs)
+        if self.data_dependent:
+            return ins, outs
         if not all(known(shape) for shape in ins):
             return ins, outs
         attrs.shapes = list(ins)

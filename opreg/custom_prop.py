@@ -234,9 +234,24 @@ class CustomRecord(UserOp):
         found = self._answer(attrs, "infer_shape", [[] if shape is None else list(shape) for shape in given], complete)
         if found is None:
             return ins, outs
-        arguments, results, states = [[_shape(shape, complete, attrs) for shape in group] for group in found]
+        settled = [complete, complete and not self.data_dependent, complete]
+        arguments, results, states = [[_shape(shape, each, attrs) for shape in group]
+                                      for group, each in zip(found, settled)]
         return (self._agreed(attrs.arguments + attrs.auxiliary, ins, arguments + states),
                 self._agreed(attrs.outputs, outs, results))
+
+    @property
+    def data_dependent(self) -> bool:
+        return hasattr(self.prop_class, "infer_shape_from_data")
+
+    def shapes_from_data(self, call: Call) -> list[Shape]:
+        attrs: Any = call.attrs
+        found = attrs.ask("infer_shape_from_data", [call.wrap(each, call.ctx, True)
+                                                    for each in call.ins[:len(attrs.arguments)]])
+        if not isinstance(found, (list, tuple)) or len(found) != len(attrs.outputs):
+            raise ArgumentError(f"{attrs.title('infer_shape_from_data')} returned {found!r}, expected a list of "
+                                f"{len(attrs.outputs)} shapes ({', '.join(attrs.outputs)})")
+        return [_shape(shape, True, attrs) for shape in found]  # type: ignore[misc]
 
     def _agreed(self, names: Sequence[str], olds: Sequence[Any], news: Sequence[Any]) -> list[Any]:
         return [new if old is None else self._agree(name, old, new) for name, old, new in zip(names, olds, news)]

@@ -288,6 +288,7 @@ class Op:
         self._types: TypeRule | Rule = TypeRule(types) if isinstance(types, str) else Rule(types)
         self._shapes: Rule | None = None
         self._fill: Rule | None = None
+        self._from_data: Rule | None = None
         self._view: Rule | None = None
         self._gradient: Rule | Any = None
         self._flops: Rule | None = None
@@ -317,6 +318,13 @@ class Op:
     def fill(self, function: Callable) -> Callable:
         """Declare how inputs follow from the rest: ``f(ins, outs, **attrs)`` returns all input shapes."""
         self._fill = Rule(function)
+        return function
+
+    def infer_from_data(self, function: Callable) -> Callable:
+        """Declare that shapes of outputs follow from numbers: ``f(xp, *arrays, **attrs)`` returns a shape, or a list of
+        them, one an output, whose dimensions may be arrays of one number. Those that follow so are ``ANY`` in the shape
+        rule. A graph is planned up to such an operator, and from there on for the shapes that come."""
+        self._from_data = Rule(function)
         return function
 
     def types(self, function: Callable) -> Callable:
@@ -418,6 +426,17 @@ class Op:
     def work(self, ins: Sequence[Shape], outs: Sequence[Shape], attrs: Attrs) -> int | None:
         """Additions and multiplications of a run on these shapes; None where no rule says so."""
         return None if self._flops is None else int(self._flops(attrs, ins, outs))
+
+    @property
+    def data_dependent(self) -> bool:
+        """Whether shapes of outputs follow from the numbers in the inputs."""
+        return self._from_data is not None
+
+    def shapes_from_data(self, call: Call) -> list[Shape]:
+        """Shapes of the outputs, from the inputs of a call."""
+        found = self._from_data(call.attrs, call.xp, *call.ins)  # type: ignore[misc]
+        return [tuple([dim if isinstance(dim, int) else int(call.ctx.backend.to_numpy(dim)) for dim in shape])
+                for shape in (found if isinstance(found, list) else [found])]
 
     def as_view(self, array: Any, attrs: Attrs, out_shapes: Shapes | None = None, xp: Any = np) -> Any:
         """The output as a view of the first input's array, or None.

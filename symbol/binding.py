@@ -22,6 +22,7 @@ from . import infer as inference
 from .executor import Executor, places, zeros
 from .passes.recompute import asked
 from .program import Bound, uncollected
+from .stages import Staged, depends_on_data
 from .symbol import Symbol
 
 __all__ = ["bind", "simple_bind", "make"]
@@ -186,8 +187,10 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
     unknown = [node for node in arguments + auxiliary if not is_known(shape_of[node])]
     if unknown:
         raise _undecided(symbol, unknown, shapes)
-    with _noted(shapes):
-        specs = inference.infer(graph, shape_of, dtype_of)
+    specs: dict[Node, list[Spec]] | None = None
+    if not any(map(depends_on_data, graph.nodes)):
+        with _noted(shapes):
+            specs = inference.infer(graph, shape_of, dtype_of)
     sharing = _Sharing(shared_arg_names, shared_exec, shared_buffer, names)
     args: list[NDArray] = []
     grads: list[NDArray | None] = []
@@ -323,6 +326,8 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     shapes = {node: value.shape for node, value in zip(variables, values)}
     dtypes = {node: value._data.dtype for node, value in zip(variables, values)}
     known = known or {}
+    if any(depends_on_data(node) and node not in known for node in graph.nodes):
+        return Staged(symbol, ctx, args, grads, reqs, aux, again, check, known)
     specs = inference.infer(graph, shapes, dtypes, dict(known))
     for node, dtype in dtypes.items():
         if specs[node][0].dtype != dtype:

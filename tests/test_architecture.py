@@ -54,6 +54,7 @@ ORDER = [line.split() for line in """
     opreg.symbol.profile opreg.symbol.checking opreg.symbol.arrivals
     opreg.symbol.compile
     opreg.symbol.executor
+    opreg.symbol.stages
     opreg.symbol.binding
     opreg.symbol.loops
     opreg.symbol.loop_functions

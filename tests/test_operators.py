@@ -80,8 +80,8 @@ def _plannable(use: Use) -> bool:
 
 
 def plannable(row: Row) -> bool:
-    """Whether an executor can run it: its outputs' shapes do not depend on numbers."""
-    return _asked(row, _plannable)
+    """Whether an executor can run it: its outputs' shapes do not depend on numbers, or it says how."""
+    return _asked(row, lambda use: _plannable(use) or use.op.data_dependent)
 
 
 def _drawing(row: Row) -> bool:
@@ -94,8 +94,6 @@ def _in_graphs(row: Row) -> bool:
 
 def differentiated(row: Row) -> bool:
     """Whether an executor can compute its gradient."""
-    if row.op == "_backward_contrib_boolean_mask":  # the shape of its gradient depends on numbers
-        return False
     return _in_graphs(row) and _asked(row, lambda use: use.op.differentiable and use.wanted) and not _drawing(row)
 
 

@@ -171,7 +171,8 @@ def index_copy_grad(g, ins, outs):
 def boolean_mask(data, index, *, axis: int = 0):
     """The parts of ``data`` along ``axis`` where ``index`` is not zero.
 
-    How many there are follows from the numbers: an operator for arrays, not for graphs that are planned.
+    How many there are follows from the numbers: a graph is planned up to here, and from here on for the shape that
+    comes.
     """
 
 
@@ -180,6 +181,12 @@ def boolean_mask_infer(data, index, *, axis):
     axis = check_axis(axis, len(data))
     unify(index, (data[axis],))
     return (*data[:axis], ANY, *data[axis + 1:])
+
+
+@boolean_mask.infer_from_data
+def boolean_mask_shape(xp, data, index, *, axis):
+    axis %= data.ndim
+    return (*data.shape[:axis], xp.count_nonzero(index), *data.shape[axis + 1:])
 
 
 @boolean_mask.kernel()
@@ -215,7 +222,25 @@ def boolean_mask_put_xp(xp, g, index, data, *, axis):
 
 @boolean_mask_put.grad
 def boolean_mask_put_grad(g, ins, outs, *, axis):
-    return (ops._contrib_boolean_mask(g, ins[1], axis=axis), None, None)
+    return (ops._boolean_mask_like(g, ins[1], ins[0], axis=axis), None, None)
+
+
+@declare(name="_boolean_mask_like", types="T,I,U->T", unread=(2,))
+def boolean_mask_like(data, index, like, *, axis: int = 0):
+    """The parts of ``data`` along ``axis`` where ``index`` is not zero, as many as ``like`` has."""
+
+
+boolean_mask_like.infer(lambda data, index, like: like)
+
+
+@boolean_mask_like.kernel()
+def boolean_mask_like_xp(xp, data, index, like, *, axis):
+    return boolean_mask_xp(xp, data, index, axis=axis)
+
+
+@boolean_mask_like.grad
+def boolean_mask_like_grad(g, ins, outs, *, axis):
+    return (ops._backward_contrib_boolean_mask(g, ins[1], ins[0], axis=axis), None, None)
 
 
 @declare(types="T,T,I->T", inplace=(0,))

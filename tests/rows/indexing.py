@@ -127,6 +127,7 @@ ROWS += [
     _linear("_contrib_boolean_mask", [_X, np.array([0, 1, 1, 0])], {"axis": 1}, lambda x, i: x[:, [1, 2]]),
     _linear("_backward_contrib_boolean_mask", [normal(2, 4), _KEPT, _MATRIX], {},
             lambda g, i, x: np.stack([g[0], 0 * g[0], g[1]])),
+    _linear("_boolean_mask_like", [_MATRIX, _KEPT, normal(2, 4)], {}, lambda x, i, like: x[[0, 2]]),
     Row("fill_element_0index", [_MATRIX, np.array([9.0, 8.0, 7.0]), np.array([0, 3, 1])],
         expected=lambda x, y, i: np.where(np.eye(4)[i] > 0, y[:, None], x)),
     Row("_onehot_encode", [np.array([0, 2]), np.zeros((2, 3))], expected=lambda i, x: np.eye(3, dtype=x.dtype)[i]),

@@ -1,0 +1,293 @@
+"""Stages: executors of graphs in which shapes follow from numbers.
+
+An operator that says so, with ``infer_from_data``, is the border of a stage. What does not depend on it is planned when
+the graph is bound, as an executor of its own. When that has run the operator is asked for its shapes. What follows,
+itself included, is bound and planned for these, as another executor: its arguments are the arrays that the first one
+leaves, and its gradients go where the first one reads those of its outputs. It may have stages again. Executors of the
+shapes that came last are kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from opreg.errors import ArgumentError, trim
+from opreg.graph import Entry, Graph, Node, locate, rewrite
+from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import NDArray, wrap
+from opreg.op import ZERO, Call
+from opreg.registry import get
+from opreg.spec import ANY, Shape, Spec, show, unify
+
+from . import infer as inference
+from .arrivals import listed
+from .checking import KernelReport
+from .executor import Executor, truth, zeros
+from .plan import Plan
+from .profile import Profile
+from .symbol import Symbol, output_name
+
+__all__ = ["Staged", "depends_on_data", "KEPT"]
+
+#: How many executors are kept of what follows, each for other shapes.
+KEPT = 8
+
+
+def depends_on_data(node: Node) -> bool:
+    """Whether the shapes of a node's outputs follow from the numbers in its inputs."""
+    return node.op is not None and node.op.data_dependent
+
+
+class _Cut:
+    """A graph in two, at the operators whose shapes have to be found before others can be.
+
+    Attributes
+    ----------
+    first : list of Entry
+        What runs before that: outputs of the graph, then ``crossing``.
+    early : list of bool
+        For each output of the graph, whether it is among them.
+    crossing : dict of Entry to Node
+        What the second part reads of the first, and the variable it is there.
+    rest : list of Entry
+        The other outputs of the graph, in the second part.
+    border : list of (Node, Node)
+        The operators, in the second part and in the graph.
+    """
+
+    def __init__(self, graph: Graph, known: Mapping[Node, Any]):
+        late: set[Node] = set()
+        self.crossing: dict[Entry, Node] = {}
+        for node in graph.nodes:
+            if (depends_on_data(node) and node not in known) or any(source in late for source, _ in node.inputs):
+                late.add(node)
+                self.crossing.update((entry, Node(None, output_name(entry))) for entry in node.inputs
+                                     if entry[0].op is not None and entry[0] not in late and entry not in self.crossing)
+        self.border: list[tuple[Node, Node]] = []
+
+        def change(node: Node, inputs: list[Entry]) -> list[Entry]:
+            entries = [(node, i) for i in range(node.count)]
+            if node not in late:
+                return [(self.crossing[entry], 0) if entry in self.crossing else entry for entry in entries]
+            new = node.with_inputs(inputs)
+            if depends_on_data(node) and all(source.op is None for source, _ in inputs):
+                self.border.append((new, node))
+            return [(new, i) for _, i in entries]
+
+        self.early = [node not in late for node, _ in graph.heads]
+        self.rest = list(rewrite(Graph([entry for entry in graph.heads if entry[0] in late]), change).heads)
+        self.first = [entry for entry in graph.heads if entry[0] not in late]
+        reached = _reached(Graph(self.rest))
+        for entry, variable in self.crossing.items():
+            # A loss that no gradient comes back to has none, so it must not be a head itself.
+            self.first.append(entry if variable in reached else (Node(get("BlockGrad"), variable.name, {}, [entry]), 0))
+
+
+def _reached(graph: Graph) -> set[Node]:
+    """The nodes that gradients of the heads may reach."""
+    found = {node for node, _ in graph.heads}
+    for node in reversed(graph.nodes):
+        if node in found and node.op is not None and node.op._gradient is not ZERO:
+            found.update(source for source, _ in node.inputs)
+    return found
+
+
+class Staged(Executor):
+    """A graph in which shapes follow from numbers, bound to arrays.
+
+    Its ``outputs`` whose shapes do so are other arrays after every forward, and empty ones before the first.
+    """
+
+    def __init__(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None],
+                 reqs: list[str], aux: list[NDArray], make: Callable[..., Executor], check: bool | str,
+                 known: Mapping[Node, list[Spec]]):
+        self._hold(symbol, ctx, args, grads, reqs, aux, make)
+        self._check = check
+        graph = symbol._graph()
+        self._held = dict(zip(self._arguments + self._auxiliary, args + aux))
+        self._wanted = {node: (grad, req) for node, grad, req in zip(self._arguments, grads, reqs) if grad is not None}
+        shapes = inference.infer_shapes(graph, {node: value.shape for node, value in self._held.items()},
+                                        {node: [spec.shape for spec in specs] for node, specs in known.items()})
+        dtypes = inference.decide_dtypes(graph, {node: value._data.dtype for node, value in self._held.items()},
+                                         {node: [spec.dtype for spec in specs] for node, specs in known.items()})
+        self._cut = _Cut(graph, known)
+        self._border = [(new, shapes[old], dtypes[old]) for new, old in self._cut.border]
+        self._follows = Symbol(self._cut.rest)
+        self._first = self._bind_first(known) if self._cut.first else None
+        self._rests: OrderedDict[tuple, Executor] = OrderedDict()
+        self._rest: Executor | None = None  # of the last forward
+        self._ran: bool | None = None  # the mode of the last forward that no backward has followed
+        self.outputs = self._merged([_nothing(shapes[node][i], dtypes[node][i], ctx) for (node, i), early
+                                     in zip(graph.heads, self._cut.early) if not early])
+
+    # ---------------------------------------------------------------------------------------------- the parts
+
+    def _part(self, heads: Symbol, wanted: Mapping[Node, tuple[NDArray, str]],
+              known: Mapping[Node, list[Spec]]) -> Executor:
+        arguments, auxiliary = heads._graph().variables()
+        asked = [wanted.get(node, (None, "null")) for node in arguments]
+        return self._make(heads, args=[self._held[node] for node in arguments], grads=[grad for grad, _ in asked],
+                          reqs=[req for _, req in asked], aux=[self._held[node] for node in auxiliary], known=known)
+
+    def _bind_first(self, known: Mapping[Node, list[Spec]]) -> Executor:
+        """The first part. Its gradients come last: they are added to those of the second."""
+        later = set(self._follows._graph().nodes)
+        first = self._part(Symbol(self._cut.first), {
+            node: (grad, "add" if req == "write" and node in later else req)
+            for node, (grad, req) in self._wanted.items()}, known)
+        first._arrivals.lends = False  # the second part keeps to the arrays that it has been given
+        count = sum(self._cut.early)
+        for variable, output, grad in zip(self._cut.crossing.values(), first.outputs[count:],
+                                          first._bound.head_grads[count:]):
+            self._held[variable] = output
+            if grad is not None:
+                self._wanted[variable] = NDArray(grad, first._ctx), "write"
+        return first
+
+    def _bind_rest(self, shapes: Sequence[Sequence[Shape]]) -> Executor:
+        rest = self._part(self._follows, self._wanted, {
+            node: [Spec(shape, dtype) for shape, dtype in zip(found, dtypes)]
+            for (node, _, dtypes), found in zip(self._border, shapes)})
+        for mode, is_train in self._gradients.items():
+            if rest._gradients[mode] is not is_train:
+                rest._differentiate(mode, is_train)
+        if self._monitor is not None:
+            rest.set_monitor_callback(*self._monitor)
+        return rest
+
+    def _parts(self) -> list[Executor]:
+        return [*([] if self._first is None else [self._first]), *self._rests.values()]
+
+    def _measured(self, is_train: bool) -> tuple:
+        """The shapes of the operators at the border, from the numbers that are there now."""
+        found = []
+        for node, shapes, _ in self._border:
+            ins = [self._held[source] for source, _ in node.inputs]
+            ctx = ins[0]._ctx
+            call = Call(node.op, node.attrs, [each._data for each in ins], [], [], ctx.xp, ctx,  # type: ignore[arg-type]
+                        is_train, wrap=wrap)
+            try:
+                measured = node.op.shapes_from_data(call)  # type: ignore[union-attr]
+                found.append(tuple([unify(shape, each) for shape, each in zip(shapes, measured)]))
+            except Exception as error:
+                locate(error, node)
+                raise
+        return tuple(found)
+
+    # ------------------------------------------------------------------------------------------------- running
+
+    def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
+        """Compute the outputs; see ``Executor.forward``."""
+        try:
+            with self._alone():
+                if kwargs:
+                    self._feed(kwargs)
+                self._go(truth("forward", is_train))
+                self._store()
+                return self.outputs
+        except Exception as error:
+            trim(error)
+            raise
+
+    def _go(self, is_train: bool) -> None:
+        self._ran, self._mode = None, is_train
+        if self._first is not None:
+            self._first._go(is_train)
+        shapes: list[tuple] = []
+        self._in_mode(is_train, lambda: shapes.extend(self._measured(is_train)))
+        key = tuple(shapes)
+        rest = self._rests.pop(key, None) or self._bind_rest(key)
+        self._rests[key] = self._rest = rest
+        if len(self._rests) > KEPT:
+            self._rests.popitem(last=False)
+        rest._go(is_train)
+        self.outputs = self._merged(rest.outputs)
+        self._ran = is_train
+
+    def _store(self) -> None:
+        for part in (self._first, self._rest):
+            if part is not None:
+                part._store()
+
+    def _back(self, out_grads: Any, is_train: bool) -> None:
+        mode = is_train or self._mode
+        if self._gradients[mode] is not is_train:
+            self._differentiate(mode, is_train)
+        given = listed(out_grads, self._output_names)
+        if self._ran is not mode:
+            self._go(mode)
+        self._ran = None
+        given += [None] * (len(self._cut.early) - len(given))
+        late = [grad for grad, early in zip(given, self._cut.early) if not early]
+        assert self._rest is not None
+        self._rest._back(late[0] if len(late) == 1 else late, is_train)
+        if self._first is not None:
+            crossing = [self._wanted[variable][0] if variable in self._wanted else None
+                        for variable in self._cut.crossing.values()]
+            self._first._back([*[grad for grad, early in zip(given, self._cut.early) if early], *crossing], is_train)
+
+    def _differentiate(self, mode: bool, is_train: bool | None) -> None:
+        self._gradients[mode] = is_train
+        for part in self._parts():
+            part._differentiate(mode, is_train)
+        self._ran = None
+
+    def _merged(self, late: Sequence[NDArray]) -> list[NDArray]:
+        """The outputs of both parts in their order."""
+        first, second = iter([] if self._first is None else self._first.outputs), iter(late)
+        return [next(first if early else second) for early in self._cut.early]
+
+    # ---------------------------------------------------------------------------------------------- inspection
+
+    @property
+    def output_dict(self) -> dict[str, NDArray]:
+        """Outputs by name."""
+        self._dicts.pop("output_dict", None)
+        return self._dict("output_dict", self._output_names, self.outputs)
+
+    def plan(self, is_train: bool) -> Plan:
+        """There is none of the whole."""
+        raise ArgumentError(f"{self!r}: shapes follow from numbers, so it has several plans: explain() prints them")
+
+    def set_monitor_callback(self, callback: Callable[[str, NDArray], None] | None, monitor_all: bool = False) -> None:
+        """Call a function with name and value of every output of every node; see ``Executor.set_monitor_callback``."""
+        with self._alone():
+            for part in self._parts():
+                part.set_monitor_callback(callback, monitor_all)
+            self._monitor = None if callback is None else (callback, monitor_all)
+
+    def debug_str(self) -> str:
+        """Every node with its inputs, a line each, and what the plans hold in memory."""
+        return self._symbol.debug_str() + "".join(part.debug_str()[len(part._symbol.debug_str()):]
+                                                  for part in self._parts())
+
+    def explain(self, is_train: bool | None = None) -> str:
+        """Each step of the plans, of the part before shapes are known and of what follows for those that came."""
+        is_train = self._keeps_gradients if is_train is None else bool(is_train)
+        names = ", ".join(node.name for node, _, _ in self._border)
+        lines = [] if self._first is None else [f"before {names}:", self._first.explain(is_train)]
+        for key, part in self._rests.items():
+            shapes = ", ".join(show(shape) for found in key for shape in found)
+            lines += [f"from {names} of shape {shapes}:", part.explain(is_train)]
+        return "\n".join(lines if self._rests else [*lines, f"from {names}: planned when it has run"])
+
+    def profile(self, runs: int = 10, is_train: bool | None = None) -> Profile:
+        """Where the time goes, for the shapes of the last forward; see ``Executor.profile``."""
+        is_train = self._keeps_gradients if is_train is None else bool(is_train)
+        with self._alone():
+            self._go(is_train)
+            self._ran = None
+            return Profile.joined([part.profile(runs, is_train) for part in (self._first, self._rest)
+                                   if part is not None])
+
+    def kernel_report(self, is_train: bool | None = None) -> KernelReport:
+        """How far kernels were from the reference; see ``Executor.kernel_report``."""
+        return KernelReport.joined([part.kernel_report(is_train) for part in self._parts()])
+
+
+def _nothing(shape: Shape | None, dtype: Any, ctx: Context) -> NDArray:
+    """An array without numbers, of as many axes as are known."""
+    dims = (0,) if shape is None else tuple([0 if dim is ANY else dim for dim in shape])
+    return NDArray(zeros(ctx, dims if 0 in dims else (0, *dims[1:]), dtype), ctx)
