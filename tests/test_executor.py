@@ -252,6 +252,19 @@ def test_explain_and_debug_str():
     assert "inference plan" in executor.explain(is_train=False)
 
 
+def test_explain_says_where_results_live():
+    x = sym.Variable("x")
+    inner = sym.exp(sym.dot(x, x, name="product"), name="inner")
+    turned = sym.transpose(inner, name="turned")
+    net = sym.Group([sym.sum(turned, axis=0, name="rows"), sym.dot(turned, x, name="end")])
+    text = net.simple_bind(mx.cpu(), "null", x=(3, 3)).explain()
+    places = {line.split()[2].rstrip(":"): line.partition("-> ")[2] for line in text.splitlines()[2:]}
+    assert places["product"] == "cpu(0) arena +0, 36 bytes"
+    assert places["inner"] == "in place of product, cpu(0) arena +0, 36 bytes"
+    assert places["turned"] == "view of inner, cpu(0) arena +0, 36 bytes"
+    assert places["rows"] == places["end"] == "bound array"
+
+
 def test_a_monitor_hears_of_one_gradient_after_the_other():
     """The names are those of MXNet: a number for each input whose gradient it is."""
     executor = linear()

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
+from opreg import schedule
 from opreg.symbol.passes.memory import _Free
 
 # Ways to go on from one or two entries: views, in-place, reductions to other sizes and back.
@@ -74,6 +75,77 @@ def test_plans_compute_what_the_tape_computes(net, seed):
         np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-12)
     for name in names:
         np.testing.assert_allclose(grads[name].asnumpy(), expected[name].asnumpy(), rtol=1e-10, atol=1e-12)
+
+
+# Ways to go on from one or two square entries, over views that lie in another order than what they are views of.
+TURN = {
+    "tanh": lambda a, b: mx.sym.tanh(a),
+    "double": lambda a, b: a * 2.0,
+    "add": lambda a, b: a + b,
+    "with its turned self": lambda a, b: a + mx.sym.transpose(a),
+    "turned": lambda a, b: mx.sym.transpose(a),
+    "turned and half": lambda a, b: mx.sym.transpose(a) * 0.5 + b,
+    "moved": lambda a, b: mx.sym.reshape(
+        mx.sym.transpose(mx.sym.reshape(a, shape=(2, 2, 4)), axes=(1, 0, 2)), shape=(4, 4)),
+    "swapped": lambda a, b: mx.sym.Concat(*mx.sym.SliceChannel(a, num_outputs=2, axis=0)[::-1], dim=0),
+    "product": lambda a, b: mx.sym.dot(a, b) * 0.1,
+    "turned product": lambda a, b: mx.sym.dot(mx.sym.transpose(a), b) * 0.1,
+    "split and crossed": lambda a, b: (lambda parts: mx.sym.Concat(parts[1] * 2.0, parts[0] + parts[1], dim=1))(
+        mx.sym.SliceChannel(b, num_outputs=2, axis=1)),
+}
+
+
+@st.composite
+def turned_networks(draw):
+    """A symbol over a product, which lies in the arena, and what reads it whole and by views."""
+    values = [mx.sym.dot(mx.sym.Variable("x"), mx.sym.Variable("y"))]
+    for _ in range(draw(st.integers(1, 8))):
+        name = draw(st.sampled_from(sorted(TURN)))
+        pick = st.integers(max(0, len(values) - 3), len(values) - 1)
+        values.append(TURN[name](values[draw(pick)], values[draw(pick)]))
+    heads = draw(st.lists(st.sampled_from(range(len(values))), min_size=1, max_size=2, unique=True))
+    return mx.sym.Group([mx.sym.sum(values[i]) if i % 2 else values[i] * 1.5 for i in heads])
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@settings(max_examples=150, deadline=None)
+@given(net=turned_networks(), seed=st.integers(0, 2**16))
+def test_no_one_loses_what_he_reads_by_a_view(watched, net, seed):
+    rng = np.random.default_rng(seed)
+    names = net.list_arguments()
+    arrays = {name: mx.nd.array(rng.standard_normal((4, 4)), dtype="float64") for name in names}
+    grads = {name: mx.nd.zeros((4, 4), dtype="float64") for name in names}
+    executor = net.bind(mx.cpu(), arrays, grads)
+    if watched:  # every operator has a step of its own
+        executor.set_monitor_callback(lambda name, value: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schedule, "TILE", 8)  # as large arrays are computed: in parts, of which NumPy knows one at a time
+        outputs = executor.forward(is_train=True)
+        head_grads = [mx.nd.array(rng.standard_normal(out.shape), dtype="float64") for out in outputs]
+        executor.backward(head_grads)
+        inferred = executor.forward(is_train=False)
+    heads, expected = eagerly(net, {name: array.copy() for name, array in arrays.items()}, head_grads)
+    for got in (outputs, inferred):
+        for each, want in zip(got, heads):
+            np.testing.assert_allclose(each.asnumpy(), want.asnumpy(), rtol=1e-9, atol=1e-9)
+    for name in names:
+        np.testing.assert_allclose(grads[name].asnumpy(), expected[name].asnumpy(), rtol=1e-9, atol=1e-9)
+
+
+def test_an_input_is_not_taken_over_while_another_reads_it_by_a_view():
+    """tanh(t + tᵀ) may not go where t lies: tᵀ is read in the same step, in another order."""
+    x = mx.sym.Variable("x")
+    t = mx.sym.dot(x, x)
+    turned = mx.sym.transpose(t)
+    net = mx.sym.sum(mx.sym.tanh(t + turned) + 0.5 * turned)
+    executor = net.simple_bind(mx.cpu(), grad_req="null", x=(300, 300), type_dict={"x": "float64"})
+    value = np.random.default_rng(0).standard_normal((300, 300)) / 30
+    product = value @ value
+    expected = (np.tanh(product + product.T) + 0.5 * product.T).sum()
+    executor.arg_dict["x"][:] = value
+    for watched in (False, True):
+        executor.set_monitor_callback((lambda name, array: None) if watched else None)
+        np.testing.assert_allclose(executor.forward()[0].asnumpy(), [expected], rtol=1e-9)
 
 
 @settings(max_examples=200, deadline=None)
