@@ -66,6 +66,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "mon": ("opreg.train.monitor", None),
     "rnn": ("opreg.train.rnn", None),
     "test_utils": ("opreg.train.test_utils", None),
+    "util": ("opreg.util", None),
+    **{name: ("opreg.util", name) for name in ("np_shape", "is_np_shape", "set_np_shape", "use_np_shape")},
     "nn": ("opreg.nn", None),
     "ops": ("opreg.nn.ops", None),
     "common": ("opreg.common", None),

@@ -16,6 +16,7 @@ __all__ = ["MODE", "Recording", "quiet", "inside"]
 class _Mode(threading.local):
     recording = False
     training = False
+    np_shape = False  # see opreg.util
     #: Calls a function in a context of its own, in which NumPy's numeric warnings are off. NumPy keeps that setting
     #: in a context variable; entering the context costs a tenth of ``np.errstate``.
     run: Callable[..., Any]

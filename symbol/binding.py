@@ -19,7 +19,7 @@ from opreg.spec import Spec, show, size
 from opreg.spec import known as is_known
 
 from . import infer as inference
-from .executor import Executor, places, zeros
+from .executor import Executor, front, places, zeros
 from .passes.recompute import asked
 from .program import Bound, uncollected
 from .stages import Staged, depends_on_data
@@ -292,7 +292,7 @@ class _Sharing:
         old = pool.get(name)
         if old is None or old._data.dtype != spec.dtype or old.size < count or old.context != place:
             old = pool[name] = _zeros(spec, place)
-        return old if old.shape == spec.shape else NDArray(old._data.reshape(-1)[:count].reshape(spec.shape), place)
+        return old if old.shape == spec.shape else front(old, spec.shape or ())
 
 
 def _is(old: NDArray, spec: Spec) -> bool:
@@ -313,8 +313,13 @@ def _room(place: Context, shape: Any, dtype: Any, node: Node) -> Any:
 
 def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
          aux: list[NDArray], groups: dict[str, Context], check: bool | str = False,
-         recompute: bool | str | None = False, known: Mapping[Node, list[Spec]] | None = None) -> Executor:
-    """An executor over arrays in the order of the graph's variables; with the specs of nodes that are known already."""
+         recompute: bool | str | None = False, known: Mapping[Node, list[Spec]] | None = None,
+         outputs: Sequence[NDArray] = ()) -> Executor:
+    """An executor over arrays in the order of the graph's variables.
+
+    ``known`` are specs of nodes that are known already, ``outputs`` arrays that serve as outputs where they are large
+    enough.
+    """
     if check not in (False, True, "report"):
         raise ArgumentError(f"check_kernels={check!r}: expected True, False or 'report'")
     arguments, auxiliary = symbol._graph().variables()
@@ -338,10 +343,12 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
             wanted[node] = grad._data, req
     bound = Bound(graph, specs, ctx, groups, {node: value._data for node, value in zip(variables, values)},
                   {node: value.context for node, value in zip(variables, values)}, wanted, recompute=recompute)
-    for (node, i), place in zip(graph.heads, places(bound)):
+    for (node, i), place, old in zip(graph.heads, places(bound), [*outputs, *[None] * len(graph.heads)]):
         shape, dtype = specs[node][i]
         loss = node.op is not None and node.op.loss(node.attrs)
-        bound.outputs.append(_room(place, shape, dtype, node))
+        fits = old is not None and (old._data.dtype, old.context) == (dtype, place) and old.size >= size(shape or ())
+        bound.outputs.append(front(old, shape)._data if fits else  # type: ignore[arg-type]
+                             _room(place, shape, dtype, node))
         bound.head_grads.append(None if loss or not wanted else _room(ctx, shape, dtype, node))
     executor = Executor(symbol, bound, args, grads, reqs, aux, again, check)
     if any(getattr(node.op, "traced", False) for node in graph.nodes):

@@ -16,7 +16,7 @@ from opreg.graph import Node
 from opreg.mode import MODE, quiet
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
-from opreg.spec import known, show
+from opreg.spec import known, show, size
 
 from . import infer as inference
 from .arrivals import Arrivals
@@ -28,7 +28,7 @@ from .profile import Profile, profile
 from .program import Bound
 from .symbol import Symbol, output_name
 
-__all__ = ["Executor", "places", "truth", "zeros"]
+__all__ = ["Executor", "front", "places", "truth", "zeros"]
 
 
 class Named(dict):
@@ -337,6 +337,8 @@ class Executor:
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
         """An executor for other argument shapes, which shares the arrays whose shapes stay.
 
+        What becomes smaller, outputs included, is the front of what there is.
+
         Parameters
         ----------
         partial_shaping : bool
@@ -363,7 +365,7 @@ class Executor:
         grads = [None if grad is None else grad if grad.shape == arg.shape else
                  NDArray(zeros(grad.context, arg.shape, grad.dtype), grad.context)
                  for arg, grad in zip(args, self.grad_arrays)]
-        return self._make(self._symbol, args=args, grads=grads, reqs=self._reqs, aux=aux)
+        return self._make(self._symbol, args=args, grads=grads, reqs=self._reqs, aux=aux, outputs=self.outputs)
 
     # ------------------------------------------------------------------------------------------- inspection
 
@@ -386,9 +388,11 @@ class Executor:
 
     def debug_str(self) -> str:
         """Every node with its inputs, a line each, and what the plans hold in memory."""
+        with self._alone():
+            total = self.plan(self._keeps_gradients).nbytes
         return self._symbol.debug_str() + "".join(
             f"{'training' if is_train else 'inference'} plan: {plan.nbytes / 2 ** 20:.2f} MB\n"
-            for is_train, plan in sorted(self._plans.items()))
+            for is_train, plan in sorted(self._plans.items())) + f"Total {total >> 20} MB allocated\n"
 
     def explain(self, is_train: bool | None = None) -> str:
         """Each step of a plan: its node, its kernel and why faster ones declined, where its result lives.
@@ -501,10 +505,14 @@ def _reshaped(name: str, old: NDArray, shape: Any, allowed: bool, larger: bool) 
     if not allowed:
         raise ShapeError(f"reshape: the shape of {name}, which was not named, changes from {show(old.shape)} to "
                          f"{show(shape)}; allow it with partial_shaping=True")
-    count = int(np.prod(shape, dtype=np.int64))
-    if count > old.size:
+    if size(shape) > old.size:
         if not larger:
             raise ShapeError(f"reshape: {name} of shape {show(shape)} is larger than its array {show(old.shape)}; "
                              "allow it with allow_up_sizing=True")
         return NDArray(zeros(old.context, shape, old.dtype), old.context)
-    return NDArray(old._data.reshape(-1)[:count].reshape(shape), old.context)
+    return front(old, shape)
+
+
+def front(old: NDArray, shape: tuple[int, ...]) -> NDArray:
+    """The first numbers of an array, in another shape."""
+    return NDArray(old._data.reshape(-1)[:size(shape)].reshape(shape), old.context)

@@ -88,7 +88,7 @@ def _shapes(symbol: Symbol, what: str, shape: Mapping[str, Sequence[int]] | None
     for name, dims in (shape or {}).items():
         if name not in variables:
             raise ArgumentError(f"{what}: {symbol!r} has no argument {name!r}. {did_you_mean(name, variables)}")
-        given[variables[name]] = tuple(ANY if dim in (0, -1) else int(dim) for dim in dims) or None
+        given[variables[name]] = inference.stated(dims)
     return graph, inference.infer_shapes(graph, given)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opreg.errors import ArgumentError, trim
-from opreg.graph import Entry, Graph, Node, locate, rewrite
+from opreg.graph import Entry, Graph, Node, fail, rewrite
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray, wrap
 from opreg.op import ZERO, Call
@@ -172,8 +172,7 @@ class Staged(Executor):
                 measured = node.op.shapes_from_data(call)  # type: ignore[union-attr]
                 found.append(tuple([unify(shape, each) for shape, each in zip(shapes, measured)]))
             except Exception as error:
-                locate(error, node)
-                raise
+                fail(error, node)
         return tuple(found)
 
     # ------------------------------------------------------------------------------------------------- running

@@ -18,7 +18,7 @@ from opreg.graph import Entry, Graph, Node, rewrite
 from opreg.op import Op
 from opreg.placeholder import resolve
 from opreg.registry import ops
-from opreg.spec import ANY, as_dtype, dtype_flag, known, show
+from opreg.spec import as_dtype, dtype_flag, known, show
 from opreg.value import Value
 
 from . import infer as inference
@@ -294,8 +294,7 @@ class Symbol(Value):
                                       or not all(isinstance(dim, (int, np.integer)) for dim in shape)):
                 raise TypeError(f"{what}: the shape of {name} must be a tuple of ints, got {shape!r}")
         graph, given = self._by_name(what, args, keywords)
-        shapes = {node: tuple([ANY if dim in (0, -1) else int(dim) for dim in shape]) or None
-                  for node, shape in given.items()}
+        shapes = {node: inference.stated(shape) for node, shape in given.items()}
         if what != "infer_shape_partial" and any(0 in shape for shape in given.values()):
             shapes = inference.emptied(graph, shapes, {node: [i for i, dim in enumerate(shape) if dim == 0]
                                                        for node, shape in given.items()})
@@ -331,9 +330,10 @@ class Symbol(Value):
         return groups
 
     def infer_shape_partial(self, *args: Any, **keywords: Any) -> tuple[list, list, list]:
-        """Like ``infer_shape``, with 0 for unknown dimensions and ``()`` for unknown shapes."""
-        return tuple([() if shape is None else tuple(0 if dim is ANY else dim for dim in shape)  # type: ignore
-                      for shape in group] for group in self._shapes("infer_shape_partial", args, keywords))
+        """Like ``infer_shape``, with 0 for unknown dimensions and ``()`` for unknown shapes; under ``np_shape`` -1 and
+        None."""
+        return tuple([inference.told(shape) for shape in group]  # type: ignore[return-value]
+                     for group in self._shapes("infer_shape_partial", args, keywords))
 
     def infer_type(self, *args: Any, **keywords: Any) -> tuple[list, list, list]:
         """Dtypes of arguments, outputs and auxiliary states, as NumPy classes; float32 where nothing decides."""

@@ -18,7 +18,7 @@ ORDER = [line.split() for line in """
     opreg.aliases
     opreg.errors
     opreg.mode opreg.files opreg.special opreg.spec
-    opreg.attrs
+    opreg.attrs opreg.util
     opreg.dispatch
     opreg.op
     opreg.registry

@@ -625,3 +625,14 @@ def test_reshape_keeps_shapes_that_do_not_follow():
     assert [out.shape for out in other.forward()] == [(2, 3), (5,)]
     assert other.outputs[1].asnumpy().tolist() == [4] * 5
     assert other.arg_dict["y"] is executor.arg_dict["y"]
+
+
+def test_outputs_of_a_smaller_executor_are_the_front_of_those_of_the_larger():
+    executor = (sym.Variable("x") * 2).simple_bind(mx.cpu(), x=(4, 3))
+    executor.arg_dict["x"][:] = 1
+    smaller = executor.reshape(x=(2, 3))
+    smaller.forward()
+    assert executor.outputs[0].asnumpy().ravel().tolist() == [2] * 6 + [0] * 6
+    larger = smaller.reshape(x=(4, 3), allow_up_sizing=True)
+    assert not np.may_share_memory(larger.outputs[0]._data, executor.outputs[0]._data)
+    assert "Total 0 MB allocated" in larger.debug_str()

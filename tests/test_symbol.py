@@ -384,3 +384,22 @@ def test_a_shape_that_is_given_counts_more_than_a_declared_one():
     assert x.infer_shape(x=(0, 3))[1] == x.infer_shape()[1] == [(2, 3)]
     assert x.simple_bind(mx.cpu(), x=(5, 6)).forward()[0].shape == (5, 6)
     assert x.eval(x=mx.nd.ones((4, 6)))[0].shape == (4, 6)
+
+
+def test_zeros_in_shapes_are_empty_dimensions_under_np_shape():
+    x = sym.Variable("x")
+    net = sym.sin(x) + sym.Variable("y", shape=(0, 3))
+    assert net.infer_shape(x=(2, 0))[0] == [(2, 3), (2, 3)]
+    with mx.np_shape():
+        assert mx.is_np_shape()
+        assert net.infer_shape()[1] == [(0, 3)]
+        assert sym.sin(x).infer_shape(x=())[1] == [()]
+        assert sym.sin(x).infer_shape_partial()[:2] == ([None], [None])
+        assert sym.sin(x).infer_shape_partial(x=(-1, 3))[1] == [(-1, 3)]
+        assert net.simple_bind(mx.cpu(), x=(0, 3)).forward()[0].shape == (0, 3)
+        with mx.util.np_shape(False):
+            assert sym.sin(x).infer_shape_partial(x=(-1, 3))[1] == [(0, 3)]
+    assert not mx.is_np_shape()
+    assert mx.use_np_shape(lambda: sym.sin(x).infer_shape(x=(0, 3))[1])() == [(0, 3)]
+    assert mx.set_np_shape(True) is False
+    assert mx.set_np_shape(False) is True
