@@ -67,7 +67,8 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     loop_vars : NDArray or list of them
         What the first round starts from.
     max_iterations : int
-        The most rounds; outputs have this length, zeros behind the last round.
+        The most rounds; outputs have this length, zeros behind the last round. Without any round there are none, an
+        empty list, as their shapes are not known.
 
     Examples
     --------
@@ -89,10 +90,8 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
             raise ArgumentError(f"while_loop: func returned {len(changed)} loop variables, it was given "
                                 f"{len(variables)}")
         variables = changed
-    if not outputs:
-        raise ArgumentError("while_loop: the condition does not hold for the first round, so the shapes of the outputs "
-                            "are not known")
-    return _filled(_stacked(outputs), max_iterations), variables[0] if single else variables
+    stacked = _filled(_stacked(outputs), max_iterations) if outputs else []
+    return stacked, variables[0] if single else variables
 
 
 def _filled(outputs: Any, length: int) -> Any:

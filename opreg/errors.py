@@ -13,7 +13,7 @@ from typing import Any
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
-    "Where", "here", "family", "note", "trim", "adopted", "listed", "did_you_mean",
+    "Where", "here", "family", "note", "trim", "adopted", "listed", "nearest", "did_you_mean",
 ]
 
 
@@ -235,6 +235,19 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return ", ".join([*names[:most - 1], "...", names[-1]])
 
 
+def nearest(word: str, options: Sequence[str]) -> list[str]:
+    """The valid words that are near, at most three.
+
+    Examples
+    --------
+    >>> nearest("wieght", ["data", "weight", "bias"])
+    ['weight']
+    """
+    close = difflib.get_close_matches(str(word), options, n=3, cutoff=0.6)
+    # A difference in case alone scores badly: Relu, relu.
+    return close or [option for option in options if option.lower() == str(word).lower()]
+
+
 def did_you_mean(word: str, options: Iterable[str], *, limit: int = 12) -> str:
     """A sentence that offers the nearest valid words, or lists them when there are few.
 
@@ -248,9 +261,7 @@ def did_you_mean(word: str, options: Iterable[str], *, limit: int = 12) -> str:
     words = list(dict.fromkeys(str(option) for option in options))
     if not words:
         return "There is nothing to choose from."
-    close = difflib.get_close_matches(str(word), words, n=3, cutoff=0.6)
-    if not close:  # a difference in case alone scores badly: Relu, relu
-        close = [option for option in words if option.lower() == str(word).lower()]
+    close = nearest(word, words)
     parts = []
     if close:
         parts.append("Did you mean " + " or ".join(repr(option) for option in close) + "?")

@@ -10,13 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from opreg.errors import ArgumentError, DeviceError, DTypeError, InferenceError, OpError, ShapeError, did_you_mean, note
+from opreg.errors import (
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    InferenceError,
+    OpError,
+    ShapeError,
+    did_you_mean,
+    nearest,
+    note,
+)
 from opreg.graph import Entry, Node, rewrite
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.placeholder import resolve
-from opreg.spec import Spec, show, size
-from opreg.spec import known as is_known
+from opreg.spec import Spec, known, show, size
 
 from . import infer as inference
 from .executor import Executor, front, places, zeros
@@ -63,10 +72,10 @@ def _listed(what: str, given: Any, names: Sequence[str], partial: bool) -> list[
     if given is None:
         given = {} if partial else []
     if isinstance(given, Mapping):
+        missing = [name for name in names if name not in given]
         for name in given:
             if name not in names:
-                raise ArgumentError(f"{what}: there is no {name!r} in the graph. {did_you_mean(name, names)}")
-        missing = [name for name in names if name not in given]
+                _strange(what, name, names, missing)
         if missing and not partial:
             raise ArgumentError(f"{what}: missing {', '.join(missing)}; the graph has {', '.join(names)}")
         return [given.get(name) for name in names]
@@ -75,6 +84,14 @@ def _listed(what: str, given: Any, names: Sequence[str], partial: bool) -> list[
     if len(given) != len(names):
         raise ArgumentError(f"{what}: expected {len(names)} arrays ({', '.join(names)}), got {len(given)}")
     return list(given)
+
+
+def _strange(what: str, name: str, names: Sequence[str], missing: Sequence[str]) -> None:
+    """Refuse an array of another name than the graph has, where it may be meant for one that is missing."""
+    text = f"{what}: there is no {name!r} in the graph"
+    if nearest(name, missing):
+        raise ArgumentError(f"{text}. {did_you_mean(name, names)}")
+    warnings.warn(f"{text}: it counts for nothing", UserWarning, stacklevel=6)
 
 
 def _context(ctx: Any, what: str = "bind") -> Context:
@@ -184,7 +201,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
     with _noted(shapes):
         shape_of = inference.variable_shapes(*symbol._known_shapes("simple_bind", (), shapes))
         dtype_of = inference.variable_dtypes(*symbol._known_dtypes("infer_type", (), dict(type_dict or {})))
-    unknown = [node for node in arguments + auxiliary if not is_known(shape_of[node])]
+    unknown = [node for node in arguments + auxiliary if not known(shape_of[node])]
     if unknown:
         raise _undecided(symbol, unknown, shapes)
     specs: dict[Node, list[Spec]] | None = None
@@ -313,11 +330,11 @@ def _room(place: Context, shape: Any, dtype: Any, node: Node) -> Any:
 
 def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
          aux: list[NDArray], groups: dict[str, Context], check: bool | str = False,
-         recompute: bool | str | None = False, known: Mapping[Node, list[Spec]] | None = None,
+         recompute: bool | str | None = False, specs: Mapping[Node, list[Spec]] | None = None,
          outputs: Sequence[NDArray] = ()) -> Executor:
     """An executor over arrays in the order of the graph's variables.
 
-    ``known`` are specs of nodes that are known already, ``outputs`` arrays that serve as outputs where they are large
+    ``specs`` are those of nodes that are known already, ``outputs`` arrays that serve as outputs where they are large
     enough.
     """
     if check not in (False, True, "report"):
@@ -330,10 +347,10 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     again = functools.partial(make, ctx=ctx, groups=groups, check=check, recompute=recompute)
     shapes = {node: value.shape for node, value in zip(variables, values)}
     dtypes = {node: value._data.dtype for node, value in zip(variables, values)}
-    known = known or {}
-    if any(depends_on_data(node) and node not in known for node in graph.nodes):
-        return Staged(symbol, ctx, args, grads, reqs, aux, again, check, known)
-    specs = inference.infer(graph, shapes, dtypes, dict(known))
+    specs = specs or {}
+    if any(depends_on_data(node) and node not in specs for node in graph.nodes):
+        return Staged(symbol, ctx, args, grads, reqs, aux, again, check, specs)
+    specs = inference.infer(graph, shapes, dtypes, dict(specs))
     for node, dtype in dtypes.items():
         if specs[node][0].dtype != dtype:
             raise DTypeError(f"{node.describe()}: expected dtype {specs[node][0].dtype}, got {dtype}")

@@ -129,7 +129,7 @@ class Staged(Executor):
         arguments, auxiliary = heads._graph().variables()
         asked = [wanted.get(node, (None, "null")) for node in arguments]
         return self._make(heads, args=[self._held[node] for node in arguments], grads=[grad for grad, _ in asked],
-                          reqs=[req for _, req in asked], aux=[self._held[node] for node in auxiliary], known=known)
+                          reqs=[req for _, req in asked], aux=[self._held[node] for node in auxiliary], specs=known)
 
     def _bind_first(self, known: Mapping[Node, list[Spec]]) -> Executor:
         """The first part. Its gradients come last: they are added to those of the second."""

@@ -477,7 +477,7 @@ def arrays(**changes):
 
 REFUSED = [
     ("missing", lambda: bind(arrays(fc_bias=None)), ArgumentError, ["fc_bias"]),
-    ("unknown", lambda: bind(arrays(fc_bais=(3,))), ArgumentError, ["fc_bais", "Did you mean 'fc_bias'"]),
+    ("unknown", lambda: bind(arrays(fc_bias=None, fc_bais=(3,))), ArgumentError, ["fc_bais", "Did you mean 'fc_bias'"]),
     ("too few", lambda: bind([nd.zeros((2, 4))]), ArgumentError, ["expected 3", "got 1"]),
     ("shape", lambda: bind(arrays(fc_weight=(3, 5))), ShapeError, ["(3, 4)", "(3, 5)", "'fc'", "test_executor.py"]),
     ("rank", lambda: bind(arrays(fc_bias=(3, 1))), ShapeError, ["(3, 1)", "(3,)"]),
@@ -554,6 +554,16 @@ def test_a_failed_run_leaves_the_executor_usable():
     Moody.angry = False
     assert executor.forward()[0].asnumpy().tolist() == [2, 4]
     assert not mx.autograd.is_training()
+
+
+def test_arrays_of_other_graphs_count_for_nothing():
+    """A program that binds a part of its network hands over all of its weights."""
+    with pytest.warns(UserWarning, match="args: there is no 'fc2_weight' in the graph: it counts") as caught:
+        executor = bind({**arrays(), "fc2_weight": nd.ones((2,))}, arrays())
+    assert caught[0].filename == __file__
+    assert set(executor.arg_dict) == set(GOOD)
+    with pytest.warns(UserWarning, match="args_grad"):
+        bind(arrays(), {**arrays(), "other": nd.ones((2,))})
 
 
 def test_keywords_that_are_no_shapes_count_for_nothing():
