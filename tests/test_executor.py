@@ -369,6 +369,15 @@ def test_dropout_is_differentiated_as_it_dropped(forward):
     np.testing.assert_array_equal(executor.grad_dict["data"].asnumpy(), kept)
 
 
+@pytest.mark.parametrize(("attrs", "is_train", "drops"), [
+    ({"p": 0.5, "mode": "always"}, False, True), ({"p": 0.5, "mode": "always"}, True, True),
+    ({"p": 0.5}, False, False), ({"p": 0.5}, True, True), ({"p": 0.0, "mode": "always"}, True, False)])
+def test_dropout_drops_in_training_or_always(attrs, is_train, drops):
+    executor = sym.Dropout(sym.Variable("data"), **attrs).simple_bind(mx.cpu(), data=(100,))
+    executor.arg_dict["data"][:] = 1
+    assert set(executor.forward(is_train=is_train)[0].asnumpy()) == ({0, 2} if drops else {1})
+
+
 def test_operators_are_told_the_mode_of_backward():
     class Mode(mx.operator.CustomOp):
         seen = []

@@ -193,6 +193,19 @@ def test_views_have_no_step_and_no_memory():
     np.testing.assert_array_equal(executor.forward()[0].asnumpy(), expected)
 
 
+def test_what_is_wanted_for_its_shape_alone_is_not_computed():
+    x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+    net = mx.sym.slice_like(mx.sym.exp(x), mx.sym.exp(y, name="unread"))
+    executor = net.simple_bind(mx.cpu(), x=(4, 3), y=(2, 3))
+    executor.arg_dict["x"][:] = np.arange(12).reshape(4, 3) / 8
+    expected = np.exp(np.arange(12).reshape(4, 3) / 8)
+    np.testing.assert_allclose(executor.forward(is_train=True)[0].asnumpy(), expected[:2], rtol=1e-6)
+    executor.backward(mx.nd.ones((2, 3)))
+    np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), expected * [[1], [1], [0], [0]], rtol=1e-6)
+    assert not executor.grad_dict["y"].asnumpy().any()
+    assert "unread" not in executor.explain().replace("y: no gradient", "")
+
+
 def test_an_output_stays_when_backward_reuses_memory():
     x = mx.sym.Variable("x")
     inner = mx.sym.tanh(x)
