@@ -77,6 +77,14 @@ def test_requests(grad_req, kept):
         np.testing.assert_allclose(executor.grad_dict[name].asnumpy(), expected[name] * times, rtol=1e-5)
 
 
+def test_gradients_of_an_output_that_comes_twice_are_added():
+    y = sym.Variable("x") * 3
+    executor = sym.Group([y, y, y + 1]).simple_bind(mx.cpu(), x=(2,))
+    executor.forward(is_train=True)
+    executor.backward([nd.array([1, 2]), nd.array([10, 20]), nd.array([100, 200])])
+    assert executor.grad_dict["x"].asnumpy().tolist() == [333, 666]
+
+
 def test_shared_use_of_one_argument_sums_its_gradient():
     x = sym.Variable("x")
     executor = (x * x + sym.tanh(x) + x).simple_bind(mx.cpu(), x=(3,))
