@@ -13,7 +13,7 @@ from typing import Any
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
-    "Where", "here", "family", "note", "trim", "adopted", "listed", "nearest", "did_you_mean",
+    "Where", "here", "family", "note", "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean",
 ]
 
 
@@ -163,6 +163,19 @@ def trim(error: BaseException) -> None:
         inner = inner.tb_next
     if inner is not None and inner.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
         entry.tb_next = inner
+
+
+class _Trimmed:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if error is not None:
+            trim(error)
+
+
+#: ``with TRIMMED:`` around what calls users' methods; see ``trim``. The function it stands in is the frame that stays.
+TRIMMED = _Trimmed()
 
 
 def adopted(error: Exception, text: str = "") -> OpError:

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from opreg.errors import ArgumentError, trim
+from opreg.errors import TRIMMED, ArgumentError
 from opreg.graph import Entry, Graph, Node, fail, rewrite
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray, wrap
@@ -179,16 +179,12 @@ class Staged(Executor):
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
         """Compute the outputs; see ``Executor.forward``."""
-        try:
-            with self._alone():
-                if kwargs:
-                    self._feed(kwargs)
-                self._go(truth("forward", is_train))
-                self._store()
-                return self.outputs
-        except Exception as error:
-            trim(error)
-            raise
+        with TRIMMED, self._alone():
+            if kwargs:
+                self._feed(kwargs)
+            self._go(truth("forward", is_train))
+            self._store()
+            return self.outputs
 
     def _go(self, is_train: bool) -> None:
         self._ran, self._mode = None, is_train

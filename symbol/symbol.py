@@ -13,7 +13,7 @@ import numpy as np
 from opreg.attrs import to_text
 from opreg.calls import no_value, ordered, split
 from opreg.custom import custom as user_operator
-from opreg.errors import ArgumentError, AttrError, OpError, did_you_mean, here, listed, note
+from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, here, listed, note
 from opreg.graph import Entry, Graph, Node, rewrite
 from opreg.op import Op
 from opreg.placeholder import resolve
@@ -319,7 +319,8 @@ class Symbol(Value):
         ShapeError
             When shapes contradict each other, naming the node.
         """
-        groups = self._shapes("infer_shape", args, keywords)
+        with TRIMMED:
+            groups = self._shapes("infer_shape", args, keywords)
         names = (self.list_arguments(), self.list_outputs(), self.list_auxiliary_states())
         unknown = [f"{name}: {show(shape)}" for group, shapes in zip(names, groups)
                    for name, shape in zip(group, shapes) if not known(shape)]
@@ -450,7 +451,8 @@ class Symbol(Value):
         """
         from .binding import bind
 
-        return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, check_kernels, recompute)
+        with TRIMMED:
+            return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, check_kernels, recompute)
 
     def simple_bind(self, ctx: Any, grad_req: Any = "write", type_dict: Any = None, stype_dict: Any = None,
                     group2ctx: Any = None, shared_arg_names: Any = None, shared_exec: Any = None,
@@ -468,8 +470,9 @@ class Symbol(Value):
         """
         from .binding import simple_bind
 
-        return simple_bind(self, ctx, grad_req, type_dict, group2ctx, shared_arg_names, shared_exec, shared_buffer,
-                           kwargs, check_kernels, recompute)
+        with TRIMMED:
+            return simple_bind(self, ctx, grad_req, type_dict, group2ctx, shared_arg_names, shared_exec, shared_buffer,
+                               kwargs, check_kernels, recompute)
 
     def eval(self, ctx: Any = None, **kwargs: Any) -> list[Any]:
         """Bind to arrays given by keyword and compute; a list of NDArrays.

@@ -623,6 +623,13 @@ class Unlucky(mx.operator.CustomOp):
 
 @mx.operator.register("test_unlucky")
 class UnluckyProp(mx.operator.CustomOpProp):
+    def __init__(self, shapes="known"):
+        super().__init__()
+        self.shapes = shapes
+
+    def infer_shape(self, in_shape):
+        return super().infer_shape(in_shape) if self.shapes == "known" else 1 / 0
+
     def create_operator(self, ctx, shapes, dtypes):
         return Unlucky()
 
@@ -639,6 +646,20 @@ def test_a_users_exception_stands_below_the_call(entire, monkeypatch):
         assert len(frames) > 6
     else:
         assert frames[1:] == ["forward", "forward", "compute"]  # the executor's, and the user's
+
+
+BOUND = {
+    "simple_bind": lambda net: net.simple_bind(mx.cpu(), x=(2,)), "infer_shape": lambda net: net.infer_shape(x=(2,)),
+    "bind": lambda net: net.bind(mx.cpu(), {"x": nd.ones((2,))}),
+}
+
+
+@pytest.mark.parametrize("name", BOUND)
+def test_a_props_exception_stands_below_the_call(name):
+    with pytest.raises(ZeroDivisionError) as caught:
+        BOUND[name](sym.Custom(sym.Variable("x"), op_type="test_unlucky", shapes="odd"))
+    frames = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert frames[2:] == [name, "infer_shape"]
 
 
 # ------------------------------------------------------------------------------------------------- reshape
