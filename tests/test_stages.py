@@ -210,6 +210,31 @@ def test_reshape_and_modules():
         assert module.get_input_grads()[0].asnumpy().any(axis=1).tolist() == [bool(each) for each in mask]
 
 
+def test_gradients_as_symbols_and_their_gradients():
+    x = sym.Variable("x")
+    first = sym.contrib.boolean_mask(x * x * x, sym.Variable("i")).gradient(["x"])
+    kept = np.array([[1], [0], [1], [0]])
+    given = {"x": nd.array(X), "i": nd.array(kept.ravel())}
+    executor = first.bind(mx.cpu(), given, {"x": nd.zeros((4, 3))})
+    np.testing.assert_allclose(executor.forward(is_train=True)[0].asnumpy(), 3 * X ** 2 * kept, rtol=1e-5)
+    executor.backward([nd.ones((4, 3))])
+    np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), 6 * X * kept, rtol=1e-5)
+    np.testing.assert_allclose(first.gradient(["x"]).eval(**given)[0].asnumpy(), 6 * X * kept, rtol=1e-5)
+
+
+def test_parts_on_several_devices_and_results_that_are_computed_again():
+    x = sym.contrib.boolean_mask(sym.Variable("x") * 2, sym.Variable("i"))
+    with mx.AttrScope(ctx_group="far"):
+        x = sym.tanh(x)
+    executor = (x + 1).simple_bind(mx.cpu(), x=(4, 3), i=(4,), group2ctx={"far": mx.cpu(1)}, recompute=True)
+    executor.arg_dict["i"][:] = [0, 0, 1, 1]
+    out = executor.forward(is_train=True, x=X)[0]
+    assert out.context == mx.cpu(1)
+    executor.backward([nd.ones((2, 3))])
+    expected = 2 * (1 - np.tanh(2 * X) ** 2) * [[0], [0], [1], [1]]
+    np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), expected, rtol=1e-4, atol=1e-6)
+
+
 def test_inside_a_loop():
     def body(row, state):
         found = sym.sum(sym.contrib.boolean_mask(row, row > 0))
