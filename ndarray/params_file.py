@@ -37,7 +37,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean
-from opreg.files import adopting, warn, whole
+from opreg.files import reading, warn, whole
 from opreg.spec import is_numpy_float
 
 __all__ = ["Record", "load", "read", "save", "write"]
@@ -169,7 +169,7 @@ def load(path: str | os.PathLike[str], *, dense_limit: int | None = None) -> tup
     ([Record(array=array([1, 2]), device=('cpu', 0))], ['steps'])
     """
     name = os.fsdecode(path)
-    with adopting(), open(path, "rb") as file:
+    with reading(path) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         start = file.read(4)

@@ -8,14 +8,13 @@ for graphs within graphs.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from opreg.attrs import to_text
 from opreg.errors import FileFormatError, Where, did_you_mean, listed, note
-from opreg.files import adopting, warn, whole
+from opreg.files import json_of, reading, warn, whole
 from opreg.graph import Entry, Graph, Node
 from opreg.op import Op
 from opreg.placeholder import PlaceholderRecord, is_tag, lookup, settle, strange
@@ -226,30 +225,6 @@ class _Loader:
         raise FileFormatError(f"{self.name}: {place}: {what}" if place else f"{self.name}: {what}")
 
     # ---------------------------------------------------------------------------------------- types
-
-    def parse(self, text: str) -> Any:
-        """The text as dicts and lists."""
-
-        def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-            found = dict(pairs)
-            if len(found) != len(pairs):
-                names = [name for name, _ in pairs]
-                twice = next(name for name in names if names.count(name) > 1)
-                self.fail("", f"the key {twice!r} stands twice in one object")
-            return found
-
-        if not text.strip():
-            self.fail("", "expected a graph in JSON, the text is empty")
-        try:
-            return json.loads(text, object_pairs_hook=unique, strict=False)
-        except json.JSONDecodeError as error:
-            self.fail(f"line {error.lineno}, column {error.colno}", f"no JSON: {error.msg}")
-        except RecursionError:
-            self.fail("", "brackets are nested too deeply")
-        except FileFormatError:
-            raise
-        except ValueError:  # Python refuses to read thousands of digits
-            self.fail("", "an absurdly long number")
 
     def keys(self, place: str, found: Any, valid: Sequence[str], needed: Sequence[str]) -> None:
         if not isinstance(found, dict):
@@ -540,7 +515,9 @@ def loads(text: str, name: str = "<text>") -> Symbol:
     if not isinstance(text, str):
         raise TypeError(f"loads: expected text, got {type(text).__name__}")
     loader = _Loader(name)
-    return Symbol(loader.graph(loader.parse(text)).heads)
+    if not text.strip():
+        loader.fail("", "expected a graph in JSON, the text is empty")
+    return Symbol(loader.graph(json_of(text, name)).heads)
 
 
 load_json = loads
@@ -556,7 +533,7 @@ def load(fname: str | os.PathLike) -> Symbol:
         The file is no UTF-8, no JSON, or no graph.
     """
     name = os.fsdecode(fname)
-    with adopting(), open(name, "rb") as file:
+    with reading(name) as file:
         content = file.read()
     try:
         text = content.decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
 import threading
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg import files
 from opreg.errors import ArgumentError, FileFormatError, OpError, ShapeError
 from opreg.train.model import BatchEndParam, load_checkpoint, load_params, save_checkpoint
 
@@ -251,6 +253,31 @@ def test_checkpoints_go_on_where_they_were(tmp_path):
     again.fit(batches(), begin_epoch=2, num_epoch=4, **settings)
     for name, value in straight.get_params()[0].items():
         assert np.allclose(value.asnumpy(), again.get_params()[0][name].asnumpy(), atol=1e-6), name
+
+
+@pytest.mark.parametrize("full", ["states", "params", "json"])
+def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(full, tmp_path, monkeypatch):
+    prefix = str(tmp_path / "net")
+    module = trained(epochs=1)
+    module.save_checkpoint(prefix, 1, save_optimizer_states=True)
+    before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+    module.fit(batches(), num_epoch=1, force_init=True)
+    ends, draft = {"states": ".states", "params": ".params", "json": ".json"}, files._Draft.settle
+
+    def settle(self):
+        if self.target.endswith(ends[full]):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        draft(self)
+
+    monkeypatch.setattr(files._Draft, "settle", settle)
+    with pytest.raises(OSError, match="No space"):
+        module.save_checkpoint(prefix, 1, save_optimizer_states=True)
+    with pytest.raises(OSError, match="No space"):
+        module.save_checkpoint(str(tmp_path / "other"), 1, save_optimizer_states=True)
+    if full == "states":
+        with pytest.raises(OSError, match="No space"):
+            module.save_optimizer_states(f"{prefix}-0001.states")
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
 def test_params_files(tmp_path):

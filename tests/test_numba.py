@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import operator
 import os
+import pickle
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +24,7 @@ from opreg import threads
 from opreg.backend import backend
 from opreg.errors import ArgumentError, OpError
 from opreg.expression import Expression, Instruction, Term, trace
-from opreg.kernels import compiler, jit
+from opreg.kernels import cache, compiler, jit
 from opreg.kernels.vector import VECTOR
 from opreg.op import Call
 from opreg.registry import get, names
@@ -649,47 +651,145 @@ def test_rows_change_over(monkeypatch: pytest.MonkeyPatch) -> None:
 # ------------------------------------------------------------------------------------------------------ files
 
 
-def test_machine_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path / "made" / "late"))
-    expression, found = trace(lambda x: e.expm1(x) * 3.0, 1), []
-    for _ in range(2):
-        monkeypatch.setattr(compiler, "_FUNCTIONS", {})
-        found.append(computed(expression, BIG))
-        (function,) = compiler._FUNCTIONS.values()
-        hits = function.held.cache_hits
-    assert hits == 1
-    np.testing.assert_array_equal(*found)
-    assert [each.suffix for each in (tmp_path / "made" / "late").iterdir() if each.is_file()] == [".py"]
+def compiled(x: np.ndarray, offset: float) -> int:
+    """Compile a function anew, compare what it computes; whether its machine code was found among the files."""
+    compiler._FUNCTIONS.clear()
+    np.testing.assert_array_equal(computed(trace(lambda x: x * 2.0 + offset, 1), x), x * 2 + offset)
+    (function,) = compiler._FUNCTIONS.values()
+    return function.held.cache_hits
 
 
-@pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_damaged_files_are_made_anew(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiler._caller()  # it is not made anew, so its files lie elsewhere
-    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path))
-    x = np.arange(50.0)
-    for round in range(4):  # two are needed to find out, and to keep what is whole again
-        monkeypatch.setattr(compiler, "_FUNCTIONS", {})
-        np.testing.assert_array_equal(computed(trace(lambda x: x * 2.0 + 1.0, 1), x), x * 2 + 1)
-        found = list(tmp_path.glob(f"__pycache__/*.{kind}"))
-        assert len(found) == (round != 1)
-        if round == 0:
-            found[0].write_bytes(found[0].read_bytes()[:30])
-
-
-def test_a_folder_that_cannot_be_written_is_no_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path / "file" / "folder"))
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache that does not exist yet."""
+    compiler._caller()  # it is not made anew, so its file lies elsewhere
     monkeypatch.setattr(compiler, "_FUNCTIONS", {})
-    close(computed(trace(lambda x: e.exp(x) - 3.0, 1), BIG), np.exp(BIG) - 3, 2)
+    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path / "made" / "late"))
+    return tmp_path / "made" / "late"
 
 
-@pytest.mark.parametrize("platform,variable,path", [
-    ("linux", "XDG_CACHE_HOME", "opreg/jit"), ("win32", "LOCALAPPDATA", "opreg/jit")])
-def test_the_users_folder(platform: str, variable: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-                          ) -> None:
+def test_machine_code_is_kept_for_its_owner_alone(folder: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert [compiled(BIG, 1.0) for _ in range(3)] == [0, 1, 1]
+    finally:
+        os.umask(before)
+    (file,) = folder.iterdir()
+    if os.name == "posix":
+        assert [stat.S_IMODE(each.stat().st_mode) for each in (folder.parent, folder, file)] == [0o700, 0o700, 0o600]
+
+
+def test_texts_have_files_of_their_own(folder: Path) -> None:
+    assert [compiled(x, offset) for x in (BIG.astype("f4"), BIG.astype("f8")) for offset in (1.0, 2.0)] == [0] * 4
+    assert len(list(folder.iterdir())) == 4
+
+
+class _Trap:
+    def __reduce__(self) -> Any:
+        return pytest.exit, ("unpickling ran code",)
+
+
+@pytest.mark.parametrize("damage", [
+    lambda content: b"",
+    lambda content: content[:-1],
+    lambda content: content + b"\0",
+    lambda content: content[:1000] + bytes([content[1000] ^ 1]) + content[1001:],
+    lambda content: pickle.dumps(_Trap()),
+    lambda content: content[:-len(trap := pickle.dumps(_Trap()))] + trap,
+    lambda content: content[:53] + pickle.dumps(_Trap()),
+], ids=["empty", "cut", "longer", "one bit", "trap", "trap at the end", "trap with another's hash"])
+def test_damaged_files_are_not_read_but_made_anew(damage: Callable[[bytes], bytes], folder: Path) -> None:
+    x = np.arange(50.0)
+    compiled(x, 1.0)
+    (file,) = folder.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    assert [compiled(x, 1.0) for _ in range(2)] == [0, 1]
+    assert file.read_bytes()[:20] == whole[:20]
+
+
+def test_a_file_under_the_name_of_another_is_not_read(folder: Path) -> None:
+    x = np.arange(50.0)
+    compiled(x, 1.0)
+    (one,) = folder.iterdir()
+    compiled(x, 2.0)
+    (other,) = set(folder.iterdir()) - {one}
+    other.write_bytes(one.read_bytes())
+    assert compiled(x, 2.0) == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes and owners")
+class TestOthers:
+    """What others could have written is not run."""
+
+    def test_a_file_that_others_may_write(self, folder: Path) -> None:
+        compiled(BIG, 1.0)
+        (file,) = folder.iterdir()
+        for mode in (0o620, 0o602):
+            file.chmod(mode)
+            assert [compiled(BIG, 1.0) for _ in range(2)] == [0, 1]
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+    def test_a_link(self, folder: Path) -> None:
+        compiled(BIG, 1.0)
+        (file,) = folder.iterdir()
+        file.symlink_to(file.rename(folder.parent / "elsewhere"))
+        assert [compiled(BIG, 1.0) for _ in range(2)] == [0, 1]
+        assert not file.is_symlink()
+
+    def test_a_pipe(self, folder: Path) -> None:
+        compiled(BIG, 1.0)
+        (file,) = folder.iterdir()
+        file.unlink()
+        os.mkfifo(file)
+        assert [compiled(BIG, 1.0) for _ in range(2)] == [0, 1]
+
+    @pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777, 0o722])
+    def test_a_folder_that_others_may_write(self, mode: int, folder: Path) -> None:
+        compiled(BIG, 1.0)
+        folder.chmod(mode)
+        with pytest.warns(RuntimeWarning, match=f"not kept in .*others may write it .mode {mode:o}.*chmod go-w"):
+            assert compiled(BIG, 1.0) == 0
+        assert compiled(BIG, 2.0) == 0  # the warning comes once
+        assert len(list(folder.iterdir())) == 1
+        folder.chmod(0o755)
+        assert compiled(BIG, 1.0) == 1
+
+    def test_a_folder_of_somebody_else(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        compiled(BIG, 1.0)
+        if os.geteuid() == 0:  # what is the administrator's is trusted
+            os.chown(folder, 12345, -1)
+        else:
+            monkeypatch.setattr(cache.os, "geteuid", lambda: 12345)
+        with pytest.warns(RuntimeWarning, match="not kept in .*it belongs to user"):
+            assert compiled(BIG, 1.0) == 0
+
+    def test_a_file_of_somebody_else(self, folder: Path) -> None:
+        compiled(BIG, 1.0)
+        (file,) = folder.iterdir()
+        if os.geteuid() != 0:
+            pytest.skip("only the administrator can give files away")
+        os.chown(file, 12345, -1)
+        assert [compiled(BIG, 1.0) for _ in range(2)] == [0, 1]
+        assert file.stat().st_uid == 0
+
+
+def test_a_folder_that_cannot_be_written_is_no_matter(folder: Path) -> None:
+    folder.parent.write_text("")
+    assert [compiled(BIG, 1.0) for _ in range(2)] == [0, 0]
+
+
+@pytest.mark.parametrize("platform,variable", [("linux", "XDG_CACHE_HOME"), ("win32", "LOCALAPPDATA")])
+def test_the_users_folder(platform: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPREG_CACHE_DIR")
-    monkeypatch.setattr(compiler.sys, "platform", platform)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(cache.sys, "platform", platform)
     monkeypatch.setenv(variable, str(tmp_path))
-    assert compiler._directory() == tmp_path / path
+    assert cache.directory() == tmp_path / "opreg" / "code"
     monkeypatch.delenv(variable)
-    assert compiler._directory().is_absolute()
+    own = cache.directory()
+    assert own is not None and own.is_relative_to(tmp_path / "home")
+    monkeypatch.setenv(variable, "relative")  # to wherever a program was started
+    assert cache.directory() == own
+    monkeypatch.setenv("HOME", "relative")
+    assert cache.directory() is None

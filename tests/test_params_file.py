@@ -283,7 +283,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_refused(monkeypatch, shorter, m
             return super().seek(*where) + (shorter if where == (0, os.SEEK_END) else 0)
 
     data = file(record())[:-shorter]
-    monkeypatch.setattr("opreg.ndarray.params_file.open", lambda path, mode: Shrinking(data), raising=False)
+    monkeypatch.setattr("opreg.ndarray.params_file.reading", lambda path: Shrinking(data))
     with pytest.raises(FileFormatError, match=f"expected {message}, found .*: the file has become shorter"):
         load("net.params")
 

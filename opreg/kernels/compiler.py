@@ -12,10 +12,8 @@ which run is not the same every time. Who needs the same bits every time says wh
 The environment variable ``OPREG_JIT`` says so for a process, ``use`` for the executors that are bound while it holds.
 How many threads share the work makes no difference to the numbers.
 
-Machine code is kept in files, under ``OPREG_CACHE_DIR`` or else the user's directory for caches (``opreg/jit`` in
-it), so that a program finds what an earlier one compiled. The directory is made when there is something to keep;
-where it cannot be written, nothing is kept. It may be deleted at any time. It has to be as trustworthy as the program
-itself: what it holds is executed.
+Machine code is kept in files, so that a program finds what an earlier one compiled; ``cache`` says where, and which of
+them are believed.
 """
 
 from __future__ import annotations
@@ -27,12 +25,11 @@ import importlib.util
 import inspect
 import itertools
 import os
-import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +37,9 @@ import numpy as np
 
 from .. import special, threads
 from ..errors import ArgumentError, did_you_mean
-from ..files import whole
 from ..op import Call
 from . import cells, lanes, memory, tiles, vector
+from .cache import Kept
 from .memory import location
 from .vector import KINDS, VECTOR
 
@@ -204,28 +201,34 @@ def _compile(source: str, dtype: np.dtype) -> Any:
     numba = importlib.import_module("numba")
     types = numba.types
     signature = types.void(types.CPointer(types.int64), types.int64, types.int64)
-    function, path = _defined(source, dtype, _scope(dtype))
-    return _from_files(path, lambda cache: numba.cfunc(signature, cache=cache, error_model="numpy")(function))
+    # As numba.cfunc makes it, whose cache is pickles that it opens unseen.
+    made = importlib.import_module("numba.core.ccallback").CFunc(
+        _defined(source, _scope(dtype)), (signature.args, signature.return_type), locals={},
+        options={"error_model": "numpy"})
+    made._cache = _kept(source, dtype)
+    made.compile()
+    return made
 
 
-def _defined(source: str, dtype: np.dtype, scope: dict[str, Any]) -> tuple[Callable, Path | None]:
-    """The Python function of a text, and the file beside which numba keeps its machine code."""
-    path = _kept(source, dtype)
+def _defined(source: str, scope: dict[str, Any]) -> Callable:
+    """The Python function of a text."""
     scope = {**scope, "__name__": __name__}  # numba looks for its module
-    exec(compile(source, str(path or "<compiled>"), "exec"), scope)
-    return scope["kernel"], path
+    exec(compile(source, "<compiled>", "exec"), scope)
+    return scope["kernel"]
 
 
-def _from_files(path: Path | None, make: Callable[[bool], Any]) -> Any:
-    """What ``make`` makes with the files beside a path, or without: where they are damaged or cannot be written."""
-    if path is not None:
-        try:
-            return make(True)
-        except Exception:  # what is not the files' fault is raised below
-            for file in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
-                with suppress(OSError):
-                    file.unlink()
-    return make(False)
+@functools.cache
+def _version() -> bytes:
+    """What the machine code of a text depends on beside signature and processor."""
+    numba = importlib.import_module("numba")
+    files = __file__, *(str(module.__file__) for module in (vector, lanes, cells, memory, tiles, special))
+    parts = [numba.__version__.encode(), *(Path(file).read_bytes() for file in files)]
+    return hashlib.sha256(b"\0".join(parts)).digest()
+
+
+def _kept(source: str, dtype: np.dtype) -> Kept:
+    """Where the machine code of a text is kept."""
+    return Kept(_version() + dtype.name.encode() + source.encode())
 
 
 @functools.cache
@@ -295,52 +298,10 @@ def _caller() -> Callable[[int, int], None]:
 
         return numba.types.void(numba.types.int64), emit
 
-    function, path = _defined(_CALLER, np.dtype(np.int64),
-                              {"call": importlib.import_module("numba.extending").intrinsic(call)})
-    signature = numba.types.void(numba.types.int64, numba.types.int64)
-    made = _from_files(path, lambda cache: numba.njit(signature, nogil=True, cache=cache)(function))
-    return made.overloads[signature.args].entry_point
-
-
-# --------------------------------------------------------------------------------------------- kept in files
-
-
-def _directory() -> Path:
-    """Where machine code is kept."""
-    chosen = os.environ.get("OPREG_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "opreg" / "jit"
-
-
-@functools.cache
-def _version() -> bytes:
-    """What the machine code of a text depends on beside the processor, which numba keeps apart itself."""
-    numba = importlib.import_module("numba")
-    modules = vector, lanes, cells, memory, tiles, special
-    parts = [numba.__version__.encode(), *(Path(str(module.__file__)).read_bytes() for module in modules)]
-    return hashlib.sha256(b"\0".join(parts)).digest()
-
-
-def _kept(source: str, dtype: np.dtype) -> Path | None:
-    """The file of a text, beside which numba keeps its machine code; None where nothing can be kept."""
-    with suppress(OSError, RuntimeError):
-        digest = hashlib.sha256(_version() + dtype.name.encode() + source.encode()).hexdigest()[:32]
-        path = _directory() / f"{digest}.py"
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with whole(path) as file:
-                file.write(source.encode())
-        (path.parent / "__pycache__").mkdir(exist_ok=True)
-        if os.access(path.parent / "__pycache__", os.W_OK):
-            return path
-    return None
+    function = _defined(_CALLER, {"call": importlib.import_module("numba.extending").intrinsic(call)})
+    made = numba.njit(nogil=True)(function)
+    made._cache = _kept(_CALLER, np.dtype(np.int64))
+    return made.compile(numba.types.void(numba.types.int64, numba.types.int64))
 
 
 # --------------------------------------------------------------------------------------------------- running

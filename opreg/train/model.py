@@ -9,6 +9,7 @@ from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray
 
 from ..errors import FileFormatError
+from ..files import together
 
 __all__ = ["BatchEndParam", "save_checkpoint", "load_params", "load_checkpoint"]
 
@@ -22,10 +23,9 @@ class BatchEndParam(NamedTuple):
     locals: dict[str, Any]
 
 
-
 def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: Mapping[str, NDArray],
                     aux_params: Mapping[str, NDArray], remove_amp_cast: bool = True) -> None:
-    """Write a symbol, if there is one, and weights.
+    """Write a symbol, if there is one, and weights: both files, or neither.
 
     Parameters
     ----------
@@ -40,9 +40,10 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: Mapping[st
     remove_amp_cast : bool
         Has no effect: there are no such casts here.
     """
-    if symbol is not None:
-        symbol.save(f"{prefix}-symbol.json")
-    save(f"{prefix}-{epoch:04d}.params", prefixed(arg_params, aux_params))
+    with together():
+        if symbol is not None:
+            symbol.save(f"{prefix}-symbol.json")
+        save(f"{prefix}-{epoch:04d}.params", prefixed(arg_params, aux_params))
 
 
 def prefixed(arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> dict[str, NDArray]:

@@ -15,6 +15,7 @@ from opreg.ndarray.creation import concatenate
 from opreg.ndarray.ndarray import NDArray
 
 from ..errors import ArgumentError, ShapeError, did_you_mean
+from ..files import reading, together, whole
 from . import optimizer as optimizers
 from .base_module import BaseModule, Params
 from .initializer import InitDesc, create
@@ -124,10 +125,11 @@ class Module(BaseModule):
 
     def save_checkpoint(self, prefix: str, epoch: int, save_optimizer_states: bool = False,
                         remove_amp_cast: bool = True) -> None:
-        """Write symbol and weights, and the optimizer's states to ``prefix-0001.states``."""
-        save_checkpoint(prefix, epoch, self.symbol, *self.get_params())
-        if save_optimizer_states:
-            self.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
+        """Write symbol and weights, and the optimizer's states to ``prefix-0001.states``: all files, or none."""
+        with together():
+            save_checkpoint(prefix, epoch, self.symbol, *self.get_params())
+            if save_optimizer_states:
+                self.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
 
     # ------------------------------------------------------------------------------------ questions
 
@@ -382,15 +384,15 @@ class Module(BaseModule):
         self.optimizer_initialized = True
 
     def save_optimizer_states(self, fname: str) -> None:
-        """Write the optimizer's states to a file."""
+        """Write the optimizer's states to a file, whole or not at all."""
         self._needs("optimizer_initialized")
-        with open(fname, "wb") as file:
+        with whole(fname) as file:
             file.write(self._updater.get_states())
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""
         self._needs("optimizer_initialized")
-        with open(fname, "rb") as file:
+        with reading(fname) as file:
             self._updater.set_states(file.read())
 
     # ------------------------------------------------------------------------------------- a batch

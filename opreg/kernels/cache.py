@@ -1,0 +1,155 @@
+"""Compiled code in files: found again by a later program, and believed only when it is ours and whole.
+
+Machine code is kept under ``OPREG_CACHE_DIR``, or else in the user's directory for caches (``opreg/code`` in it). The
+directory is made when there is something to keep; where it cannot be written, nothing is kept. It may be deleted at any
+time.
+
+What a file holds is executed, so two things are looked at before anything of it is read. Who could have written it:
+folder and file belong to this user or the administrator, and nobody else may write them, as ssh asks of its keys;
+otherwise there is a warning and no cache. And whether it is what was written: it begins with the hash of the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import os
+import pickle
+import stat
+import sys
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..files import whole
+
+__all__ = ["Kept", "directory"]
+
+_MAGIC = b"opreg machine code 1\n"
+
+
+def directory() -> Path | None:
+    """Where machine code is kept; None where the system does not say."""
+    chosen = os.environ.get("OPREG_CACHE_DIR")
+    if chosen:
+        return Path(chosen).absolute()
+    if sys.platform == "win32":
+        base, variable = "~/AppData/Local", "LOCALAPPDATA"
+    elif sys.platform == "darwin":
+        base, variable = "~/Library/Caches", ""
+    else:
+        base, variable = "~/.cache", "XDG_CACHE_HOME"
+    given = os.environ.get(variable)
+    # Whoever owns the directory that a program starts in must not supply its code.
+    path = Path(given if given and os.path.isabs(given) else os.path.expanduser(base)) / "opreg" / "code"
+    return path if path.is_absolute() else None
+
+
+def _strange(status: os.stat_result) -> str | None:
+    """Who else could have written something; None where nobody could."""
+    if not hasattr(os, "geteuid"):  # Windows: a user's directories are the user's
+        return None
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"it belongs to user {status.st_uid}"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write it (mode {stat.S_IMODE(status.st_mode):o})"
+    return None
+
+
+def _folder() -> Path | None:
+    """The directory, made if need be; None where it cannot be had or is not ours alone."""
+    folder = directory()
+    if folder is None:
+        return None
+    with suppress(OSError):  # nothing is kept then
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir(mode=0o700, exist_ok=True)
+        status = folder.stat()
+        reason = _strange(status)
+        if reason is None and stat.S_ISDIR(status.st_mode):
+            return folder
+        if reason is not None:
+            _refuse(folder, reason)
+    return None
+
+
+@functools.cache
+def _refuse(folder: Path, reason: str) -> None:
+    warnings.warn(f"compiled code is not kept in {folder}: {reason}, and what is there would be executed. Make the "
+                  "directory yours alone (chmod go-w), or name another in OPREG_CACHE_DIR", RuntimeWarning,
+                  stacklevel=2)
+
+
+class Kept:
+    """The machine code of one function in a file; numba asks it as it asks caches of its own.
+
+    Parameters
+    ----------
+    text : bytes
+        What the code is made of, everything that makes a difference but for signature and processor.
+    """
+
+    cache_path = ""
+
+    def __init__(self, text: bytes):
+        self._text = text
+
+    def _path(self, signature: Any, codegen: Any) -> Path | None:
+        folder = _folder()
+        if folder is None:
+            return None
+        key = self._text, str(signature), codegen.magic_tuple(), sys.implementation.cache_tag
+        return folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:40]}.code"
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """What was kept; None where there is nothing to be believed, which is taken away."""
+        target_context.refresh()
+        path = self._path(signature, target_context.codegen())
+        if path is None:
+            return None
+        try:
+            content = _content(path)
+            result = importlib.import_module("numba.core.compiler").CompileResult
+            return None if content is None else result._rebuild(target_context, *pickle.loads(content))
+        except Exception:  # compiling it anew will tell if anything else is wrong
+            with suppress(OSError):
+                path.unlink()
+            return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep something."""
+        path = self._path(signature, result.codegen)
+        if path is None or result.library.has_dynamic_globals:
+            return
+        content = importlib.import_module("numba.core.serialize").dumps(result._reduce())
+        with suppress(OSError), whole(path, 0o600) as file:
+            file.write(_MAGIC + _digest(path, content) + content)
+
+
+def _content(path: Path) -> bytes | None:
+    """What a file holds, if it is ours and whole; None where there is none."""
+    try:
+        file = open(path, "rb", opener=_unfollowed)  # noqa: SIM115 (the next block closes it)
+    except FileNotFoundError:
+        return None
+    with file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or _strange(status) is not None:
+            raise ValueError(f"{path} is not ours")
+        start, digest, content = file.read(len(_MAGIC)), file.read(32), file.read()
+    if start != _MAGIC or digest != _digest(path, content):
+        raise ValueError(f"{path} is damaged")
+    return content
+
+
+def _unfollowed(path: str, flags: int) -> int:
+    """Open a file, but not where a link leads, nor a pipe that nobody writes into."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+
+
+def _digest(path: Path, content: bytes) -> bytes:
+    """The hash of what a file of that name holds."""
+    return hashlib.sha256(path.name.encode() + content).digest()
