@@ -40,7 +40,7 @@ from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mea
 from opreg.files import reading, warn, whole
 from opreg.spec import is_numpy_float
 
-__all__ = ["Record", "load", "read", "save", "write"]
+__all__ = ["Record", "load", "npz", "read", "read_npz", "save", "write"]
 
 Shape = tuple[int, ...]
 Device = tuple[str, int]
@@ -621,8 +621,33 @@ ZIP_DAMAGE = (
 )
 
 
-def _read_zip(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]]:
-    reader = _ZipReader(name)
+def npz(records: Pairs, names: Sequence[str]) -> bytes:
+    """Write a `.npz` file in memory; the same arrays give the same bytes.
+
+    Examples
+    --------
+    >>> read_npz(npz([Record(np.int64([1, 2]))], ["steps"]), "<states>")
+    ([Record(array=array([1, 2]), device=('cpu', 0))], ['steps'])
+    """
+    stream = io.BytesIO()
+    _zip_writer(records, names)(stream)
+    return stream.getvalue()
+
+
+def read_npz(content: bytes, name: str) -> tuple[list[Record], list[str]]:
+    """Read a `.npz` file in memory that `npz` wrote: what is packed is refused, so no array is larger than the file.
+
+    Raises
+    ------
+    FileFormatError
+        As from `load`.
+    """
+    return _read_zip(io.BytesIO(content), len(content), name, (zipfile.ZIP_STORED,))
+
+
+def _read_zip(file: BinaryIO, size: int, name: str, kinds: Sequence[int] = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+              ) -> tuple[list[Record], list[str]]:
+    reader = _ZipReader(name, kinds)
     arrays: dict[str, np.ndarray] = {}
     try:
         with zipfile.ZipFile(file) as archive:
@@ -647,8 +672,8 @@ def _read_zip(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[
 class _ZipReader:
     """Where in a zip the reading has come to, for errors."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, kinds: Sequence[int]) -> None:
+        self.name, self.kinds = name, kinds
         self.part = "directory"
 
     def fail(self, expected: str, found: object, cause: Exception | None = None) -> NoReturn:
@@ -660,8 +685,8 @@ class _ZipReader:
 
 
 def _read_npy(reader: _ZipReader, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
-    kinds = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-    reader.check(info.compress_type in kinds, "a stored or deflated member", f"method {info.compress_type}")
+    words = " or ".join({zipfile.ZIP_STORED: "stored", zipfile.ZIP_DEFLATED: "deflated"}[kind] for kind in reader.kinds)
+    reader.check(info.compress_type in reader.kinds, f"a {words} member", f"method {info.compress_type}")
     reader.check(not info.flag_bits & 1, "no encryption", "an encrypted member")
     # Deflate never does better than 1032 to 1, so a member that claims more lies.
     most = info.compress_size * (1 if info.compress_type == zipfile.ZIP_STORED else 1032)

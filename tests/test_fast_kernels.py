@@ -208,7 +208,7 @@ def test_updater_of_a_list_with_one_weight_twice_moves_it_twice():
 
 def test_updater_of_a_list_refuses_gradients_of_other_shapes():
     updater = optimizers.get_updater(optimizers.SGD())
-    with pytest.raises(ShapeError, match=r"a weight of shape \(2,\) got a gradient of shape \(3,\)"):
+    with pytest.raises(ShapeError, match=r"weight 1 of shape \(2,\) got a gradient of shape \(3,\)"):
         updater([0, 1], [array([1.0, 2.0]), array([1.0, 2.0, 3.0])], [array([1.0, 2.0]), array([1.0, 2.0])])
 
 

@@ -6,8 +6,6 @@ import itertools
 import json
 import logging
 import math
-import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import opreg as mx
-from opreg.errors import ArgumentError, AttrError, FileFormatError, ShapeError
+from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
 
 nd = mx.nd
 
@@ -168,6 +166,10 @@ OPTIMIZERS = [
     ("adadelta", {}, (0.4905012, -1.011959, 0.2340316), (0.2865411, -0.5992822, 0.228417)),
     ("ftrl", dict(lamda1=0.1), (0.2045385, -0.3783985, 0.05409924), (0.05715447, -0.2314135, -0.01127525)),
     ("lars", dict(momentum=0.9, eta=0.5), (0.4880043, -1.006535, 0.2200707), (0.2907532, -0.8952012, -0.03684901)),
+    ("lbsgd", dict(momentum=0.9), (0.4759471, -1.01321, 0.2200707), (0.2394883, -0.8620453, -0.03684901)),
+    ("lbsgd", dict(batch_scale=2, warmup_epochs=1, updates_per_epoch=3, warmup_strategy="sqrt"),
+     (0.4994187, -0.9981189, 0.244095), (0.4567851, -0.9067239, 0.1909501)),
+    ("lbsgd", dict(warmup_strategy="lars"), (0.4913441, -1.006642, 0.2425505), (0.4089952, -0.9600329, 0.1815785)),
     ("test", {}, (1.402901, -0.2910638, 1.342772), (0.9514507, -0.6455319, 0.7963859)),
 ]
 NAMES = {0: "a_weight", 1: "a_bias"}
@@ -217,6 +219,40 @@ class TestOptimizers:
         second.set_states(first.get_states(dump_optimizer=name == "nadam"))  # nadam's schedule is a setting
         assert np.array_equal(steps(second, held, 3, 5), expected) or name == "lars"  # lars compares its last rates
         assert second.optimizer.num_update == straight.optimizer.num_update
+
+    def test_lists_are_moved_one_by_one(self, name, keywords, alone, all_set):
+        one, several = mx.optimizer.create(name, **keywords), mx.optimizer.create(name, **keywords)
+        for method in ("update", "update_multi_precision"):
+            left, right = weights(), weights()
+            states = [[each.create_state_multi_precision(i, w) for i, w in enumerate(held)]
+                      for each, held in ((one, left), (several, right))]
+            for step in range(3):
+                for i, grad in enumerate(gradients(step)):
+                    getattr(one, method)(i, left[i], grad, states[0][i])
+                getattr(several, method)((0, 1), right, list(gradients(step)), states[1])
+            assert all(np.array_equal(a.asnumpy(), b.asnumpy()) for a, b in zip(left, right))
+
+    @pytest.mark.parametrize("fault", [
+        lambda w, g, s: (w, nd.ones((3,)), s),
+        lambda w, g, s: (w, g.asnumpy(), s),
+        lambda w, g, s: (nd.ones((2,), dtype="int32"), g, s),
+        lambda w, g, s: (w, g, (nd.ones((5,)),) * len(s) if isinstance(s, tuple) else nd.ones((5,))),
+        lambda w, g, s: (w, g, "nonsense"),
+    ], ids=["gradient", "array of NumPy", "integers", "state", "kind of state"])
+    def test_a_refused_update_does_not_count(self, fault, name, keywords, alone, all_set):
+        def attempt(way):
+            optimizer, weight, grad = mx.optimizer.create(name, **keywords), weights()[0], gradients(0)[0]
+            good = weight, grad, optimizer.create_state(0, weight)
+            wrong = fault(*good)
+            with pytest.raises((OpError, TypeError, ValueError, AttributeError)):
+                way(optimizer, good, wrong)
+            return optimizer
+
+        for way in ("update", "update_multi_precision"):
+            optimizer = attempt(lambda optimizer, good, wrong: getattr(optimizer, way)(0, *wrong))
+            assert optimizer._index_update_count == {} and optimizer.num_update == 0
+        optimizer = attempt(lambda optimizer, good, wrong: optimizer.update_all([(1, *good), (0, *wrong)]))
+        assert 0 not in optimizer._index_update_count
 
     def test_weights_are_written_in_place(self, name, keywords, alone, all_set):
         held = weights()
@@ -272,7 +308,8 @@ def test_factors_by_symbol_by_name_and_by_parameter():
     optimizer = mx.optimizer.create("sgd", learning_rate=0.1, wd=0.01, sym=net,
                                     param_idx2name={0: "w_weight", 1: "b_bias", 2: "g_gamma"})
     assert optimizer._get_lr(0) == pytest.approx(0.2) and optimizer._get_wd(0) == pytest.approx(0.03)
-    assert optimizer._get_wd(1) == 0 and optimizer._get_wd(2) == 0
+    assert optimizer._get_wd(1) == 0 and optimizer._get_wd(2) == 0.01
+    assert mx.optimizer.create("lars", wd=0.01, param_idx2name={2: "g_gamma"})._get_wd(2) == 0
     optimizer.set_lr_mult({"b_bias": 5, 7: 3})
     optimizer.set_wd_mult({"b_bias": 1})
     assert optimizer._get_lr(1) == pytest.approx(0.5) and optimizer._get_lr(7) == pytest.approx(0.3)
@@ -343,58 +380,17 @@ def test_float16_without_a_copy_warns():
 @pytest.mark.parametrize("call, kind, words", [
     (lambda: mx.optimizer.create("adm"), AttrError, "Did you mean 'adam'"),
     (lambda: mx.optimizer.create("sgd", param_idx2name=["a"]), ArgumentError, "dict"),
-    (lambda: updater("sgd")(0, nd.ones(2), nd.ones(3)), ShapeError, r"weight of shape \(3,\) got a gradient .*\(2,\)"),
+    (lambda: updater("sgd")(0, nd.ones(2), nd.ones(3)), ShapeError,
+     r"weight 'a_weight' of shape \(3,\) got a gradient of shape \(2,\)"),
+    (lambda: updater("sgd")(7, np.ones(2), nd.ones(2)), ArgumentError, "weight 7: expected arrays, got ndarray"),
+    (lambda: updater("sgd")([0, 1], [nd.ones(2)], [nd.ones(2)] * 2), ArgumentError, "got lists of 2, 1, 2"),
+    (lambda: updater("sgd")(0, nd.ones(2), nd.ones(2, dtype="int32")), DTypeError, "of dtype int32 got a gradient"),
+    (lambda: mx.optimizer.create("lbsgd", warmup_strategy="liner"), AttrError, "Did you mean 'linear'"),
     (lambda: mx.optimizer.Optimizer().update(0, nd.ones(1), nd.ones(1), None), NotImplementedError, "define update"),
 ])
 def test_optimizer_errors(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
-
-
-# --------------------------------------------------------------------------------------------- saved states
-
-
-def test_states_hold_names_and_nothing_that_runs():
-    move = mx.optimizer.get_updater(mx.optimizer.create("adam"))
-    move("layer_weight", nd.ones(2), nd.ones(2))
-    saved = move.get_states(dump_optimizer=True)
-    assert saved[:2] == b"PK"
-    again = mx.optimizer.get_updater(mx.optimizer.create("adam", learning_rate=9))
-    again.set_states(saved)
-    assert list(again.states) == ["layer_weight"] and again.optimizer.lr == 0.001
-    assert np.array_equal(again.states["layer_weight"][0].asnumpy(), move.states["layer_weight"][0].asnumpy())
-    with pytest.raises(ArgumentError, match="those of optimizer 'adam'"):
-        mx.optimizer.get_updater(mx.optimizer.create("sgd")).set_states(saved)
-
-
-class _Trap:
-    def __reduce__(self):
-        return pytest.fail, ("unpickling ran code",)
-
-
-@pytest.mark.parametrize("data", [b"", b"nonsense", pickle.dumps({0: 1}), pickle.dumps(_Trap())],
-                         ids=["empty", "text", "pickle", "trap"])
-def test_other_bytes_are_refused(data):
-    with pytest.raises(FileFormatError, match="get_states"):
-        updater("sgd").set_states(data)
-
-
-@given(st.data())
-@settings(deadline=None, max_examples=60, derandomize=True)
-def test_damaged_states_are_refused_or_read(data):
-    move = updater("adam")
-    steps(move, weights(), 0, 1)
-    saved = bytearray(move.get_states())
-    for _ in range(data.draw(st.integers(1, 4))):
-        saved[data.draw(st.integers(0, len(saved) - 1))] = data.draw(st.integers(0, 255))
-    cut = data.draw(st.integers(0, len(saved)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for damaged in (saved, saved[:cut]):
-            try:
-                updater("adam").set_states(bytes(damaged))
-            except FileFormatError:
-                pass
 
 
 # -------------------------------------------------------------------------------------------------- schedules

@@ -1,4 +1,4 @@
-"""Optimizers: how weights move along their gradients, a class each, and the updater that keeps their states.
+"""Optimizers: how weights move along their gradients, a class each.
 
 Weights are told apart by an index or a name. Most rules are operators (``sgd_update``, ``adam_update`` …),
 which write the weight and its state in place; the formulas and their sources are written there. Unless a
@@ -7,275 +7,22 @@ class says otherwise, ``g = clip(rescale_grad * grad)``.
 
 from __future__ import annotations
 
-import io
-import json
 import math
-import warnings
-import zipfile
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from opreg.ndarray import random, zeros
-from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray, array
 
-from ..errors import ArgumentError, FileFormatError, ShapeError
-from ..registry import get, ops
-from ..spec import as_dtype
-from .lr_scheduler import LRScheduler
-from .named import Named
+from ..errors import ArgumentError, AttrError, did_you_mean
+from ..registry import ops
+from .base_optimizer import FLOAT16, FLOAT32, Optimizer, apply, zeros_of
+from .updater import Updater, get_updater
 
 __all__ = ["Optimizer", "register", "create", "SGD", "NAG", "Signum", "FTML", "DCASGD", "SGLD", "Adam", "AdamW",
-           "AdaGrad", "GroupAdaGrad", "RMSProp", "AdaDelta", "Ftrl", "Adamax", "Nadam", "LAMB", "LARS", "ccSGD", "Test",
-           "Updater", "get_updater"]
-
-_FLOAT16, _FLOAT32 = np.dtype("float16"), np.dtype("float32")
-
-
-def _update(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: Any) -> None:
-    """Run the operator of that name on a weight, in place.
-
-    The rates change from step to step, so a call by attributes would settle them anew each time: the kernel,
-    which takes them as they are, is called itself.
-    """
-    if weight.shape != grad.shape:
-        raise ShapeError(f"a weight of shape {weight.shape} got a gradient of shape {grad.shape}")
-    arrays = [weight._data, grad._data, *(state._data for state in states)]
-    with np.errstate(all="ignore"):
-        rule = get(name).kernels[0].rule
-        rule.function(weight.context.xp, *arrays, out=arrays[0], **rule.select(attrs))
-
-
-def _update_all(name: str, updates: Sequence[tuple[NDArray, ...]], **attrs: Any) -> None:
-    """The same for several weights of one context: weight, gradient and states each."""
-    for weight, grad, *_ in updates:
-        if weight.shape != grad.shape:
-            raise ShapeError(f"a weight of shape {weight.shape} got a gradient of shape {grad.shape}")
-    arrays = [[each._data for each in update] for update in updates]
-    rule = get(name).kernels[0].rule
-    together = vars(rule.function)["together"]
-    with np.errstate(all="ignore"):
-        together(updates[0][0].context.xp, updates=[(each[0], each) for each in arrays], **rule.select(attrs))
-
-
-def _zeros(weight: NDArray) -> NDArray:
-    return zeros(weight.shape, weight.context, weight.dtype)
-
-
-class Optimizer:
-    """What all optimizers share: rates, decay, and how often each weight was updated.
-
-    A subclass defines ``create_state(index, weight)`` and ``update(index, weight, grad, state)``.
-
-    Parameters
-    ----------
-    rescale_grad : float
-        Gradients are multiplied by it; usually one over the batch size.
-    param_idx2name : dict of int to str
-        Names of the weights, for rates by name. Those that do not end in ``_weight`` are not decayed.
-    wd : float
-        Decay of weights.
-    clip_gradient : float or None
-        Bound of the rescaled gradient's numbers.
-    learning_rate : float or None
-        The rate; 0.01 by default.
-    lr_scheduler : LRScheduler or None
-        Gives the rate by the number of updates; begins with ``learning_rate`` if that is given.
-    sym : Symbol or None
-        Its variables' ``__lr_mult__`` and ``__wd_mult__`` are heeded.
-    begin_num_update : int
-        Where the number of updates begins.
-    multi_precision : bool
-        Whether float16 weights are updated in a float32 copy.
-    param_dict : dict of int to objects with ``lr_mult`` and ``wd_mult``
-        The weights' own factors; come before those by name.
-    """
-
-    opt_registry = Named("optimizer")
-
-    def __init__(self, rescale_grad: float = 1.0, param_idx2name: Mapping[Any, str] | None = None, wd: float = 0.0,
-                 clip_gradient: float | None = None, learning_rate: float | None = None,
-                 lr_scheduler: LRScheduler | None = None, sym: Any = None, begin_num_update: int = 0,
-                 multi_precision: bool = False, param_dict: Mapping[Any, Any] | None = None):
-        self.rescale_grad = rescale_grad
-        self.lr_scheduler = lr_scheduler
-        if lr_scheduler is not None and learning_rate is not None:
-            lr_scheduler.base_lr = learning_rate
-        self.lr = 0.01 if learning_rate is None else learning_rate
-        self.wd = wd
-        self.clip_gradient = clip_gradient
-        self.multi_precision = multi_precision
-        self.begin_num_update = self.num_update = begin_num_update
-        self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}
-        self._index_update_count = self._all_index_update_counts[0]
-        if param_idx2name is not None and not isinstance(param_idx2name, Mapping):
-            raise ArgumentError("param_idx2name: expected a dict of indices to names")
-        self.idx2name = dict(param_idx2name or {})
-        self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
-        self.param_dict = dict(param_dict or {})
-        self.lr_mult: dict[Any, float] = {}
-        self.wd_mult: dict[Any, float] = {}
-        self.set_lr_mult({})
-        self.set_wd_mult({})
-
-    @staticmethod
-    def register(klass: type[Optimizer]) -> type[Optimizer]:
-        """Make an optimizer known by its class's name in lower case; a decorator."""
-        return Optimizer.opt_registry.enter(klass)
-
-    @staticmethod
-    def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
-        """An optimizer by its name.
-
-        Raises
-        ------
-        AttrError
-            For a name nobody registered.
-
-        Examples
-        --------
-        >>> Optimizer.create_optimizer("SGD", momentum=0.9).momentum
-        0.9
-        """
-        return Optimizer.opt_registry.find(name)(**kwargs)
-
-    # ------------------------------------------------------------------------------------------- states
-
-    def create_state(self, index: Any, weight: NDArray) -> Any:
-        """What is remembered of a weight between updates: None, an array, or a tuple of those."""
-        return None
-
-    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
-        """The same with a float32 copy of a float16 weight, if ``multi_precision``: ``(copy, state)``."""
-        if self._in_float32(weight):
-            copy = weight.astype(_FLOAT32)
-            return copy, self.create_state(index, copy)
-        return self.create_state(index, weight)
-
-    def _in_float32(self, weight: NDArray) -> bool:
-        if weight.dtype == _FLOAT16 and not self.multi_precision:
-            warnings.warn("small steps are lost on float16 weights; set multi_precision=True", stacklevel=4)
-        return self.multi_precision and weight.dtype == _FLOAT16
-
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
-        """Move a weight and its state by one step."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how a weight moves: define update")
-
-    def update_all(self, updates: Sequence[tuple[Any, NDArray, NDArray, Any]]) -> None:
-        """Move several weights: index, weight, gradient and a state made by ``create_state_multi_precision`` each.
-
-        A class that names its operator moves them by one call for all that share rates and dtype.
-        """
-        together: dict[Any, list[tuple[NDArray, ...]]] = {}
-        distinct = {index for index, *_ in updates}, {id(weight._data) for _, weight, *_ in updates}
-        apart = all(len(each) == len(updates) for each in distinct)
-        settled = self._settled if len(updates) > 1 and apart and self._by_operator() else None
-        for index, weight, grad, state in updates:
-            self._set_current_context(weight.context.device_id)
-            if settled is None:
-                self.update_multi_precision(index, weight, grad, state)
-                continue
-            name, states, attrs = settled(index, state)
-            key = name, weight.context, weight.dtype, *attrs.items()
-            together.setdefault(key, []).append((weight, grad, *states))
-        for (name, _, _, *attrs), alike in together.items():
-            _update_all(name, alike, **dict(attrs))
-
-    def _settled(self, index: Any, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, Any]]:
-        """Count an update; the operator that does it, its states and attributes."""
-        raise NotImplementedError
-
-    def _by_operator(self) -> bool:
-        """Whether an update is what the class that has ``_settled`` makes of it, and nothing more."""
-        kind: Any = type(self)
-        own: Any = next(each for each in kind.__mro__ if "_settled" in vars(each))
-        return not self.multi_precision and own is not Optimizer and kind.update is own.update and (
-            kind.update_multi_precision is own.update_multi_precision)
-
-    def update_multi_precision(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
-        """The same for a state made by ``create_state_multi_precision``."""
-        if self.multi_precision and weight.dtype == _FLOAT16:
-            copy, inner = state
-            self.update(index, copy, grad.astype(_FLOAT32), inner)
-            weight[:] = copy
-        else:
-            self.update(index, weight, grad, state)
-
-    # -------------------------------------------------------------------------------------------- rates
-
-    @property
-    def learning_rate(self) -> float:
-        """The rate now."""
-        return self.lr if self.lr_scheduler is None else self.lr_scheduler(self.num_update)
-
-    def set_learning_rate(self, lr: float) -> None:
-        """Set the rate; a scheduler would forget it at once, so there must be none."""
-        if self.lr_scheduler is not None:
-            raise UserWarning("the learning rate comes from the lr_scheduler; set its base_lr instead")
-        self.lr = lr
-
-    def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
-        """Set factors of the rate by name or index; others go back to those of the symbol, else to one."""
-        self.lr_mult = {**self._from_symbol("__lr_mult__"), **args_lr_mult}
-
-    def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
-        """Set factors of the decay by name or index; others go back to those of the symbol, else to one for
-        names that end in ``_weight`` and zero for other names."""
-        plain = {name: 0.0 for name in self.idx2name.values() if not name.endswith("_weight")}
-        self.wd_mult = {**plain, **self._from_symbol("__wd_mult__"), **args_wd_mult}
-
-    def _from_symbol(self, key: str) -> dict[Any, float]:
-        if not self.sym_info:
-            return {}
-        attrs, names = self.sym_info
-        return {name: float(attrs[name][key]) for name in names if key in attrs.get(name, ())}
-
-    def _factor(self, index: Any, own: str, by_name: Mapping[Any, float]) -> float:
-        if index in self.param_dict:
-            return getattr(self.param_dict[index], own)
-        if index in by_name:
-            return by_name[index]
-        return by_name.get(self.idx2name.get(index), 1.0)
-
-    def _get_lr(self, index: Any) -> float:
-        """The rate of one weight."""
-        return self.learning_rate * self._factor(index, "lr_mult", self.lr_mult)
-
-    def _get_wd(self, index: Any) -> float:
-        """The decay of one weight."""
-        return self.wd * self._factor(index, "wd_mult", self.wd_mult)
-
-    def _set_current_context(self, device_id: int) -> None:
-        """Count updates apart for each device that holds a copy of the weights."""
-        self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
-
-    def _update_count(self, index: Any) -> int:
-        """Count an update of a weight; returns how many it has had with this one."""
-        count = self._index_update_count.get(index, self.begin_num_update) + 1
-        self._index_update_count[index] = count
-        self.num_update = max(count, self.num_update)
-        return count
-
-    def _step(self, index: Any) -> tuple[int, dict[str, float]]:
-        """Count an update; its number, and the attributes nearly all operators take."""
-        count = self._update_count(index)
-        return count, dict(lr=self._get_lr(index), wd=self._get_wd(index), rescale_grad=self.rescale_grad,
-                           clip_gradient=self._bound)
-
-    @property
-    def _bound(self) -> float:
-        """``clip_gradient`` as operators have it."""
-        return self.clip_gradient or -1.0
-
-    def _prepared(self, grad: NDArray) -> NDArray:
-        """``g``, for rules written in array arithmetic."""
-        return self._clip(grad * self.rescale_grad)
-
-    def _clip(self, g: NDArray) -> NDArray:
-        return ops.clip(g, a_min=-self.clip_gradient, a_max=self.clip_gradient) if self.clip_gradient else g
-
+           "AdaGrad", "GroupAdaGrad", "RMSProp", "AdaDelta", "Ftrl", "Adamax", "Nadam", "LAMB", "LARS", "LBSGD",
+           "ccSGD", "Test", "Updater", "get_updater"]
 
 register = Optimizer.register
 create = Optimizer.create_optimizer
@@ -303,17 +50,17 @@ class SGD(Optimizer):
         self.momentum, self.lazy_update = momentum, lazy_update
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return _zeros(weight) if self.momentum else None
+        return zeros_of(weight) if self.momentum else None
 
     def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
         if self._in_float32(weight):
-            copy = weight.astype(_FLOAT32)
+            copy = weight.astype(FLOAT32)
             return self.create_state(index, copy), copy
         return self.create_state(index, weight)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         name, states, attrs = self._settled(index, state)
-        _update(name, weight, grad, *states, **attrs)
+        apply(name, weight, grad, *states, **attrs)
 
     def _settled(self, index: Any, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, Any]]:
         _, attrs = self._step(index)
@@ -321,14 +68,15 @@ class SGD(Optimizer):
             return self._plain, (), attrs
         return self._with_momentum, (state,), {"momentum": self.momentum, **attrs}
 
-    def update_multi_precision(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
-        if not (self.multi_precision and weight.dtype == _FLOAT16):
-            return self.update(index, weight, grad, state)
-        _, attrs = self._step(index)
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        if isinstance(index, (list, tuple)) or not (self.multi_precision and weight.dtype == FLOAT16):
+            return super().update_multi_precision(index, weight, grad, state)
+        self._check(index, weight, grad, state)
         momentum, copy = state
+        _, attrs = self._step(index)
         if momentum is None:
-            return _update(f"mp_{self._plain}", weight, grad, copy, **attrs)
-        return _update(f"mp_{self._with_momentum}", weight, grad, momentum, copy, momentum=self.momentum, **attrs)
+            return apply(f"mp_{self._plain}", weight, grad, copy, **attrs)
+        return apply(f"mp_{self._with_momentum}", weight, grad, momentum, copy, momentum=self.momentum, **attrs)
 
 
 @register
@@ -365,14 +113,14 @@ class Signum(Optimizer):
         self.momentum, self.wd_lh = momentum, wd_lh
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return _zeros(weight) if self.momentum else None
+        return zeros_of(weight) if self.momentum else None
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         _, attrs = self._step(index)
         if state is None:
-            _update("signsgd_update", weight, grad, **attrs)
+            apply("signsgd_update", weight, grad, **attrs)
         else:
-            _update("signum_update", weight, grad, state, momentum=self.momentum, wd_lh=self.wd_lh, **attrs)
+            apply("signum_update", weight, grad, state, momentum=self.momentum, wd_lh=self.wd_lh, **attrs)
 
 
 @register
@@ -394,9 +142,9 @@ class DCASGD(Optimizer):
         self.momentum, self.lamda = momentum, lamda
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return (_zeros(weight) if self.momentum else None), weight.copy()
+        return (zeros_of(weight) if self.momentum else None), weight.copy()
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
         g = self._prepared(grad)
         mom, before = state
@@ -415,7 +163,7 @@ class SGLD(Optimizer):
     M. Welling, Y. Teh, Bayesian learning via stochastic gradient Langevin dynamics, 2011.
     """
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
         lr = self._get_lr(index)
         step = (self._prepared(grad) + weight * self._get_wd(index)) * (-lr / 2)
@@ -434,7 +182,7 @@ class _Moments(Optimizer):
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return _zeros(weight), _zeros(weight)
+        return zeros_of(weight), zeros_of(weight)
 
     def _corrected(self, count: int) -> float:
         """What the rate is multiplied by, so that averages that began at zero count in full."""
@@ -457,9 +205,9 @@ class Adam(_Moments):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.lazy_update = lazy_update
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         name, states, attrs = self._settled(index, state)
-        _update(name, weight, grad, *states, **attrs)
+        apply(name, weight, grad, *states, **attrs)
 
     def _settled(self, index: Any, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, Any]]:
         count, attrs = self._step(index)
@@ -484,12 +232,12 @@ class AdamW(_Moments):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.correct_bias = correct_bias
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         count, attrs = self._step(index)
         lr, wd = attrs["lr"], attrs["wd"]
         scale = array([attrs.pop("rescale_grad")], weight.context, weight.dtype)
         attrs.update(lr=lr * (self._corrected(count) if self.correct_bias else 1.0), wd=lr * wd, eta=1.0)
-        _update("_adamw_update", weight, grad, *state, scale, **self._betas, **attrs)
+        apply("_adamw_update", weight, grad, *state, scale, **self._betas, **attrs)
 
 
 @register
@@ -506,15 +254,17 @@ class LAMB(_Moments):
         Whether the averages' beginning at zero is made up for.
     """
 
+    _may_be_none = Optimizer._may_be_none | {"lower_bound", "upper_bound"}
+
     def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-6,
                  lower_bound: float | None = None, upper_bound: float | None = None, bias_correction: bool = True,
                  **kwargs: Any):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.lower_bound, self.upper_bound, self.bias_correction = lower_bound, upper_bound, bias_correction
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         count, attrs = self._step(index)
-        _update("_multi_lamb_update", weight, grad, *state, **self._betas, learning_rates=(attrs["lr"],),
+        apply("_multi_lamb_update", weight, grad, *state, **self._betas, learning_rates=(attrs["lr"],),
                 wds=(attrs["wd"],), rescale_grad=self.rescale_grad, clip_gradient=self._bound,
                 lower_bound=self.lower_bound or -1.0, upper_bound=self.upper_bound or -1.0,
                 bias_correction=self.bias_correction, step_count=(count,), num_tensors=1)
@@ -529,9 +279,9 @@ class Adamax(Optimizer):
         self.beta1, self.beta2 = beta1, beta2
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return _zeros(weight), _zeros(weight)
+        return zeros_of(weight), zeros_of(weight)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         count = self._update_count(index)
         lr = self._get_lr(index) / (1.0 - self.beta1**count)
         g = self._clip(grad * self.rescale_grad + weight * self._get_wd(index))
@@ -561,7 +311,7 @@ class Nadam(_Moments):
     def _momentum(self, count: int) -> float:
         return self.beta1 * (1.0 - 0.5 * 0.96 ** (count * self.schedule_decay))
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         count = self._update_count(index)
         g = self._clip(grad * self.rescale_grad + weight * self._get_wd(index))
         now, later = self._momentum(count), self._momentum(count + 1)
@@ -586,12 +336,12 @@ class FTML(Optimizer):
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return _zeros(weight), _zeros(weight), _zeros(weight)
+        return zeros_of(weight), zeros_of(weight), zeros_of(weight)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         count, attrs = self._step(index)
         attrs["clip_grad"] = attrs.pop("clip_gradient")
-        _update("ftml_update", weight, grad, *state, beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon,
+        apply("ftml_update", weight, grad, *state, beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon,
                 t=count, **attrs)
 
 
@@ -611,11 +361,11 @@ class AdaGrad(Optimizer):
         self.float_stable_eps = eps
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return _zeros(weight)
+        return zeros_of(weight)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         _, attrs = self._step(index)
-        _update("_sparse_adagrad_update", weight, grad, state, epsilon=self.float_stable_eps, **attrs)
+        apply("_sparse_adagrad_update", weight, grad, state, epsilon=self.float_stable_eps, **attrs)
 
 
 @register
@@ -627,13 +377,17 @@ class GroupAdaGrad(Optimizer):
         self.float_stable_eps = eps
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return zeros((weight.shape[0], *[1] * (weight.ndim - 1)), weight.context, weight.dtype)
+        return zeros(self._shape_of_states(weight), weight.context, weight.dtype)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
-        _, attrs = self._step(index)
-        if attrs.pop("wd"):
+    def _shape_of_states(self, weight: NDArray) -> tuple[int, ...]:
+        return (weight.shape[0], *[1] * (weight.ndim - 1))
+
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        if self._get_wd(index):
             raise ArgumentError("GroupAdaGrad has no decay: expected wd=0")
-        _update("_contrib_group_adagrad_update", weight, grad, state, epsilon=self.float_stable_eps, **attrs)
+        _, attrs = self._step(index)
+        attrs.pop("wd")
+        apply("_contrib_group_adagrad_update", weight, grad, state, epsilon=self.float_stable_eps, **attrs)
 
 
 @register
@@ -653,6 +407,8 @@ class RMSProp(Optimizer):
         Bound of the weights' numbers.
     """
 
+    _may_be_none = Optimizer._may_be_none | {"clip_weights"}
+
     def __init__(self, learning_rate: float = 0.001, gamma1: float = 0.9, gamma2: float = 0.9, epsilon: float = 1e-8,
                  centered: bool = False, clip_weights: float | None = None, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
@@ -660,15 +416,15 @@ class RMSProp(Optimizer):
         self.centered, self.clip_weights = centered, clip_weights
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return tuple(_zeros(weight) for _ in range(3 if self.centered else 1))
+        return tuple(zeros_of(weight) for _ in range(3 if self.centered else 1))
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         _, attrs = self._step(index)
         attrs.update(gamma1=self.gamma1, epsilon=self.epsilon, clip_weights=self.clip_weights or -1.0)
         if self.centered:
-            _update("rmspropalex_update", weight, grad, *state, gamma2=self.gamma2, **attrs)
+            apply("rmspropalex_update", weight, grad, *state, gamma2=self.gamma2, **attrs)
         else:
-            _update("rmsprop_update", weight, grad, *state, **attrs)
+            apply("rmsprop_update", weight, grad, *state, **attrs)
 
 
 @register
@@ -690,9 +446,9 @@ class AdaDelta(Optimizer):
         self.rho, self.epsilon = rho, epsilon
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return _zeros(weight), _zeros(weight)
+        return zeros_of(weight), zeros_of(weight)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
         g = self._prepared(grad)
         squares, steps = state
@@ -721,11 +477,11 @@ class Ftrl(Optimizer):
         self.lamda1, self.beta = lamda1, beta
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return _zeros(weight), _zeros(weight)
+        return zeros_of(weight), zeros_of(weight)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         _, attrs = self._step(index)
-        _update("ftrl_update", weight, grad, *state, lamda1=self.lamda1, beta=self.beta, **attrs)
+        apply("ftrl_update", weight, grad, *state, lamda1=self.lamda1, beta=self.beta, **attrs)
 
 
 # ------------------------------------------------------------------------------------------------ others
@@ -748,6 +504,9 @@ class LARS(SGD):
         Whether momentum is scaled when the rate changes.
     """
 
+    _decayed = ("_weight",)
+    _may_be_none = Optimizer._may_be_none | {"last_lr", "cur_lr"}
+
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, eta: float = 0.001, eps: float = 0,
                  momentum_correction: bool = True, **kwargs: Any):
         super().__init__(momentum=momentum, lazy_update=lazy_update, **kwargs)
@@ -756,9 +515,9 @@ class LARS(SGD):
         self.cur_lr: float | None = None
 
     def _get_lr(self, index: Any) -> float:
-        lr = super()._get_lr(index)
+        lr = self.learning_rate
         self.last_lr, self.cur_lr = (lr if self.cur_lr is None else self.cur_lr), lr
-        return lr
+        return lr * self._factor(index, "lr_mult", self.lr_mult)
 
     def _scaled(self, index: Any, weight: NDArray, grad: NDArray, attrs: dict[str, float]) -> None:
         name = self.idx2name.get(index, str(index))
@@ -769,15 +528,82 @@ class LARS(SGD):
         if w > 0.0 and g > 0.0:
             attrs["lr"] *= self.eta * w / (g + attrs["wd"] * w + self.eps)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         _, attrs = self._step(index)
         self._scaled(index, weight, grad, attrs)
         if state is None:
-            _update("sgd_update", weight, grad, **attrs)
+            apply("sgd_update", weight, grad, **attrs)
             return
         changed = self.momentum_correction and self.last_lr
         scale = (self.cur_lr or 0.0) / self.last_lr if changed and self.last_lr else 1.0
-        _update("sgd_mom_update", weight, grad, state, momentum=self.momentum * scale, **attrs)
+        apply("sgd_mom_update", weight, grad, state, momentum=self.momentum * scale, **attrs)
+
+    create_state_multi_precision = Optimizer.create_state_multi_precision
+    update_multi_precision = Optimizer.update_multi_precision
+
+
+@register
+class LBSGD(SGD):
+    """Gradient descent for large batches: gradients are gathered, and the rate rises to where a large batch wants it.
+
+    Parameters
+    ----------
+    warmup_strategy : {"linear", "power2", "sqrt", "lars"}
+        How the rate's factor rises to ``batch_scale``: with the updates, their square, their root; or in each array
+        in proportion to the root of the weight's norm over the gradient's, between 0.01 and 100, at all times.
+    warmup_epochs : int
+        How many epochs that takes.
+    batch_scale : int
+        Updates whose mean gradient makes one step.
+    updates_per_epoch : int
+        Updates an epoch.
+    begin_epoch : int
+        The epoch it begins with.
+    num_epochs : int
+        Has no effect.
+    """
+
+    def __init__(self, momentum: float = 0.0, multi_precision: bool = False, warmup_strategy: str = "linear",
+                 warmup_epochs: int = 5, batch_scale: int = 1, updates_per_epoch: int = 32, begin_epoch: int = 0,
+                 num_epochs: int = 60, **kwargs: Any):
+        super().__init__(momentum=momentum, multi_precision=multi_precision, **kwargs)
+        valid = ("linear", "power2", "sqrt", "lars")
+        if warmup_strategy not in valid:
+            raise AttrError(f"there is no warmup_strategy {warmup_strategy!r}. {did_you_mean(warmup_strategy, valid)}")
+        self.warmup_strategy, self.warmup_epochs, self.num_epochs = warmup_strategy, warmup_epochs, num_epochs
+        self.batch_scale, self.updates_per_epoch = batch_scale, updates_per_epoch
+        self.init_updates = begin_epoch * updates_per_epoch
+
+    def create_state(self, index: Any, weight: NDArray) -> Any:
+        momentum = super().create_state(index, weight)
+        return momentum if self.batch_scale == 1 else (momentum, zeros_of(weight))
+
+    def _factor_of_rate(self, count: int, weight: NDArray, grad: NDArray, wd: float) -> float:
+        if self.warmup_strategy == "lars":
+            w, g = (float(np.square(each.asnumpy().astype(np.float64)).sum()) for each in (weight, grad))
+            return min(max(math.sqrt(w / (g + wd * w + 1e-18)), 0.01), 100.0)
+        last = self.warmup_epochs * self.updates_per_epoch
+        if count >= last or last <= 1:
+            return float(self.batch_scale) if count >= last else 1.0
+        part = {"linear": 1.0, "power2": 2.0, "sqrt": 0.5}[self.warmup_strategy]
+        return 1.0 + (self.batch_scale - 1.0) * (count / last) ** part
+
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        lr, wd = self._get_lr(index), self._get_wd(index)
+        count = self.init_updates + self._update_count(index) - self.begin_num_update
+        if self.batch_scale != 1:
+            state, gathered = state
+            gathered += grad
+            if count % self.batch_scale:
+                return
+            grad = gathered / self.batch_scale
+            gathered[:] = 0.0
+        attrs = dict(lr=lr * self._factor_of_rate(count, weight, grad, wd), wd=wd, rescale_grad=self.rescale_grad,
+                     clip_gradient=self._bound)
+        if state is None:
+            apply("sgd_update", weight, grad, **attrs)
+        else:
+            apply("sgd_mom_update", weight, grad, state, momentum=self.momentum, **attrs)
 
     create_state_multi_precision = Optimizer.create_state_multi_precision
     update_multi_precision = Optimizer.update_multi_precision
@@ -790,173 +616,8 @@ class Test(Optimizer):
     __test__ = False  # not one of pytest's
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return _zeros(weight)
+        return zeros_of(weight)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         weight += grad * self.rescale_grad
         state[:] = weight
-
-
-# ------------------------------------------------------------------------------------------------ updater
-
-
-class Updater:
-    """Applies an optimizer to weights by index, and keeps a state for each.
-
-    Parameters
-    ----------
-    optimizer : Optimizer
-        How weights move.
-
-    Examples
-    --------
-    >>> import opreg.ndarray as nd
-    >>> updater = get_updater(create("sgd", learning_rate=0.5))
-    >>> weight = nd.array([1, 2])
-    >>> updater(0, nd.array([1, 1]), weight); weight.asnumpy().tolist()
-    [0.5, 1.5]
-    """
-
-    def __init__(self, optimizer: Optimizer):
-        self.optimizer = optimizer
-        self.states: dict[Any, Any] = {}
-        self.states_synced: dict[Any, bool] = {}
-        self.aggregate_updates = False
-
-    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
-        """Move one weight, or the weights of a list."""
-        if not isinstance(index, (list, tuple)):
-            index, grad, weight = [index], [grad], [weight]
-        updates = []
-        for i, g, w in zip(index, grad, weight):
-            if i not in self.states:
-                self.states[i] = self.optimizer.create_state_multi_precision(i, w)
-                self.states_synced[i] = True
-            elif not self.states_synced[i]:
-                self.states[i] = self.sync_state_context(self.states[i], w.context)
-                self.states_synced[i] = True
-            updates.append((i, w, g, self.states[i]))
-        self.optimizer.update_all(updates)
-
-    def sync_state_context(self, state: Any, context: Context) -> Any:
-        """A state on a device."""
-        if isinstance(state, NDArray):
-            return state.as_in_context(context)
-        if isinstance(state, (tuple, list)):
-            return type(state)(self.sync_state_context(each, context) for each in state)
-        return state
-
-    def get_states(self, dump_optimizer: bool = False) -> bytes:
-        """All states as bytes, with the numbers of updates.
-
-        They are a ``.npz`` file: numbers and names, never code.
-
-        Parameters
-        ----------
-        dump_optimizer : bool
-            Whether the optimizer's own settings are included.
-        """
-        arrays: dict[str, np.ndarray] = {}
-        optimizer = self.optimizer
-        about: dict[str, Any] = {
-            "format": _FORMAT,
-            "states": [[_index(i), _packed(state, arrays)] for i, state in self.states.items()],
-            "num_update": optimizer.num_update,
-            "counts": [[device, [[_index(i), count] for i, count in counts.items()]]
-                       for device, counts in optimizer._all_index_update_counts.items()],
-        }
-        if dump_optimizer:
-            about["optimizer"] = type(optimizer).__name__.lower()
-            about["settings"] = {name: value for name, value in vars(optimizer).items()
-                                 if not name.startswith("_") and isinstance(value, (int, float, str, type(None)))}
-        stream = io.BytesIO()
-        arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        np.savez(stream, **arrays)  # type: ignore[arg-type]
-        return stream.getvalue()
-
-    def set_states(self, states: bytes) -> None:
-        """Take over what ``get_states`` gave.
-
-        Raises
-        ------
-        FileFormatError
-            When the bytes are not such states.
-        ArgumentError
-            When they are those of another kind of optimizer.
-        """
-        about, arrays = _unpacked(states)
-        optimizer = self.optimizer
-        named = about.get("optimizer", type(optimizer).__name__.lower())
-        if named != type(optimizer).__name__.lower():
-            raise ArgumentError(f"the states are those of optimizer {named!r}, this one is "
-                                f"{type(optimizer).__name__.lower()!r}")
-        try:
-            self.states = {_of_index(i): _restored(packed, arrays) for i, packed in about["states"]}
-            counts = {int(device): {_of_index(i): int(count) for i, count in pairs}
-                      for device, pairs in about["counts"]}
-            num_update = int(about["num_update"])
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise FileFormatError(f"optimizer states: damaged ({type(error).__name__}: {error})") from None
-        self.states_synced = dict.fromkeys(self.states, False)
-        optimizer._all_index_update_counts = counts or {0: {}}
-        optimizer._set_current_context(0)
-        optimizer.num_update = num_update
-        for name, value in about.get("settings", {}).items():
-            if hasattr(optimizer, name) and not callable(getattr(type(optimizer), name, None)):
-                setattr(optimizer, name, value)
-
-
-_FORMAT = "opreg optimizer states 1"
-
-
-def _index(index: Any) -> Any:
-    if isinstance(index, (int, str)):
-        return index
-    raise ArgumentError(f"states can be saved of weights known by number or name, not by {type(index).__name__}")
-
-
-def _of_index(index: Any) -> Any:
-    if isinstance(index, (int, str)):
-        return index
-    raise TypeError(f"{index!r} is no index")
-
-
-def _packed(state: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """A state as JSON, its arrays apart."""
-    if isinstance(state, NDArray):
-        name, host = f"array{len(arrays)}", state.asnumpy()
-        arrays[name] = host.view(np.uint16) if host.dtype.name == "bfloat16" else host
-        return {"array": name, "dtype": host.dtype.name}
-    if isinstance(state, (tuple, list)):
-        return {"tuple": [_packed(each, arrays) for each in state]}
-    if state is None or isinstance(state, (int, float, str)):
-        return {"value": state}
-    raise ArgumentError(f"states can be saved of arrays, numbers and tuples of those, not {type(state).__name__}")
-
-
-def _unpacked(states: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    try:
-        with np.load(io.BytesIO(states), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        about = json.loads(arrays.pop("about").tobytes())
-    except (ValueError, KeyError, OSError, EOFError, TypeError, zipfile.BadZipFile) as error:
-        raise FileFormatError("optimizer states: expected what get_states gave, which is a .npz file "
-                              f"({type(error).__name__}: {error}). States that another program has pickled are not "
-                              "read, because that would run code from the file") from None
-    if not isinstance(about, dict) or about.get("format") != _FORMAT:
-        raise FileFormatError("optimizer states: this is a .npz file, but not one that get_states gave")
-    return about, arrays
-
-
-def _restored(packed: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    if "array" in packed:
-        host, dtype = arrays[packed["array"]], as_dtype(packed["dtype"])
-        return array(host.view(dtype) if dtype.name == "bfloat16" else host, dtype=dtype)
-    if "tuple" in packed:
-        return tuple(_restored(each, arrays) for each in packed["tuple"])
-    return packed["value"]
-
-
-def get_updater(optimizer: Optimizer) -> Updater:
-    """A function of index, gradient and weight that moves the weight and remembers its state."""
-    return Updater(optimizer)

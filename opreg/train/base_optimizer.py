@@ -1,0 +1,378 @@
+"""What all optimizers share: rates, decay, counts of updates, and updates of one weight or of several."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray import zeros
+from opreg.ndarray.ndarray import NDArray
+
+from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError, did_you_mean
+from ..registry import get, ops
+from .lr_scheduler import LRScheduler
+from .named import Named
+
+__all__ = ["Optimizer"]
+
+FLOAT16, FLOAT32 = np.dtype("float16"), np.dtype("float32")
+
+#: Index, weight, gradient and state of a weight.
+Update = tuple[Any, NDArray, NDArray, Any]
+
+
+def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: Any) -> None:
+    """Run the operator of that name on a weight, in place.
+
+    The rates change from step to step, so a call by attributes would settle them anew each time: the kernel,
+    which takes them as they are, is called itself.
+    """
+    arrays = [weight._data, grad._data, *(state._data for state in states)]
+    with np.errstate(all="ignore"):
+        rule = get(name).kernels[0].rule
+        rule.function(weight.context.xp, *arrays, out=arrays[0], **rule.select(attrs))
+
+
+def _apply_to_all(name: str, updates: Sequence[tuple[NDArray, ...]], **attrs: Any) -> None:
+    """The same for several weights of one context: weight, gradient and states each."""
+    arrays = [[each._data for each in update] for update in updates]
+    rule = get(name).kernels[0].rule
+    together = vars(rule.function)["together"]
+    with np.errstate(all="ignore"):
+        together(updates[0][0].context.xp, updates=[(each[0], each) for each in arrays], **rule.select(attrs))
+
+
+def zeros_of(weight: NDArray) -> NDArray:
+    """A state that begins with zeros."""
+    return zeros(weight.shape, weight.context, weight.dtype)
+
+
+def rows(*columns: Any) -> list[Any]:
+    """Lists of indices, weights, gradients and states as a list of updates; what stands alone as one of one."""
+    if not isinstance(columns[0], (list, tuple)):
+        return [columns]
+    counts = [len(each) for each in columns]
+    if len(set(counts)) > 1:
+        raise ArgumentError(f"an update of several weights: got lists of {', '.join(map(str, counts))}")
+    return list(zip(*columns))
+
+
+class Optimizer:
+    """What all optimizers share: rates, decay, and how often each weight was updated.
+
+    A subclass defines ``create_state(index, weight)`` and ``update(index, weight, grad, state)``.
+
+    Parameters
+    ----------
+    rescale_grad : float
+        Gradients are multiplied by it; usually one over the batch size.
+    param_idx2name : dict of int to str
+        Names of the weights, for rates by name. Those that end in neither ``_weight`` nor ``_gamma`` are not decayed.
+    wd : float
+        Decay of weights.
+    clip_gradient : float or None
+        Bound of the rescaled gradient's numbers.
+    learning_rate : float or None
+        The rate; 0.01 by default.
+    lr_scheduler : LRScheduler or None
+        Gives the rate by the number of updates; begins with ``learning_rate`` if that is given.
+    sym : Symbol or None
+        Its variables' ``__lr_mult__`` and ``__wd_mult__`` are heeded.
+    begin_num_update : int
+        Where the number of updates begins.
+    multi_precision : bool
+        Whether float16 weights are updated in a float32 copy.
+    param_dict : dict of int to objects with ``lr_mult`` and ``wd_mult``
+        The weights' own factors; come before those by name.
+    """
+
+    opt_registry = Named("optimizer")
+
+    #: Ends of names whose weights are decayed.
+    _decayed: tuple[str, ...] = ("_weight", "_gamma")
+    #: Settings that are a number or None.
+    _may_be_none = frozenset({"clip_gradient"})
+
+    def __init__(self, rescale_grad: float = 1.0, param_idx2name: Mapping[Any, str] | None = None, wd: float = 0.0,
+                 clip_gradient: float | None = None, learning_rate: float | None = None,
+                 lr_scheduler: LRScheduler | None = None, sym: Any = None, begin_num_update: int = 0,
+                 multi_precision: bool = False, param_dict: Mapping[Any, Any] | None = None):
+        self.rescale_grad = rescale_grad
+        self.lr_scheduler = lr_scheduler
+        if lr_scheduler is not None and learning_rate is not None:
+            lr_scheduler.base_lr = learning_rate
+        self.lr = 0.01 if learning_rate is None else learning_rate
+        self.wd = wd
+        self.clip_gradient = clip_gradient
+        self.multi_precision = multi_precision
+        self.begin_num_update = self.num_update = begin_num_update
+        self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}
+        self._index_update_count = self._all_index_update_counts[0]
+        if param_idx2name is not None and not isinstance(param_idx2name, Mapping):
+            raise ArgumentError("param_idx2name: expected a dict of indices to names")
+        self.idx2name = dict(param_idx2name or {})
+        self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
+        self.param_dict = dict(param_dict or {})
+        self.lr_mult: dict[Any, float] = {}
+        self.wd_mult: dict[Any, float] = {}
+        self.set_lr_mult({})
+        self.set_wd_mult({})
+
+    @staticmethod
+    def register(klass: type[Optimizer]) -> type[Optimizer]:
+        """Make an optimizer known by its class's name in lower case; a decorator."""
+        return Optimizer.opt_registry.enter(klass)
+
+    @staticmethod
+    def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
+        """An optimizer by its name.
+
+        Raises
+        ------
+        AttrError
+            For a name nobody registered.
+
+        Examples
+        --------
+        >>> Optimizer.create_optimizer("SGD", momentum=0.9).momentum
+        0.9
+        """
+        return Optimizer.opt_registry.find(name)(**kwargs)
+
+    # ------------------------------------------------------------------------------------------- states
+
+    def create_state(self, index: Any, weight: NDArray) -> Any:
+        """What is remembered of a weight between updates: None, an array, or a tuple of those."""
+        return None
+
+    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
+        """The same with a float32 copy of a float16 weight, if ``multi_precision``: ``(copy, state)``."""
+        if self._in_float32(weight):
+            copy = weight.astype(FLOAT32)
+            return copy, self.create_state(index, copy)
+        return self.create_state(index, weight)
+
+    def _in_float32(self, weight: NDArray) -> bool:
+        if weight.dtype == FLOAT16 and not self.multi_precision:
+            warnings.warn("small steps are lost on float16 weights; set multi_precision=True", stacklevel=4)
+        return self.multi_precision and weight.dtype == FLOAT16
+
+    # ------------------------------------------------------------------------------------------- updates
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Move a weight and its state by one step, or several, given in lists.
+
+        Raises
+        ------
+        ShapeError, DTypeError, ArgumentError
+            When gradient or state do not fit the weight. Nothing has been moved, and nothing counted.
+        """
+        listed = isinstance(index, (list, tuple))
+        updates = rows(index, weight, grad, state) if listed else ((index, weight, grad, state),)
+        for each in updates:
+            self._check(*each)
+        for each in updates:
+            before = self._index_update_count.get(each[0]), self.num_update
+            try:
+                self._move(*each)
+            except Exception:
+                self._uncount(each[0], *before)
+                raise
+
+    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        """Count an update that is known to fit, and do it."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how a weight moves: define update")
+
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """The same for a state made by ``create_state_multi_precision``."""
+        if isinstance(index, (list, tuple)):
+            self.update_all(rows(index, weight, grad, state))
+        elif self.multi_precision and weight.dtype == FLOAT16:
+            copy, inner = state
+            self.update(index, copy, grad.astype(FLOAT32), inner)
+            weight[:] = copy
+        else:
+            self.update(index, weight, grad, state)
+
+    def update_all(self, updates: Sequence[Update]) -> None:
+        """Move several weights: index, weight, gradient and a state made by ``create_state_multi_precision`` each.
+
+        A class that names its operator moves them by one call for all that share rates and dtype.
+        """
+        distinct = {index for index, *_ in updates}, {id(weight._data) for _, weight, *_ in updates}
+        apart = all(len(each) == len(updates) for each in distinct)
+        settled = self._settled if len(updates) > 1 and apart and self._by_operator() else None
+        for index, weight, grad, state in updates:
+            self._check(index, weight, grad, () if settled is None else state)
+        together: dict[Any, list[tuple[NDArray, ...]]] = {}
+        for index, weight, grad, state in updates:
+            self._set_current_context(weight.context.device_id)
+            if settled is None:
+                self.update_multi_precision(index, weight, grad, state)
+                continue
+            name, states, attrs = settled(index, state)
+            key = name, weight.context, weight.dtype, *attrs.items()
+            together.setdefault(key, []).append((weight, grad, *states))
+        for (name, _, _, *attrs), alike in together.items():
+            _apply_to_all(name, alike, **dict(attrs))
+
+    def _settled(self, index: Any, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, Any]]:
+        """Count an update; the operator that does it, its states and attributes."""
+        raise NotImplementedError
+
+    def _by_operator(self) -> bool:
+        """Whether an update is what the class that has ``_settled`` makes of it, and nothing more."""
+        kind: Any = type(self)
+        own: Any = next(each for each in kind.__mro__ if "_settled" in vars(each))
+        return not self.multi_precision and own is not Optimizer and kind.update is Optimizer.update and (
+            kind._move is own._move and kind.update_multi_precision is own.update_multi_precision)
+
+    def _check(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        """Refuse a gradient or a state that does not fit the weight."""
+        try:
+            held, given = weight._data, grad._data
+        except AttributeError:
+            kind = type(grad if isinstance(weight, NDArray) else weight).__name__
+            raise ArgumentError(f"the update of {self._label(index)}: expected arrays, got {kind}") from None
+        shape, dtype = held.shape, held.dtype
+        if given.shape != shape or given.dtype is not dtype:
+            self._compare(index, weight, "gradient", grad, shape)
+        if state is None:
+            return
+        shape = self._shape_of_states(weight)
+        for each in state if isinstance(state, (tuple, list)) else (state,):
+            if isinstance(each, NDArray) and (each._data.shape != shape or each._data.dtype is not dtype):
+                self._compare(index, weight, "state", each, shape)
+
+    def _compare(self, index: Any, weight: NDArray, what: str, other: NDArray, shape: tuple[int, ...]) -> None:
+        if other.shape != shape:
+            raise ShapeError(f"{self._label(index)} of shape {weight.shape} got a {what} of shape {other.shape}"
+                             + ("" if shape == weight.shape else f", expected {shape}"))
+        if not np.can_cast(other.dtype, weight.dtype, "same_kind"):
+            raise DTypeError(f"{self._label(index)} of dtype {np.dtype(weight.dtype)} got a {what} of dtype "
+                             f"{np.dtype(other.dtype)}")
+
+    def _shape_of_states(self, weight: NDArray) -> tuple[int, ...]:
+        return weight._data.shape
+
+    def _label(self, index: Any) -> str:
+        """What errors call a weight."""
+        return f"weight {self.idx2name.get(index, index)!r}"
+
+    # -------------------------------------------------------------------------------------------- rates
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate now."""
+        return self.lr if self.lr_scheduler is None else self.lr_scheduler(self.num_update)
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Set the rate; a scheduler would forget it at once, so there must be none."""
+        if self.lr_scheduler is not None:
+            raise UserWarning("the learning rate comes from the lr_scheduler; set its base_lr instead")
+        self.lr = lr
+
+    def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
+        """Set factors of the rate by name or index; others go back to those of the symbol, else to one."""
+        self.lr_mult = {**self._from_symbol("__lr_mult__"), **args_lr_mult}
+
+    def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
+        """Set factors of the decay by name or index; others go back to those of the symbol, else to one for
+        names that end in ``_weight`` or ``_gamma`` and zero for other names."""
+        plain = {name: 0.0 for name in self.idx2name.values() if not name.endswith(self._decayed)}
+        self.wd_mult = {**plain, **self._from_symbol("__wd_mult__"), **args_wd_mult}
+
+    def _from_symbol(self, key: str) -> dict[Any, float]:
+        if not self.sym_info:
+            return {}
+        attrs, names = self.sym_info
+        return {name: float(attrs[name][key]) for name in names if key in attrs.get(name, ())}
+
+    def _factor(self, index: Any, own: str, by_name: Mapping[Any, float]) -> float:
+        if index in self.param_dict:
+            return getattr(self.param_dict[index], own)
+        if index in by_name:
+            return by_name[index]
+        return by_name.get(self.idx2name.get(index), 1.0)
+
+    def _get_lr(self, index: Any) -> float:
+        """The rate of one weight."""
+        return self.learning_rate * self._factor(index, "lr_mult", self.lr_mult)
+
+    def _get_wd(self, index: Any) -> float:
+        """The decay of one weight."""
+        return self.wd * self._factor(index, "wd_mult", self.wd_mult)
+
+    def _set_current_context(self, device_id: int) -> None:
+        """Count updates apart for each device that holds a copy of the weights."""
+        self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
+
+    def _update_count(self, index: Any) -> int:
+        """Count an update of a weight, or of those of a list; returns how many the last has had with this one."""
+        count = 0
+        for each in index if isinstance(index, (list, tuple)) else (index,):
+            count = self._index_update_count.get(each, self.begin_num_update) + 1
+            self._index_update_count[each] = count
+            self.num_update = max(count, self.num_update)
+        return count
+
+    def _uncount(self, index: Any, count: int | None, num_update: int) -> None:
+        """Go back to what was counted before an update that failed."""
+        self.num_update = num_update
+        if count is None:
+            self._index_update_count.pop(index, None)
+        else:
+            self._index_update_count[index] = count
+
+    def _step(self, index: Any) -> tuple[int, dict[str, float]]:
+        """Count an update; its number, and the attributes nearly all operators take."""
+        count = self._update_count(index)
+        return count, dict(lr=self._get_lr(index), wd=self._get_wd(index), rescale_grad=self.rescale_grad,
+                           clip_gradient=self._bound)
+
+    @property
+    def _bound(self) -> float:
+        """``clip_gradient`` as operators have it."""
+        return self.clip_gradient or -1.0
+
+    def _prepared(self, grad: NDArray) -> NDArray:
+        """``g``, for rules written in array arithmetic."""
+        return self._clip(grad * self.rescale_grad)
+
+    def _clip(self, g: NDArray) -> NDArray:
+        return ops.clip(g, a_min=-self.clip_gradient, a_max=self.clip_gradient) if self.clip_gradient else g
+
+    # ------------------------------------------------------------------------------------------ settings
+
+    def settings(self) -> dict[str, Any]:
+        """The optimizer's own numbers, words and switches by name, as they are saved."""
+        return {name: value for name, value in vars(self).items()
+                if not name.startswith("_") and isinstance(value, (int, float, str, type(None)))}
+
+    def check_settings(self, settings: Any) -> None:
+        """Refuse settings that are not of its own kind.
+
+        Raises
+        ------
+        FileFormatError
+            For a name that ``settings`` does not have, or a value of another type.
+        """
+        own = self.settings()
+        for name, value in settings.items():
+            if name not in own:
+                raise FileFormatError(f"optimizer states: {type(self).__name__} has no setting {name!r}. "
+                                      f"{did_you_mean(name, own)}")
+            now = own[name]
+            if name in ("num_update", "begin_num_update"):
+                wanted, fits = "a number of updates", type(value) is int and value >= 0
+            elif isinstance(now, (bool, str)):
+                wanted, fits = f"a {type(now).__name__}", type(value) is type(now)
+            elif value is None:
+                wanted, fits = "a number", now is None or name in self._may_be_none
+            else:
+                wanted, fits = "a number", type(value) in (int, float) and value == value
+            if not fits:
+                raise FileFormatError(f"optimizer states: setting {name}: expected {wanted}, got {value!r}")

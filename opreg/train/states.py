@@ -1,0 +1,163 @@
+"""States of optimizers as bytes: a ``.npz`` file of numbers and names, never code, that is believed as a whole or not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opreg.ndarray import params_file
+from opreg.ndarray.ndarray import NDArray, array
+
+from ..errors import ArgumentError, DTypeError, FileFormatError
+from ..files import json_of
+from ..spec import as_dtype
+
+__all__ = ["Saved", "dumps", "loads"]
+
+_FORMAT = "opreg optimizer states 1"
+_NAME = "optimizer states"
+_DEEPEST = 8  # no optimizer's tuples go half as far
+
+
+class Saved(NamedTuple):
+    """What is saved of an optimizer.
+
+    Attributes
+    ----------
+    states : dict
+        By index or name of the weight: arrays, numbers, None, or tuples of those.
+    counts : dict of int to dict
+        By device and weight how often each was updated.
+    num_update : int
+        The highest of those.
+    optimizer : str or None
+        Its name.
+    settings : dict of str to number, text or None
+        Its settings.
+    """
+
+    states: dict[Any, Any]
+    counts: dict[int, dict[Any, int]]
+    num_update: int
+    optimizer: str | None = None
+    settings: Mapping[str, Any] = {}
+
+
+# ---------------------------------------------------------------------------------------------- writing
+
+
+def dumps(saved: Saved) -> bytes:
+    """The states as bytes."""
+    arrays: dict[str, np.ndarray] = {}
+    about: dict[str, Any] = {
+        "format": _FORMAT,
+        "states": [[_index(i), _packed(state, arrays)] for i, state in saved.states.items()],
+        "num_update": saved.num_update,
+        "counts": [[device, [[_index(i), count] for i, count in counts.items()]]
+                   for device, counts in saved.counts.items()],
+    }
+    if saved.optimizer is not None:
+        about.update(optimizer=saved.optimizer, settings=dict(saved.settings))
+    arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    return params_file.npz([params_file.Record(each) for each in arrays.values()], list(arrays))
+
+
+def _index(index: Any) -> Any:
+    if isinstance(index, (int, str)):
+        return index
+    raise ArgumentError(f"states can be saved of weights known by number or name, not by {type(index).__name__}")
+
+
+def _packed(state: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A state as JSON, its arrays apart."""
+    if isinstance(state, NDArray):
+        name, host = f"array{len(arrays)}", state.asnumpy()
+        arrays[name] = host.view(np.uint16) if host.dtype.name == "bfloat16" else host
+        return {"array": name, "dtype": host.dtype.name}
+    if isinstance(state, (tuple, list)):
+        return {"tuple": [_packed(each, arrays) for each in state]}
+    if state is None or isinstance(state, (int, float, str)):
+        return {"value": state}
+    raise ArgumentError(f"states can be saved of arrays, numbers and tuples of those, not {type(state).__name__}")
+
+
+# ---------------------------------------------------------------------------------------------- reading
+
+
+def loads(content: bytes) -> Saved:
+    """What ``dumps`` wrote.
+
+    Raises
+    ------
+    FileFormatError
+        When the bytes are something else, or damaged.
+    """
+    if not content.startswith(b"PK"):
+        raise FileFormatError(f"{_NAME}: expected what get_states gave, which is a .npz file. States that another "
+                              "program has pickled are not read, because that would run code from the file")
+    records, names = params_file.read_npz(content, _NAME)
+    arrays = {name: record.array for name, record in zip(names, records)}
+    text = arrays.pop("about", None)
+    _check(text is not None and text.dtype == np.uint8 and text.ndim == 1, "about", "the text of get_states", "none")
+    assert text is not None
+    about = json_of(text.tobytes(), _NAME)
+    if not isinstance(about, dict) or about.get("format") != _FORMAT:
+        raise FileFormatError(f"{_NAME}: this is a .npz file, but not one that get_states gave")
+    states = _pairs("states", about.get("states"), lambda place, packed: _restored(place, packed, arrays, 0))
+    _check(not arrays, "states", "all arrays to be named", ", ".join(arrays))
+    counts = _pairs("counts", about.get("counts"), lambda place, pairs: _pairs(place, pairs, _number))
+    _check(all(type(device) is int for device in counts), "counts", "numbers of devices", list(counts))
+    optimizer, settings = about.get("optimizer"), about.get("settings", {})
+    _check(optimizer is None or isinstance(optimizer, str), "optimizer", "a name", optimizer)
+    _check(isinstance(settings, dict), "settings", "names with values", settings)
+    return Saved(states, counts, _number("num_update", about.get("num_update")), optimizer, settings)
+
+
+def _check(holds: bool, place: str, expected: str, found: Any) -> None:
+    if not holds:
+        raise FileFormatError(f"{_NAME}: {place}: expected {expected}, got {str(found)[:80]}")
+
+
+def _pairs(place: str, found: Any, read: Any) -> dict[Any, Any]:
+    """A list of pairs of an index and something as a dict."""
+    _check(isinstance(found, list), place, "a list", found)
+    values: dict[Any, Any] = {}
+    for pair in found:
+        _check(isinstance(pair, list) and len(pair) == 2, place, "pairs", pair)
+        index, value = pair
+        _check(type(index) in (int, str), place, "a number or a name", index)
+        _check(index not in values, place, "each weight once", index)
+        values[index] = read(f"{place}: {index}", value)
+    return values
+
+
+def _number(place: str, value: Any) -> int:
+    _check(type(value) is int and 0 <= value < 1 << 63, place, "a number of updates", value)
+    return value
+
+
+def _restored(place: str, packed: Any, arrays: dict[str, Any], depth: int) -> Any:
+    """A state; what is taken out of the arrays is there no longer, so that no file is larger in memory."""
+    _check(isinstance(packed, dict) and depth <= _DEEPEST, place, "a state", packed)
+    if packed.keys() == {"array", "dtype"}:
+        name, dtype = packed["array"], packed["dtype"]
+        _check(isinstance(name, str) and name in arrays, place, "the name of an array", name)
+        host = arrays.pop(name)
+        stored = host.dtype.name
+        _check(dtype == stored or (dtype, stored) == ("bfloat16", "uint16"), place, f"the array's dtype {stored}",
+               dtype)
+        try:
+            known = as_dtype(dtype)
+        except DTypeError as error:
+            raise FileFormatError(f"{_NAME}: {place}: {error}") from None
+        return array(host.view(known), dtype=known)
+    if packed.keys() == {"tuple"}:
+        _check(isinstance(packed["tuple"], list), place, "a list", packed["tuple"])
+        return tuple([_restored(place, each, arrays, depth + 1) for each in packed["tuple"]])
+    _check(packed.keys() == {"value"} and isinstance(packed["value"], (int, float, str, type(None))), place, "a state",
+           packed)
+    return packed["value"]

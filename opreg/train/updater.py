@@ -1,0 +1,138 @@
+"""The updater: an optimizer together with the states of the weights that it moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import NDArray
+
+from ..errors import ArgumentError, DTypeError, ShapeError
+from . import states as files
+from .base_optimizer import Optimizer, rows
+
+__all__ = ["Updater", "get_updater"]
+
+
+class Updater:
+    """Applies an optimizer to weights by index, and keeps a state for each.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        How weights move.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> updater = get_updater(mx.optimizer.create("sgd", learning_rate=0.5))
+    >>> weight = mx.nd.array([1, 2])
+    >>> updater(0, mx.nd.array([1, 1]), weight); weight.asnumpy().tolist()
+    [0.5, 1.5]
+    """
+
+    def __init__(self, optimizer: Optimizer):
+        self.optimizer = optimizer
+        self.states: dict[Any, Any] = {}
+        self.states_synced: dict[Any, bool] = {}
+        self.aggregate_updates = False
+
+    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
+        """Move one weight, or the weights of a list.
+
+        Raises
+        ------
+        ShapeError, DTypeError, ArgumentError
+            When a gradient or a state that was read does not fit its weight.
+        """
+        updates = []
+        for i, g, w in rows(index, grad, weight):
+            if i not in self.states:
+                self.states[i] = self.optimizer.create_state_multi_precision(i, w)
+                self.states_synced[i] = True
+            elif not self.states_synced.get(i, True):
+                self.states[i] = self.sync_state_context(self._fitted(i, w), w.context)
+                self.states_synced[i] = True
+            updates.append((i, w, g, self.states[i]))
+        self.optimizer.update_all(updates)
+
+    def _fitted(self, index: Any, weight: NDArray) -> Any:
+        """A state that was read, once it is known to be what the optimizer would keep of this weight."""
+        fresh = self.optimizer.create_state_multi_precision(index, weight)
+        return _fit(self.optimizer._label(index), self.states[index], fresh, weight)
+
+    def sync_state_context(self, state: Any, context: Context) -> Any:
+        """A state on a device."""
+        if isinstance(state, NDArray):
+            return state.as_in_context(context)
+        if isinstance(state, (tuple, list)):
+            return type(state)(self.sync_state_context(each, context) for each in state)
+        return state
+
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
+        """All states as bytes, with the numbers of updates.
+
+        They are a ``.npz`` file: numbers and names, never code.
+
+        Parameters
+        ----------
+        dump_optimizer : bool
+            Whether the optimizer's own settings are included.
+        """
+        optimizer = self.optimizer
+        more = (type(optimizer).__name__.lower(), optimizer.settings()) if dump_optimizer else ()
+        return files.dumps(files.Saved(self.states, optimizer._all_index_update_counts, optimizer.num_update, *more))
+
+    def set_states(self, states: bytes) -> None:
+        """Take over what ``get_states`` gave, all of it or nothing.
+
+        Raises
+        ------
+        FileFormatError
+            When the bytes are not such states, or hold settings that the optimizer does not have.
+        ArgumentError
+            When they are those of another kind of optimizer.
+        """
+        saved, optimizer = files.loads(states), self.optimizer
+        own = type(optimizer).__name__.lower()
+        if saved.optimizer not in (None, own):
+            raise ArgumentError(f"the states are those of optimizer {saved.optimizer!r}, this one is {own!r}")
+        optimizer.check_settings(saved.settings)
+        vars(optimizer).update(saved.settings)
+        self.states, self.states_synced = saved.states, dict.fromkeys(saved.states, False)
+        optimizer._all_index_update_counts = saved.counts or {0: {}}
+        optimizer._set_current_context(0)
+        optimizer.num_update = saved.num_update
+
+
+def _fit(label: str, saved: Any, fresh: Any, weight: NDArray) -> Any:
+    """What was saved, if it is of the kind of a fresh state; the fresh one where nothing was saved."""
+    if saved is None:
+        return fresh
+    if isinstance(saved, NDArray) and (fresh is None or isinstance(fresh, NDArray)):
+        like = weight if fresh is None else fresh  # a momentum that is zero now does no harm
+        if saved.shape != like.shape:
+            raise ShapeError(f"{label} of shape {weight.shape}: the state that was read has shape {saved.shape}, "
+                             f"expected {like.shape}")
+        if saved.dtype != like.dtype:
+            raise DTypeError(f"{label} of dtype {np.dtype(weight.dtype)}: the state that was read has dtype "
+                             f"{np.dtype(saved.dtype)}, expected {np.dtype(like.dtype)}")
+        return saved
+    if isinstance(saved, tuple) and isinstance(fresh, (tuple, list)) and len(saved) == len(fresh):
+        return type(fresh)([_fit(label, one, other, weight) for one, other in zip(saved, fresh)])
+    if isinstance(saved, (int, float, str)) and isinstance(fresh, (int, float, str)):
+        return saved
+    raise ArgumentError(f"{label}: the state that was read is {_kind(saved)}, this optimizer keeps {_kind(fresh)}")
+
+
+def _kind(state: Any) -> str:
+    if isinstance(state, (tuple, list)):
+        return f"{len(state)} values"
+    return "an array" if isinstance(state, NDArray) else "nothing" if state is None else repr(state)
+
+
+def get_updater(optimizer: Optimizer) -> Updater:
+    """A function of index, gradient and weight that moves the weight and remembers its state."""
+    return Updater(optimizer)
