@@ -151,6 +151,19 @@ def test_updates_land_where_parameters_live(name):
 
 
 @pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("wrong", [Tensor([1.0]), None], ids=["shape", "none"])
+def test_a_refused_step_does_not_count(name, wrong):
+    good, refused = Parameter(Tensor([1.0, 2.0]), name="w"), Parameter(Tensor([1.0, 2.0]), name="w")
+    steps = [optimizer_of(name, [p]) for p in (good, refused)]
+    with pytest.raises((ValueError, TypeError), match="gradient of w"):
+        steps[1]((wrong,))
+    for step in steps:
+        step((Tensor([0.5, 0.5]),))
+    assert steps[1].global_step.asnumpy() == 1
+    np.testing.assert_array_equal(good.asnumpy(), refused.asnumpy())
+
+
+@pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 def test_other_dtypes(name, dtype):
     start, gradient = np.array([1.0, -2.0, 3.0]), np.array([0.5, 0.25, -1.0])

@@ -255,6 +255,8 @@ class Optimizer(Cell):
             raise ArgumentError(f"{self.cls_name}: expected {len(self.parameters)} gradients, one for each parameter, "
                                 f"got {len(gradients)}")
         for p, g in zip(self.parameters, gradients):
+            if not hasattr(g, "shape"):
+                raise TypeError(f"{self.cls_name}: the gradient of {p.name} must be a Tensor, got {type(g).__name__}")
             if g.shape != p.shape:
                 raise ShapeError(f"{self.cls_name}: the gradient of {p.name} has shape {show(g.shape)}, expected "
                                  f"{show(p.shape)}")
