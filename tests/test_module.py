@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import errno
 import gc
 import logging
@@ -350,31 +351,98 @@ def test_rebinding_keeps_the_weights():
     assert np.allclose(module.predict(batches(8)).asnumpy(), before, atol=1e-6)
 
 
-def test_buckets_share_weights():
-    def generate(length):
-        net = sym.FullyConnected(sym.mean(sym.var("data"), axis=1), num_hidden=2, name="fc")
-        return sym.SoftmaxOutput(net, name="softmax"), ("data",), ("softmax_label",)
+def bound(net, shape=(2, 3), labels=None, init="one", **more):
+    module = mx.mod.Module(net, label_names=[each[0] for each in labels or ()] or None, **more)
+    module.bind([("data", shape)], labels)
+    module.init_params(init)
+    return module
 
-    module = mx.mod.BucketingModule(generate, default_bucket_key=6)
-    module.bind([("data", (4, 6, 3))], [("softmax_label", (4,))])
-    module.init_params(mx.init.Xavier())
-    module.init_optimizer(optimizer_params={"learning_rate": 0.5, "momentum": 0.9})
-    rng, metric = np.random.default_rng(0), mx.metric.create("acc")
-    for step in range(60):
-        length = (6, 3, 5)[step % 3]
-        label = rng.integers(0, 2, 4)
-        data = rng.normal(size=(4, length, 3)) * 0.2 + label[:, None, None]
-        batch = mx.io.DataBatch([nd.array(data)], [nd.array(label)], bucket_key=length,
-                                provide_data=[("data", data.shape)], provide_label=[("softmax_label", (4,))])
-        module.prepare(batch)
-        module.forward_backward(batch)
+
+def test_weights_begin_small_when_nobody_says():
+    module = mx.mod.Module(classifier())
+    module.bind([("data", (4, 20))])
+    module.init_params()
+    weight = module.get_params()[0]["fc1_weight"].asnumpy()
+    assert 0.005 < abs(weight).max() <= 0.01
+    buckets = mx.mod.BucketingModule(lambda key: (classifier(), ["data"], ["softmax_label"]), 1)
+    buckets.bind([("data", (4, 20))], [("softmax_label", (4,))])
+    buckets.init_params()
+    assert abs(buckets.get_params()[0]["fc1_weight"].asnumpy()).max() <= 0.01
+
+
+@pytest.mark.parametrize("net, value", [
+    (sym.LeakyReLU(sym.var("data"), act_type="prelu"), 0.25),
+    (sym.LeakyReLU(sym.var("data"), sym.var("g", init=mx.init.One()), act_type="prelu"), 1),
+    (sym.var("data") * sym.var("w", init="zeros", shape=(2, 3)), 0),
+])
+def test_weights_with_an_initializer_of_their_own_need_no_other(net, value):
+    for init in (mx.init.Uniform(5), None):
+        (found,) = bound(net, init=init).get_params()[0].values()
+        assert (found.asnumpy() == value).all()
+
+
+def test_weights_that_are_set_are_left_alone_and_so_are_all_when_one_is_wrong():
+    module = trained(epochs=1)
+    before = {name: value.asnumpy() for name, value in module.get_params()[0].items()}
+    with pytest.warns(UserWarning, match="the weights are set already"):
+        module.init_params(mx.init.One())
+    wrong = {**{name: nd.zeros(value.shape) for name, value in before.items()}, "fc2_weight": nd.ones(3)}
+    with pytest.raises(ShapeError, match="fc2_weight has shape"):
+        module.set_params(wrong, {})
+    assert all(np.array_equal(value.asnumpy(), before[name]) for name, value in module.get_params()[0].items())
+
+
+def test_batches_are_whatever_has_data(caplog):
+    Batch = collections.namedtuple("Batch", ["data"])
+    module = bound(sym.var("data") * 2)
+    for shape in ((2, 3), (3, 5)):
+        module.forward(Batch([nd.ones(shape)]))
+        assert module.get_outputs()[0].shape == shape
+    module = trained(epochs=1)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            module.forward(Batch([nd.ones((16, 2))]), is_train=True)
+    assert caplog.text.count("a batch to learn from has no labels; softmax_label keep what they held") == 1
+
+
+def test_executors_of_many_shapes_are_not_kept_for_ever():
+    module = bound(sym.broadcast_mul(sym.var("data"), sym.var("w_weight", shape=(1, 3))), shape=(1, 3))
+    for rows in [*range(1, 60), 7]:
+        module.forward(mx.io.DataBatch([nd.full((rows, 3), rows)]))
+        assert module.get_outputs()[0].asnumpy().tolist() == [[rows] * 3] * rows
+    assert len(module._shaped) <= 16
+    assert module.get_params()[0]["w_weight"].asnumpy().tolist() == [[1, 1, 1]]
+
+
+def test_an_optimizer_that_is_given_keeps_its_factors():
+    """As MXNet has it: names and factors are found for one given by name; the decay of biases is the maker's matter."""
+    net = sym.LinearRegressionOutput(sym.FullyConnected(sym.var("data"), num_hidden=1, name="fc"), sym.var("y"))
+    found = []
+    for optimizer in (mx.optimizer.SGD(learning_rate=0.1, wd=0.5, rescale_grad=0.5), "sgd"):
+        module = bound(net, (2, 2), [("y", (2, 1))])
+        module.set_params({"fc_weight": nd.ones((1, 2)), "fc_bias": nd.full((1,), 2)}, {})
+        module.init_optimizer(optimizer=optimizer, optimizer_params=dict(learning_rate=0.1, wd=0.5))
+        module.forward_backward(mx.io.DataBatch([nd.ones((2, 2))], [nd.ones((2, 1))]))
         module.update()
-        metric.reset() if step == 40 else None
-        module.update_metric(metric, batch.label)
-    assert metric.get()[1] > 0.9 and set(module._buckets) == {3, 5, 6}
-    assert len(module._buckets[3]._updater.states) == 2
-    weights = [each.get_params()[0]["fc_weight"].asnumpy() for each in module._buckets.values()]
-    assert all(np.array_equal(weights[0], each) for each in weights)
+        found.append(float(module.get_params()[0]["fc_bias"].asnumpy()[0]))
+    assert found == pytest.approx([1.6, 1.7])
+
+
+@pytest.mark.parametrize("request_, fixed, expected", [
+    ("write", None, (None, 2, 2)), ("add", None, (None, 4, 4)), ("write", ["fc_weight"], (None, None, 2)),
+    ({"data": "write"}, None, (2, 2, 2)), ({"fc_bias": "null"}, None, (None, 2, None)),
+    (["write", "write", "null"], None, (2, 2, None)), (["null", "add", "write"], ["fc_bias"], (None, 4, 2)),
+])
+def test_requests(request_, fixed, expected):
+    module = mx.mod.Module(sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc"), label_names=None,
+                           fixed_param_names=fixed)
+    module.bind([("data", (2, 3))], grad_req=request_)
+    module.init_params(mx.init.One())
+    for _ in range(2):
+        module.forward(mx.io.DataBatch([nd.ones((2, 3))]))
+        module.backward([nd.ones((2, 2))])
+    grads = [module._execs[0].grad_dict[name] for name in ("data", "fc_weight", "fc_bias")]
+    assert tuple(None if grad is None else float(grad.asnumpy().ravel()[0]) for grad in grads) == expected
 
 
 @pytest.mark.parametrize("call, kind, words", [
@@ -382,7 +450,20 @@ def test_buckets_share_weights():
     (lambda: mx.mod.Module(classifier()).init_params(), OpError, "call bind first"),
     (lambda: mx.mod.Module(classifier()).forward(None), OpError, "call bind first"),
     (lambda: mx.mod.Module(classifier()).fit(batches()), ArgumentError, "num_epoch is needed"),
-    (lambda: mx.mod.Module(classifier()).bind([("x", (1, 2))]), ArgumentError, "the inputs are data; got shapes of x"),
+    (lambda: mx.mod.Module(classifier()).bind([("x", (1, 2))]), ArgumentError,
+     r"the inputs are data; got shapes of x. Module\(data_names"),
+    (lambda: mx.mod.Module(classifier()).bind(["data"]), ArgumentError, "data_shapes: expected pairs .* got 'data'"),
+    (lambda: mx.mod.Module(classifier()).bind([("data", (1, 2))], grad_req={"fc1": "add"}), ArgumentError,
+     "no argument 'fc1'. Valid: data, fc1_weight"),
+    (lambda: mx.mod.Module(classifier()).bind([("data", (1, 2))], grad_req=["add"]), ArgumentError,
+     "expected 6 requests"),
+    (lambda: bound(classifier(), labels=[("softmax_label", (2,))]).update_metric(
+        mx.metric.create("acc", label_names=["label"]), [nd.ones(2)]), ArgumentError, "no label 'label'"),
+    (lambda: bound(classifier(), labels=[("softmax_label", (2,))]).forward(
+        mx.io.DataBatch([nd.ones((2, 3))], [nd.ones(2)] * 2)), ArgumentError, "labels are softmax_label; got 2 arrays"),
+    (lambda: bound(classifier(), labels=[("softmax_label", (2,))]).forward(
+        mx.io.DataBatch([nd.ones((2, 5))])), ShapeError,
+     r"data \(2, 5\): the weight 'fc1_weight' would have shape \(16, 5\), it has \(16, 3\)"),
     (lambda: mx.mod.Module(classifier()).bind([("data", (1, 2))], [("y", (1,))]), ArgumentError, "labels are soft"),
     (lambda: mx.mod.Module(classifier()).bind([("data", (1, 2))], for_training=False, inputs_need_grad=True),
      ArgumentError, "goes with for_training"),
@@ -391,11 +472,10 @@ def test_buckets_share_weights():
     (lambda: trained(epochs=1, kvstore="dist_sync"), ArgumentError, "other machines"),
     (lambda: trained(epochs=1).predict("x"), ArgumentError, "expected batches or an array, got str"),
     (lambda: trained(epochs=1).set_params({"fc1_weigh": nd.ones(1)}, {}), ArgumentError, "Did you mean 'fc1_weight'"),
-    (lambda: trained(epochs=1).set_params({}, {}), ArgumentError, "'fc1_weight' is not given and there is no init"),
+    (lambda: trained(epochs=1).set_params({}, {}), ArgumentError, "'fc1_weight' is not given; allow_missing=True"),
     (lambda: trained(epochs=1).set_params({"fc1_weight": nd.ones(1)}, {}), ShapeError, r"has shape \(1,\), expected"),
     (lambda: trained(epochs=1).forward(mx.io.DataBatch([nd.ones(1)] * 2)), ArgumentError, "inputs are data; got 2"),
     (lambda: trained(epochs=1).set_states(), ArgumentError, "states or a value"),
-    (lambda: mx.mod.BucketingModule(lambda key: None), ArgumentError, "default_bucket_key"),
 ])
 def test_module_errors(call, kind, words):
     with pytest.raises(kind, match=words):

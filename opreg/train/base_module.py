@@ -23,6 +23,9 @@ __all__ = ["BaseModule"]
 
 Params = Mapping[str, NDArray] | None
 
+#: How weights begin when nobody says.
+SMALL = Uniform(0.01)
+
 
 def _call(callbacks: Any, *args: Any) -> None:
     if callbacks is not None:
@@ -62,7 +65,7 @@ class BaseModule:
         """Make arrays and plans for inputs of these shapes."""
         raise NotImplementedError
 
-    def init_params(self, initializer: Any = None, arg_params: Params = None, aux_params: Params = None,
+    def init_params(self, initializer: Any = SMALL, arg_params: Params = None, aux_params: Params = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
         """Set the weights for the first time."""
         raise NotImplementedError
@@ -76,7 +79,7 @@ class BaseModule:
         """Choose how weights move."""
         raise NotImplementedError
 
-    def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Compute the outputs."""
         raise NotImplementedError
 
@@ -100,7 +103,7 @@ class BaseModule:
         """Let a monitor look inside."""
         raise NotImplementedError
 
-    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Any = None) -> None:
+    def prepare(self, data_batch: Any, sparse_row_id_fn: Any = None) -> None:
         """Get ready for a batch; a module of several shapes changes over."""
 
     # ------------------------------------------------------------------------------------- weights
@@ -126,10 +129,17 @@ class BaseModule:
 
     # ------------------------------------------------------------------------------------- a batch
 
-    def forward_backward(self, data_batch: DataBatch) -> None:
+    def forward_backward(self, data_batch: Any) -> None:
         """Outputs and gradients of a batch, as in training."""
         self.forward(data_batch, is_train=True)
         self.backward()
+
+    def _measure(self, eval_metric: metrics.EvalMetric, data_batch: Any) -> None:
+        """Add the last outputs to a metric, with the labels of a batch, or of the batches of a list."""
+        if isinstance(data_batch, list):
+            self.update_metric(eval_metric, [each.label for each in data_batch], pre_sliced=True)
+        else:
+            self.update_metric(eval_metric, getattr(data_batch, "label", None))
 
     def _needs(self, *states: str) -> None:
         calls = {"binded": "bind", "params_initialized": "init_params", "optimizer_initialized": "init_optimizer"}
@@ -166,7 +176,7 @@ class BaseModule:
                 break
             self.prepare(batch)
             self.forward(batch, is_train=False)
-            self.update_metric(eval_metric, batch.label)
+            self._measure(eval_metric, batch)
             _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
             count += 1
         _call(score_end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
@@ -183,7 +193,7 @@ class BaseModule:
                 return
             self.prepare(batch)
             self.forward(batch, is_train=False)
-            pad = batch.pad or 0
+            pad = getattr(batch, "pad", None) or 0
             yield [out[:out.shape[0] - pad] for out in self.get_outputs()], nbatch, batch
 
     def predict(self, eval_data: Any, num_batch: int | None = None, merge_batches: bool = True, reset: bool = True,
@@ -218,7 +228,7 @@ class BaseModule:
     def fit(self, train_data: Any, eval_data: Any = None, eval_metric: Any = "acc", epoch_end_callback: Any = None,
             batch_end_callback: Any = None, kvstore: Any = "local", optimizer: Any = "sgd",
             optimizer_params: Any = (("learning_rate", 0.01),), eval_end_callback: Any = None,
-            eval_batch_end_callback: Any = None, initializer: Any = None, arg_params: Params = None,
+            eval_batch_end_callback: Any = None, initializer: Any = SMALL, arg_params: Params = None,
             aux_params: Params = None, allow_missing: bool = False, force_rebind: bool = False,
             force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
             validation_metric: Any = None, monitor: Any = None, sparse_row_id_fn: Any = None) -> None:
@@ -248,8 +258,8 @@ class BaseModule:
         self.bind(train_data.provide_data, train_data.provide_label, for_training=True, force_rebind=force_rebind)
         if monitor is not None:
             self.install_monitor(monitor)
-        self.init_params(Uniform(0.01) if initializer is None else initializer, arg_params, aux_params, allow_missing,
-                         force_init)
+        if force_init or not self.params_initialized:
+            self.init_params(initializer, arg_params, aux_params, allow_missing, force_init)
         self.init_optimizer(kvstore, optimizer, optimizer_params)
         eval_metric = metrics.create(eval_metric)
         validation_metric = eval_metric if validation_metric is None else validation_metric
@@ -277,7 +287,7 @@ class BaseModule:
             self.prepare(data_batch)
             self.forward_backward(data_batch)
             self.update()
-            self.update_metric(eval_metric, data_batch.label)
+            self._measure(eval_metric, data_batch)
             if monitor is not None:
                 monitor.toc_print()
             _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))

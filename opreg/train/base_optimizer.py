@@ -230,7 +230,7 @@ class Optimizer:
         return not self.multi_precision and own is not Optimizer and kind.update is Optimizer.update and (
             kind._move is own._move and kind.update_multi_precision is own.update_multi_precision)
 
-    def _check(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _check(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Refuse a gradient or a state that does not fit the weight."""
         try:
             held, given = weight._data, grad._data

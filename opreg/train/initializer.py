@@ -19,7 +19,7 @@ import numpy as np
 from opreg.ndarray import random
 from opreg.ndarray.ndarray import NDArray, array
 
-from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
+from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, note
 from .named import Named
 
 __all__ = ["InitDesc", "Initializer", "register", "create", "Zero", "One", "Constant", "Uniform", "Normal",
@@ -72,7 +72,10 @@ def create(initializer: Any, **kwargs: Any) -> Any:
     Raises
     ------
     AttrError
-        For a name nobody registered.
+        For a name nobody registered, for keywords that the initializer does not take, and for those that are not made
+        of text: ``Load`` opens files and ``Mixed`` runs patterns, so no file may ask for them.
+    FileFormatError
+        For text that ``dumps`` did not write.
 
     Examples
     --------
@@ -85,9 +88,7 @@ def create(initializer: Any, **kwargs: Any) -> Any:
         if callable(initializer):
             return initializer
         raise AttrError(f"initializer: expected one or its name, got {initializer!r}")
-    if initializer.lstrip().startswith("["):
-        initializer, kwargs = json.loads(initializer)
-    return _REGISTERED.find(initializer)(**kwargs)
+    return _REGISTERED.make(initializer, (), kwargs)
 
 
 class Initializer:
@@ -110,7 +111,7 @@ class Initializer:
 
     def dumps(self) -> str:
         """Name and settings as JSON, from which ``create`` makes it again."""
-        return json.dumps([type(self).__name__.lower(), self._kwargs])
+        return json.dumps([type(self).__name__.lower(), self._kwargs], default=_numbers)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.dumps() == other.dumps()
@@ -129,7 +130,11 @@ class Initializer:
             raise ArgumentError(f"initializer: expected the name of the array, got {type(desc).__name__}")
         named = getattr(desc, "attrs", {}).get("__init__")
         if named:
-            create(named)._init_weight(desc, arr)
+            try:
+                create(named)._init_weight(desc, arr)
+            except Exception as error:
+                note(error, f"variable {str(desc)!r}: its attribute __init__ is {named[:200]}")
+                raise
             self._report(desc, named, arr)
             return
         for prefix, suffix, method in () if isinstance(desc, InitDesc) else self._prefixes:
@@ -197,7 +202,23 @@ class Initializer:
     def _init_default(self, name: str, arr: NDArray) -> None:
         ends = ", ".join(suffix for suffix, _ in self._suffixes[:9])
         raise ArgumentError(f"the name {str(name)!r} does not say what the array is. Names end in {ends}; for others "
-                            "give the variable its initializer, sym.var(name, init=...)")
+                            "give the variable its initializer, sym.var(name, init=...); inputs are named by a "
+                            "Module's data_names and label_names")
+
+
+def _numbers(value: Any) -> Any:
+    """Numbers of NumPy and arrays, as JSON has them."""
+    if isinstance(value, NDArray):
+        value = value.asnumpy()
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise TypeError(f"an initializer is written down with numbers and words, not with {type(value).__name__}")
+
+
+def _from_zero(name: str, value: float) -> float:
+    if not value >= 0:
+        raise AttrError(f"{name}={value}: expected a number from 0")
+    return value
 
 
 def _size(arr: NDArray) -> str:
@@ -211,12 +232,18 @@ def _size(arr: NDArray) -> str:
 class Zero(Initializer):
     """Zeros."""
 
+    def __init__(self) -> None:
+        super().__init__()
+
     def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = 0.0
 
 
 class One(Initializer):
     """Ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = 1.0
@@ -226,11 +253,19 @@ class Constant(Initializer):
     """One number, or an array's numbers."""
 
     def __init__(self, value: Any):
-        super().__init__(value=value.asnumpy().tolist() if isinstance(value, NDArray) else value)
+        super().__init__(value=value)
+        try:
+            np.asarray(_numbers(value) if isinstance(value, NDArray) else value, float)
+        except (TypeError, ValueError, OverflowError):
+            raise AttrError(f"Constant: expected a number, or an array's numbers, got {value!r}") from None
         self.value = value
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        arr[:] = np.asarray(self.value, dtype=arr.dtype) if isinstance(self.value, (list, tuple)) else self.value
+        value: Any = self.value if isinstance(self.value, NDArray) else np.asarray(self.value, dtype=arr.dtype)
+        try:
+            arr[:] = value
+        except ValueError:
+            raise ShapeError(f"{name}: Constant of shape {value.shape} cannot fill shape {arr.shape}") from None
 
 
 class Uniform(Initializer):
@@ -249,7 +284,7 @@ class Normal(Initializer):
 
     def __init__(self, sigma: float = 0.01):
         super().__init__(sigma=sigma)
-        self.sigma = sigma
+        self.sigma = _from_zero("sigma", sigma)
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         random.normal(0, self.sigma, ctx=arr.context, dtype=arr.dtype, out=arr)
@@ -305,7 +340,8 @@ class Xavier(Initializer):
                                   ("factor_type", factor_type, ("avg", "in", "out"))):
             if word not in valid:
                 raise AttrError(f"there is no {what} {word!r}. {did_you_mean(word, valid)}")
-        self.rnd_type, self.factor_type, self.magnitude = rnd_type, factor_type, float(magnitude)
+        self.rnd_type, self.factor_type = rnd_type, factor_type
+        self.magnitude = float(_from_zero("magnitude", magnitude))
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         if arr.ndim < 2:
@@ -329,12 +365,15 @@ class MSRAPrelu(Xavier):
     """
 
     def __init__(self, factor_type: str = "avg", slope: float = 0.25):
-        super().__init__("gaussian", factor_type, 2.0 / (1 + slope**2))
+        super().__init__("gaussian", factor_type, 2.0 / (1 + slope * slope))
         self._kwargs = {"factor_type": factor_type, "slope": slope}
 
 
 class Bilinear(Initializer):
     """The window of a bilinear enlargement, for Deconvolution and UpSampling; the same in every channel."""
+
+    def __init__(self) -> None:
+        super().__init__()
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         if arr.ndim != 4:
@@ -377,6 +416,8 @@ class FusedRNN(Initializer):
     def __init__(self, init: Any, num_hidden: int, num_layers: int, mode: str, bidirectional: bool = False,
                  forget_bias: float = 1.0):
         inner = None if init is None else create(init)
+        if min(num_hidden, num_layers) < 1:
+            raise AttrError(f"FusedRNN: expected at least one layer and one unit, got {num_layers} and {num_hidden}")
         super().__init__(init=None if inner is None else inner.dumps(), num_hidden=num_hidden,
                          num_layers=num_layers, mode=mode, bidirectional=bidirectional, forget_bias=forget_bias)
         self._init, self._num_hidden, self._num_layers = inner, num_hidden, num_layers
@@ -414,6 +455,8 @@ class Load(Initializer):
     verbose : bool
         Whether to log where each array comes from.
     """
+
+    of_text = False
 
     def __init__(self, param: str | Mapping[str, NDArray], default_init: Initializer | None = None,
                  verbose: bool = False):
@@ -455,6 +498,8 @@ class Mixed(Initializer):
     >>> init("fc_weight", arr); arr.asnumpy().tolist()
     [1.0, 1.0]
     """
+
+    of_text = False
 
     def __init__(self, patterns: Sequence[str], initializers: Sequence[Any]):
         super().__init__()

@@ -37,12 +37,13 @@ def alias(*names: str) -> Callable[[type], type]:
 
 
 def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
-    """A metric from one, from its name, from a function of label and prediction, or from a list of those.
+    """A metric from one, from its name, from a function of label and prediction, from what ``get_config`` gave or that
+    as JSON, or from a list of those.
 
     Raises
     ------
     AttrError
-        For a name nobody registered.
+        For a name nobody registered, and for keywords that the metric does not take.
 
     Examples
     --------
@@ -50,11 +51,13 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
     ('accuracy', ['mse', 'mae'])
     """
     if isinstance(metric, EvalMetric):
+        if args or kwargs:
+            raise ArgumentError(f"metric: {metric.name} is there already, it takes no keywords")
         return metric
     if isinstance(metric, (list, tuple)):
         return CompositeEvalMetric([create(each, *args, **kwargs) for each in metric])
-    if isinstance(metric, str):
-        return _REGISTERED.find(metric)(*args, **kwargs)
+    if isinstance(metric, (str, Mapping)):
+        return _REGISTERED.make(metric, args, kwargs)
     if callable(metric):
         return CustomMetric(metric, *args, **kwargs)
     raise ArgumentError(f"metric: expected one, its name, a function or a list of those, got {metric!r}")
@@ -78,12 +81,14 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
     found = (labels.shape, preds.shape) if shape else (len(labels), len(preds))
     if found[0] != found[1]:
         what = "shape" if shape else "number"
-        raise ShapeError(f"labels and predictions differ in {what}: {found[0]} and {found[1]}")
+        hint = "; a metric's output_names and label_names choose among several" if wrap else ""
+        raise ShapeError(f"labels and predictions differ in {what}: {found[0]} and {found[1]}{hint}")
     return labels, preds
 
 
 class EvalMetric:
-    """A value that is added up over batches. A subclass calls ``_add(sum, count)`` in ``update``.
+    """A value that is added up over batches. A subclass adds to ``sum_metric`` and ``num_inst`` in ``update``, and to
+    ``global_sum_metric`` and ``global_num_inst`` if there is to be a value that ``reset_local`` leaves alone.
 
     Parameters
     ----------
@@ -97,8 +102,12 @@ class EvalMetric:
                  **kwargs: Any):
         self.name = str(name)
         self.output_names, self.label_names = output_names, label_names
-        self._kwargs = kwargs
+        self._kwargs = {key: value for key, value in kwargs.items() if key != "has_global_stats"}
         self.reset()
+
+    # A subclass may set what it needs in a reset of its own.
+    sum_metric, num_inst = 0.0, 0
+    global_sum_metric, global_num_inst = 0.0, 0
 
     def __str__(self) -> str:
         return f"EvalMetric: {dict(self.get_name_value())}"
@@ -110,9 +119,15 @@ class EvalMetric:
 
     def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
         """Update with arrays by name."""
-        preds = [pred[name] for name in self.output_names] if self.output_names else list(pred.values())
-        labels = [label[name] for name in self.label_names] if self.label_names else list(label.values())
-        self.update(labels, preds)
+        self.update(self._chosen("label", self.label_names, label), self._chosen("output", self.output_names, pred))
+
+    def _chosen(self, what: str, names: Sequence[str] | None, arrays: Mapping[str, Any]) -> list[Any]:
+        if names is None:
+            return list(arrays.values())
+        for name in names:
+            if name not in arrays:
+                raise ArgumentError(f"metric {self.name}: there is no {what} {name!r}. {did_you_mean(name, arrays)}")
+        return [arrays[name] for name in names]
 
     def update(self, labels: Any, preds: Any) -> None:
         """Add a batch."""
@@ -143,8 +158,9 @@ class EvalMetric:
 
     def get_global(self) -> tuple[Any, Any]:
         """Name and value since the last ``reset``, whatever ``reset_local`` did."""
-        count = self.global_num_inst
-        return self.name, self._value(self.global_sum_metric, count) if count else float("nan")
+        if not self.global_num_inst:  # nothing yet, or a subclass that adds up once only
+            return self.get()
+        return self.name, self._value(self.global_sum_metric, self.global_num_inst)
 
     def get_name_value(self) -> list[tuple[str, float]]:
         """Pairs of name and value."""
@@ -156,10 +172,8 @@ class EvalMetric:
 
 
 def _pairs(found: tuple[Any, Any]) -> list[tuple[str, float]]:
-    names, values = found
-    if isinstance(names, list):
-        return list(zip(names, values))
-    return [(names, values)]
+    names, values = (each if isinstance(each, list) else [each] for each in found)
+    return list(zip(names, values))
 
 
 @alias("composite")
@@ -188,10 +202,7 @@ class CompositeEvalMetric(EvalMetric):
         return self.metrics[index]
 
     def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
-        if self.label_names is not None:
-            label = OrderedDict((name, value) for name, value in label.items() if name in self.label_names)
-        if self.output_names is not None:
-            pred = OrderedDict((name, value) for name, value in pred.items() if name in self.output_names)
+        label, pred = self._chosen("label", self.label_names, label), self._chosen("output", self.output_names, pred)
         for metric in self.metrics:
             metric.update_dict(label, pred)
 
@@ -220,6 +231,12 @@ class CompositeEvalMetric(EvalMetric):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "metrics": [metric.get_config() for metric in self.metrics]}
+
+    def _chosen(self, what: str, names: Sequence[str] | None, arrays: Mapping[str, Any]) -> Any:
+        if names is None:
+            return arrays
+        super()._chosen(what, names, arrays)
+        return OrderedDict((name, value) for name, value in arrays.items() if name in names)
 
 
 # --------------------------------------------------------------------------------------------- classification
@@ -266,7 +283,10 @@ class TopKAccuracy(EvalMetric):
         if top_k < 2:
             raise ArgumentError(f"top_k={top_k}: expected at least two; for one there is Accuracy")
         super().__init__(f"{name}_{top_k}", output_names, label_names, top_k=top_k)
-        self.top_k = top_k
+        self.top_k, self._own_name = top_k, name
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "name": self._own_name}
 
     def update(self, labels: Any, preds: Any) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
@@ -464,8 +484,9 @@ class Perplexity(EvalMetric):
                 raise ShapeError(f"labels and predictions differ in number: {wanted.size} and "
                                  f"{chances.size // classes}")
             kept = numpy.ones(wanted.size, bool) if self.ignore_label is None else wanted != self.ignore_label
-            # A label that is ignored may be no class at all.
-            given = chances.reshape(-1, classes)[numpy.arange(wanted.size)[kept], wanted[kept]]
+            # What is no class counts as the nearest that is one, as the labels of the last words of sentences do.
+            nearest = numpy.clip(wanted, 0, classes - 1)
+            given = chances.reshape(-1, classes)[numpy.arange(wanted.size)[kept], nearest[kept]]
             total -= float(numpy.log(numpy.maximum(given.astype(float), 1e-10)).sum())
             count += int(kept.sum())
         self._add(total, count)
@@ -549,7 +570,7 @@ class PearsonCorrelation(EvalMetric):
 
     def update(self, labels: Any, preds: Any) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            pair = numpy.stack([_host(label).ravel().astype(float), _host(pred).ravel().astype(float)])
+            pair = numpy.stack([_host(pred).ravel().astype(float), _host(label).ravel().astype(float)])
             if self.average == "macro":
                 self._add(float(numpy.corrcoef(pair)[0, 1]))
             else:
@@ -618,6 +639,11 @@ class CustomMetric(EvalMetric):
             name = f"custom({name})" if "<" in name else name
         super().__init__(name, output_names, label_names, feval=feval, allow_extra_outputs=allow_extra_outputs)
         self._feval, self._allow_extra_outputs = feval, allow_extra_outputs
+
+    of_text = False
+
+    def get_config(self) -> dict[str, Any]:
+        raise NotImplementedError(f"metric {self.name}: it is made of a function, which cannot be written down")
 
     def update(self, labels: Any, preds: Any) -> None:
         labels = labels if isinstance(labels, (list, tuple)) else [labels]

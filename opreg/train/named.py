@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from ..errors import AttrError, did_you_mean
+from ..errors import AttrError, FileFormatError, did_you_mean
+from ..files import json_of
 
 __all__ = ["Named"]
 
@@ -38,9 +42,88 @@ class Named(dict[str, type]):
             self[name] = cls
         return cls
 
+    def make(self, spec: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """What a name, or what is written down of one, stands for.
+
+        Parameters
+        ----------
+        spec : str or dict
+            A name; or as JSON, or as the dict that says the same, ``["name", {keywords}]`` or
+            ``{kind: "name", keywords}``. What is made of text is made of numbers and words: classes that take paths
+            or functions, marked with ``of_text = False``, are made by programs only.
+        args, kwargs
+            For the class, with a name.
+
+        Raises
+        ------
+        AttrError
+            For a name that nobody registered, and for keywords that the class does not take.
+        FileFormatError
+            For text that says no such thing.
+        """
+        if isinstance(spec, str) and spec.lstrip()[:1] not in ("[", "{"):
+            cls = self.find(spec)
+            self._fits(cls, args, kwargs)
+            return cls(*args, **kwargs)
+        name, given = self._written(spec)
+        if args or kwargs:
+            raise AttrError(f"{self.kind} {name!r} is written down with its keywords, so it takes no further ones")
+        cls = self.find(name)
+        if not getattr(cls, "of_text", True):
+            raise AttrError(f"{self.kind} {name!r} is not made of text: it takes paths, patterns or functions")
+        self._fits(cls, (), given)
+        for key, value in given.items():
+            _check_type(f"{self.kind} {name!r}", cls, key, value)
+        return cls(**given)
+
+    def _written(self, spec: Any) -> tuple[str, dict[str, Any]]:
+        """Name and keywords of what is written down."""
+        found = json_of(spec, f"{self.kind} {_short(spec)}") if isinstance(spec, str) else spec
+        if isinstance(found, list) and found and len(found) <= 2:
+            name, given = found[0], found[1] if len(found) == 2 else {}
+        elif isinstance(found, Mapping) and self.kind in found:
+            name, given = found[self.kind], {key: value for key, value in found.items() if key != self.kind}
+        else:
+            name = given = None
+        if not isinstance(name, str) or not isinstance(given, Mapping):
+            raise FileFormatError(f"{self.kind}: expected a name and keywords, as [\"name\", {{...}}] or "
+                                  f"{{\"{self.kind}\": \"name\", ...}}, got {_short(spec)}")
+        return name, dict(given)
+
+    def _fits(self, cls: type, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        try:
+            inspect.signature(cls).bind(*args, **kwargs)
+        except TypeError as error:
+            raise AttrError(f"{self.kind} {cls.__name__.lower()!r}: {error}. It takes "
+                            f"{', '.join(inspect.signature(cls).parameters) or 'nothing'}") from None
+
     def find(self, name: str) -> type:
         """The class of a name; AttrError, with the nearest names, where there is none."""
         found = self.get(name.lower())
         if found is None:
             raise AttrError(f"there is no {self.kind} {name!r}. {did_you_mean(name.lower(), self)}")
         return found
+
+
+def _short(spec: Any) -> str:
+    text = spec if isinstance(spec, str) else repr(spec)
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+#: What annotations want of values that were written down.
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "float": lambda value: type(value) in (int, float) and abs(value) < float("inf"),
+    "int": lambda value: type(value) is int,
+    "bool": lambda value: type(value) is bool,
+    "str": lambda value: isinstance(value, str),
+    "None": lambda value: value is None,
+}
+
+
+def _check_type(label: str, cls: type, key: str, value: Any) -> None:
+    """Refuse a value that is not of the type that the class annotates."""
+    parameter = inspect.signature(cls).parameters.get(key)
+    annotation = str(parameter.annotation) if parameter is not None else ""
+    wanted = annotation.split(" | ")
+    if all(each in _TYPES for each in wanted) and not any(_TYPES[each](value) for each in wanted):
+        raise AttrError(f"{label}: {key} must be {annotation}, got {_short(repr(value))}")

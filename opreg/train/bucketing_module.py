@@ -1,0 +1,289 @@
+"""BucketingModule: one set of weights under symbols that differ by a key, such as the length of sequences."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray.io import load, save
+from opreg.ndarray.ndarray import NDArray, array
+from opreg.symbol import load as load_symbol
+from opreg.symbol.naming import NameManager
+
+from ..errors import ArgumentError, FileFormatError
+from ..files import together
+from .base_module import SMALL, BaseModule, Params
+from .metric import EvalMetric
+from .model import load_params
+from .symbol_module import Module
+
+__all__ = ["BucketingModule"]
+
+
+class BucketingModule(BaseModule):
+    """One set of weights under symbols that differ by a key, such as the length of sequences.
+
+    Parameters
+    ----------
+    sym_gen : function of a key
+        Returns symbol, data names and label names. Names that it leaves to the symbols are counted anew for each key,
+        so layers made in the same order have the same weights.
+    default_bucket_key
+        The key of the symbol that has all weights.
+    context, work_load_list, fixed_param_names, state_names, group2ctxs
+        As ``Module`` has them.
+
+    Notes
+    -----
+    Copies and pickles hold the module of the default key; those of other keys are made when they are wanted.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> def make(length):
+    ...     net = mx.sym.FullyConnected(mx.sym.mean(mx.sym.var("data"), axis=1), num_hidden=2)
+    ...     return mx.sym.SoftmaxOutput(net, name="softmax"), ["data"], ["softmax_label"]
+    >>> module = BucketingModule(make, default_bucket_key=6)
+    >>> module.bind([("data", (4, 6, 3))], [("softmax_label", (4,))])
+    >>> module.init_params()
+    >>> module.switch_bucket(3, [("data", (4, 3, 3))], [("softmax_label", (4,))])
+    >>> sorted(module.get_params()[0])
+    ['fullyconnected0_bias', 'fullyconnected0_weight']
+    """
+
+    def __init__(self, sym_gen: Callable[[Any], tuple[Any, Any, Any]], default_bucket_key: Any = None,
+                 logger: Any = logging, context: Any = None, work_load_list: Any = None,
+                 fixed_param_names: Sequence[str] | None = None, state_names: Sequence[str] | None = None,
+                 group2ctxs: Any = None, compression_params: Any = None):
+        super().__init__(logger)
+        if default_bucket_key is None:
+            raise ArgumentError("BucketingModule: default_bucket_key is needed")
+        self._sym_gen, self._default_bucket_key = sym_gen, default_bucket_key
+        self._settings = dict(context=context, work_load_list=work_load_list, fixed_param_names=fixed_param_names,
+                              state_names=state_names, group2ctxs=group2ctxs)
+        self._loaded: dict[Any, Any] = {}  # symbols by key that come from files
+        self._preset: tuple[dict[str, NDArray], dict[str, NDArray]] = {}, {}
+        self._buckets: dict[Any, Module] = {}
+        self._curr_bucket_key = default_bucket_key
+        self._curr_module = self._make(default_bucket_key)
+        self._monitor: Any = None
+        self._bound: dict[str, Any] = {}
+
+    def _make(self, key: Any) -> Module:
+        with NameManager():
+            symbol, data_names, label_names = self._sym_gen(key)
+        return Module(self._loaded.get(key, symbol), data_names, label_names, self.logger, **self._settings)
+
+    # ------------------------------------------------------------------------------------------- files
+
+    def save_checkpoint(self, prefix: str, epoch: int, remove_amp_cast: bool = False) -> None:
+        """Write the weights, the keys that have come, numbers, and the symbol of each: all files, or none."""
+        self._needs("binded", "params_initialized")
+        for key in self._buckets:
+            if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
+                raise ArgumentError(f"save_checkpoint: keys are saved that are numbers, got {key!r}")
+        with together():
+            self.save_params(f"{prefix}-{epoch:04d}.params")
+            for key, module in self._buckets.items():
+                module.symbol.save(f"{prefix}-{key}-symbol.json")
+            save(f"{prefix}.buckets", array(list(self._buckets), dtype="int32"))
+
+    @staticmethod
+    def load(prefix: str, epoch: int, sym_gen: Callable[[Any], tuple[Any, Any, Any]] | None = None,
+             default_bucket_key: Any = None, **kwargs: Any) -> BucketingModule:
+        """A module from what ``save_checkpoint`` wrote; its weights are set when it is bound.
+
+        Parameters
+        ----------
+        prefix, epoch
+            As they were saved.
+        sym_gen, default_bucket_key, **kwargs
+            As the constructor has them; symbols of keys that were saved come from their files.
+        """
+        held = load(f"{prefix}.buckets")
+        if not isinstance(held, list) or len(held) != 1 or held[0].ndim != 1:
+            raise FileFormatError(f"{prefix}.buckets: expected one array of keys")
+        keys = held[0].asnumpy().astype("int32").tolist()
+        symbols = {key: load_symbol(f"{prefix}-{key}-symbol.json") for key in keys}
+        return BucketingModule.load_dict(symbols, sym_gen, default_bucket_key, *load_params(prefix, epoch), **kwargs)
+
+    @staticmethod
+    def load_dict(sym_dict: Mapping[Any, Any] | None = None,
+                  sym_gen: Callable[[Any], tuple[Any, Any, Any]] | None = None, default_bucket_key: Any = None,
+                  arg_params: Params = None, aux_params: Params = None, **kwargs: Any) -> BucketingModule:
+        """The same from symbols by key and from weights."""
+        for name, given in dict(sym_dict=sym_dict, sym_gen=sym_gen, arg_params=arg_params,
+                                aux_params=aux_params).items():
+            if given is None:
+                raise ArgumentError(f"BucketingModule: {name} is needed")
+        assert sym_dict is not None and sym_gen is not None and arg_params is not None and aux_params is not None
+        module = BucketingModule(sym_gen, default_bucket_key, **kwargs)
+        module._loaded, module._preset = dict(sym_dict), (dict(arg_params), dict(aux_params))
+        module._curr_module = module._make(default_bucket_key)
+        module.params_initialized = True
+        return module
+
+    # ------------------------------------------------------------------------------------------ copies
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = dict(vars(self), _monitor=None, _curr_bucket_key=self._default_bucket_key,
+                    logger=None if self.logger is logging else self.logger)
+        if self.binded:
+            default = self._buckets[self._default_bucket_key]
+            kept.update(_buckets={self._default_bucket_key: default}, _curr_module=default)
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept)
+        self.logger = logging if self.logger is None else self.logger
+
+    # --------------------------------------------------------------------------------------- questions
+
+    @property
+    def symbol(self) -> Any:
+        """The symbol of the current key."""
+        return self._curr_module.symbol
+
+    @property
+    def data_names(self) -> list[str]:  # type: ignore[override]
+        """Names of the inputs."""
+        return self._curr_module.data_names
+
+    @property
+    def output_names(self) -> list[str]:  # type: ignore[override]
+        """Names of the outputs."""
+        return self._curr_module.output_names
+
+    @property
+    def data_shapes(self) -> list[Any]:  # type: ignore[override]
+        """Descriptions of the inputs of the current key."""
+        return self._curr_module.data_shapes
+
+    @property
+    def label_shapes(self) -> list[Any] | None:  # type: ignore[override]
+        """Descriptions of the labels of the current key."""
+        return self._curr_module.label_shapes
+
+    @property
+    def output_shapes(self) -> list[Any]:  # type: ignore[override]
+        """Pairs of name and shape of the current key."""
+        return self._curr_module.output_shapes
+
+    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
+             inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
+             grad_req: Any = "write") -> None:
+        """Make arrays and plans of the default key; those of others follow when they come."""
+        if self.binded and not force_rebind:
+            self.logger.warning("the module is bound already; force_rebind=True binds it again")
+            return
+        if shared_module is not None:
+            raise ArgumentError("BucketingModule: shared_module is for Module only")
+        before = self.get_params() if self.params_initialized else None
+        module = self._make(self._default_bucket_key)
+        self._bound = dict(for_training=for_training, inputs_need_grad=inputs_need_grad, grad_req=grad_req)
+        module.bind(data_shapes, label_shapes, **self._bound)
+        self._buckets, self._curr_bucket_key, self._curr_module = {self._default_bucket_key: module}, \
+            self._default_bucket_key, module
+        self.for_training, self.inputs_need_grad, self.binded = for_training, inputs_need_grad, True
+        if before is not None:
+            self.params_initialized = False
+            self.set_params(*before)
+            self._preset = {}, {}
+
+    def switch_bucket(self, bucket_key: Any, data_shapes: Any, label_shapes: Any = None) -> None:
+        """Change over to a key; its module is made when it first comes."""
+        self._needs("binded")
+        default = self._buckets[self._default_bucket_key]
+        if bucket_key not in self._buckets:
+            module = self._make(bucket_key)
+            for name in module._param_names:
+                if name not in default._execs[0].arg_dict:
+                    raise ArgumentError(f"BucketingModule: the symbol of key {bucket_key!r} has a weight {name!r} that "
+                                        f"the one of the default key {self._default_bucket_key!r} has not")
+            module.bind(data_shapes, label_shapes, shared_module=default, **self._bound)
+            if self._monitor is not None:
+                module.install_monitor(self._monitor)
+            self._buckets[bucket_key] = module
+        self._curr_bucket_key, self._curr_module = bucket_key, self._buckets[bucket_key]
+        self._curr_module.params_initialized = self.params_initialized
+        if self.optimizer_initialized and not self._curr_module.optimizer_initialized:
+            self._curr_module.borrow_optimizer(default)
+
+    def prepare(self, data_batch: Any, sparse_row_id_fn: Any = None) -> None:
+        """Change over to the key of a batch."""
+        key = getattr(data_batch, "bucket_key", None)
+        if key is not None:
+            self.switch_bucket(key, data_batch.provide_data, data_batch.provide_label)
+
+    def init_params(self, initializer: Any = SMALL, arg_params: Params = None, aux_params: Params = None,
+                    allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
+        """Set the weights; see ``Module.init_params``."""
+        if self.params_initialized and not force_init:
+            warnings.warn("the weights are set already, init_params leaves them; force_init=True sets them again",
+                          stacklevel=2)
+            return
+        self._needs("binded")
+        self._buckets[self._default_bucket_key].init_params(initializer, arg_params, aux_params, allow_missing,
+                                                            force_init, allow_extra)
+        self.params_initialized = True
+        for module in self._buckets.values():
+            module.params_initialized = True
+
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        """Copies of weights and auxiliary states, on the host."""
+        self._needs("params_initialized")
+        return self._buckets[self._default_bucket_key].get_params() if self.binded else self._preset
+
+    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
+        """The arguments named by ``state_names``."""
+        return self._curr_module.get_states(merge_multi_context)
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """Set the arguments named by ``state_names``; see ``Module.set_states``."""
+        self._curr_module.set_states(states, value)
+
+    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd",
+                       optimizer_params: Any = (("learning_rate", 0.01),), force_init: bool = False) -> None:
+        """Choose how weights move; see ``Module.init_optimizer``."""
+        default = self._buckets[self._default_bucket_key]
+        default.init_optimizer(kvstore, optimizer, optimizer_params, force_init)
+        for module in self._buckets.values():
+            if module is not default:
+                module.borrow_optimizer(default)
+        self.optimizer_initialized = True
+
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
+        """Compute the outputs of a batch of any key."""
+        self.prepare(data_batch)
+        self._curr_module.forward(data_batch, is_train)
+
+    def backward(self, out_grads: Any = None) -> None:
+        """Compute the gradients."""
+        self._curr_module.backward(out_grads)
+
+    def update(self) -> None:
+        """Move the weights along the gradients of the last backward."""
+        self._needs("binded", "params_initialized", "optimizer_initialized")
+        self._curr_module.update()
+
+    def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
+        """The outputs of the last forward."""
+        return self._curr_module.get_outputs(merge_multi_context)
+
+    def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
+        """The gradients of the inputs."""
+        return self._curr_module.get_input_grads(merge_multi_context)
+
+    def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
+        """Add the last outputs to a metric."""
+        self._curr_module.update_metric(eval_metric, labels, pre_sliced)
+
+    def install_monitor(self, mon: Any) -> None:
+        """Let a monitor look inside, into modules of keys to come too."""
+        self._monitor = mon
+        for module in self._buckets.values():
+            module.install_monitor(mon)

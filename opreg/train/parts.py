@@ -1,0 +1,125 @@
+"""How a batch is divided among contexts: along the axis of samples that layouts name, and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opreg.ndarray.context import Context
+from opreg.ndarray.creation import concatenate
+from opreg.ndarray.ndarray import NDArray
+
+from ..errors import ArgumentError, ShapeError
+from ..registry import ops
+from .io import DataDesc
+
+__all__ = ["agree", "cut", "joined", "own_shape", "places", "samples", "shares"]
+
+
+def shares(size: int, loads: Sequence[float]) -> list[slice]:
+    """The samples of each context, in proportion to its load.
+
+    Raises
+    ------
+    ShapeError
+        When there are too few.
+
+    Examples
+    --------
+    >>> shares(8, [1, 1, 1])
+    [slice(0, 3, None), slice(3, 6, None), slice(6, 8, None)]
+    """
+    counts = [round(load * size / sum(loads)) for load in loads]
+    counts[-1] += max(size - sum(counts), 0)
+    found, end = [], 0
+    for count in counts:
+        found.append(slice(end, min(end + count, size)))
+        end = found[-1].stop
+    if any(each.start >= each.stop for each in found):
+        raise ShapeError(f"a batch of {size} cannot be divided among {len(loads)} contexts")
+    return found
+
+
+def samples(descriptions: Sequence[DataDesc]) -> int | None:
+    """How many samples a batch has, as its first array tells that has an axis for them; None where none has."""
+    counts = (each.shape[axis] for each in descriptions if (axis := DataDesc.get_batch_axis(each.layout)) >= 0)
+    return next(counts, None)
+
+
+def agree(descriptions: Sequence[DataDesc]) -> None:
+    """Refuse a batch that cannot be divided, since its arrays differ in the number of samples."""
+    found: dict[int, DataDesc] = {}
+    for each in descriptions:
+        axis = DataDesc.get_batch_axis(each.layout)
+        if axis >= len(each.shape):
+            raise ShapeError(f"{each.name} has the layout {each.layout}, but only the shape {each.shape}")
+        if axis >= 0:
+            found.setdefault(each.shape[axis], each)
+    if len(found) > 1:
+        (one, first), (other, second) = list(found.items())[:2]
+        raise ShapeError(f"a batch that is divided has one number of samples, but {first.name} of shape {first.shape} "
+                         f"has {one}, and {second.name} of shape {second.shape} has {other}; DataDesc(layout=...) says "
+                         "with an N which axis counts them")
+
+
+def own_shape(description: DataDesc, share: slice | None) -> tuple[int, ...]:
+    """The shape of the part of an input that one context works on."""
+    axis, shape = DataDesc.get_batch_axis(description.layout), list(description.shape)
+    if share is not None and axis >= 0:
+        shape[axis] = share.stop - share.start
+    return tuple(shape)
+
+
+def cut(value: Any, share: slice | None, axis: int) -> Any:
+    """The samples of one context; all of them where there is but one, or no axis of samples."""
+    if share is None or axis < 0:
+        return value
+    if axis == 0:
+        return value[share]
+    return ops.slice_axis(value, axis=axis, begin=share.start, end=share.stop)
+
+
+def joined(parts: Sequence[NDArray], axis: int) -> NDArray:
+    """What the contexts computed as one array, on the first; the first's where there is no axis of samples."""
+    if len(parts) == 1 or axis < 0:
+        return parts[0]
+    return concatenate([part.as_in_context(parts[0].context) for part in parts], axis=axis)
+
+
+def places(group2ctxs: Any, count: int) -> list[dict[str, Context] | None]:
+    """Where the nodes of each ``ctx_group`` compute, for each of the contexts.
+
+    Parameters
+    ----------
+    group2ctxs : None, dict, or list of dict
+        One dict for each context; or one of a context, or of a list of them, for all.
+
+    Raises
+    ------
+    ArgumentError
+        When a list is of another length, or something is no context.
+    """
+    if group2ctxs is None:
+        return [None] * count
+    if isinstance(group2ctxs, Mapping):
+        spread: list[dict[str, Any]] = [{} for _ in range(count)]
+        for group, given in group2ctxs.items():
+            listed = list(given) if isinstance(given, (list, tuple)) else [given]
+            if len(listed) not in (1, count):
+                raise ArgumentError(f"group2ctxs: group {group!r} has {len(listed)} contexts, expected 1 or {count}, "
+                                    "one for each context of the module")
+            for own, ctx in zip(spread, listed * count if len(listed) == 1 else listed):
+                own[group] = ctx
+    elif isinstance(group2ctxs, (list, tuple)) and all(isinstance(each, Mapping) for each in group2ctxs):
+        if len(group2ctxs) != count:
+            raise ArgumentError(f"group2ctxs: a list of {len(group2ctxs)}, expected {count}, a dict for each context "
+                                "of the module")
+        spread = [dict(each) for each in group2ctxs]
+    else:
+        raise ArgumentError("group2ctxs: expected a dict of groups to contexts or lists of them, or a list of such "
+                            f"dicts, got {group2ctxs!r}")
+    for own in spread:
+        for group, ctx in own.items():
+            if not isinstance(ctx, Context):
+                raise ArgumentError(f"group2ctxs: group {group!r}: expected a context, got {ctx!r}")
+    return spread  # type: ignore[return-value]

@@ -1,0 +1,647 @@
+"""Module: a symbol, its weights and an optimizer.
+
+Over several contexts a batch is divided, each context works on its part, and the gradients are added up. The weights
+move on the first context and are copied to the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opreg.ndarray.context import Context, cpu
+from opreg.ndarray.ndarray import NDArray
+
+from ..errors import ArgumentError, ShapeError, did_you_mean
+from ..files import reading, together, whole
+from . import optimizer as optimizers
+from . import parts
+from .base_module import SMALL, BaseModule, Params
+from .initializer import InitDesc, Initializer, create
+from .io import DataDesc
+from .metric import EvalMetric
+from .model import load_checkpoint, save_checkpoint
+
+__all__ = ["Module"]
+
+# Shapes of batches whose executors are kept.
+_MOST_SHAPES = 16
+
+
+def _describe(what: str, shapes: Any) -> list[DataDesc]:
+    """Descriptions of inputs from those, or from pairs of name and shape."""
+    found = []
+    for each in shapes or ():
+        if not isinstance(each, (tuple, list)) or len(each) < 2 or not isinstance(each[0], str):
+            raise ArgumentError(f"{what}: expected pairs of a name and a shape, got {each!r}")
+        found.append(each if isinstance(each, DataDesc) else DataDesc(*each))
+    return found
+
+
+class Module(BaseModule):
+    """A symbol with its weights, which can be trained.
+
+    Parameters
+    ----------
+    symbol : Symbol
+        The network.
+    data_names, label_names : sequence of str or None
+        Arguments that come with each batch; all others are weights.
+    logger : logging module or logger
+        Where ``fit`` writes.
+    context : Context or list of Context
+        Where to compute; over several a batch is divided, along the axis that ``DataDesc.layout`` calls N.
+    work_load_list : list of float or None
+        How large each context's share of a batch is; equal by default.
+    fixed_param_names : sequence of str or None
+        Weights that stay.
+    state_names : sequence of str or None
+        Arguments that are neither, such as initial states; they begin as zeros, see ``set_states``.
+    group2ctxs : dict of str to Context or list of Context, list of dict, or None
+        Where the nodes of each ``ctx_group`` compute; a list has an entry for each context of the module.
+
+    Notes
+    -----
+    Copies and pickles of a module hold its weights, its optimizer and how it was bound; they are bound anew. Monitors
+    and what was computed stay behind.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc")
+    >>> module = Module(mx.sym.LinearRegressionOutput(net, mx.sym.var("y")), label_names=["y"])
+    >>> batches = mx.io.NDArrayIter(mx.nd.array([[0], [1], [2], [3]]), mx.nd.array([1, 3, 5, 7]), 4, label_name="y")
+    >>> module.fit(batches, eval_metric="mse", num_epoch=300, optimizer_params={"learning_rate": 0.3})
+    >>> [round(value, 2) for value in module.predict(batches).asnumpy().ravel().tolist()]
+    [1.0, 3.0, 5.0, 7.0]
+    """
+
+    def __init__(self, symbol: Any, data_names: Sequence[str] | None = ("data",),
+                 label_names: Sequence[str] | None = ("softmax_label",), logger: Any = logging, context: Any = None,
+                 work_load_list: Any = None, fixed_param_names: Sequence[str] | None = None,
+                 state_names: Sequence[str] | None = None, group2ctxs: Any = None, compression_params: Any = None):
+        super().__init__(logger)
+        context = cpu() if context is None else context
+        self._context: list[Context] = list(context) if isinstance(context, (list, tuple)) else [context]
+        for each in self._context:
+            if not isinstance(each, Context):
+                raise ArgumentError(f"Module: expected a context, got {each!r}")
+        self._work_loads = [1] * len(self._context) if work_load_list is None else list(work_load_list)
+        if len(self._work_loads) != len(self._context):
+            raise ArgumentError(f"Module: work_load_list has {len(self._work_loads)} entries, expected "
+                                f"{len(self._context)}, one for each context")
+        self._symbol, self._group2ctxs = symbol, parts.places(group2ctxs, len(self._context))
+        arguments = symbol.list_arguments()
+        self.data_names, self._label_names = list(data_names or ()), list(label_names or ())
+        self._state_names, self._fixed = list(state_names or ()), list(fixed_param_names or ())
+        for what, names in (("data_names", self.data_names), ("state_names", self._state_names),
+                            ("fixed_param_names", self._fixed)):
+            for name in names:
+                if name not in arguments:
+                    raise ArgumentError(f"Module: {what}: the symbol has no argument {name!r}. "
+                                        f"{did_you_mean(name, arguments)}")
+        for name in self._label_names:
+            if name not in arguments:
+                logger.warning("Module: label_names: the symbol has no argument %r", name)
+        # A label the symbol does not have is still given to metrics.
+        inputs = {*self.data_names, *self._label_names, *self._state_names}
+        self._param_names = [name for name in arguments if name not in inputs]
+        self._numbers = {name: i for i, name in enumerate(self._param_names)}  # as the optimizer knows them
+        self._aux_names = symbol.list_auxiliary_states()
+        self.output_names = symbol.list_outputs()
+        self._output_axes = [DataDesc.get_batch_axis(symbol[i].attr("__layout__"))
+                             for i in range(len(self.output_names))]
+        self._execs: list[Any] = []
+        self._shares: list[slice | None] = []
+        self._shaped: OrderedDict[Any, tuple[list[Any], list[slice | None]]] = OrderedDict()
+        self._preset: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
+        self._preset_states: str | None = None
+        self._unlabelled = False  # whether it was said that a batch to learn from has no labels
+        self._optimizer: Any = None
+        self._updater: Any = None
+
+    @staticmethod
+    def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
+        """A module from a checkpoint; its weights are set when it is bound.
+
+        Parameters
+        ----------
+        prefix, epoch
+            See ``load_checkpoint``.
+        load_optimizer_states : bool
+            Whether ``init_optimizer`` reads the optimizer's states too.
+        **kwargs
+            As the constructor has them.
+        """
+        symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
+        module = Module(symbol, **kwargs)
+        module._preset, module.params_initialized = (arg_params, aux_params), True
+        if load_optimizer_states:
+            module._preset_states = f"{prefix}-{epoch:04d}.states"
+        return module
+
+    def save_checkpoint(self, prefix: str, epoch: int, save_optimizer_states: bool = False,
+                        remove_amp_cast: bool = True) -> None:
+        """Write symbol and weights, and the optimizer's states to ``prefix-0001.states``: all files, or none."""
+        with together():
+            save_checkpoint(prefix, epoch, self.symbol, *self.get_params())
+            if save_optimizer_states:
+                self.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
+
+    # ------------------------------------------------------------------------------------ questions
+
+    @property
+    def label_names(self) -> list[str]:
+        """Names of the labels."""
+        return self._label_names
+
+    @property
+    def data_shapes(self) -> list[DataDesc]:  # type: ignore[override]
+        """Descriptions of the inputs it is bound with."""
+        self._needs("binded")
+        return self._data_shapes
+
+    @property
+    def label_shapes(self) -> list[DataDesc] | None:  # type: ignore[override]
+        """Descriptions of the labels it is bound with, or None."""
+        self._needs("binded")
+        return self._label_shapes or None
+
+    @property
+    def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:  # type: ignore[override]
+        """Pairs of name and shape."""
+        self._needs("binded")
+        shapes = {each.name: each.shape for each in self._data_shapes + self._label_shapes}
+        known = {name: shape for name, shape in shapes.items() if name in self._symbol.list_arguments()}
+        return list(zip(self.output_names, self._symbol.infer_shape(**known)[1]))
+
+    # ------------------------------------------------------------------------------------- binding
+
+    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
+             inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
+             grad_req: Any = "write") -> None:
+        """Make arrays and plans for inputs of these shapes.
+
+        Parameters
+        ----------
+        data_shapes, label_shapes : list of DataDesc or of pairs
+            Names and shapes of what comes with a batch.
+        for_training : bool
+            Whether gradients are kept.
+        inputs_need_grad : bool
+            Whether those of the inputs are, too.
+        force_rebind : bool
+            Whether to do it again.
+        shared_module : Module
+            Another whose weights are used.
+        grad_req : str, list or dict
+            As ``Symbol.bind`` has it, for the weights.
+        """
+        if self.binded and not force_rebind:
+            self.logger.warning("the module is bound already; force_rebind=True binds it again")
+            return
+        if inputs_need_grad and not for_training:
+            raise ArgumentError("bind: inputs_need_grad goes with for_training")
+        before = self.get_params() if self.binded and self.params_initialized else self._preset
+        self._data_shapes, self._label_shapes = self._checked(data_shapes, label_shapes)
+        self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req
+        self._make_executors(shared_module)
+        self.binded = True
+        if shared_module is not None:
+            self.params_initialized = shared_module.params_initialized
+            if shared_module.optimizer_initialized:
+                self.borrow_optimizer(shared_module)
+        elif before is not None and self.params_initialized:
+            self.set_params(*before)
+            self._preset = None
+
+    def _make_executors(self, shared_module: Module | None = None) -> None:
+        requests, inputs = self._requests(self._grad_req), self._bound_inputs()
+        self._shares, self._execs = self._divided(inputs), []
+        for number, (ctx, share, groups) in enumerate(zip(self._context, self._shares, self._group2ctxs)):
+            shared = shared_module._execs[number] if shared_module is not None else None
+            weights = [] if shared is None else [name for name in self._param_names if name in shared.arg_dict]
+            self._execs.append(self._symbol.simple_bind(
+                ctx, requests, {each.name: each.dtype for each in inputs}, group2ctx=groups, shared_arg_names=weights,
+                shared_exec=shared, **{each.name: parts.own_shape(each, share) for each in inputs}))
+        self._shaped = OrderedDict([(self._key(), (self._execs, self._shares))])
+
+    def _checked(self, data_shapes: Any, label_shapes: Any) -> tuple[list[DataDesc], list[DataDesc]]:
+        data, labels = _describe("data_shapes", data_shapes), _describe("label_shapes", label_shapes)
+        if sorted(each.name for each in data) != sorted(self.data_names):
+            raise ArgumentError(f"bind: the inputs are {', '.join(self.data_names)}; got shapes of "
+                                f"{', '.join(each.name for each in data) or 'nothing'}. Module(data_names=...) names "
+                                "them")
+        if labels and sorted(each.name for each in labels) != sorted(self._label_names):
+            text = (f"bind: the labels are {', '.join(self._label_names) or 'none'}; got shapes of "
+                    f"{', '.join(each.name for each in labels)}. Module(label_names=...) names them")
+            if {*self._label_names, *(each.name for each in labels)} & set(self._symbol.list_arguments()):
+                raise ArgumentError(text)
+            self.logger.warning(text)  # they are for metrics alone
+        return data, labels
+
+    def _key(self) -> Any:
+        return tuple((each.name, each.shape) for each in self._data_shapes + self._label_shapes)
+
+    def _bound_inputs(self) -> list[DataDesc]:
+        arguments = set(self._symbol.list_arguments())
+        return [each for each in self._data_shapes + self._label_shapes if each.name in arguments]
+
+    def _divided(self, inputs: list[DataDesc]) -> list[slice | None]:
+        """The samples of each context; None for all of them."""
+        count = len(self._context)
+        if count == 1:
+            return [None]
+        parts.agree(inputs)
+        size = parts.samples(inputs)
+        return [None] * count if size is None else list(parts.shares(size, self._work_loads))
+
+    def _requests(self, grad_req: Any) -> dict[str, str]:
+        arguments = self._symbol.list_arguments()
+        usual = {name: "write" for name in arguments if (name in self._param_names and name not in self._fixed)
+                 or (name in self.data_names and self.inputs_need_grad)}
+        requests = dict.fromkeys(arguments, "null")
+        if not self.for_training:
+            return requests
+        if isinstance(grad_req, str):
+            return {**requests, **dict.fromkeys(usual, grad_req)}
+        if isinstance(grad_req, Mapping):
+            for name in grad_req:
+                if name not in requests:
+                    raise ArgumentError(f"bind: grad_req: the symbol has no argument {name!r}. "
+                                        f"{did_you_mean(name, arguments)}")
+            return {**requests, **usual, **grad_req}
+        if len(grad_req) != len(arguments):
+            raise ArgumentError(f"bind: grad_req: expected {len(arguments)} requests, one for each of "
+                                f"{', '.join(arguments)}; got {len(grad_req)}")
+        return dict(zip(arguments, grad_req))
+
+    def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
+        """Change over to inputs of other shapes; the weights stay.
+
+        Raises
+        ------
+        ShapeError
+            When a weight would have another shape.
+        """
+        self._needs("binded")
+        before = self._data_shapes, self._label_shapes
+        self._data_shapes, self._label_shapes = self._checked(data_shapes, label_shapes)
+        key = self._key()
+        if key not in self._shaped:
+            try:
+                inputs = self._bound_inputs()
+                shares = self._divided(inputs)
+                made = [executor.reshape(partial_shaping=True, allow_up_sizing=True,
+                                         **{each.name: parts.own_shape(each, share) for each in inputs})
+                        for executor, share in zip(self._execs, shares)]
+                self._check_weights(made[0])
+            except Exception:
+                self._data_shapes, self._label_shapes = before
+                raise
+            self._shaped[key] = made, shares
+            if len(self._shaped) > _MOST_SHAPES:
+                self._shaped.popitem(last=False)
+        self._shaped.move_to_end(key)
+        self._execs, self._shares = self._shaped[key]
+
+    def _check_weights(self, executor: Any) -> None:
+        for name in self._param_names:
+            old, new = self._execs[0].arg_dict[name].shape, executor.arg_dict[name].shape
+            if old != new:
+                shapes = ", ".join(f"{each.name} {each.shape}" for each in self._data_shapes)
+                raise ShapeError(f"inputs of other shapes, {shapes}: the weight {name!r} would have shape {new}, it "
+                                 f"has {old}")
+
+    # -------------------------------------------------------------------------------------- copies
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in vars(self).items() if name not in ("_execs", "_shaped", "_shares")}
+        kept["logger"] = None if self.logger is logging else self.logger  # a module of Python cannot be copied
+        if self.binded:
+            kept["_preset"] = self.get_params() if self.params_initialized else None
+            kept["_held_states"] = self.get_states(merge_multi_context=False)
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        states = kept.pop("_held_states", None)
+        vars(self).update(kept)
+        self.logger = logging if self.logger is None else self.logger
+        self._execs, self._shares, self._shaped = [], [], OrderedDict()
+        if self.binded:
+            self._make_executors()
+            if self.params_initialized and self._preset is not None:
+                self.set_params(*self._preset)
+                self._preset = None
+            if states:
+                self.set_states(states)
+
+    # ------------------------------------------------------------------------------------- weights
+
+    def init_params(self, initializer: Any = SMALL, arg_params: Params = None, aux_params: Params = None,
+                    allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
+        """Set the weights.
+
+        Parameters
+        ----------
+        initializer : Initializer, str or None
+            For weights that are not given; uniform numbers up to 0.01 by default. Weights with an initializer of their
+            own, ``sym.var(init=...)``, need none.
+        arg_params, aux_params : dict of str to NDArray
+            Values to begin with.
+        allow_missing : bool
+            Whether weights may be missing among them; the initializer makes those.
+        force_init : bool
+            Whether to do it again.
+        allow_extra : bool
+            Whether there may be arrays among them that the network does not have.
+
+        Raises
+        ------
+        ArgumentError
+            Naming weights that are missing or too many.
+        """
+        if self.params_initialized and not force_init:
+            warnings.warn("the weights are set already, init_params leaves them; force_init=True sets them again",
+                          stacklevel=2)
+            return
+        self._needs("binded")
+        if initializer is not None:
+            initializer = create(initializer)
+        attrs, first = self._symbol.attr_dict(), self._execs[0]
+        todo: list[tuple[NDArray, Any]] = []  # nothing is written before all is known to be right
+        for what, own, names, given in (("weight", first.arg_dict, self._param_names, arg_params),
+                                        ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
+            for name in given or ():
+                if name not in own and not allow_extra:
+                    raise ArgumentError(f"init_params: the network has no {what} {name!r}. {did_you_mean(name, own)}")
+            for name in names:
+                if given is not None and name in given:
+                    if given[name].shape != own[name].shape:
+                        raise ShapeError(f"init_params: {name} has shape {given[name].shape}, expected "
+                                         f"{own[name].shape}")
+                    todo.append((own[name], given[name]))
+                elif given is not None and not allow_missing:
+                    raise ArgumentError(f"init_params: the {what} {name!r} is not given; allow_missing=True "
+                                        f"{'leaves it as it is' if initializer is None else 'has it initialized'}")
+                elif initializer is not None or (given is None and "__init__" in attrs.get(name, ())):
+                    todo.append((own[name], InitDesc(name, attrs.get(name), initializer)))
+                elif given is None:
+                    raise ArgumentError(f"init_params: the {what} {name!r} is not given, and there is no initializer")
+        for array, source in todo:
+            if isinstance(source, InitDesc):
+                (initializer or Initializer())(source, array)
+            else:
+                array._store(Ellipsis, source)
+        self._spread()
+        self.params_initialized = True
+
+    def _spread(self) -> None:
+        """Copy the first context's weights to the others."""
+        first = self._execs[0]
+        for other in self._execs[1:]:
+            for name in self._param_names:
+                other.arg_dict[name]._store(Ellipsis, first.arg_dict[name])
+            for name in self._aux_names:
+                other.aux_dict[name]._store(Ellipsis, first.aux_dict[name])
+
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        """Copies of weights and auxiliary states, on the host; the latter are means over the contexts."""
+        self._needs("params_initialized")
+        if not self.binded:
+            return self._preset or ({}, {})
+        first = self._execs[0]
+        args = {name: first.arg_dict[name].copyto(cpu()) for name in self._param_names}
+        aux = {}
+        for name in self._aux_names:
+            held = [each.aux_dict[name].copyto(cpu()) for each in self._execs]
+            aux[name] = held[0] if len(held) == 1 else sum(held[1:], held[0]) / len(held)
+        return args, aux
+
+    # ----------------------------------------------------------------------------------- optimizer
+
+    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd",
+                       optimizer_params: Any = (("learning_rate", 0.01),), force_init: bool = False) -> None:
+        """Choose how weights move.
+
+        Parameters
+        ----------
+        kvstore : str or None
+            Where gradients meet; here always this process, so ``dist_`` ones are refused.
+        optimizer : str or Optimizer
+            Its name, or one.
+        optimizer_params : dict, or pairs
+            For one given by name. ``rescale_grad`` is one over the batch size by default.
+        force_init : bool
+            Whether to do it again.
+        """
+        self._needs("binded", "params_initialized")
+        if self.optimizer_initialized and not force_init:
+            self.logger.warning("the optimizer is initialized already; force_init=True does it again")
+            return
+        if isinstance(kvstore, str) and kvstore.startswith("dist"):
+            raise ArgumentError(f"init_optimizer: kvstore {kvstore!r} needs other machines; expected 'local', "
+                                "'device' or None")
+        names = dict(enumerate(self._param_names))
+        scale = 1.0 / (parts.samples(self._data_shapes) or 1)
+        if isinstance(optimizer, str):
+            settings = {"rescale_grad": scale, **dict(optimizer_params)}
+            optimizer = optimizers.create(optimizer, sym=self._symbol, param_idx2name=names, **settings)
+        elif optimizer.rescale_grad != scale:
+            self.logger.warning("init_optimizer: the optimizer multiplies gradients by %s, not by one over the batch "
+                                "size, %s", optimizer.rescale_grad, scale)
+        if not optimizer.idx2name:
+            optimizer.idx2name = names  # factors of rates and decay are left as its maker set them
+        self._optimizer, self._updater = optimizer, optimizers.get_updater(optimizer)
+        self.optimizer_initialized = True
+        if self._preset_states is not None:
+            self.load_optimizer_states(self._preset_states)
+            self._preset_states = None
+
+    def borrow_optimizer(self, shared_module: Module) -> None:
+        """Use another module's optimizer and its states."""
+        self._optimizer, self._updater = shared_module._optimizer, shared_module._updater
+        self._numbers = shared_module._numbers
+        self.optimizer_initialized = True
+
+    def save_optimizer_states(self, fname: str) -> None:
+        """Write the optimizer's states to a file, whole or not at all."""
+        self._needs("optimizer_initialized")
+        with whole(fname) as file:
+            file.write(self._updater.get_states())
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Read the optimizer's states from a file."""
+        self._needs("optimizer_initialized")
+        with reading(fname) as file:
+            self._updater.set_states(file.read())
+
+    # ------------------------------------------------------------------------------------- a batch
+
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
+        """Compute the outputs of a batch, of other shapes too.
+
+        Parameters
+        ----------
+        data_batch : DataBatch, or list of them
+            Inputs in the order of ``data_shapes``, and labels; anything with ``data`` and perhaps ``label``. A list has
+            one for each context.
+        is_train : bool or None
+            Whether as in training; by default if it is bound for that.
+        """
+        self._needs("binded", "params_initialized")
+        listed = isinstance(data_batch, list)  # a named tuple is a batch
+        batches = data_batch if listed else [data_batch]
+        if listed and len(batches) != len(self._execs):
+            raise ArgumentError(f"forward: expected {len(self._execs)} batches, one for each context, got "
+                                f"{len(batches)}")
+        data = self._described("inputs", self._data_shapes, [each.data for each in batches],
+                               getattr(batches[0], "provide_data", None))
+        labels = [list(getattr(each, "label", None) or ()) for each in batches]
+        if not self._label_shapes:
+            labels = [[] for _ in batches]  # it is bound without
+        if is_train and self._label_shapes and not any(labels) and not self._unlabelled:
+            self._unlabelled = True
+            self.logger.warning("a batch to learn from has no labels; %s keep what they held",
+                                ", ".join(each.name for each in self._label_shapes))
+        if any(labels):
+            found = self._described("labels", self._label_shapes, labels, getattr(batches[0], "provide_label", None))
+        else:
+            found = self._without_labels(data)
+        if data != self._data_shapes or found != self._label_shapes:
+            self.reshape(data, found)
+        arrays = [[*batch.data, *own] for batch, own in zip(batches, labels)]
+        described = [*data, *(found if any(labels) else ())]
+        is_train = self.for_training if is_train is None else is_train
+        for number, (executor, share) in enumerate(zip(self._execs, self._shares)):
+            for i, each in enumerate(described):
+                if each.name in executor.arg_dict:
+                    value = arrays[number][i] if listed else \
+                        parts.cut(arrays[0][i], share, DataDesc.get_batch_axis(each.layout))
+                    executor.arg_dict[each.name]._store(Ellipsis, value)
+            executor.forward(is_train=is_train)
+
+    @staticmethod
+    def _described(what: str, old: list[DataDesc], values: Sequence[Sequence[Any]], provided: Any) -> list[DataDesc]:
+        """Descriptions of the inputs, or of the labels, as they are for the arrays of these batches."""
+        for each in values:
+            if len(each) != len(old):
+                raise ArgumentError(f"forward: the {what} are {', '.join(each.name for each in old)}; got {len(each)} "
+                                    "arrays")
+        ordered = old
+        if provided:
+            names = [each.name for each in _describe("the batch", provided)]
+            known = {each.name: each for each in old}
+            if set(names) == set(known):
+                ordered = [known[name] for name in names]
+        found = []
+        for i, each in enumerate(ordered):
+            shape, axis = list(values[0][i].shape), DataDesc.get_batch_axis(each.layout)
+            if any(list(own[i].shape) != shape for own in values):
+                raise ShapeError(f"forward: {each.name}: all batches of a list must have one shape, got "
+                                 f"{', '.join(str(own[i].shape) for own in values)}")
+            if axis >= 0:
+                shape[axis] *= len(values)
+            found.append(DataDesc(each.name, shape, each.dtype, each.layout))
+        return found
+
+    def _without_labels(self, data: list[DataDesc]) -> list[DataDesc]:
+        """Descriptions of labels that do not come: their arrays still have to fit the batch."""
+        if data == self._data_shapes:
+            return self._label_shapes
+        size = parts.samples(data)
+        found = []
+        for each in self._label_shapes:
+            shape, axis = list(each.shape), DataDesc.get_batch_axis(each.layout)
+            if size is not None and axis >= 0:
+                shape[axis] = size
+            found.append(DataDesc(each.name, shape, each.dtype, each.layout))
+        return found
+
+    def backward(self, out_grads: Any = None) -> None:
+        """Compute the gradients; ``out_grads`` are those of outputs that come from no loss."""
+        self._needs("binded", "params_initialized")
+        if not self.for_training:
+            raise ArgumentError("backward: the module is bound for inference; bind with for_training=True")
+        if isinstance(out_grads, NDArray):
+            out_grads = [out_grads]
+        for executor, share in zip(self._execs, self._shares):
+            executor.backward(None if out_grads is None else
+                              [parts.cut(each, share, axis) for each, axis in zip(out_grads, self._output_axes)])
+
+    def update(self) -> None:
+        """Move the weights along the gradients of the last backward."""
+        self._needs("binded", "params_initialized", "optimizer_initialized")
+        first = self._execs[0]
+        names = [name for name in self._param_names if first.grad_dict[name] is not None]
+        weights, grads = [first.arg_dict[name] for name in names], [first.grad_dict[name] for name in names]
+        for other in self._execs[1:]:
+            grads = [grad + other.grad_dict[name].as_in_context(grad.context) for name, grad in zip(names, grads)]
+        self._updater([self._numbers[name] for name in names], grads, weights)  # together, which is quicker
+        for other in self._execs[1:]:
+            for name, weight in zip(names, weights):
+                other.arg_dict[name]._store(Ellipsis, weight)
+
+    def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
+        """The outputs of the last forward, joined, or with ``merge_multi_context=False`` a list of each context's."""
+        self._needs("binded", "params_initialized")
+        listed = [list(each) for each in zip(*(executor.outputs for executor in self._execs))]
+        return self._merged(listed, self._output_axes) if merge_multi_context else listed
+
+    @staticmethod
+    def _merged(listed: list[list[NDArray]], axes: Sequence[int]) -> list[NDArray]:
+        return [parts.joined(each, axis) for each, axis in zip(listed, axes)]
+
+    def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
+        """The gradients of the inputs, in the order of ``data_shapes``."""
+        if not self.inputs_need_grad:
+            raise ArgumentError("get_input_grads: bind with inputs_need_grad=True to keep them")
+        listed = [[executor.grad_dict[each.name] for executor in self._execs] for each in self._data_shapes]
+        axes = [DataDesc.get_batch_axis(each.layout) for each in self._data_shapes]
+        return self._merged(listed, axes) if merge_multi_context else listed
+
+    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
+        """The arguments named by ``state_names``."""
+        listed = [[each.arg_dict[name] for each in self._execs] for name in self._state_names]
+        return self._merged(listed, [0] * len(listed)) if merge_multi_context else listed
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """Set the arguments named by ``state_names``: to arrays, a list for each context, or all to one number."""
+        if (states is None) == (value is None):
+            raise ArgumentError("set_states: expected states or a value, and not both")
+        for i, name in enumerate(self._state_names):
+            for number, (executor, share) in enumerate(zip(self._execs, self._shares)):
+                source = value
+                if states is not None:
+                    source = states[i][number] if isinstance(states[i], (list, tuple)) else \
+                        parts.cut(states[i], share, 0)
+                executor.arg_dict[name]._store(Ellipsis, source)
+
+    def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
+        """Add the last outputs to a metric, those of each context with its labels.
+
+        Parameters
+        ----------
+        eval_metric : EvalMetric
+            What to add to.
+        labels : list of NDArray
+            In the order of ``label_shapes``.
+        pre_sliced : bool
+            Whether labels are a list for each context.
+        """
+        described = self._label_shapes or [DataDesc(name, ()) for name in self._label_names]
+        names = [each.name for each in described]
+        axes = [DataDesc.get_batch_axis(each.layout) for each in described]
+        for number, (executor, share) in enumerate(zip(self._execs, self._shares)):
+            own = labels[number] if pre_sliced else \
+                [parts.cut(label, share, axis) for label, axis in zip(labels or (), axes)]
+            eval_metric.update_dict(OrderedDict(zip(names, own)), OrderedDict(zip(self.output_names, executor.outputs)))
+
+    def install_monitor(self, mon: Any) -> None:
+        """Let a monitor look inside."""
+        self._needs("binded")
+        for executor in self._execs:
+            mon.install(executor)
