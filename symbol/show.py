@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -314,6 +316,11 @@ def plot_network(symbol: Symbol, title: str = "plot", save_format: str = "pdf",
     hide_weights : bool
         Whether to leave out parameters and auxiliary states.
 
+    Warns
+    -----
+    RuntimeWarning
+        Nodes bear one name; they are drawn apart, but by name only one of them is found.
+
     Examples
     --------
     >>> from opreg import symbol
@@ -325,6 +332,10 @@ def plot_network(symbol: Symbol, title: str = "plot", save_format: str = "pdf",
     }
     """
     graph, found = _shapes(symbol, "plot_network", shape)
+    repeated = [name for name, count in Counter(node.name for node in graph.nodes).items() if count > 1]
+    if repeated:
+        warnings.warn("There are multiple variables with the same name in your graph, which are drawn apart. Repeated "
+                      f"names: {', '.join(repeated)}", RuntimeWarning, stacklevel=2)
     learned, states, _ = _roles(graph)
     hidden = learned | states if hide_weights else set()
     names = _unique(graph)

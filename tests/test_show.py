@@ -201,7 +201,9 @@ def test_operators_nobody_knows_are_drawn():
 def test_names_are_quoted_and_told_apart():
     odd = 'a"b\\c\nd'
     total = sym.elemwise_add(sym.Variable(odd), sym.Variable("same"), name="same")
-    source = plot_network(total, title='t"', node_attrs={"shape": "hexagon", "penwidth": "2"}).source
+    with pytest.warns(RuntimeWarning, match="multiple variables with the same name.*Repeated names: same$") as caught:
+        source = plot_network(total, title='t"', node_attrs={"shape": "hexagon", "penwidth": "2"}).source
+    assert len(caught) == 1
     assert source.startswith('digraph "t\\"" {\n')
     assert r'"a\"b\\c\nd" [label="a\"b\\c\nd" shape="hexagon"' in source
     assert '"same (2)" -> "same" [' in source

@@ -259,6 +259,12 @@ def test_float16_without_a_copy_warns():
         mx.optimizer.create("sgd").create_state_multi_precision(0, nd.ones(2, dtype="float16"))
 
 
+def test_a_misspelt_keyword_of_an_optimizer_names_the_nearest():
+    with pytest.raises(TypeError, match="learning_rat") as caught:
+        mx.optimizer.create("adam", learning_rat=0.1)
+    assert "optimizer 'adam': Did you mean 'learning_rate'?" in caught.value.__notes__[0]
+
+
 @pytest.mark.parametrize("call, kind, words", [
     (lambda: mx.optimizer.create("adm"), AttrError, "Did you mean 'adam'"),
     (lambda: mx.optimizer.create("sgd", param_idx2name=["a"]), ArgumentError, "dict"),

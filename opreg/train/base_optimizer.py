@@ -134,13 +134,15 @@ class Optimizer:
         ------
         AttrError
             For a name nobody registered.
+        TypeError
+            For a keyword that the optimizer does not take; a note has the nearest.
 
         Examples
         --------
         >>> Optimizer.create_optimizer("SGD", momentum=0.9).momentum
         0.9
         """
-        return Optimizer.opt_registry.find(name)(**kwargs)
+        return Optimizer.opt_registry.made(Optimizer.opt_registry.find(name), **kwargs)
 
     # ------------------------------------------------------------------------------------------- states
 

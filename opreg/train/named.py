@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..errors import AttrError, FileFormatError, did_you_mean
+from ..errors import AttrError, FileFormatError, did_you_mean, note
 from ..files import json_of
 
 __all__ = ["Named"]
@@ -75,6 +75,18 @@ class Named(dict[str, type]):
         for key, value in given.items():
             _check_type(f"{self.kind} {name!r}", cls, key, value)
         return cls(**given)
+
+    def made(self, cls: type, **kwargs: Any) -> Any:
+        """An object of a class that hands keywords on to its bases; a note names the nearest that one of them takes."""
+        try:
+            return cls(**kwargs)
+        except TypeError as error:
+            valid = [name for each in cls.__mro__ if "__init__" in vars(each) and each is not object
+                     for name in list(inspect.signature(vars(each)["__init__"]).parameters)[1:] if name != "kwargs"]
+            for name in kwargs:
+                if f"unexpected keyword argument '{name}'" in str(error):
+                    note(error, f"{self.kind} {cls.__name__.lower()!r}: {did_you_mean(name, valid, limit=99)}")
+            raise
 
     def _written(self, spec: Any) -> tuple[str, dict[str, Any]]:
         """Name and keywords of what is written down."""
