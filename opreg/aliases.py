@@ -11,10 +11,10 @@ from importlib.machinery import ModuleSpec
 
 TYPE_CHECKING = False  # the module typing takes longer to load than all of this one
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import ModuleType
 
-__all__ = ["install", "adopt"]
+__all__ = ["install", "inner", "adopt"]
 
 #: Names of modules that are no doors of ``opreg``, by package -> ``module``, or ``module:attribute``.
 _DEEPER = {
@@ -28,8 +28,8 @@ _DEEPER = {
     "opreg.train.io": {"io": "opreg.train.io"},
     "opreg.train.module": {"module": "opreg.train.symbol_module", "base_module": "opreg.train.base_module",
                            "bucketing_module": "opreg.train.bucketing_module"},
-    "opreg.train.optimizer": {"optimizer": "opreg.train.optimizer"},
-    "opreg.train.rnn": dict.fromkeys(("rnn", "rnn_cell", "io"), "opreg.train.rnn"),
+    "opreg.train.optimizer": dict.fromkeys(("optimizer", "contrib"), "opreg.train.optimizer"),
+    "opreg.train.rnn": {"rnn": "opreg.train.rnn", "rnn_cell": "opreg.train.rnn_cell", "io": "opreg.train.sentences"},
     **{package: {name: f"{package}:{name}" for name in ("contrib", "custom", "image", "linalg", "op", "sparse",
                                                         "_internal", *extra)}
        for package, extra in (("opreg.ndarray", ()), ("opreg.symbol", ("random",)))},
@@ -81,6 +81,18 @@ def install(doors: Iterable[tuple[str, str]]) -> None:
     _ALIASES.targets.update((f"opreg.{door}", module) for door, module in doors if module != f"opreg.{door}")
     if _ALIASES not in sys.meta_path:  # before the finder of files, which would load a file below an alias again
         sys.meta_path.insert(0, _ALIASES)
+
+
+def inner(name: str) -> Callable[[str], ModuleType]:
+    """A ``__getattr__`` for the module of that name: what can be imported below it is an attribute of it, too."""
+
+    def find(attribute: str) -> ModuleType:
+        real = _ALIASES.targets.get(f"{name}.{attribute}")
+        if real is None:
+            raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+        return importlib.import_module(real)
+
+    return find
 
 
 def adopt(name: str) -> None:

@@ -23,8 +23,9 @@ NAMES = {
     "name": "Prefix", "nd": "NDArray", "nd.contrib": "box_nms", "nd.random": "uniform", "ndarray": "array",
     "ndarray.contrib": "box_nms", "ndarray.linalg": "gemm2", "ndarray.ndarray": "NDArray", "ndarray.op": "relu",
     "ndarray.random": "uniform", "operator": "CustomOp", "opt": "SGD", "optimizer": "SGD", "optimizer.optimizer": "SGD",
-    "random": "seed", "rnd": "seed", "rnn": "LSTMCell", "rnn.rnn_cell": "LSTMCell", "sym": "Variable",
-    "symbol": "Variable", "symbol.contrib": "foreach", "symbol.random": "uniform", "symbol.symbol": "Symbol",
+    "optimizer.contrib": "GroupAdaGrad", "random": "seed", "rnd": "seed", "rnn": "LSTMCell",
+    "rnn.io": "encode_sentences", "rnn.rnn_cell": "LSTMCell", "sym": "Variable", "symbol": "Variable",
+    "symbol.contrib": "foreach", "symbol.random": "uniform", "symbol.symbol": "Symbol",
     "test_utils": "assert_almost_equal", "visualization": "print_summary", "viz": "print_summary",
 
     "common": "Tensor", "common.api": "jit", "common.dtype": "float32", "common.initializer": "initializer",
@@ -52,6 +53,15 @@ def test_alias(name: str) -> None:
         found = getattr(found, word)
     assert found is module
     assert hasattr(module, NAMES[name])
+
+
+def test_modules_below_a_door_are_its_attributes(tmp_path: Path) -> None:
+    printed = _run("""if True:
+        import opreg as mx
+        print(mx.rnn.rnn_cell.LSTMCell.__name__, mx.module.base_module.BaseModule.__name__, mx.io.io.DataIter.__name__,
+              mx.optimizer.optimizer.SGD.__name__, hasattr(mx.rnn, "rnn_cel"))
+    """, tmp_path)
+    assert printed.split() == ["LSTMCell", "BaseModule", "DataIter", "SGD", "False"]
 
 
 def test_every_door_that_is_a_module_can_be_imported() -> None:

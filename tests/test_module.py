@@ -49,6 +49,38 @@ def test_the_last_batch(handle, rounds):
     assert seen(batches) == rounds[0]
 
 
+def test_only_a_round_that_was_gone_through_leaves_rows_to_the_next():
+    batches = mx.io.NDArrayIter(ROWS, NUMBERS, 3, last_batch_handle="roll_over")
+    batches.reset()
+    for rows in ([[0, 2, 4], [6, 8, 10]], [[12, 0, 2], [4, 6, 8]]):
+        assert [pair[0] for pair in seen(batches)] == rows
+        batches.reset()
+    batches.next()
+    batches.reset()
+    assert [pair[0] for pair in seen(batches)] == [[0, 2, 4], [6, 8, 10]]
+
+
+def test_rows_lie_where_the_layout_says():
+    data = np.arange(24.0).reshape(2, 6, 2)
+    batches = mx.io.NDArrayIter(data, np.arange(6.0), 4, layout="TNC")
+    assert batches.provide_data == [("data", (2, 4, 2))] and batches.provide_data[0].layout == "TNC"
+    assert batches.provide_label == [("softmax_label", (4,))] and batches.provide_label[0].layout is None
+    first, last = batches
+    np.testing.assert_array_equal(first.data[0].asnumpy(), data[:, :4])
+    np.testing.assert_array_equal(last.data[0].asnumpy(), data[:, [4, 5, 0, 1]])
+    assert last.label[0].asnumpy().tolist() == [4, 5, 0, 1] and last.pad == 2
+
+
+def test_orders_are_those_of_mxnet_for_the_same_seeds():
+    np.random.seed(7)  # noqa: NPY002
+    batches = mx.io.NDArrayIter(np.arange(10.0), None, 4, shuffle=True, last_batch_handle="discard")
+    found = []
+    for _ in range(2):
+        found += [batch.data[0].asnumpy().tolist() for batch in batches]
+        batches.reset()
+    assert found == [[8, 5, 0, 2], [1, 9, 7, 3], [9, 0, 8, 4], [1, 6, 5, 3]]
+
+
 def test_a_batch_larger_than_the_data_repeats_it():
     (batch,) = mx.io.NDArrayIter(ROWS, NUMBERS, 16)
     assert batch.label[0].asnumpy().tolist() == [*NUMBERS, *NUMBERS, 0, 1] and batch.pad == 9
@@ -125,6 +157,9 @@ def test_batches_from_text(tmp_path):
     assert len(list(mx.io.CSVIter(str(data), (2,), batch_size=4, round_batch=False))) == 1
     with pytest.raises(ShapeError, match="a row has 2 numbers"):
         mx.io.CSVIter(str(data), (3,))
+    data.write_text("1,2\n1,x\n")
+    with pytest.raises(FileFormatError, match=r"x.csv: expected rows of numbers.*'x'"):
+        mx.io.CSVIter(str(data), (2,))
 
 
 @pytest.mark.parametrize("call, kind, words", [
@@ -221,6 +256,25 @@ def test_predict_drops_padding_and_keeps_its_results():
     assert [(number, outputs[0].shape) for outputs, number, _ in module.iter_predict(odd)] == \
         [(0, (16, 3)), (1, (16, 3)), (2, (8, 3))]
     assert np.allclose(module.predict(blobs(40)[0]).asnumpy(), whole.asnumpy(), atol=1e-6)
+
+
+def test_contexts_agree_on_statistics_after_an_epoch():
+    net = sym.SoftmaxOutput(sym.FullyConnected(sym.BatchNorm(sym.var("data"), name="bn"), num_hidden=3), name="softmax")
+    module = mx.mod.Module(net, context=[mx.cpu(0), mx.cpu(1)])
+    module.fit(batches(), num_epoch=1)
+    one, other = (executor.aux_dict["bn_moving_mean"].asnumpy() for executor in module._execs)
+    assert np.array_equal(one, other) and one.any()
+
+
+def test_metrics_are_told_before_callbacks_reset_them(caplog):
+    class Count(mx.metric.EvalMetric):
+        def update(self, labels, preds):
+            self.sum_metric += 1.0
+            self.num_inst += 1
+
+    with caplog.at_level(logging.INFO):
+        trained(epochs=1, eval_metric=Count("count"), batch_end_callback=lambda param: param.eval_metric.reset_local())
+    assert "Epoch[0] Train-count=1.000000" in caplog.text
 
 
 def test_batches_of_another_size_go_through_the_same_weights():
@@ -450,6 +504,11 @@ def test_requests(request_, fixed, expected):
     (lambda: mx.mod.Module(classifier()).init_params(), OpError, "call bind first"),
     (lambda: mx.mod.Module(classifier()).forward(None), OpError, "call bind first"),
     (lambda: mx.mod.Module(classifier()).fit(batches()), ArgumentError, "num_epoch is needed"),
+    (lambda: mx.mod.Module(classifier()).fit(ROWS, num_epoch=1), ArgumentError, "train_data: expected an iterator"),
+    (lambda: mx.mod.Module(classifier()).bind([("data", 3)]), ArgumentError,
+     "expected a name and a shape, got 'data' and 3"),
+    (lambda: mx.mod.Module(classifier()).fit(batches(count=8), num_epoch=1) or mx.mod.Module(classifier()).fit(
+        mx.io.NDArrayIter(*blobs(8), 16, last_batch_handle="discard"), num_epoch=1), ArgumentError, "has no batches"),
     (lambda: mx.mod.Module(classifier()).bind([("x", (1, 2))]), ArgumentError,
      r"the inputs are data; got shapes of x. Module\(data_names"),
     (lambda: mx.mod.Module(classifier()).bind(["data"]), ArgumentError, "data_shapes: expected pairs .* got 'data'"),
@@ -491,9 +550,14 @@ def test_checkpoint_functions(tmp_path):
     net, args, aux = load_checkpoint(prefix, 12)
     assert net.list_arguments() == classifier().list_arguments()
     assert args["w"].asnumpy().tolist() == [1, 1] and aux["a"].asnumpy().tolist() == [0]
-    nd.save(f"{prefix}-0001.params", [nd.ones(1)])
-    with pytest.raises(FileFormatError, match="no names"):
-        load_params(prefix, 1)
+    for content, words in (([nd.ones(1)], "no names"), ({"arg:": nd.ones(1)}, "begin with arg: or aux:, got 'arg:'"),
+                           ({"": nd.ones(1)}, "begin with arg: or aux:, got ''")):
+        nd.save(f"{prefix}-0001.params", content)
+        with pytest.raises(FileFormatError, match=words):
+            load_params(prefix, 1)
+    for call in (lambda: load_checkpoint("a\0b", 1), lambda: save_checkpoint("a\0b", 1, net, args, aux)):
+        with pytest.raises(ArgumentError, match="it holds a zero byte"):
+            call()
     save = mx.callback.do_checkpoint(prefix, period=2)
     for epoch in range(4):
         save(epoch, classifier(), {"w": nd.ones(2)}, {})

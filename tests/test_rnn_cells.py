@@ -109,6 +109,55 @@ def test_stacks_pass_states_on():
     assert all(np.allclose(found[0][:, t], each.asnumpy(), atol=1e-5) for t, each in enumerate(executor.forward()))
 
 
+@pytest.mark.parametrize("conv, plain", [
+    (rnn.ConvRNNCell, rnn.RNNCell), (rnn.ConvLSTMCell, rnn.LSTMCell), (rnn.ConvGRUCell, rnn.GRUCell)])
+def test_convolutions_of_single_pixels_are_products(conv, plain):
+    pixel = dict(i2h_kernel=(1, 1), i2h_pad=(0, 0), h2h_kernel=(1, 1))
+    one, other = conv((2, 5, 1, 1), 4, prefix="c_", activation="tanh", **pixel), plain(4, prefix="c_")
+    rng, steps = np.random.default_rng(0), [sym.var(f"t{i}") for i in range(3)]
+    data = {f"t{i}": rng.normal(size=(2, 5)) for i in range(3)}
+    outputs, states = other.unroll(3, steps)
+    net = sym.Group([*outputs, *states])
+    shapes = dict(zip(net.list_arguments(), net.infer_shape(t0=(2, 5), t1=(2, 5), t2=(2, 5))[0]))
+    weights = {name: rng.normal(size=shape) for name, shape in shapes.items() if name.startswith("c_")}
+    expected = net.eval(**{name: nd.array(value) for name, value in {**data, **weights}.items()})
+    outputs, states = one.unroll(3, steps)
+    images = {name: nd.array(value.reshape(*value.shape, 1, 1) if value.ndim == 2 else value)
+              for name, value in {**data, **weights}.items()}
+    found = sym.Group([*outputs, *states]).eval(**images)
+    for left, right in zip(found, expected):
+        np.testing.assert_allclose(left.asnumpy().reshape(right.shape), right.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("cell, gates, states", [
+    (rnn.ConvRNNCell, 1, 1), (rnn.ConvLSTMCell, 4, 2), (rnn.ConvGRUCell, 3, 1)])
+def test_convolving_cells_see_windows(cell, gates, states):
+    made = cell(input_shape=(2, 3, 16, 10), num_hidden=5, i2h_stride=(2, 2), h2h_kernel=(3, 5), h2h_dilate=(2, 1))
+    outputs, after = made.unroll(2, [sym.var("a"), sym.var("b")])
+    net = sym.Group(outputs)
+    shapes, out, _ = net.infer_shape(a=(2, 3, 16, 10), b=(2, 3, 16, 10))
+    found = dict(zip(net.list_arguments(), shapes))
+    assert out == [(2, 5, 8, 5)] * 2 and len(after) == states
+    assert [each["shape"] for each in made.state_info] == [(0, 5, 8, 5)] * states
+    name = cell.__name__.removesuffix("Cell") + "_"
+    assert found[f"{name}i2h_weight"] == (5 * gates, 3, 3, 3) and found[f"{name}h2h_weight"] == (5 * gates, 5, 3, 5)
+    assert net.list_outputs() == [f"{name}t0_out_output", f"{name}t1_out_output"]
+    module = mx.mod.Module(net, ["a", "b"], None)
+    module.bind([("a", (2, 3, 16, 10)), ("b", (2, 3, 16, 10))])
+    module.init_params(mx.init.One())
+    args, _ = module.get_params()
+    assert not args[f"{name}i2h_bias"].asnumpy().any()
+    packed = made.pack_weights(made.unpack_weights(args))
+    assert all(np.array_equal(packed[each].asnumpy(), value.asnumpy()) for each, value in args.items())
+
+
+def test_programs_unroll_with_variables_of_their_own():
+    with pytest.warns(DeprecationWarning, match=r"cell\.unroll"):
+        outputs, _ = rnn.rnn_unroll(rnn.RNNCell(3, prefix="x_"), 2, input_prefix="in_")
+    assert [name for name in sym.Group(outputs).list_arguments() if name.startswith("in_")] == \
+        ["in_t0_data", "in_t1_data"]
+
+
 def test_zoneout_keeps_some_numbers_of_the_step_before():
     cell = rnn.ZoneoutCell(rnn.RNNCell(50, prefix="q_"), zoneout_states=0.5)
     outputs, states = cell.unroll(2, sym.var("data"), merge_outputs=True)
@@ -190,6 +239,14 @@ def test_sentences_come_in_buckets(caplog):
     assert turned.data[0].shape == (turned.bucket_key, 2) and turned.provide_data[0].layout == "TN"
 
 
+def test_buckets_without_sentences_are_left_out():
+    batches = rnn.BucketSentenceIter([[1, 2, 3]] * 4 + [[1] * 5] * 4, 2, buckets=[2, 4, 6, 9], invalid_label=0)
+    assert batches.buckets == [4, 6] and batches.default_bucket_key == 6
+    assert batches.provide_data[0].shape == (2, 6)
+    with pytest.raises(ArgumentError, match="no sentence fits a bucket; the longest is 2"):
+        rnn.BucketSentenceIter([[1, 2, 3]], 1, buckets=[2])
+
+
 def test_a_language_is_learned():
     # Every word is followed by the next number.
     sentences = [[first + i for i in range(length)] for first in range(1, 4) for length in (4, 6) for _ in range(8)]
@@ -221,6 +278,7 @@ def test_a_language_is_learned():
     (lambda: rnn.FusedRNNCell(4).unpack_weights({"lstm_parameters": nd.ones(5)}), ShapeError, "5 numbers"),
     (lambda: rnn.BucketSentenceIter([[1], [1, 2]], 5), ArgumentError, "no length occurs 5 times"),
     (lambda: rnn.BucketSentenceIter([[1]], 1, layout="NTC"), ArgumentError, "NT, TN"),
+    (lambda: rnn.ConvRNNCell((1, 2, 4, 4), 3, h2h_kernel=(2, 3)), ArgumentError, r"h2h_kernel=\(2, 3\): expected odd"),
 ])
 def test_cell_errors(call, kind, words):
     with pytest.raises(kind, match=words):

@@ -255,6 +255,10 @@ class BaseModule:
         """
         if num_epoch is None:
             raise ArgumentError("fit: num_epoch is needed, the number of epochs")
+        for what, data in (("train_data", train_data), ("eval_data", eval_data)):
+            if not hasattr(data, "reset") and (data is not None or what == "train_data"):
+                raise ArgumentError(f"fit: {what}: expected an iterator over batches, such as io.NDArrayIter, got "
+                                    f"{type(data).__name__}")
         self.bind(train_data.provide_data, train_data.provide_label, for_training=True, force_rebind=force_rebind)
         if monitor is not None:
             self.install_monitor(monitor)
@@ -265,12 +269,12 @@ class BaseModule:
         validation_metric = eval_metric if validation_metric is None else validation_metric
         for epoch in range(begin_epoch, num_epoch):
             began = time.perf_counter()
-            self._epoch(epoch, train_data, eval_metric, batch_end_callback, monitor)
-            for name, value in eval_metric.get_global_name_value():
+            for name, value in self._epoch(epoch, train_data, eval_metric, batch_end_callback, monitor):
                 self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.perf_counter() - began)
-            if epoch_end_callback is not None:
-                _call(epoch_end_callback, epoch, self.symbol, *self.get_params())
+            arg_params, aux_params = self.get_params()
+            self.set_params(arg_params, aux_params)  # auxiliary states of several contexts agree from here on
+            _call(epoch_end_callback, epoch, self.symbol, arg_params, aux_params)
             if eval_data is not None:
                 found = self.score(eval_data, validation_metric, batch_end_callback=eval_batch_end_callback,
                                    score_end_callback=eval_end_callback, epoch=epoch)
@@ -279,15 +283,27 @@ class BaseModule:
             train_data.reset()
 
     def _epoch(self, epoch: int, train_data: Any, eval_metric: metrics.EvalMetric,
-               batch_end_callback: Callable | Sequence[Callable] | None, monitor: Any) -> None:
+               batch_end_callback: Callable | Sequence[Callable] | None, monitor: Any) -> list[tuple[str, float]]:
+        """Learn from all batches; the metric's names and values, as they are before callbacks may reset it."""
         eval_metric.reset()
-        for nbatch, data_batch in enumerate(train_data):
+        found: list[tuple[str, float]] | None = None
+        batches, nbatch = iter(train_data), 0
+        following = next(batches, None)
+        while following is not None:
+            data_batch = following
             if monitor is not None:
                 monitor.tic()
             self.prepare(data_batch)
             self.forward_backward(data_batch)
             self.update()
             self._measure(eval_metric, data_batch)
+            following = next(batches, None)
+            if following is None:
+                found = eval_metric.get_global_name_value()
             if monitor is not None:
                 monitor.toc_print()
             _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
+            nbatch += 1
+        if found is None:
+            raise ArgumentError("fit: train_data has no batches. Is it at its end, and wants a reset?")
+        return found

@@ -424,7 +424,7 @@ class FusedRNN(Initializer):
         self._mode, self._bidirectional, self._forget_bias = mode, bidirectional, forget_bias
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        from .rnn import FusedRNNCell
+        from .rnn_cell import FusedRNNCell
 
         cell = FusedRNNCell(self._num_hidden, self._num_layers, self._mode, self._bidirectional,
                             forget_bias=self._forget_bias, prefix="")

@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from opreg.ndarray import random
 from opreg.ndarray.ndarray import NDArray, array
 
-from ..errors import ArgumentError, ShapeError, did_you_mean
+from ..aliases import inner
+from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean
 from ..spec import as_dtype, is_floating
 
 __all__ = ["DataDesc", "DataBatch", "DataIter", "NDArrayIter", "CSVIter", "ResizeIter", "PrefetchingIter"]
+
+
+__getattr__ = inner(__name__)
 
 
 class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
@@ -33,7 +36,9 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
     dtype: Any
     layout: str | None
 
-    def __new__(cls, name: str, shape: Sequence[int], dtype: Any = np.float32, layout: str | None = "NCHW") -> DataDesc:
+    def __new__(cls, name: Any, shape: Any, dtype: Any = np.float32, layout: str | None = "NCHW") -> DataDesc:
+        if not isinstance(name, str) or isinstance(shape, str) or not hasattr(shape, "__iter__"):
+            raise ArgumentError(f"DataDesc: expected a name and a shape, got {name!r} and {shape!r}")
         self = super().__new__(cls, name, tuple(shape))
         self.dtype, self.layout = as_dtype(dtype).type, layout
         return self
@@ -162,7 +167,7 @@ def _named(data: Any, default: str, empty: bool) -> list[tuple[str, np.ndarray]]
 
 
 class NDArrayIter(DataIter):
-    """Batches of arrays' rows.
+    """Batches of arrays' rows: what lies along the axis of samples.
 
     Parameters
     ----------
@@ -171,12 +176,14 @@ class NDArrayIter(DataIter):
     batch_size : int
         Rows a batch.
     shuffle : bool
-        Whether the rows come in another order each time.
+        Whether the rows come in another order each time; ``np.random.seed`` says in which.
     last_batch_handle : {"pad", "discard", "roll_over"}
         When the rows do not fill the last batch: fill it up with the first rows, leave it out, or begin the next
         round with its rows.
     data_name, label_name : str
         Names of arrays without one.
+    layout : str
+        Axes of the arrays; N are the rows. Those of arrays without that axis lie along the first.
 
     Examples
     --------
@@ -196,17 +203,28 @@ class NDArrayIter(DataIter):
         if batch_size < 1:
             raise ArgumentError(f"batch_size={batch_size}: expected at least one")
         self.data, self.label = _named(data, data_name, False), _named(label, label_name, True)
-        self.num_data = len(self.data[0][1])
-        for name, value in self.data + self.label:
-            if len(value) != self.num_data:
-                raise ShapeError(f"NDArrayIter: {name} has {len(value)} rows, {self.data[0][0]} has {self.num_data}")
         self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
-        self.num_source = len(self.data)
+        self.num_data = self._count(self.data[0][1])
+        for name, value in self.data + self.label:
+            if self._count(value) != self.num_data:
+                raise ShapeError(f"NDArrayIter: {name} has {self._count(value)} rows, {self.data[0][0]} has "
+                                 f"{self.num_data}")
+        self.data_list = [value for _, value in self.data + self.label]
+        self.num_source = len(self.data_list)
         self.idx = np.arange(self.num_data)
-        self._left = np.arange(0)  # rows that roll over
+        self._order = self.idx.copy()
         self._rows: list[np.ndarray] = []
+        self._rest = self._left = np.arange(0)  # what does not fill a batch, and what of that rolls over
         self.cursor = -1
         self.hard_reset()
+
+    def _axis(self, value: np.ndarray) -> int:
+        """Where the rows of an array lie."""
+        axis = max(self.layout.find("N"), 0)
+        return axis if axis < value.ndim else 0
+
+    def _count(self, value: np.ndarray) -> int:
+        return value.shape[self._axis(value)]
 
     @property
     def provide_data(self) -> list[DataDesc]:
@@ -219,7 +237,12 @@ class NDArrayIter(DataIter):
         return self._describe(self.label)
 
     def _describe(self, arrays: list[tuple[str, np.ndarray]]) -> list[DataDesc]:
-        return [DataDesc(name, (self.batch_size, *value.shape[1:]), value.dtype, self.layout) for name, value in arrays]
+        found = []
+        for name, value in arrays:
+            axis = self._axis(value)
+            shape = (*value.shape[:axis], self.batch_size, *value.shape[axis + 1:])
+            found.append(DataDesc(name, shape, value.dtype, self.layout if self.layout.find("N") == axis else None))
+        return found
 
     def hard_reset(self) -> None:
         """Begin anew and forget rows that would roll over."""
@@ -233,28 +256,30 @@ class NDArrayIter(DataIter):
     def _plan(self) -> None:
         """Which rows each batch of this round has."""
         if self.shuffle:
-            order = random.shuffle(array(self.idx, dtype="int32")).asnumpy()
-            self.idx = order.astype(self.idx.dtype)
-        rows, size = np.concatenate([self._left, self.idx]), self.batch_size
+            # As MXNet, from the generator that programs seed: an order that is shuffled is applied to the one before.
+            np.random.shuffle(self.idx)  # noqa: NPY002
+            self._order = self._order[self.idx]
+        rows, size = np.concatenate([self._left, self._order]), self.batch_size
         whole = len(rows) // size * size
         self._rows = list(rows[:whole].reshape(-1, size))
-        rest, self._pad = rows[whole:], 0
-        if self.last_batch_handle == "roll_over":
-            self._left = rest
-        elif self.last_batch_handle == "pad" and len(rest):
-            self._pad = size - len(rest)
-            self._rows.append(np.concatenate([rest, np.resize(self.idx, self._pad)]))
+        self._rest, self._pad = rows[whole:], 0
+        if self.last_batch_handle == "pad" and len(self._rest):
+            self._pad = size - len(self._rest)
+            self._rows.append(np.concatenate([self._rest, np.resize(self._order, self._pad)]))
+        self._left = self._left[:0]
         self.cursor = -1
 
     def iter_next(self) -> bool:
         self.cursor += 1
+        if self.cursor == len(self._rows) and self.last_batch_handle == "roll_over":
+            self._left = self._rest  # only a round that has come to its end leaves something to the next
         return self.cursor < len(self._rows)
 
     def _take(self, arrays: list[tuple[str, np.ndarray]]) -> list[NDArray]:
         rows = self._rows[self.cursor]
         if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and not self.shuffle:
             rows = slice(int(rows[0]), int(rows[-1]) + 1)  # type: ignore[assignment]
-        return [array(value[rows], dtype=value.dtype) for _, value in arrays]
+        return [array(value[(slice(None),) * self._axis(value) + (rows,)], dtype=value.dtype) for _, value in arrays]
 
     def getdata(self) -> list[NDArray]:
         return self._take(self.data)
@@ -294,7 +319,10 @@ class CSVIter(NDArrayIter):
 
     @staticmethod
     def _read(name: str, shape: Sequence[int], dtype: Any) -> np.ndarray:
-        rows = np.loadtxt(name, delimiter=",", dtype=as_dtype(dtype), ndmin=2)
+        try:
+            rows = np.loadtxt(name, delimiter=",", dtype=as_dtype(dtype), ndmin=2)
+        except ValueError as error:
+            raise FileFormatError(f"{name}: expected rows of numbers, separated by commas: {error}") from None
         if rows.shape[1] != np.prod(shape):
             raise ShapeError(f"{name}: a row has {rows.shape[1]} numbers, expected those of shape {tuple(shape)}")
         return rows.reshape(-1, *shape)

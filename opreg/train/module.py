@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from ..aliases import inner
 from .base_module import BaseModule
 from .bucketing_module import BucketingModule
 from .symbol_module import Module
 
 __all__ = ["BaseModule", "Module", "BucketingModule"]
+
+__getattr__ = inner(__name__)

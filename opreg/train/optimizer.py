@@ -15,6 +15,7 @@ import numpy as np
 from opreg.ndarray import random, zeros
 from opreg.ndarray.ndarray import NDArray, array
 
+from ..aliases import inner
 from ..errors import ArgumentError, AttrError, did_you_mean
 from ..registry import ops
 from .base_optimizer import FLOAT16, FLOAT32, Optimizer, apply, zeros_of
@@ -23,6 +24,8 @@ from .updater import Updater, get_updater
 __all__ = ["Optimizer", "register", "create", "SGD", "NAG", "Signum", "FTML", "DCASGD", "SGLD", "Adam", "AdamW",
            "AdaGrad", "GroupAdaGrad", "RMSProp", "AdaDelta", "Ftrl", "Adamax", "Nadam", "LAMB", "LARS", "LBSGD",
            "ccSGD", "Test", "Updater", "get_updater"]
+
+__getattr__ = inner(__name__)
 
 register = Optimizer.register
 create = Optimizer.create_optimizer

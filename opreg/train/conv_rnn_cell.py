@@ -1,0 +1,156 @@
+"""Recurrent cells whose products are convolutions: input, output and states are images."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from opreg import symbol
+
+from ..errors import ArgumentError
+from .rnn_cell import BaseRNNCell, RNNParams, named
+
+__all__ = ["ConvRNNCell", "ConvLSTMCell", "ConvGRUCell"]
+
+
+def _leaky(inputs: Any, **kwargs: Any) -> Any:
+    return symbol.surface("LeakyReLU")(inputs, act_type="leaky", slope=0.2, **kwargs)
+
+
+class _Convolving(BaseRNNCell):
+    """A cell with a convolution of the input and one of the last output, which keeps its size.
+
+    Parameters
+    ----------
+    input_shape : tuple of int
+        The input of a step, the batch first.
+    num_hidden : int
+        Channels of the output.
+    h2h_kernel, h2h_dilate : tuple of int
+        Window and spacing over the last output; the window is odd.
+    i2h_kernel, i2h_stride, i2h_pad, i2h_dilate : tuple of int
+        The convolution of the input.
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
+        How the weights begin; None leaves it to the global initializer.
+    activation : str or function
+        See the operator ``Activation``; by default a leaky rectifier with slope 0.2.
+    conv_layout : str
+        Axes of images, as the operator ``Convolution`` has it.
+    """
+
+    _prefix_of_kind = ""
+
+    def __init__(self, input_shape: Sequence[int], num_hidden: int, h2h_kernel: Sequence[int] = (3, 3),
+                 h2h_dilate: Sequence[int] = (1, 1), i2h_kernel: Sequence[int] = (3, 3),
+                 i2h_stride: Sequence[int] = (1, 1), i2h_pad: Sequence[int] = (1, 1),
+                 i2h_dilate: Sequence[int] = (1, 1), i2h_weight_initializer: Any = None,
+                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
+                 h2h_bias_initializer: Any = "zeros", activation: Any = _leaky, prefix: str | None = None,
+                 params: RNNParams | None = None, conv_layout: str = "NCHW"):
+        super().__init__(self._prefix_of_kind if prefix is None else prefix, params)
+        if any(size % 2 == 0 for size in h2h_kernel):
+            raise ArgumentError(f"h2h_kernel={tuple(h2h_kernel)}: expected odd numbers, which keep the state's size")
+        self._num_hidden, self._layout, self._activation = num_hidden, conv_layout, activation
+        convolution = symbol.surface("Convolution")
+        pad = tuple(space * (size - 1) // 2 for space, size in zip(h2h_dilate, h2h_kernel))
+        self._of_input = functools.partial(convolution, kernel=i2h_kernel, stride=i2h_stride, pad=i2h_pad,
+                                           dilate=i2h_dilate, layout=conv_layout)
+        self._of_state = functools.partial(convolution, kernel=h2h_kernel, stride=(1,) * len(pad), pad=pad,
+                                           dilate=h2h_dilate, layout=conv_layout)
+        found = self._of_input(symbol.var("data"), num_filter=num_hidden).infer_shape(data=tuple(input_shape))[1][0]
+        batch = conv_layout.find("N")
+        self._state_shape = tuple(0 if axis == batch else size for axis, size in enumerate(found))
+        self._iW = self._params.get("i2h_weight", init=i2h_weight_initializer)
+        self._hW = self._params.get("h2h_weight", init=h2h_weight_initializer)
+        self._iB = self._params.get("i2h_bias", init=i2h_bias_initializer)
+        self._hB = self._params.get("h2h_bias", init=h2h_bias_initializer)
+
+    @property
+    def state_info(self) -> list[dict[str, Any]]:
+        return [{"shape": self._state_shape, "__layout__": self._layout}]
+
+    def _convolved(self, inputs: Any, state: Any, name: str) -> tuple[Any, Any]:
+        channels = self._num_hidden * len(self._gate_names)
+        return (self._of_input(inputs, self._iW, self._iB, num_filter=channels, name=f"{name}i2h"),
+                self._of_state(state, self._hW, self._hB, num_filter=channels, name=f"{name}h2h"))
+
+    def _split(self, gates: Any, name: str) -> Any:
+        return symbol.surface("SliceChannel")(gates, num_outputs=len(self._gate_names), axis=self._layout.find("C"),
+                                              name=name)
+
+    def _step_name(self) -> str:
+        self._counter += 1
+        return f"{self._prefix}t{self._counter}_"
+
+
+class ConvRNNCell(_Convolving):
+    """The plain cell, convolving.
+
+    Examples
+    --------
+    >>> cell = ConvRNNCell(input_shape=(1, 3, 16, 10), num_hidden=5, prefix="conv_")
+    >>> outputs, states = cell.unroll(2, [symbol.var(f"t{i}") for i in range(2)])
+    >>> outputs[1].infer_shape(t0=(1, 3, 16, 10), t1=(1, 3, 16, 10))[1]
+    [(1, 5, 16, 10)]
+    """
+
+    _prefix_of_kind = "ConvRNN_"
+
+    @property
+    def _gate_names(self) -> tuple[str, ...]:
+        return ("",)
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        name = self._step_name()
+        i2h, h2h = self._convolved(inputs, states[0], name)
+        output = self._activate(i2h + h2h, self._activation, name=f"{name}out")
+        return output, [output]
+
+
+class ConvLSTMCell(_Convolving):
+    """Long short-term memory, convolving; the states are output and cell.
+
+    X. Shi et al., Convolutional LSTM network: a machine learning approach for precipitation nowcasting, 2015.
+    """
+
+    _prefix_of_kind = "ConvLSTM_"
+
+    @property
+    def _gate_names(self) -> tuple[str, ...]:
+        return ("_i", "_f", "_c", "_o")
+
+    @property
+    def state_info(self) -> list[dict[str, Any]]:
+        return super().state_info * 2
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        name = self._step_name()
+        i2h, h2h = self._convolved(inputs, states[0], name)
+        gates = self._split(i2h + h2h, f"{name}slice")
+        taken, kept, shown = (self._activate(gates[i], "sigmoid", name=f"{name}{letter}")
+                              for i, letter in ((0, "i"), (1, "f"), (3, "o")))
+        new = self._activate(gates[2], self._activation, name=f"{name}c")
+        cell = named("elemwise_add", kept * states[1], taken * new, name=f"{name}state")
+        output = named("elemwise_mul", shown, self._activate(cell, self._activation), name=f"{name}out")
+        return output, [output, cell]
+
+
+class ConvGRUCell(_Convolving):
+    """The gated recurrent unit, convolving."""
+
+    _prefix_of_kind = "ConvGRU_"
+
+    @property
+    def _gate_names(self) -> tuple[str, ...]:
+        return ("_r", "_z", "_o")
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        name = self._step_name()
+        i2h, h2h = self._convolved(inputs, states[0], name)
+        i2h, h2h = self._split(i2h, f"{name}_i2h_slice"), self._split(h2h, f"{name}_h2h_slice")
+        reset = self._activate(i2h[0] + h2h[0], "sigmoid", name=f"{name}_r_act")
+        kept = self._activate(i2h[1] + h2h[1], "sigmoid", name=f"{name}_z_act")
+        new = self._activate(i2h[2] + reset * h2h[2], self._activation, name=f"{name}_h_act")
+        output = named("elemwise_add", (1.0 - kept) * new, kept * states[0], name=f"{name}out")
+        return output, [output]

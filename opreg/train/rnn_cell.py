@@ -1,0 +1,712 @@
+"""Recurrent cells: symbols of one step, unrolled over time.
+
+A cell's weights are variables named by its prefix; ``unpack_weights`` and ``pack_weights`` take them apart by gate
+and put them together again, so that weights go from a fused cell to single ones and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg import symbol
+from opreg.ndarray.creation import concatenate
+from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.symbol import Symbol
+
+from ..errors import ArgumentError, OpError, ShapeError, did_you_mean
+from ..registry import get
+from .initializer import FusedRNN, LSTMBias
+
+__all__ = ["RNNParams", "BaseRNNCell", "RNNCell", "LSTMCell", "GRUCell", "FusedRNNCell", "SequentialRNNCell",
+           "BidirectionalCell", "ModifierCell", "DropoutCell", "ZoneoutCell", "ResidualCell"]
+
+Weights = Mapping[str, NDArray]
+
+
+def named(op: str, *inputs: Any, name: str) -> Any:
+    """An operator of two symbols, with a name."""
+    return symbol.surface(get(op).name)(*inputs, name=name)
+
+
+class RNNParams:
+    """The variables of cells, made when they are first asked for; shared by cells that are given the same object.
+
+    Examples
+    --------
+    >>> params = RNNParams("lstm_")
+    >>> params.get("i2h_weight") is params.get("i2h_weight")
+    True
+    """
+
+    def __init__(self, prefix: str = ""):
+        self._prefix = prefix
+        self._params: dict[str, Any] = {}
+
+    def get(self, name: str, **kwargs: Any) -> Any:
+        """The variable of that name, prefix before it."""
+        name = self._prefix + name
+        if name not in self._params:
+            self._params[name] = symbol.var(name, **kwargs)
+        return self._params[name]
+
+
+def _sequence(length: int, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None
+              ) -> tuple[Any, int]:
+    """Inputs as one symbol (``merge`` true), as a list of steps (false) or as they are (None), and the time axis."""
+    if "T" not in layout:
+        raise ArgumentError(f"layout={layout!r}: expected a T, the axis of time")
+    axis = layout.find("T")
+    in_axis = axis if in_layout is None else in_layout.find("T")
+    if isinstance(inputs, Symbol):
+        if merge is False:
+            if len(inputs.list_outputs()) != 1:
+                raise ArgumentError("unroll: expected one symbol, or a list of a symbol for each step; got a group")
+            split = symbol.surface("split")
+            parts = split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=True)
+            return ([parts] if length == 1 else list(parts)), axis
+        if axis != in_axis:
+            inputs = symbol.surface("swapaxes")(inputs, dim1=axis, dim2=in_axis)
+        return inputs, axis
+    if len(inputs) != length:
+        raise ArgumentError(f"unroll: expected {length} inputs, one a step, got {len(inputs)}")
+    if merge:
+        spread = [symbol.surface("expand_dims")(each, axis=axis) for each in inputs]
+        return symbol.surface("concat")(*spread, dim=axis), axis
+    return list(inputs), axis
+
+
+class BaseRNNCell:
+    """One step of a recurrent network.
+
+    Calling it with input and states gives output and next states, symbols. A subclass says so in ``__call__`` and has
+    ``state_info``; names of nodes count the steps since ``reset``.
+
+    Parameters
+    ----------
+    prefix : str
+        How the names of weights and nodes begin.
+    params : RNNParams or None
+        Where the weights are; its own by default.
+    """
+
+    def __init__(self, prefix: str = "", params: RNNParams | None = None):
+        self._own_params = params is None
+        self._prefix, self._params = prefix, RNNParams(prefix) if params is None else params
+        self._modified = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin to count steps anew, before the cell is used in another graph."""
+        self._init_counter = self._counter = -1
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        """Output and next states of a step."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what a step is: define __call__")
+
+    @property
+    def params(self) -> RNNParams:
+        """The weights; whoever asks may share them."""
+        self._own_params = False
+        return self._params
+
+    @property
+    def state_info(self) -> list[dict[str, Any]]:
+        """Shape and layout of each state; a 0 stands for the batch."""
+        raise NotImplementedError(f"{type(self).__name__} does not define state_info")
+
+    @property
+    def state_shape(self) -> list[tuple[int, ...]]:
+        """Shape of each state."""
+        return [each["shape"] for each in self.state_info]
+
+    @property
+    def _gate_names(self) -> tuple[str, ...]:
+        return ()
+
+    def begin_state(self, func: Callable[..., Any] | None = None, **kwargs: Any) -> list[Any]:
+        """States before the first step.
+
+        Parameters
+        ----------
+        func : function
+            Makes one from name, shape and layout; ``sym.zeros`` by default, or ``sym.var`` for an input.
+        **kwargs
+            More for it.
+        """
+        if self._modified:
+            raise OpError("begin_state: ask the cell around this one, which adds to it")
+        states = []
+        for info in self.state_info:
+            self._init_counter += 1
+            name = f"{self._prefix}begin_state_{self._init_counter}"
+            if func is None:
+                states.append(symbol.zeros(name=name, **{"shape": info["shape"], **kwargs}))
+            else:
+                known = {key: value for key, value in info.items() if func is not symbol.zeros or key == "shape"}
+                states.append(func(name=name, **{**known, **kwargs}))
+        return states
+
+    def unpack_weights(self, args: Weights) -> dict[str, NDArray]:
+        """Weights with those of this cell taken apart by gate."""
+        args = dict(args)
+        if not self._gate_names:
+            return args
+        count = len(self._gate_names)
+        for group in ("i2h", "h2h"):
+            for kind in ("weight", "bias"):
+                whole = args.pop(f"{self._prefix}{group}_{kind}")
+                rows = whole.shape[0] // count
+                for number, gate in enumerate(self._gate_names):
+                    args[f"{self._prefix}{group}{gate}_{kind}"] = whole[number * rows:(number + 1) * rows].copy()
+        return args
+
+    def pack_weights(self, args: Weights) -> dict[str, NDArray]:
+        """The inverse of ``unpack_weights``."""
+        args = dict(args)
+        if not self._gate_names:
+            return args
+        for group in ("i2h", "h2h"):
+            for kind in ("weight", "bias"):
+                parts = [args.pop(f"{self._prefix}{group}{gate}_{kind}") for gate in self._gate_names]
+                args[f"{self._prefix}{group}_{kind}"] = concatenate(parts)
+        return args
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+        """The graph of several steps.
+
+        Parameters
+        ----------
+        length : int
+            How many.
+        inputs : Symbol or list of Symbol
+            All steps in one, or one each.
+        begin_state : list of Symbol or None
+            States before the first step; zeros by default.
+        layout : str
+            Axes of inputs and outputs: N of samples, T of time, C of features.
+        merge_outputs : bool or None
+            Whether outputs come in one symbol or in a list; None leaves it to the cell.
+
+        Returns
+        -------
+        outputs, states
+            States are those after the last step.
+        """
+        self.reset()
+        steps, _ = _sequence(length, inputs, layout, False)
+        states = self.begin_state() if begin_state is None else begin_state
+        outputs = []
+        for step in steps:
+            output, states = self(step, states)
+            outputs.append(output)
+        return _sequence(length, outputs, layout, merge_outputs)[0], states
+
+    def _activate(self, inputs: Any, activation: Any, **kwargs: Any) -> Any:
+        if isinstance(activation, str):
+            return symbol.surface("Activation")(inputs, act_type=activation, **kwargs)
+        return activation(inputs, **kwargs)
+
+
+class _Weighted(BaseRNNCell):
+    """A cell with a weight and a bias for the input and for the last output."""
+
+    def __init__(self, num_hidden: int, prefix: str, params: RNNParams | None, bias_init: Any = None):
+        super().__init__(prefix, params)
+        self._num_hidden = num_hidden
+        given = {} if bias_init is None else {"init": bias_init}
+        self._iW, self._iB = self._params.get("i2h_weight"), self._params.get("i2h_bias", **given)
+        self._hW, self._hB = self._params.get("h2h_weight"), self._params.get("h2h_bias")
+
+    @property
+    def state_info(self) -> list[dict[str, Any]]:
+        return [{"shape": (0, self._num_hidden), "__layout__": "NC"}]
+
+    def _products(self, inputs: Any, state: Any, name: str) -> tuple[Any, Any]:
+        size = self._num_hidden * max(len(self._gate_names), 1)
+        dense = symbol.surface("FullyConnected")
+        return (dense(inputs, self._iW, self._iB, num_hidden=size, name=f"{name}i2h"),
+                dense(state, self._hW, self._hB, num_hidden=size, name=f"{name}h2h"))
+
+
+class RNNCell(_Weighted):
+    """The plain cell: ``activation(W x + U h + b)``.
+
+    Parameters
+    ----------
+    num_hidden : int
+        Numbers in the output.
+    activation : str or function
+        See the operator ``Activation``.
+    """
+
+    def __init__(self, num_hidden: int, activation: Any = "tanh", prefix: str = "rnn_",
+                 params: RNNParams | None = None):
+        super().__init__(num_hidden, prefix, params)
+        self._activation = activation
+
+    @property
+    def _gate_names(self) -> tuple[str, ...]:
+        return ("",)
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        self._counter += 1
+        name = f"{self._prefix}t{self._counter}_"
+        i2h, h2h = self._products(inputs, states[0], name)
+        output = self._activate(i2h + h2h, self._activation, name=f"{name}out")
+        return output, [output]
+
+
+class LSTMCell(_Weighted):
+    """Long short-term memory; the states are output and cell.
+
+    S. Hochreiter, J. Schmidhuber, Long short-term memory, 1997.
+
+    Parameters
+    ----------
+    forget_bias : float
+        What the bias of the forget gate begins with.
+    """
+
+    def __init__(self, num_hidden: int, prefix: str = "lstm_", params: RNNParams | None = None,
+                 forget_bias: float = 1.0):
+        super().__init__(num_hidden, prefix, params, LSTMBias(forget_bias))
+
+    @property
+    def state_info(self) -> list[dict[str, Any]]:
+        return super().state_info * 2
+
+    @property
+    def _gate_names(self) -> tuple[str, ...]:
+        return ("_i", "_f", "_c", "_o")
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        self._counter += 1
+        name = f"{self._prefix}t{self._counter}_"
+        i2h, h2h = self._products(inputs, states[0], name)
+        gates = symbol.surface("SliceChannel")(i2h + h2h, num_outputs=4, name=f"{name}slice")
+        taken, kept, shown = (self._activate(gates[i], "sigmoid", name=f"{name}{letter}")
+                              for i, letter in ((0, "i"), (1, "f"), (3, "o")))
+        new = self._activate(gates[2], "tanh", name=f"{name}c")
+        cell = named("elemwise_add", kept * states[1], taken * new, name=f"{name}state")
+        output = named("elemwise_mul", shown, self._activate(cell, "tanh"), name=f"{name}out")
+        return output, [output, cell]
+
+
+class GRUCell(_Weighted):
+    """The gated recurrent unit, with the reset gate behind the product as cuDNN has it.
+
+    K. Cho et al., Learning phrase representations using RNN encoder-decoder for statistical machine translation, 2014.
+    """
+
+    def __init__(self, num_hidden: int, prefix: str = "gru_", params: RNNParams | None = None):
+        super().__init__(num_hidden, prefix, params)
+
+    @property
+    def _gate_names(self) -> tuple[str, ...]:
+        return ("_r", "_z", "_o")
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        self._counter += 1
+        name = f"{self._prefix}t{self._counter}_"
+        i2h, h2h = self._products(inputs, states[0], f"{name}_")
+        split = symbol.surface("SliceChannel")
+        i2h = split(i2h, num_outputs=3, name=f"{name}_i2h_slice")
+        h2h = split(h2h, num_outputs=3, name=f"{name}_h2h_slice")
+        reset = self._activate(i2h[0] + h2h[0], "sigmoid", name=f"{name}_r_act")
+        kept = self._activate(i2h[1] + h2h[1], "sigmoid", name=f"{name}_z_act")
+        new = self._activate(i2h[2] + reset * h2h[2], "tanh", name=f"{name}_h_act")
+        output = named("elemwise_add", (1.0 - kept) * new, kept * states[0], name=f"{name}out")
+        return output, [output]
+
+
+# ---------------------------------------------------------------------------------------------- all in one
+
+_GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o"), "gru": ("_r", "_z", "_o")}
+
+
+class FusedRNNCell(BaseRNNCell):
+    """All steps and layers in one operator, ``RNN``, with all weights in one array.
+
+    Parameters
+    ----------
+    num_hidden, num_layers, mode, bidirectional, dropout
+        As the operator has them.
+    get_next_state : bool
+        Whether ``unroll`` gives the states after the last step.
+    forget_bias : float
+        What the bias of an LSTM's forget gate begins with.
+    prefix : str or None
+        The mode's name by default.
+    """
+
+    def __init__(self, num_hidden: int, num_layers: int = 1, mode: str = "lstm", bidirectional: bool = False,
+                 dropout: float = 0.0, get_next_state: bool = False, forget_bias: float = 1.0,
+                 prefix: str | None = None, params: RNNParams | None = None):
+        if mode not in _GATES:
+            raise ArgumentError(f"there is no mode {mode!r}. {did_you_mean(mode, _GATES)}")
+        super().__init__(f"{mode}_" if prefix is None else prefix, params)
+        self._num_hidden, self._num_layers, self._mode = num_hidden, num_layers, mode
+        self._bidirectional, self._dropout, self._get_next_state = bidirectional, dropout, get_next_state
+        self._directions = ("l", "r") if bidirectional else ("l",)
+        self._parameter = self._params.get("parameters", init=FusedRNN(
+            None, num_hidden, num_layers, mode, bidirectional, forget_bias))
+
+    @property
+    def state_info(self) -> list[dict[str, Any]]:
+        shape = (len(self._directions) * self._num_layers, 0, self._num_hidden)
+        return [{"shape": shape, "__layout__": "LNC"}] * (2 if self._mode == "lstm" else 1)
+
+    @property
+    def _gate_names(self) -> tuple[str, ...]:
+        return _GATES[self._mode]
+
+    def _slices(self, size: int) -> Iterator[tuple[str, slice, tuple[int, ...]]]:
+        """Name, place and shape of each part of an array of weights: all weights, layer by layer, then all biases."""
+        hidden, gates, sides = self._num_hidden, len(self._gate_names), len(self._directions)
+        inputs, place = size // sides // hidden // gates - self._columns, 0
+        if inputs < 1 or size != sides * hidden * gates * (inputs + self._columns):
+            raise ShapeError(f"{self._prefix}parameters: {size} numbers are not the weights of {self._num_layers} "
+                             f"layers of {hidden} in mode {self._mode}")
+        for kind in ("weight", "bias"):
+            for layer in range(self._num_layers):
+                columns = inputs if layer == 0 else hidden * sides
+                for side in self._directions:
+                    for group, width in (("i2h", columns), ("h2h", hidden)):
+                        for gate in self._gate_names:
+                            shape = (hidden, width) if kind == "weight" else (hidden,)
+                            count = int(np.prod(shape))
+                            name = f"{self._prefix}{side}{layer}_{group}{gate}_{kind}"
+                            yield name, slice(place, place + count), shape
+                            place += count
+
+    @property
+    def _columns(self) -> int:
+        """Numbers that one row of a gate has in all layers, but for those of the input."""
+        hidden = self._num_hidden
+        return (self._num_layers - 1) * (hidden + len(self._directions) * hidden + 2) + hidden + 2
+
+    def unpack_weights(self, args: Weights) -> dict[str, NDArray]:
+        args = dict(args)
+        whole = args.pop(f"{self._prefix}parameters")
+        for name, place, shape in self._slices(whole.size):
+            args[name] = whole[place].reshape(shape).copy()
+        return args
+
+    def pack_weights(self, args: Weights) -> dict[str, NDArray]:
+        args = dict(args)
+        first = args[f"{self._prefix}l0_i2h{self._gate_names[0]}_weight"]
+        rows = len(self._directions) * self._num_hidden * len(self._gate_names)
+        size = rows * (self._columns + first.shape[1])
+        parts = [args.pop(name).reshape((-1,)) for name, _, _ in self._slices(size)]
+        args[f"{self._prefix}parameters"] = concatenate(parts)
+        return args
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        raise OpError("a FusedRNNCell has no single steps: use unroll, or the cells that unfuse gives")
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+        self.reset()
+        whole, axis = _sequence(length, inputs, layout, True)
+        swap = symbol.surface("swapaxes")
+        if axis == 1:
+            whole = swap(whole, dim1=0, dim2=1)
+        elif axis != 0:
+            raise ArgumentError(f"layout={layout!r}: expected NTC or TNC")
+        states = self.begin_state() if begin_state is None else begin_state
+        named = {"state": states[0], **({"state_cell": states[1]} if self._mode == "lstm" else {})}
+        found = symbol.surface("RNN")(data=whole, parameters=self._parameter, **named, state_size=self._num_hidden,
+                                      num_layers=self._num_layers, bidirectional=self._bidirectional,
+                                      p=self._dropout, state_outputs=self._get_next_state, mode=self._mode,
+                                      name=f"{self._prefix}rnn")
+        outputs, after = found, []
+        if self._get_next_state:
+            outputs, after = found[0], [found[1 + i] for i in range(len(named))]
+        if axis == 1:
+            outputs = swap(outputs, dim1=0, dim2=1)
+        return _sequence(length, outputs, layout, merge_outputs)[0], after
+
+    def unfuse(self) -> SequentialRNNCell:
+        """Single cells that take the weights ``unpack_weights`` gives, and compute the same."""
+        make: Callable[[str], BaseRNNCell] = {
+            "rnn_relu": lambda prefix: RNNCell(self._num_hidden, "relu", prefix),
+            "rnn_tanh": lambda prefix: RNNCell(self._num_hidden, "tanh", prefix),
+            "lstm": lambda prefix: LSTMCell(self._num_hidden, prefix),
+            "gru": lambda prefix: GRUCell(self._num_hidden, prefix),
+        }[self._mode]
+        stack = SequentialRNNCell()
+        for layer in range(self._num_layers):
+            if self._bidirectional:
+                stack.add(BidirectionalCell(make(f"{self._prefix}l{layer}_"), make(f"{self._prefix}r{layer}_"),
+                                            output_prefix=f"{self._prefix}bi_l{layer}_"))
+            else:
+                stack.add(make(f"{self._prefix}l{layer}_"))
+            if self._dropout > 0 and layer != self._num_layers - 1:
+                stack.add(DropoutCell(self._dropout, prefix=f"{self._prefix}_dropout{layer}_"))
+        return stack
+
+
+# ------------------------------------------------------------------------------------------ made of others
+
+
+class _Several(BaseRNNCell):
+    """A cell made of cells: states and weights are theirs, one after the other."""
+
+    def __init__(self, prefix: str = "", params: RNNParams | None = None):
+        super().__init__(prefix, params)
+        self._override = params is not None
+        self._cells: list[BaseRNNCell] = []
+
+    def _adopt(self, cell: BaseRNNCell) -> None:
+        self._cells.append(cell)
+        if self._override:
+            if not cell._own_params:
+                raise ArgumentError("cells that share params cannot be added to a cell that was given params")
+            cell.params._params.update(self._params._params)
+        self._params._params.update(cell.params._params)
+
+    def reset(self) -> None:
+        super().reset()
+        for cell in getattr(self, "_cells", ()):
+            cell.reset()
+
+    @property
+    def state_info(self) -> list[dict[str, Any]]:
+        return [info for cell in self._cells for info in cell.state_info]
+
+    def begin_state(self, func: Callable[..., Any] | None = None, **kwargs: Any) -> list[Any]:
+        if self._modified:
+            raise OpError("begin_state: ask the cell around this one, which adds to it")
+        return [state for cell in self._cells for state in cell.begin_state(func=func, **kwargs)]
+
+    def unpack_weights(self, args: Weights) -> dict[str, NDArray]:
+        found = dict(args)
+        for cell in self._cells:
+            found = cell.unpack_weights(found)
+        return found
+
+    def pack_weights(self, args: Weights) -> dict[str, NDArray]:
+        found = dict(args)
+        for cell in self._cells:
+            found = cell.pack_weights(found)
+        return found
+
+    def _own(self, states: Sequence[Any]) -> Iterator[tuple[BaseRNNCell, list[Any]]]:
+        """Each cell with its states."""
+        place = 0
+        for cell in self._cells:
+            count = len(cell.state_info)
+            yield cell, list(states[place:place + count])
+            place += count
+
+
+class SequentialRNNCell(_Several):
+    """Cells one upon the other.
+
+    Examples
+    --------
+    >>> stack = SequentialRNNCell()
+    >>> stack.add(LSTMCell(4, prefix="a_"))
+    >>> stack.add(GRUCell(3, prefix="b_"))
+    >>> outputs, states = stack.unroll(2, symbol.var("data"), merge_outputs=True)
+    >>> outputs.infer_shape(data=(5, 2, 6))[1]
+    [(5, 2, 3)]
+    """
+
+    def add(self, cell: BaseRNNCell) -> None:
+        """Add a cell on top."""
+        self._adopt(cell)
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        self._counter += 1
+        after: list[Any] = []
+        for cell, own in self._own(states):
+            if isinstance(cell, BidirectionalCell):
+                raise OpError("a BidirectionalCell has no single steps: use unroll")
+            inputs, own = cell(inputs, own)
+            after += own
+        return inputs, after
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+        self.reset()
+        states = self.begin_state() if begin_state is None else begin_state
+        after: list[Any] = []
+        for number, (cell, own) in enumerate(self._own(states)):
+            last = number == len(self._cells) - 1
+            inputs, own = cell.unroll(length, inputs, own, layout, merge_outputs if last else None)
+            after += own
+        return inputs, after
+
+
+class BidirectionalCell(_Several):
+    """Two cells, one of which reads from the end; their outputs are joined.
+
+    Parameters
+    ----------
+    l_cell, r_cell : BaseRNNCell
+        The one that reads from the beginning, and the other.
+    output_prefix : str
+        How names of outputs begin.
+    """
+
+    def __init__(self, l_cell: BaseRNNCell, r_cell: BaseRNNCell, params: RNNParams | None = None,
+                 output_prefix: str = "bi_"):
+        super().__init__("", params)
+        self._output_prefix = output_prefix
+        self._adopt(l_cell)
+        self._adopt(r_cell)
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        raise OpError("a BidirectionalCell has no single steps: use unroll")
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+        self.reset()
+        steps, axis = _sequence(length, inputs, layout, False)
+        states = self.begin_state() if begin_state is None else begin_state
+        (left, left_states), (right, right_states) = self._own(states)
+        forth, left_after = left.unroll(length, steps, left_states, layout, merge_outputs)
+        back, right_after = right.unroll(length, steps[::-1], right_states, layout, merge_outputs)
+        merge = isinstance(forth, Symbol) and isinstance(back, Symbol) if merge_outputs is None else merge_outputs
+        concat = symbol.surface("concat")
+        if merge:
+            forth, back = (_sequence(length, each, layout, True)[0] for each in (forth, back))
+            back = symbol.surface("reverse")(back, axis=axis)
+            outputs = concat(forth, back, dim=2, name=f"{self._output_prefix}out")
+        else:
+            forth, back = (_sequence(length, each, layout, False)[0] for each in (forth, back))
+            outputs = [concat(one, other, dim=1, name=f"{self._output_prefix}t{number}")
+                       for number, (one, other) in enumerate(zip(forth, reversed(back)))]
+        return outputs, [*left_after, *right_after]
+
+
+class ModifierCell(BaseRNNCell):
+    """A cell that adds something to another: weights and states are the other's."""
+
+    def __init__(self, base_cell: BaseRNNCell):
+        base_cell._modified = True
+        self.base_cell = base_cell
+        super().__init__()
+
+    def reset(self) -> None:
+        super().reset()
+        self.base_cell.reset()
+
+    @property
+    def params(self) -> RNNParams:
+        self._own_params = False
+        return self.base_cell.params
+
+    @property
+    def state_info(self) -> list[dict[str, Any]]:
+        return self.base_cell.state_info
+
+    def begin_state(self, func: Callable[..., Any] | None = None, **kwargs: Any) -> list[Any]:
+        if self._modified:
+            raise OpError("begin_state: ask the cell around this one, which adds to it")
+        self.base_cell._modified = False
+        try:
+            return self.base_cell.begin_state(func=func, **kwargs)
+        finally:
+            self.base_cell._modified = True
+
+    def unpack_weights(self, args: Weights) -> dict[str, NDArray]:
+        return self.base_cell.unpack_weights(args)
+
+    def pack_weights(self, args: Weights) -> dict[str, NDArray]:
+        return self.base_cell.pack_weights(args)
+
+
+class DropoutCell(BaseRNNCell):
+    """Dropout of the input; for use in a ``SequentialRNNCell``.
+
+    Parameters
+    ----------
+    dropout : float
+        Share of numbers that become zero in training.
+    """
+
+    def __init__(self, dropout: float, prefix: str = "dropout_", params: RNNParams | None = None):
+        super().__init__(prefix, params)
+        self.dropout = dropout
+
+    @property
+    def state_info(self) -> list[dict[str, Any]]:
+        return []
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        if self.dropout > 0:
+            inputs = symbol.surface("Dropout")(inputs, p=self.dropout)
+        return inputs, states
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+        self.reset()
+        found, _ = _sequence(length, inputs, layout, merge_outputs)
+        if isinstance(found, Symbol):
+            return self(found, [])[0], []
+        return [self(each, [])[0] for each in found], []
+
+
+class ZoneoutCell(ModifierCell):
+    """In training some numbers of output or states stay as they were the step before.
+
+    D. Krueger et al., Zoneout: regularizing RNNs by randomly preserving hidden activations, 2016.
+
+    Parameters
+    ----------
+    base_cell : BaseRNNCell
+        The cell.
+    zoneout_outputs, zoneout_states : float
+        The shares that stay.
+    """
+
+    def __init__(self, base_cell: BaseRNNCell, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0):
+        if isinstance(base_cell, (FusedRNNCell, BidirectionalCell)):
+            raise ArgumentError(f"zoneout goes step by step, and a {type(base_cell).__name__} has no single steps")
+        super().__init__(base_cell)
+        self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
+        self.prev_output: Any = None
+
+    def reset(self) -> None:
+        super().reset()
+        self.prev_output = None
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        output, after = self.base_cell(inputs, states)
+        where, zeros, ones = (symbol.surface(name) for name in ("where", "zeros_like", "ones_like"))
+
+        def mixed(share: float, new: Any, old: Any) -> Any:
+            if not share:
+                return new
+            mask = symbol.surface("Dropout")(ones(new), p=share)
+            return where(mask, new, zeros(new) if old is None else old)
+
+        shown = mixed(self.zoneout_outputs, output, self.prev_output)
+        self.prev_output = output
+        return shown, [mixed(self.zoneout_states, new, old) for new, old in zip(after, states)]
+
+
+class ResidualCell(ModifierCell):
+    """The input is added to the output, which must be as large."""
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        output, states = self.base_cell(inputs, states)
+        return named("elemwise_add", output, inputs, name=f"{output.name}_plus_residual"), states
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+        self.reset()
+        states = self.begin_state() if begin_state is None else begin_state
+        outputs, after = self.base_cell.unroll(length, inputs, states, layout, merge_outputs)
+        merged = isinstance(outputs, Symbol)
+        given, _ = _sequence(length, inputs, layout, merged)
+        if merged:
+            return named("elemwise_add", outputs, given, name=f"{outputs.name}_plus_residual"), after
+        return [named("elemwise_add", output, each, name=f"{output.name}_plus_residual")
+                for output, each in zip(outputs, given)], after
