@@ -151,15 +151,34 @@ def test_batches_from_text(tmp_path):
     np.savetxt(data, ROWS, delimiter=",")
     np.savetxt(label, NUMBERS, delimiter=",")
     batches = mx.io.CSVIter(str(data), (1, 2), str(label), batch_size=4)
+    assert [each.name for each in batches.provide_data + batches.provide_label] == ["data", "softmax_label"]
     first = batches.next()
     assert first.data[0].shape == (4, 1, 2) and first.label[0].asnumpy().tolist() == [0, 1, 2, 3]
+    assert batches.getdata().shape == (4, 1, 2) and batches.getlabel().asnumpy().tolist() == [0, 1, 2, 3]
     assert batches.next().pad == 1
-    assert len(list(mx.io.CSVIter(str(data), (2,), batch_size=4, round_batch=False))) == 1
+    np.savetxt(data, ROWS, fmt="%d", delimiter=",")
+    whole = mx.io.CSVIter(str(data), (2,), batch_size=7, dtype="int64")
+    assert whole.next().data[0].dtype == whole.getlabel().dtype == np.int64
     with pytest.raises(ShapeError, match="a row has 2 numbers"):
         mx.io.CSVIter(str(data), (3,))
     data.write_text("1,2\n1,x\n")
     with pytest.raises(FileFormatError, match=r"x.csv: expected rows of numbers.*'x'"):
         mx.io.CSVIter(str(data), (2,))
+
+
+@pytest.mark.parametrize("round_batch, size, rounds", [
+    (True, 3, [[[0, 1, 2], [3, 4, 5], [6, 0, 1]], [[2, 3, 4], [5, 6, 0]], [[1, 2, 3], [4, 5, 6]], [[0, 1, 2]]]),
+    (False, 3, [[[0, 1, 2], [3, 4, 5], [6, 4, 5]], [[0, 1, 2], [3, 4, 5], [6, 4, 5]]]),
+    (True, 9, [[[*range(7), 0, 1]], [[*range(2, 7), 0, 1, 2, 3]]]),
+    (False, 9, [[[*range(7), 0, 1]]] * 2),
+])
+def test_rounds_of_text_are_those_of_mxnet(round_batch, size, rounds, tmp_path):
+    np.savetxt(tmp_path / "x.csv", NUMBERS, delimiter=",")
+    batches = mx.io.CSVIter(str(tmp_path / "x.csv"), (1,), batch_size=size, round_batch=round_batch)
+    for expected in rounds:
+        found = [batch.data[0].asnumpy().ravel().tolist() for batch in batches]
+        assert found[:len(expected)] == expected
+        batches.reset()
 
 
 @pytest.mark.parametrize("call, kind, words", [
