@@ -102,6 +102,15 @@ def test_dumps_and_create_are_inverse(initializer):
     assert mx.init.create(name, **keywords) == initializer
 
 
+def test_an_initializer_has_further_names():
+    @mx.init.alias("thirds", "a_third")
+    class Third(mx.init.Initializer):
+        def _init_weight(self, name, arr):
+            arr[:] = 1 / 3
+
+    assert {type(mx.init.create(name)) for name in ("third", "thirds", "a_third")} == {Third}
+
+
 def test_a_user_registers_an_initializer(caplog):
     @mx.init.register
     class Ramp(mx.init.Initializer):

@@ -192,6 +192,13 @@ def test_the_fused_array_begins_part_by_part():
         assert (part.asnumpy() == (7 if name.endswith("weight") else 2 if name.endswith("f_bias") else 0)).all(), name
 
 
+def test_a_stack_takes_params_first_and_a_cell_around_another_its_maker_of_states():
+    params = rnn.RNNParams("x_")
+    assert rnn.SequentialRNNCell(params)._params is params
+    (state,) = rnn.ResidualCell(rnn.GRUCell(3)).begin_state(init_sym=sym.var)
+    assert state.list_arguments() == ["gru_begin_state_0"]
+
+
 def test_begin_states_can_be_inputs():
     cell = rnn.GRUCell(4, prefix="g_")
     outputs, _ = cell.unroll(2, sym.var("data"), begin_state=cell.begin_state(func=sym.var), merge_outputs=True)

@@ -11,14 +11,14 @@ from opreg import symbol
 from ..errors import ArgumentError
 from .rnn_cell import BaseRNNCell, RNNParams, named
 
-__all__ = ["ConvRNNCell", "ConvLSTMCell", "ConvGRUCell"]
+__all__ = ["BaseConvRNNCell", "ConvRNNCell", "ConvLSTMCell", "ConvGRUCell"]
 
 
 def _leaky(inputs: Any, **kwargs: Any) -> Any:
     return symbol.surface("LeakyReLU")(inputs, act_type="leaky", slope=0.2, **kwargs)
 
 
-class _Convolving(BaseRNNCell):
+class BaseConvRNNCell(BaseRNNCell):
     """A cell with a convolution of the input and one of the last output, which keeps its size.
 
     Parameters
@@ -84,7 +84,7 @@ class _Convolving(BaseRNNCell):
         return f"{self._prefix}t{self._counter}_"
 
 
-class ConvRNNCell(_Convolving):
+class ConvRNNCell(BaseConvRNNCell):
     """The plain cell, convolving.
 
     Examples
@@ -108,7 +108,7 @@ class ConvRNNCell(_Convolving):
         return output, [output]
 
 
-class ConvLSTMCell(_Convolving):
+class ConvLSTMCell(BaseConvRNNCell):
     """Long short-term memory, convolving; the states are output and cell.
 
     X. Shi et al., Convolutional LSTM network: a machine learning approach for precipitation nowcasting, 2015.
@@ -136,7 +136,7 @@ class ConvLSTMCell(_Convolving):
         return output, [output, cell]
 
 
-class ConvGRUCell(_Convolving):
+class ConvGRUCell(BaseConvRNNCell):
     """The gated recurrent unit, convolving."""
 
     _prefix_of_kind = "ConvGRU_"

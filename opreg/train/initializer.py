@@ -22,7 +22,7 @@ from opreg.ndarray.ndarray import NDArray, array
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, note
 from .named import Named
 
-__all__ = ["InitDesc", "Initializer", "register", "create", "Zero", "One", "Constant", "Uniform", "Normal",
+__all__ = ["InitDesc", "Initializer", "register", "alias", "create", "Zero", "One", "Constant", "Uniform", "Normal",
            "Orthogonal", "Xavier", "MSRAPrelu", "Bilinear", "LSTMBias", "FusedRNN", "Load", "Mixed"]
 
 _REGISTERED = Named("initializer")
@@ -64,6 +64,11 @@ def register(cls: type, *names: str) -> type:
     '["half", {}]'
     """
     return _REGISTERED.enter(cls, *names)
+
+
+def alias(*names: str) -> Callable[[type], type]:
+    """The decorator that gives an initializer further names."""
+    return lambda cls: register(cls, *names)
 
 
 def create(initializer: Any, **kwargs: Any) -> Any:

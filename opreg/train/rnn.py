@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..aliases import inner
 from . import model
-from .conv_rnn_cell import ConvGRUCell, ConvLSTMCell, ConvRNNCell
+from .conv_rnn_cell import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
 from .rnn_cell import (
     BaseRNNCell,
     BidirectionalCell,
@@ -29,9 +29,9 @@ from .rnn_cell import (
 from .sentences import BucketSentenceIter, encode_sentences
 
 __all__ = ["RNNParams", "BaseRNNCell", "RNNCell", "LSTMCell", "GRUCell", "FusedRNNCell", "SequentialRNNCell",
-           "BidirectionalCell", "ModifierCell", "DropoutCell", "ZoneoutCell", "ResidualCell", "ConvRNNCell",
-           "ConvLSTMCell", "ConvGRUCell", "BucketSentenceIter", "encode_sentences", "rnn_unroll", "save_rnn_checkpoint",
-           "load_rnn_checkpoint", "do_rnn_checkpoint"]
+           "BidirectionalCell", "ModifierCell", "DropoutCell", "ZoneoutCell", "ResidualCell", "BaseConvRNNCell",
+           "ConvRNNCell", "ConvLSTMCell", "ConvGRUCell", "BucketSentenceIter", "encode_sentences", "rnn_unroll",
+           "save_rnn_checkpoint", "load_rnn_checkpoint", "do_rnn_checkpoint"]
 
 Weights = Mapping[str, NDArray]
 

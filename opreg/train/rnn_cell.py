@@ -517,6 +517,9 @@ class SequentialRNNCell(_Several):
     [(5, 2, 3)]
     """
 
+    def __init__(self, params: RNNParams | None = None):
+        super().__init__("", params)
+
     def add(self, cell: BaseRNNCell) -> None:
         """Add a cell on top."""
         self._adopt(cell)
@@ -606,12 +609,13 @@ class ModifierCell(BaseRNNCell):
     def state_info(self) -> list[dict[str, Any]]:
         return self.base_cell.state_info
 
-    def begin_state(self, func: Callable[..., Any] | None = None, **kwargs: Any) -> list[Any]:
+    def begin_state(self, func: Callable[..., Any] | None = None, init_sym: Callable[..., Any] | None = None,
+                    **kwargs: Any) -> list[Any]:
         if self._modified:
             raise OpError("begin_state: ask the cell around this one, which adds to it")
         self.base_cell._modified = False
         try:
-            return self.base_cell.begin_state(func=func, **kwargs)
+            return self.base_cell.begin_state(func=func or init_sym, **kwargs)
         finally:
             self.base_cell._modified = True
 

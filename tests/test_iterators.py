@@ -1,0 +1,182 @@
+"""Iterators: which rows come in which batch, with which names, in every round."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.errors import ArgumentError, FileFormatError, ShapeError
+
+nd = mx.nd
+
+ROWS, NUMBERS = np.arange(14.0).reshape(7, 2), np.arange(7.0)
+
+
+def seen(batches) -> list:
+    return [(batch.data[0].asnumpy()[:, 0].tolist(), batch.pad) for batch in batches]
+
+
+@pytest.mark.parametrize("handle, rounds", [
+    ("pad", [[([0, 2, 4], 0), ([6, 8, 10], 0), ([12, 0, 2], 2)]] * 3),
+    ("discard", [[([0, 2, 4], 0), ([6, 8, 10], 0)]] * 3),
+    ("roll_over", [[([0, 2, 4], 0), ([6, 8, 10], 0)], [([12, 0, 2], 0), ([4, 6, 8], 0)],
+                   [([10, 12, 0], 0), ([2, 4, 6], 0), ([8, 10, 12], 0)]]),
+])
+def test_the_last_batch(handle, rounds):
+    batches = mx.io.NDArrayIter(ROWS, NUMBERS, 3, last_batch_handle=handle)
+    for expected in rounds:
+        assert seen(batches) == expected
+        assert seen(batches) == []
+        batches.reset()
+    batches.hard_reset()
+    assert seen(batches) == rounds[0]
+
+
+def test_only_a_round_that_was_gone_through_leaves_rows_to_the_next():
+    batches = mx.io.NDArrayIter(ROWS, NUMBERS, 3, last_batch_handle="roll_over")
+    batches.reset()
+    for rows in ([[0, 2, 4], [6, 8, 10]], [[12, 0, 2], [4, 6, 8]]):
+        assert [pair[0] for pair in seen(batches)] == rows
+        batches.reset()
+    batches.next()
+    batches.reset()
+    assert [pair[0] for pair in seen(batches)] == [[0, 2, 4], [6, 8, 10]]
+
+
+def test_rows_lie_where_the_layout_says():
+    data = np.arange(24.0).reshape(2, 6, 2)
+    batches = mx.io.NDArrayIter(data, np.arange(6.0), 4, layout="TNC")
+    assert batches.provide_data == [("data", (2, 4, 2))] and batches.provide_data[0].layout == "TNC"
+    assert batches.provide_label == [("softmax_label", (4,))] and batches.provide_label[0].layout is None
+    first, last = batches
+    np.testing.assert_array_equal(first.data[0].asnumpy(), data[:, :4])
+    np.testing.assert_array_equal(last.data[0].asnumpy(), data[:, [4, 5, 0, 1]])
+    assert last.label[0].asnumpy().tolist() == [4, 5, 0, 1] and last.pad == 2
+
+
+def test_orders_are_those_of_mxnet_for_the_same_seeds():
+    np.random.seed(7)  # noqa: NPY002
+    batches = mx.io.NDArrayIter(np.arange(10.0), None, 4, shuffle=True, last_batch_handle="discard")
+    found = []
+    for _ in range(2):
+        found += [batch.data[0].asnumpy().tolist() for batch in batches]
+        batches.reset()
+    assert found == [[8, 5, 0, 2], [1, 9, 7, 3], [9, 0, 8, 4], [1, 6, 5, 3]]
+
+
+def test_a_batch_larger_than_the_data_repeats_it():
+    (batch,) = mx.io.NDArrayIter(ROWS, NUMBERS, 16)
+    assert batch.label[0].asnumpy().tolist() == [*NUMBERS, *NUMBERS, 0, 1] and batch.pad == 9
+    assert list(mx.io.NDArrayIter(ROWS, NUMBERS, 16, last_batch_handle="discard")) == []
+
+
+def test_descriptions_say_what_comes():
+    batches = mx.io.NDArrayIter({"a": ROWS, "b": nd.array(NUMBERS, dtype="int32")}, [NUMBERS, NUMBERS], 2)
+    assert batches.provide_data == [("a", (2, 2)), ("b", (2,))]
+    assert [np.dtype(each.dtype).name for each in batches.provide_data] == ["float32", "int32"]
+    assert [each.name for each in batches.provide_label] == ["_0_softmax_label", "_1_softmax_label"]
+    batch = batches.next()
+    assert [each.shape for each in batch.data] == [(2, 2), (2,)] and batch.data[1].dtype == np.int32
+    assert str(batch) == "DataBatch: data shapes: [(2, 2), (2,)] label shapes: [(2,), (2,)]"
+    desc = mx.io.DataDesc("x", (4, 2, 3), layout="TNC")
+    assert mx.io.DataDesc.get_batch_axis(desc.layout) == 1 and mx.io.DataDesc.get_batch_axis(None) == 0
+    assert mx.io.DataDesc.get_list([("a", (1, 2))], [("a", "int32")])[0].dtype == np.int32
+
+
+def test_shuffled_rows_come_once_with_their_labels():
+    batches = mx.io.NDArrayIter(ROWS, NUMBERS, 3, shuffle=True, last_batch_handle="pad")
+    orders = []
+    for _ in range(3):
+        order = []
+        for batch in batches:
+            data, label = batch.data[0].asnumpy(), batch.label[0].asnumpy()
+            assert (data[:, 0] == 2 * label).all()
+            order += label[:3 - batch.pad].tolist()
+        assert sorted(order) == NUMBERS.tolist()
+        orders.append(order)
+        batches.reset()
+    assert orders[0] != orders[1] and orders[1] != orders[2]
+
+
+def test_resized_and_prefetched_batches():
+    resized = mx.io.ResizeIter(mx.io.NDArrayIter(ROWS, NUMBERS, 3, last_batch_handle="discard"), 3)
+    assert [pair[0][0] for pair in seen(resized)] == [0, 6, 0]
+    resized.reset()
+    assert len(seen(resized)) == 3
+    ahead = mx.io.PrefetchingIter([mx.io.NDArrayIter(ROWS, NUMBERS, 3), mx.io.NDArrayIter(ROWS + 1, None, 3)],
+                                  rename_data=[{"data": "one"}, {"data": "two"}])
+    assert [each.name for each in ahead.provide_data] == ["one", "two"] and ahead.batch_size == 3
+    for _ in range(2):
+        assert seen(ahead) == [([0, 2, 4], 0), ([6, 8, 10], 0), ([12, 0, 2], 2)]
+        assert seen(ahead) == []
+        ahead.reset()
+    thread = ahead._thread
+    del ahead
+    gc.collect()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_an_error_in_a_prefetched_iterator_arrives():
+    class Broken(mx.io.NDArrayIter):
+        def next(self):
+            raise ZeroDivisionError("in the reader")
+
+    ahead = mx.io.PrefetchingIter(Broken(ROWS, None, 3))
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError, match="in the reader"):
+            ahead.next()
+    assert threading.current_thread() is threading.main_thread()
+
+
+def test_batches_from_text(tmp_path):
+    data, label = tmp_path / "x.csv", tmp_path / "y.csv"
+    np.savetxt(data, ROWS, delimiter=",")
+    np.savetxt(label, NUMBERS, delimiter=",")
+    batches = mx.io.CSVIter(str(data), (1, 2), str(label), batch_size=4)
+    assert [each.name for each in batches.provide_data + batches.provide_label] == ["data", "softmax_label"]
+    first = batches.next()
+    assert first.data[0].shape == (4, 1, 2) and first.label[0].asnumpy().tolist() == [0, 1, 2, 3]
+    assert batches.getdata().shape == (4, 1, 2) and batches.getlabel().asnumpy().tolist() == [0, 1, 2, 3]
+    assert batches.next().pad == 1
+    np.savetxt(data, ROWS, fmt="%d", delimiter=",")
+    whole = mx.io.CSVIter(str(data), (2,), batch_size=7, dtype="int64")
+    assert whole.next().data[0].dtype == whole.getlabel().dtype == np.int64
+    with pytest.raises(ShapeError, match="a row has 2 numbers"):
+        mx.io.CSVIter(str(data), (3,))
+    data.write_text("1,2\n1,x\n")
+    with pytest.raises(FileFormatError, match=r"x.csv: expected rows of numbers.*'x'"):
+        mx.io.CSVIter(str(data), (2,))
+
+
+@pytest.mark.parametrize("round_batch, size, rounds", [
+    (True, 3, [[[0, 1, 2], [3, 4, 5], [6, 0, 1]], [[2, 3, 4], [5, 6, 0]], [[1, 2, 3], [4, 5, 6]], [[0, 1, 2]]]),
+    (False, 3, [[[0, 1, 2], [3, 4, 5], [6, 4, 5]], [[0, 1, 2], [3, 4, 5], [6, 4, 5]]]),
+    (True, 9, [[[*range(7), 0, 1]], [[*range(2, 7), 0, 1, 2, 3]]]),
+    (False, 9, [[[*range(7), 0, 1]]] * 2),
+])
+def test_rounds_of_text_are_those_of_mxnet(round_batch, size, rounds, tmp_path):
+    np.savetxt(tmp_path / "x.csv", NUMBERS, delimiter=",")
+    batches = mx.io.CSVIter(str(tmp_path / "x.csv"), (1,), batch_size=size, round_batch=round_batch)
+    for expected in rounds:
+        found = [batch.data[0].asnumpy().ravel().tolist() for batch in batches]
+        assert found[:len(expected)] == expected
+        batches.reset()
+
+
+@pytest.mark.parametrize("call, kind, words", [
+    (lambda: mx.io.NDArrayIter(ROWS, last_batch_handle="padd"), ArgumentError, "Did you mean 'pad'"),
+    (lambda: mx.io.NDArrayIter(ROWS, NUMBERS[:3]), ShapeError, "softmax_label has 3 rows, data has 7"),
+    (lambda: mx.io.NDArrayIter(None), ArgumentError, "no data"),
+    (lambda: mx.io.NDArrayIter("text"), ArgumentError, "array of numbers, got str"),
+    (lambda: mx.io.NDArrayIter(ROWS, batch_size=0), ArgumentError, "batch_size=0"),
+    (lambda: mx.io.DataBatch(nd.ones(1)), ArgumentError, "list of arrays, got NDArray"),
+    (lambda: mx.io.DataIter().next(), NotImplementedError, "does not say what comes"),
+])
+def test_batch_errors(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
