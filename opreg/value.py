@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from .errors import ArgumentError
 from .registry import ops
 
-__all__ = ["Value", "BINARY", "METHODS", "ARITHMETIC", "arithmetic", "forms"]
+__all__ = ["Value", "BINARY", "METHODS", "ARITHMETIC", "arithmetic", "forms", "refuse_sequence"]
 
 #: Operators behind Python's: between tensors of one shape, between tensors that broadcast, with a number on the
 #: right, with a number on the left.
@@ -63,6 +63,28 @@ METHODS = (
 def forms(name: str) -> tuple[str, str, str, str]:
     """The four operators behind a key of ``BINARY``, or behind a symmetric function such as ``maximum``."""
     return BINARY.get(name) or (f"_{name}", f"broadcast_{name}", f"_{name}_scalar", f"_{name}_scalar")
+
+
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "mod": "%", "pow": "**", "eq": "==", "ne": "!=",
+          "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
+
+
+def refuse_sequence(value: Any, name: str, other: Any, reflected: bool) -> None:
+    """Refuse arithmetic with text and lists: Python would repeat them as often as an integer array says.
+
+    Raises
+    ------
+    ArgumentError
+        Naming both operands; it is a TypeError.
+    """
+    if not isinstance(other, Sequence):
+        return
+    left, right = [type(each).__name__ for each in ((other, value) if reflected else (value, other))]
+    kinds = f"{left} {_SIGNS[name]} {right}" if name in _SIGNS else f"{name} of {left} and {right}"
+    if isinstance(other, (str, bytes)):
+        raise ArgumentError(f"{kinds}: {other!r} is text and no number. The keywords of a CustomOpProp come as text "
+                            "unless its constructor annotates them, as in __init__(self, alpha: float = 1.0)")
+    raise ArgumentError(f"{kinds}: expected an array, a symbol or a number; nd.array makes an array of it")
 
 
 def _operator(name: str, reflected: bool) -> Callable:
@@ -121,6 +143,7 @@ class Value:
         if other.__class__ is float or isinstance(other, (numbers.Real, np.bool_)):
             number = int(other) if isinstance(other, (bool, np.bool_)) else other
             return getattr(ops, scalar_left if reflected else scalar)(self, scalar=number)
+        refuse_sequence(self, name, other, reflected)
         if name in ("eq", "ne"):  # Python would take them for different without a word
             raise TypeError(f"== and != compare numbers here, not {type(self).__name__} and {type(other).__name__}; "
                             "`is` tells whether something is None")

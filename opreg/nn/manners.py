@@ -19,7 +19,7 @@ from ..calls import ordered, split
 from ..errors import ArgumentError, ShapeError
 from ..registry import get, ops
 from ..spec import as_dtype, is_floating, show
-from ..value import BINARY, Value
+from ..value import BINARY, Value, refuse_sequence
 from . import dtype as dtypes
 
 __all__ = ["Manners", "COMPARISONS", "LOGIC", "is_number"]
@@ -81,6 +81,7 @@ class Manners(Value):
         if not isinstance(other, Manners):
             if name in ("eq", "ne"):
                 return NotImplemented if other is not None else name == "ne"
+            refuse_sequence(self, name, other, reflected)
             return NotImplemented
         left, right = (other, self) if reflected else (self, other)
         if left._dt != right._dt or name == "truediv":
