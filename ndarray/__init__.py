@@ -10,6 +10,7 @@ if __name__ != "opreg.ndarray":  # by the name of its folder, in a checkout: the
 from typing import Any
 
 from . import autograd, random
+from .cached_op import CachedOp
 from .context import Context, cpu, current_context, gpu
 from .creation import (
     arange,
@@ -37,7 +38,7 @@ __all__ = [
     "NDArray", "Context", "cpu", "gpu", "current_context", "array", "zeros", "ones", "full", "empty", "arange",
     "linspace", "eye", "concatenate", "moveaxis", "onehot_encode", "waitall", "from_numpy", "from_dlpack",
     "to_dlpack_for_read", "to_dlpack_for_write", "save", "load", "load_frombuffer", "autograd", "random", "linalg",
-    "contrib", "image", "op", "custom", "sparse", "Custom",
+    "contrib", "image", "op", "custom", "sparse", "Custom", "CachedOp",
 ]
 
 _internal = op

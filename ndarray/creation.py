@@ -137,20 +137,33 @@ def waitall() -> None:
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
     """An array over a NumPy array's memory, or a copy of it.
 
+    Without copying the NumPy array becomes read-only, so that what autograd has recorded does not change behind its
+    back. Of one that is read-only already the result is, too.
+
     Raises
     ------
     ArgumentError
-        Without copying, for an array whose numbers do not lie one after the other, or that is read-only.
+        Without copying, for an array whose numbers do not lie one after the other.
+
+    Examples
+    --------
+    >>> host = np.ones(2, np.float32)
+    >>> x = from_numpy(host)
+    >>> host[0] = 5
+    Traceback (most recent call last):
+    ValueError: assignment destination is read-only
     """
     if not isinstance(ndarray, np.ndarray):
         raise ArgumentError(f"from_numpy: expected a NumPy array, got {type(ndarray).__name__}")
     if not zero_copy:
         return array(ndarray, Context("cpu"), ndarray.dtype)
     as_dtype(ndarray.dtype)
-    if not (ndarray.flags.c_contiguous and ndarray.flags.writeable):
-        raise ArgumentError("from_numpy: to share memory, the array must be C-contiguous and writeable; with "
-                            "zero_copy=False it is copied")
-    return NDArray(ndarray, Context("cpu"))
+    if not ndarray.flags.c_contiguous:
+        raise ArgumentError("from_numpy: to share memory, the array must be C-contiguous; with zero_copy=False it is "
+                            "copied")
+    result = NDArray(ndarray.view(np.ndarray), Context("cpu"))
+    ndarray.flags.writeable = False
+    return result
 
 
 class _Capsule:

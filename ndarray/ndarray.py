@@ -18,7 +18,7 @@ from opreg.registry import get, ops
 from opreg.spec import as_dtype, is_numpy_float, show
 from opreg.value import BINARY, Value
 
-from . import tape
+from . import params_file, tape
 from .context import Context, cpu, current_context
 from .eager import run
 
@@ -242,8 +242,8 @@ class NDArray(Value):
     __itruediv__, __imod__, __ipow__ = _in_place("truediv"), _in_place("mod"), _in_place("pow")
 
     def __bool__(self) -> bool:
-        if self.size == 1:
-            return bool(self.asscalar())
+        if self.size < 2:
+            return self.size == 1 and bool(self.asscalar())
         raise ShapeError(f"the truth of an array with {self.size} elements is ambiguous")
 
     def __len__(self) -> int:
@@ -265,6 +265,12 @@ class NDArray(Value):
         if self._data.dtype.kind not in "iu" or self.size != 1:
             raise TypeError("only an integer array with one element is an index")
         return int(self.asscalar())
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return round(self.item(), ndigits)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.size == 1 else super().__format__(spec)
 
     # -------------------------------------------------------------------------------------------- questions
 
@@ -353,7 +359,15 @@ class NDArray(Value):
             raise ShapeError(f"asscalar: expected one element, the array has shape {show(self.shape)}")
         return self.asnumpy().reshape(-1)[0]
 
-    item = asscalar
+    def item(self) -> Any:
+        """The only element as a Python number.
+
+        Examples
+        --------
+        >>> array([2.5]).item()
+        2.5
+        """
+        return self.asscalar().item()
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
@@ -387,6 +401,16 @@ class NDArray(Value):
 
     def __reduce__(self) -> Any:
         return _restore, (self.asnumpy(), self._ctx)
+
+    def __getstate__(self) -> dict[str, Any]:
+        record = params_file.Record(self.asnumpy(), (self._ctx.device_type, self._ctx.device_id))
+        return {"handle": params_file.to_bytes(record)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Hold what MXNet's arrays are pickled as: a record of a ``.params`` file."""
+        host, device = cast("tuple[np.ndarray, Any]", params_file.from_bytes(state["handle"]))
+        restored = _restore(host, Context(*device))
+        self._data, self._ctx, self._entry = restored._data, restored._ctx, None
 
     def __copy__(self) -> NDArray:
         return self.copy()

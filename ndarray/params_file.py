@@ -40,7 +40,7 @@ from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mea
 from opreg.files import reading, warn, whole
 from opreg.spec import is_numpy_float
 
-__all__ = ["Record", "load", "npz", "read", "read_npz", "save", "write"]
+__all__ = ["Record", "load", "npz", "read", "read_npz", "save", "write", "to_bytes", "from_bytes"]
 
 Shape = tuple[int, ...]
 Device = tuple[str, int]
@@ -495,6 +495,34 @@ def write(arrays: Pairs, names: Sequence[str] = ()) -> Iterator[bytes | memoryvi
         yield end
 
     return pieces()
+
+
+def to_bytes(record: Record) -> bytes:
+    """One record by itself, as MXNet pickles arrays."""
+    pieces = list(write([record]))
+    return b"".join(pieces[1:-1])
+
+
+def from_bytes(buffer: bytes | bytearray | memoryview, name: str = "<bytes>") -> Record:
+    """The record that these bytes are.
+
+    Raises
+    ------
+    FileFormatError
+        They are no record, or no array.
+
+    Examples
+    --------
+    >>> from_bytes(to_bytes(Record(np.float32([1, 2])))).array
+    array([1., 2.], dtype=float32)
+    """
+    view = memoryview(buffer).cast("B")
+    reader = _Reader(_Memory(view), len(view), name, None)
+    record = _read_record(reader)
+    if record.array is None:
+        reader.fail(0, "an array", "none")
+    reader.warn()
+    return record
 
 
 def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()) -> None:

@@ -42,6 +42,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "Symbol": ("opreg.symbol", "Symbol"),
     "executor": ("opreg.symbol.executor", None),
     "Executor": ("opreg.symbol.executor", "Executor"),
+    "engine": ("opreg.engine", None),
     "name": ("opreg.symbol.naming", None),
     "attribute": ("opreg.symbol.naming", None),
     "AttrScope": ("opreg.symbol.naming", "AttrScope"),

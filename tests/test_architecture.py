@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 #: may import each other.
 ORDER = [line.split() for line in """
     opreg.aliases
-    opreg.errors
+    opreg.errors opreg.engine
     opreg.mode opreg.files opreg.special opreg.spec
     opreg.attrs opreg.util
     opreg.dispatch
@@ -42,7 +42,7 @@ ORDER = [line.split() for line in """
     opreg.ndarray.recipes
     opreg.ndarray.tape
     opreg.ndarray.ndarray
-    opreg.ndarray.loops opreg.ndarray.bound opreg.ndarray.followed_numpy
+    opreg.ndarray.loops opreg.ndarray.bound opreg.ndarray.cached_op opreg.ndarray.followed_numpy
     opreg.ndarray.followed
     opreg.ndarray.function
     opreg.ndarray.creation opreg.ndarray.random opreg.ndarray.io opreg.ndarray.autograd

@@ -81,12 +81,42 @@ def test_arrays_of_all_host_contexts_are_computed_together():
     assert mx.nd.Concat(y, x, dim=0).asnumpy().tolist() == [1, 1, 1, 1]
 
 
-def test_without_a_gpu():
-    if mx.num_gpus():
-        pytest.skip("there is one")
-    with pytest.raises(DeviceError, match="gpu: "):
-        mx.gpu()
-    assert mx.Context("gpu", 0).device_typeid == 2  # files may name it
+def test_a_device_may_be_named_that_is_not_there():
+    """Programs name devices in defaults and lists before they know what the machine has."""
+
+    def train(ctx=mx.gpu(), devices=tuple(mx.gpu(i) for i in range(2))):  # noqa: B008
+        return ctx, *devices
+
+    assert [repr(ctx) for ctx in train()] == ["gpu(0)", "gpu(0)", "gpu(1)"]
+    assert mx.gpu() is mx.gpu(0) is mx.Context("gpu", 0) is mx.Context("gpu(0)")
+    assert mx.gpu().device_typeid == 2
+    with mx.gpu(1):
+        assert mx.current_context() is mx.gpu(1)
+    assert mx.mod.Module(mx.sym.var("data"), label_names=None, context=mx.gpu()) is not None
+    assert isinstance(mx.num_gpus(), int)
+
+
+DATA = mx.sym.var("data")
+
+
+@pytest.mark.parametrize("call", [
+    lambda ctx: mx.nd.zeros(2, ctx=ctx), lambda ctx: mx.nd.array([1], ctx), lambda ctx: mx.nd.arange(3, ctx=ctx),
+    lambda ctx: mx.nd.random.uniform(shape=(2,), ctx=ctx), lambda ctx: mx.nd.ones(2).as_in_context(ctx),
+    lambda ctx: mx.nd.ones(2).copyto(ctx), lambda ctx: ctx.empty_cache(),
+    lambda ctx: mx.context.gpu_memory_info(ctx.device_id),
+    lambda ctx: (DATA * 2).simple_bind(ctx, data=(2,)), lambda ctx: (DATA * 2).bind(ctx, {"data": mx.nd.ones(2)}),
+    lambda ctx: (DATA * 2).eval(ctx, data=mx.nd.ones(2)), lambda ctx: in_it(ctx),
+])
+def test_nothing_lies_on_a_device_that_is_not_there(call):
+    ctx = mx.gpu(mx.num_gpus())
+    with pytest.raises(DeviceError, match=r"^gpu: .*CuPy|gpu\(\d+\): this machine has|expected gpu\(") as caught:
+        call(ctx)
+    assert isinstance(caught.value, mx.MXNetError)
+
+
+def in_it(ctx):
+    with ctx:
+        return mx.nd.ones(2)
 
 
 @pytest.mark.gpu
@@ -97,6 +127,6 @@ def test_with_a_gpu():
     with pytest.raises(DeviceError, match="as_in_context"):
         x + y
     with pytest.raises(DeviceError, match="numbered from 0"):
-        mx.gpu(99)
+        mx.nd.ones(1, ctx=mx.gpu(99))
     free, total = mx.context.gpu_memory_info()
     assert 0 < free <= total

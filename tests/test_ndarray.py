@@ -646,6 +646,7 @@ def test_questions():
     assert hash(x) == hash(x)
     assert bool(nd.array([1]))
     assert not nd.array([0])
+    assert not nd.array([])
     assert x.tostype("default") is x
     assert x.as_nd_ndarray() is x
     x.wait_to_read()
@@ -668,6 +669,12 @@ def test_numbers():
     x = nd.array([2.5])
     assert (float(x), int(x), x.asscalar(), x.item()) == (2.5, 2, np.float32(2.5), 2.5)
     assert type(x.asscalar()) is np.float32
+    assert type(x.item()) is float
+    assert (round(x), round(x + 0.25, 1), f"{x:.3f}", f"{i()[1]:03d}") == (2, 2.8, "2.500", "001")
+    assert f"{a()}" == str(a())
+    for refused in (lambda: f"{a():.3f}", lambda: round(a())):
+        with pytest.raises((TypeError, ShapeError), match=r"NDArray.__format__|\(2, 3\)"):
+            refused()
     assert [10, 11, 12][nd.array([1], dtype="int32")] == 11
     with pytest.raises(TypeError, match="integer array"):
         [10, 11][nd.array([1.0])]
@@ -694,6 +701,12 @@ def test_from_numpy_shares_memory():
     x[:] = 7
     assert host.tolist() == [7, 7, 7]
     assert y.asnumpy().tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        host[0] = 0
+    again = nd.from_numpy(host)
+    assert (again + 1).asnumpy().tolist() == [8, 8, 8]
+    with pytest.raises(ValueError, match="read-only"):
+        again[0] = 0
 
 
 def test_dlpack():
@@ -721,6 +734,58 @@ def test_pickle_and_copy(make):
         same(y, x.asnumpy(), np.dtype(x.dtype).name)
         assert y.context is x.context
         assert not np.shares_memory(x._data, y._data)
+
+
+def test_states_of_mxnets_pickles():
+    """What MXNet 1.9.1 pickles an array as: a record of a file of parameters."""
+    state = {"handle": bytearray(bytes.fromhex(
+        "c9fa93f900000000020000000100000000000000030000000000000001000000000000000000000000" "00803f0000004000004040"))}
+    x = nd.empty((5, 5))
+    x.__setstate__(state)
+    same(x, [[1, 2, 3]])
+    assert x.__getstate__() == state
+    with pytest.raises(FileFormatError, match="byte 40"):
+        x.__setstate__({"handle": state["handle"][:-1]})
+    with pytest.raises(FileFormatError, match="expected an array, found none"):
+        x.__setstate__({"handle": bytes.fromhex("c9fa93f90000000000000000")})
+    same(x, [[1, 2, 3]])
+
+
+def test_a_symbol_as_a_function_of_arrays():
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    function = nd.CachedOp(mx.sym.Group([mx.sym.broadcast_mul(x, y), x + 1]))
+    left, right = a(), v()
+    right.attach_grad()
+    for _ in range(2):
+        with mx.autograd.record():
+            product, more = function(left, right)
+        product.backward()
+        same(product, X * [3, 1, 2])
+        same(more, X + 1)
+        same(right.grad, [3, 5, 7])
+    out = [nd.zeros((1, 3)), nd.zeros((1, 3))]
+    assert function(nd.ones((1, 3)), right, out=out) is out
+    same(out[0], [[3, 1, 2]])
+    same(nd.CachedOp(mx.sym.zeros((2,)))(), [0, 0])
+    moving = mx.sym.BatchNorm(x, fix_gamma=False, momentum=0.5, name="bn")
+    data, states = nd.array([[1, 2], [3, 4]]), [nd.ones(2), nd.zeros(2), nd.zeros(2), nd.ones(2)]
+    with mx.autograd.record():
+        nd.CachedOp(moving)(data, *states)
+    same(states[2], [1, 1.5])
+    for call, words in ((lambda: function(left), r"expected 2 inputs \(x, y\), got 1"),
+                        (lambda: function(left, 3), "input y must be an NDArray, got int"),
+                        (lambda: function(left, right, out=out[0]), "out= has 1 arrays, expected 2")):
+        with pytest.raises(ArgumentError, match=words):
+            call()
+
+
+def test_bulk_changes_nothing():
+    before = mx.engine.set_bulk_size(7)
+    with mx.engine.bulk(10):
+        x = a() * 2
+        assert mx.engine.set_bulk_size(10) == 10
+    assert mx.engine.set_bulk_size(before) == 7
+    same(x, X * 2)
 
 
 def test_copies():

@@ -1,0 +1,86 @@
+"""CachedOp: the operators of a symbol applied to arrays, as often as one likes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opreg.errors import ArgumentError, note
+from opreg.graph import Entry, topological
+
+from .context import Context, current_context
+from .ndarray import NDArray, _compute
+
+__all__ = ["CachedOp"]
+
+
+class CachedOp:
+    """A symbol as a function of arrays: all its inputs, in the order of ``list_inputs``.
+
+    Its operators run one after another, as if each were called; so autograd sees them, and shapes may change from call
+    to call. An executor, which plans ahead, is faster.
+
+    Parameters
+    ----------
+    sym : Symbol
+        What to compute.
+    flags : sequence of pairs
+        MXNet's settings of how to compile it, which change nothing here.
+
+    Examples
+    --------
+    >>> from opreg.ndarray import array
+    >>> from opreg.symbol import var
+    >>> CachedOp(var("x") * 2 + var("y"))(array([1, 2]), array([3, 4])).asnumpy()
+    array([5., 8.], dtype=float32)
+    """
+
+    def __init__(self, sym: Any, flags: Sequence[Any] = ()):
+        self._heads: tuple[Entry, ...] = sym._entries
+        self._nodes = topological(self._heads)
+        self._names = [node.name for node in self._nodes if node.op is None]
+
+    def __call__(self, *args: NDArray, out: NDArray | Sequence[NDArray] | None = None,
+                 default_ctx: Context | None = None) -> Any:
+        """Apply it.
+
+        Parameters
+        ----------
+        args : NDArray
+            The inputs.
+        out : NDArray or list of them, optional
+            Where to store the outputs.
+        default_ctx : Context, optional
+            Where to compute what has no inputs.
+        """
+        if len(args) != len(self._names):
+            raise ArgumentError(f"CachedOp: expected {len(self._names)} inputs ({', '.join(self._names)}), got "
+                                f"{len(args)}")
+        for name, value in zip(self._names, args):
+            if not isinstance(value, NDArray):
+                raise ArgumentError(f"CachedOp: input {name} must be an NDArray, got {type(value).__name__}")
+        found = self._run(args, default_ctx)
+        if out is not None:
+            targets: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
+            if len(targets) != len(found):
+                raise ArgumentError(f"CachedOp: out= has {len(targets)} arrays, expected {len(found)}")
+            for target, result in zip(targets, found):
+                result.copyto(target)
+            return out
+        return found[0] if len(found) == 1 else found
+
+    def _run(self, args: Sequence[NDArray], default_ctx: Context | None) -> list[NDArray]:
+        place = Context(default_ctx) if default_ctx else args[0]._ctx if args else current_context()
+        rest = iter(args)
+        values: dict[Any, Sequence[NDArray]] = {}
+        for node in self._nodes:
+            if node.op is None:
+                values[node] = (next(rest),)
+                continue
+            inputs = [values[source][i] for source, i in node.inputs]
+            try:
+                values[node] = _compute(node.op, node.attrs, inputs, inputs[0]._ctx if inputs else place)[1]
+            except Exception as error:
+                note(error, node.describe())
+                raise
+        return [values[node][i] for node, i in self._heads]
