@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opreg.errors import ArgumentError, OpError, ShapeError
+import numpy as np
+
+from opreg.errors import ArgumentError, NotDifferentiableError, OpError, ShapeError
 from opreg.graph import Node, topological
 from opreg.mode import MODE, Recording
 from opreg.spec import show
 
 from . import tape
-from .ndarray import NDArray
+from .context import Context, current_context
+from .ndarray import NDArray, array
 from .tape import Taped
 
 __all__ = ["record", "pause", "train_mode", "predict_mode", "is_recording", "is_training", "set_recording",
@@ -148,12 +151,15 @@ def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool 
     >>> x.grad.asscalar()  # the second derivative, 6 x
     np.float32(12.0)
     """
-    variables = _listed(variables, "variables")
+    heads, variables = _listed(heads, "heads"), _listed(variables, "variables")
     if not variables:
         raise ArgumentError("grad: expected at least one variable")
-    return tape.gradients(_listed(heads, "heads"), variables,
-                          None if head_grads is None else _listed(head_grads, "head_grads"),
-                          create_graph if retain_graph is None else retain_graph, create_graph, train_mode)
+    found = tape.gradients(heads, variables, None if head_grads is None else _listed(head_grads, "head_grads"),
+                           create_graph if retain_graph is None else retain_graph, create_graph, train_mode)
+    if create_graph:
+        for g in found:
+            g._entry = g._entry or tape.constant([head._entry for head in heads], g)
+    return found
 
 
 def get_symbol(x: NDArray) -> Any:
@@ -187,39 +193,97 @@ def get_symbol(x: NDArray) -> Any:
 
 
 class _FunctionOp(Taped):
-    """A ``Function``: its gradient is the user's ``backward``."""
+    """A ``Function``: its gradient is the user's ``backward``, recorded where gradients are.
 
-    def __init__(self, function: Function, count: int):
-        self.function, self.count = function, count
+    Attributes
+    ----------
+    held : list of (NDArray, bool, int)
+        What ``forward`` keeps of its inputs and outputs: the array, whether it is an output, and its number.
+    lost : str
+        What else it keeps, of which nobody knows how it follows from the inputs.
+    """
+
+    def __init__(self, function: Function, ctx: Context, count: int, inputs: Sequence[Any], outputs: Sequence[Any],
+                 before: Mapping[str, Any]):
+        self.function, self.ctx, self.count = function, ctx, count
         self.name = f"Function {type(function).__name__}"
+        places = {id(each): (False, i) for i, each in enumerate(inputs)}
+        places.update((id(each), (True, i)) for i, each in enumerate(outputs) if id(each) not in places)
+        self.held: list[tuple[NDArray, bool, int]] = []
+        self.lost = ""
+        kept = [(f"self.{name}", value) for name, value in vars(function).items()
+                if name != "_saved" and before.get(name) is not value]
+        for name, value in [*((f"saved tensor {i}", each) for i, each in enumerate(function._saved)), *kept]:
+            if id(value) in places:
+                self.held.append((value, *places[id(value)]))
+            elif _varies(value):
+                self.lost = self.lost or name
 
     def visible(self, attrs: Any) -> int:
         return self.count
 
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        with Recording(False, None):
-            found = self.function.backward(*[each.shown() for each in (g if isinstance(g, tuple) else (g,))])
+        arriving = [each.shown() for each in (g if isinstance(g, tuple) else (g,))]
+        if not MODE.recording:
+            return self._checked(self.function.backward(*arriving), ins)
+        if self.lost:
+            raise NotDifferentiableError(
+                f"{self.name}: its gradient cannot be differentiated, since {self.lost} is neither an input nor an "
+                "output of forward. Compute it in backward again, from the inputs, or return it from forward, too")
+        for each in arriving:  # what does not come from them has left the tape
+            if each._entry is None:
+                each._entry = tape.constant([value._entry or tape.CONSTANT for value in ins], each)
+        before = [(kept, kept._entry) for kept, _, _ in self.held]
+        for kept, is_output, i in self.held:
+            kept._entry = (outs if is_output else ins)[i]._entry
+        try:
+            found = self._checked(self.function.backward(*arriving), ins)
+        finally:
+            for kept, entry in before:
+                kept._entry = entry
+        for i, gradient in enumerate(found):
+            if needs[i] and gradient is not None and gradient._entry is None and gradient._data.any():
+                raise NotDifferentiableError(
+                    f"{self.name}: its gradient cannot be differentiated, since gradient {i} of backward is not "
+                    "computed by operators from the gradients that it is given, but in NumPy or from asnumpy()")
+        return found
+
+    def _checked(self, found: Any, ins: Sequence[Any]) -> list[Any]:
+        """What ``backward`` returned as a list of arrays."""
         found = list(found) if isinstance(found, (list, tuple)) else [found]
         if len(found) != len(ins):
             raise ArgumentError(f"{self.name}.backward: expected {len(ins)} gradients, one for each input of "
                                 f"forward, got {len(found)}")
-        for i, (gradient, array) in enumerate(zip(found, ins)):
+        for i, (gradient, value) in enumerate(zip(found, ins)):
             if gradient is None:
                 continue
+            if isinstance(gradient, (np.ndarray, np.generic)):
+                gradient = found[i] = array(gradient, self.ctx, value._data.dtype)
             if not isinstance(gradient, NDArray):
                 raise ArgumentError(f"{self.name}.backward: gradient {i} must be an NDArray, got "
                                     f"{type(gradient).__name__}")
-            if gradient.shape != array.shape:
+            if gradient.shape != value.shape:
                 raise ShapeError(f"{self.name}.backward: gradient {i} has shape {show(gradient.shape)}, its input "
-                                 f"{show(array.shape)}")
+                                 f"{show(value.shape)}")
         return found
+
+
+def _varies(value: Any) -> bool:
+    """Whether something holds numbers that may have a derivative; whole numbers and truth values have none."""
+    if isinstance(value, (list, tuple)):
+        return any(map(_varies, value))
+    dtype = getattr(getattr(value, "_data", value), "dtype", None)
+    return dtype is not None and getattr(dtype, "kind", "f") not in "iub"
 
 
 class Function:
     """A differentiable function with a gradient of one's own, for eager code.
 
     Derive from it, define ``forward(*inputs)`` and ``backward(*output_gradients)``, and call an instance once.
-    ``backward`` returns a gradient, or None, for each input that is an array.
+    ``backward`` returns a gradient, or None, for each input that is an array. Either may return NumPy arrays.
+
+    Where gradients are differentiated again, ``backward`` is recorded: write it in operators, of gradients and of what
+    ``forward`` was given or returned.
 
     Examples
     --------
@@ -257,14 +321,21 @@ class Function:
             raise ArgumentError(f"{type(self).__name__}: an instance of autograd.Function is called once; make a new "
                                 "one for each call")
         self._used = True
+        before = dict(vars(self))
         with Recording(False, None):
             outputs = self.forward(*inputs)
-        if not MODE.recording:
-            return outputs
-        fresh = [output.detach() for output in _listed(outputs, f"{type(self).__name__}.forward")]
+        many = isinstance(outputs, (list, tuple))
         arrays = [each for each in inputs if isinstance(each, NDArray)]
-        tape.record(_FunctionOp(self, len(fresh)), {}, arrays, [each._data for each in arrays], fresh)
-        return fresh if isinstance(outputs, (list, tuple)) else fresh[0]
+        ctx = arrays[0]._ctx if arrays else current_context()
+        made = [array(each, ctx, each.dtype) if isinstance(each, (np.ndarray, np.generic)) else each
+                for each in (outputs if many else [outputs])]
+        _listed(made, f"{type(self).__name__}.forward")
+        if MODE.recording:
+            fresh = [output.detach() for output in made]
+            op = _FunctionOp(self, ctx, len(fresh), arrays, made, before)
+            tape.record(op, {}, arrays, [each._data for each in arrays], fresh)
+            made = fresh
+        return made if many else made[0]
 
     def forward(self, *inputs: NDArray) -> Any:
         """Compute outputs from inputs."""

@@ -33,7 +33,7 @@ from opreg.spec import show
 from .eager import settle
 from .recipes import differentiate
 
-__all__ = ["TapeNode", "leaf", "record", "add", "backward", "gradients", "raw_gradients",
+__all__ = ["TapeNode", "leaf", "record", "add", "backward", "constant", "gradients", "raw_gradients",
            "Taped", "TRANSFER", "CONSTANT"]
 
 
@@ -120,7 +120,22 @@ class _Transfer(Taped):
         return [g.copyto(attrs["source"])]
 
 
+class _Constant(Taped):
+    """What follows from its inputs and does not change with them, as the gradient of a linear function."""
+
+    name = "constant"
+    blind = True
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+        return [None] * len(needs)
+
+    def back(self, attrs: Any, arriving: Any, needs: Any, ctx: Any) -> list[Any]:
+        """The same of raw arrays."""
+        return [None] * len(needs)
+
+
 TRANSFER = _Transfer()
+_CONSTANT_OF = _Constant()
 #: The entry of what nobody wants the gradient of.
 CONSTANT = (TapeNode(None, None, (), None, None, 1, None, None), 0)
 
@@ -132,6 +147,11 @@ def leaf(array: Any, grad: Any, req: str) -> tuple[TapeNode, int]:
     if grad is not None and grad.shape != array.shape:
         raise ShapeError(f"gradient buffer: expected shape {show(array.shape)}, got {show(grad.shape)}")
     return Leaf(array, grad, req), 0
+
+
+def constant(entries: Sequence[Any], array: Any) -> tuple[TapeNode, int]:
+    """The entry of an array that does not change with what has these entries: its gradient is zero."""
+    return TapeNode(_CONSTANT_OF, None, tuple(entries), None, [array._data], 1, array._ctx, here()), 0
 
 
 def record(op: Any, attrs: Any, values: Sequence[Any], arrays: Sequence[Any], outs: Sequence[Any],

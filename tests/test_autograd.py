@@ -521,6 +521,102 @@ def test_function_of_one_output_and_of_numbers():
     assert (x.grad.asnumpy() == 5).all()
 
 
+class Kept(autograd.Function):
+    """The cube; how it is computed, and what it keeps for backward, is a matter of taste."""
+
+    def __init__(self, keep, slope, compute=lambda x: x * x * x):
+        self.keep, self.slope, self.compute = keep, slope, compute
+
+    def forward(self, x):
+        y = self.compute(x)
+        self.keep(self, x, y)
+        return y
+
+    def backward(self, dy):
+        return self.slope(self, dy)
+
+
+def saves(function, x, y):
+    function.save_for_backward(x, y)
+
+
+def remembers(function, x, y):
+    function.x = x
+
+
+CUBES = {
+    "saved input": lambda: Kept(saves, lambda f, dy: dy * f.saved_tensors[0] ** 2 * 3),
+    "saved output": lambda: Kept(saves, lambda f, dy: dy * f.saved_tensors[1] / f.saved_tensors[0] * 3),
+    "attribute": lambda: Kept(remembers, lambda f, dy: 3 * f.x * f.x * dy),
+    "forward in NumPy": lambda: Kept(remembers, lambda f, dy: 3 * f.x * f.x * dy, lambda x: x.asnumpy() ** 3),
+    "mask": lambda: Kept(lambda f, x, y: f.save_for_backward(x, x.asnumpy() > -50),
+                         lambda f, dy: dy * f.saved_tensors[0] ** 2 * 3 * f.saved_tensors[1].astype("f")),
+}
+
+
+@pytest.mark.parametrize("make", CUBES.values(), ids=CUBES)
+def test_higher_orders_through_a_function(make):
+    x = marked([3.0, -2.0])
+    values = x.asnumpy()
+    with autograd.record():
+        y = make()(x)
+        (d,) = autograd.grad(y, x, create_graph=True)
+        z = y + d * d
+    z.backward(retain_graph=True)
+    np.testing.assert_allclose(x.grad.asnumpy(), 3 * values ** 2 + 36 * values ** 3, rtol=1e-5)
+    with autograd.record():
+        found = [make()(x)]
+        for _ in range(5):
+            found += autograd.grad(found[-1], x, create_graph=True)
+    for one, other in zip(found, [values ** 3, 3 * values ** 2, 6 * values, 6, 0, 0]):
+        np.testing.assert_allclose(one.asnumpy(), np.broadcast_to(np.float32(other), 2), rtol=1e-4, atol=1e-4)
+    with autograd.record():
+        y = make()(make()(x))
+    y.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), 9 * values ** 8, rtol=1e-5)
+
+
+@pytest.mark.parametrize("function, words", [
+    (Kept(lambda f, x, y: f.save_for_backward(x * x), lambda f, dy: dy * 3 * f.saved_tensors[0]),
+     "saved tensor 0 is neither an input nor an output of forward"),
+    (Kept(lambda f, x, y: setattr(f, "square", [x * x]), lambda f, dy: dy * 3 * f.square[0]),
+     "self.square is neither an input nor"),
+    (Kept(lambda f, x, y: setattr(f, "x", x.asnumpy()), lambda f, dy: 3 * f.x ** 2 * dy.asnumpy()),
+     "self.x is neither"),
+    (Kept(remembers, lambda f, dy: 3 * f.x.asnumpy() ** 2 * dy.asnumpy()),
+     r"gradient 0 of backward is not computed by operators.*asnumpy\(\)"),
+])
+def test_functions_whose_gradient_has_none(function, words):
+    x = marked([3.0, -2.0])
+    with autograd.record():
+        y = function(x)
+    y.backward(retain_graph=True)
+    np.testing.assert_allclose(x.grad.asnumpy(), [27, 12])
+    with autograd.record(), pytest.raises(NotDifferentiableError, match=f"^Function Kept: .*{words}") as caught:
+        autograd.grad(y, x, create_graph=True)
+    assert any("recorded at" in note for note in caught.value.__notes__)
+
+
+LINEAR = {
+    "number": lambda x: x * 2, "sum": lambda x: (x + x).sum(), "radians": nd.radians, "step": lambda x: x.floor() + x,
+    "Function": lambda x: Broken(lambda dx: dx * 2)(x), "itself": lambda x: x,
+}
+
+
+@pytest.mark.parametrize("function", LINEAR.values(), ids=LINEAR)
+def test_the_gradient_of_a_linear_function_is_constant(function):
+    x = marked()
+    x.grad[:] = 7
+    with autograd.record():
+        (first,) = autograd.grad(function(x), x, create_graph=True)
+        second = first * x
+    first.backward(retain_graph=True)
+    assert not x.grad.asnumpy().any()
+    assert not autograd.grad(first, x, retain_graph=True)[0].asnumpy().any()
+    second.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), first.asnumpy())
+
+
 class Broken(autograd.Function):
     def __init__(self, answer):
         self.answer = answer
