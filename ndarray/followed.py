@@ -48,7 +48,13 @@ class Body:
         Variables that stand for arrays.
     truths : dict of Entry to Entry
         Of truth values the zeros and ones in a floating dtype that they were made of.
+    instead : str
+        What to do about what has no operator.
+    out_of_range : {"wrap", "raise"}
+        What becomes of indices out of range.
     """
+
+    instead, out_of_range = INSTEAD, "wrap"
 
     def __init__(self, name: str, tags: Any, ctx: Context):
         self.name, self.tags, self.ctx = name, tags, ctx
@@ -220,7 +226,7 @@ class FollowedArray:
         """The entry that holds its numbers now."""
         if self._base is not None:
             below = self._base.entry
-            if below != self._seen:
+            if below is not self._seen:
                 self._seen, self._made = below, self._read(below)  # type: ignore[misc]
         if self._made is None:
             raise FollowError("an output is read before it is written")

@@ -70,7 +70,7 @@ def ufunc(body: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
         return _stored(function(body, _REDUCTIONS[name], given, {"axis": 0, **keywords}), out)
     if method != "__call__" or keywords:
         what = name if method == "__call__" else f"{name}.{method}"
-        raise FollowError(f"np.{what}({', '.join(f'{key}=' for key in keywords)}) cannot be followed. {INSTEAD}")
+        raise FollowError(f"np.{what}({', '.join(f'{key}=' for key in keywords)}) cannot be followed. {body.instead}")
     if name == "matmul":
         return _stored(FUNCTIONS["matmul"](body, *given), out)
     numbers = [type(each) if type(each) in (int, float) else each.dtype if hasattr(each, "dtype")
@@ -90,7 +90,8 @@ def ufunc(body: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
         entry = _binary(body, ARITHMETIC[name], given, loop)
     else:
         known = [*ARITHMETIC, *UNARY, *FUNCTIONS]
-        raise FollowError(f"np.{name} of {loop[0]} has no operator. {did_you_mean(name, known)} {INSTEAD}")
+        title = f"np.{name}" if getattr(np, name, None) is ufunc else f"the ufunc {name}, which is not NumPy's,"
+        raise FollowError(f"{title} of {loop[0]} has no operator. {did_you_mean(name, known)} {body.instead}")
     return _stored(body.value(body.cast(entry, loop[-1])), out)
 
 
@@ -245,7 +246,7 @@ def _gathered(array: Any, parts: Sequence[Any]) -> Entry:
         raise FollowError("x[mask] has a shape that depends on numbers, which a body that is followed has none of. Use "
                      "np.where")
     if len(parts) == 1:
-        return body.one("take", array.entry, body.entry(parts[0]), axis=0, mode="wrap")
+        return body.one("take", array.entry, body.entry(parts[0]), axis=0, mode=body.out_of_range)
     places, _ = _places(array, parts)
     return body.one("gather_nd", array.entry, places)
 
@@ -280,13 +281,13 @@ def function(body: Any, function: Any, args: Sequence[Any], keywords: dict[str, 
     rule = FUNCTIONS.get(name)
     if rule is None or getattr(function, "__module__", "numpy") not in ("numpy", None):
         full = f"{getattr(function, '__module__', 'np')}.{name}".replace("numpy", "np")
-        raise FollowError(f"{full} has no operator. {did_you_mean(name, FUNCTIONS)} {INSTEAD}")
+        raise FollowError(f"{full} has no operator. {did_you_mean(name, FUNCTIONS)} {body.instead}")
     keywords = {key: value for key, value in keywords.items() if value is not np._NoValue}
     out = keywords.pop("out", None)
     try:
         bound = inspect.signature(rule).bind(body, *args, **keywords)
     except TypeError as error:
-        raise FollowError(f"np.{name}: {error}, while it is followed. {INSTEAD}") from None
+        raise FollowError(f"np.{name}: {error}, while it is followed. {body.instead}") from None
     return _stored(rule(*bound.args, **bound.kwargs), out)
 
 
@@ -490,7 +491,7 @@ def take(body: Any, a: Any, indices: Any, axis: Any = None) -> Any:
     """Numbers picked along an axis."""
     array = _array(body, a) if axis is not None else ravel(body, a)
     places = body.entry(_host(indices) if hasattr(indices, "dtype") else np.asarray(indices))
-    return body.value(body.one("take", array.entry, places, axis=int(axis or 0), mode="wrap"))
+    return body.value(body.one("take", array.entry, places, axis=int(axis or 0), mode=body.out_of_range))
 
 
 def _like(name: str, number: float) -> None:

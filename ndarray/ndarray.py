@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import types
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -176,6 +177,8 @@ class NDArray(Value):
     __array_priority__ = 1000.0  # numpy_array + nd asks this class first
     _rank = 0
     _broadcasts = True
+    _scalars = False  # whether one of no axes is as good as any
+    _instead = "Use an operator of nd in its place, or asnumpy() where no gradient is wanted"
     _data: Any
     _ctx: Context
     _entry: Any  # (tape node, output number) while recorded, else None
@@ -374,9 +377,26 @@ class NDArray(Value):
         return self.asnumpy().tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if self._entry is not None and MODE.recording:
+            warnings.warn("a recorded array becomes a NumPy array, which has no gradient: say asnumpy() where that is "
+                          "meant", stacklevel=2)
         if copy is False and not isinstance(self._data, np.ndarray):
             raise ValueError(f"an array on {self._ctx} becomes a NumPy array only by copying")
         return np.array(self._data, dtype, copy=False) if copy is False else np.asarray(self.asnumpy(), dtype)
+
+    def _watched(self) -> str | None:
+        """Whether what is done with it is recorded (``tape``), or noted for later (``trace``)."""
+        return "tape" if self._entry is not None and MODE.recording else None
+
+    def _held(self, host: np.ndarray) -> Any:
+        """A NumPy array as one of this class, beside it."""
+        return NDArray(self._ctx.backend.asarray(host, None, self._ctx.device_id), self._ctx)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        return _protocol().ufunc(self, ufunc, method, inputs, keywords)
+
+    def __array_function__(self, function: Callable, types: Any, args: Any, keywords: Any) -> Any:
+        return _protocol().function(self, function, types, args, keywords)
 
     def __dlpack__(self, **keywords: Any) -> Any:
         return self._data.__dlpack__(**keywords)
@@ -604,6 +624,13 @@ class NDArray(Value):
 
 
 _new = NDArray.__new__
+
+
+@functools.cache
+def _protocol() -> Any:
+    from . import numpy_protocol  # which computes with arrays
+
+    return numpy_protocol
 
 
 class FrozenNDArray(NDArray):

@@ -44,6 +44,7 @@ ORDER = [line.split() for line in """
     opreg.ndarray.ndarray
     opreg.ndarray.loops opreg.ndarray.bound opreg.ndarray.cached_op opreg.ndarray.followed_numpy
     opreg.ndarray.followed
+    opreg.ndarray.numpy_protocol
     opreg.ndarray.function
     opreg.ndarray.creation opreg.ndarray.random opreg.ndarray.io opreg.ndarray.autograd
     opreg.ndarray
@@ -71,7 +72,7 @@ LATE = {
     "opreg.op": {"opreg.ndarray.bound"},
     "opreg.custom_gradient": {"opreg.symbol.passes.follow"},
     "opreg.ndarray.tape": {"opreg.ndarray.ndarray"},
-    "opreg.ndarray.ndarray": {"opreg.ndarray.function"},
+    "opreg.ndarray.ndarray": {"opreg.ndarray.function", "opreg.ndarray.numpy_protocol"},
     "opreg.ndarray.autograd": {"opreg.symbol.symbol"},
     "opreg.symbol.symbol": {f"opreg.symbol.{name}" for name in (
         "function", "json", "show", "passes.gradient", "binding")},

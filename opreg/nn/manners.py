@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from opreg.ndarray import numpy_protocol
 from opreg.ndarray.ndarray import NDArray
 
 from ..calls import ordered, split
@@ -48,6 +49,8 @@ class Manners(Value):
 
     __slots__ = ()
     _broadcasts = True
+    _scalars = True
+    _instead = "Use a function of ops in its place"
 
     shape: Any
 
@@ -104,6 +107,15 @@ class Manners(Value):
         if wanted.kind in "iu" and abs(number) > 2 ** 53:  # as an attribute it would be rounded
             return self._binary(name, self._lift(np.asarray(number, wanted)), reflected)
         return op(left, scalar=float(number), is_int=isinstance(number, numbers.Integral))
+
+    def _held(self, host: np.ndarray) -> Any:
+        return self._lift(host)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        return numpy_protocol.ufunc(self, ufunc, method, inputs, keywords)
+
+    def __array_function__(self, function: Callable, types: Any, args: Any, keywords: Any) -> Any:
+        return numpy_protocol.function(self, function, types, args, keywords)
 
     def _cast(self, dtype: np.dtype) -> Any:
         """This in another dtype, itself when it is that already."""

@@ -106,6 +106,11 @@ class Tensor(Manners, NDArray):
         settled, results = _compute(op, attrs, values, self._ctx, made=Tensor)
         return results[0] if settled.visible == 1 else tuple(results[:settled.visible])
 
+    def _watched(self) -> str | None:
+        if STATE.trace is not None and STATE.trace.knows(self):
+            return "trace"
+        return super()._watched()
+
     #: Whether a trace reads this by name instead of computing with its numbers: a Parameter.
     traced = False
 

@@ -39,7 +39,6 @@ class Traced(Manners):
     """A tensor of a trace: its shape and dtype are known, its numbers are not."""
 
     __slots__ = ("_entry", "_spec", "_trace", "__weakref__")
-    __array_ufunc__ = None
     __hash__ = object.__hash__
     _rank = 3
     has_init = False
@@ -56,6 +55,9 @@ class Traced(Manners):
     def _shape_is(self, other: Any) -> bool:
         theirs = other._spec.shape if isinstance(other, Traced) else other.shape
         return known(self._spec.shape) and known(theirs) and self._spec.shape == theirs
+
+    def _watched(self) -> str:
+        return "trace"
 
     # -------------------------------------------------------------------------------------------- questions
 

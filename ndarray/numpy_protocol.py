@@ -1,0 +1,173 @@
+"""NumPy's functions of arrays of ours: NumPy's own, unless autograd would lose sight of them.
+
+NumPy asks the arrays that a function is called with what it means (NEP 13 and NEP 18); also for Python's operators with
+a NumPy array on the left. What is not recorded is computed by NumPy. What is recorded, or traced, becomes operators, by
+the rules that hold in bodies that are followed; or it is an error that says why not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.op import Op
+from opreg.spec import Spec
+from opreg.value import Value
+
+from . import followed_numpy as rules
+from .context import current_context
+from .followed import Body, FollowedArray
+from .followed_numpy import FollowError
+from .ndarray import NDArray
+
+__all__ = ["ufunc", "function"]
+
+#: The ufuncs behind Python's operators: their methods for an array of ours on the left, and on the right.
+_OPERATORS = {name: (f"__{left}__", f"__{right}__") for name, left, right in (
+    *((name, word, f"r{word}") for name, word in (
+        ("add", "add"), ("subtract", "sub"), ("multiply", "mul"), ("divide", "truediv"), ("remainder", "mod"),
+        ("power", "pow"), ("matmul", "matmul"), ("floor_divide", "floordiv"))),
+    ("equal", "eq", "eq"), ("not_equal", "ne", "ne"), ("greater", "gt", "lt"), ("greater_equal", "ge", "le"),
+    ("less", "lt", "gt"), ("less_equal", "le", "ge"))}
+#: What does not move with the numbers, or asks for something else: no gradient is lost by it.
+_CONSTANT = frozenset((
+    "isnan", "isinf", "isfinite", "signbit", "logical_and", "logical_or", "logical_not", "logical_xor", "allclose",
+    "isclose", "array_equal", "array_equiv", "any", "all", "argmax", "argmin", "argsort", "argpartition", "argwhere",
+    "nonzero", "flatnonzero", "count_nonzero", "searchsorted", "digitize", "histogram", "bincount", "isin", "shape",
+    "ndim", "size", "iscomplexobj", "isrealobj", "result_type", "can_cast", "min_scalar_type", "shares_memory",
+    "may_share_memory", "zeros_like", "ones_like", "empty_like", "array_repr", "array_str", "array2string", "save",
+    "savez", "savez_compressed", "savetxt"))
+#: What NumPy leaves to methods of its argument, so that it gives arrays of ours everywhere.
+_METHODS = frozenset(("sum", "prod", "mean", "max", "min", "amax", "amin", "clip", "round", "around", "reshape",
+                      "repeat", "squeeze", "swapaxes", "take", "transpose"))
+
+
+class _Values(Body):
+    """What the rules take for a body that is followed; its entries are arrays of ours, and what is done is done."""
+
+    out_of_range = "raise"
+
+    def __init__(self, like: Any):
+        super().__init__("", {}, like._ctx if isinstance(like, NDArray) else current_context())
+        self.like, self.instead = like, like._instead
+
+    def spec(self, entry: Any) -> Spec:
+        return Spec(entry.shape, entry._data.dtype if isinstance(entry, NDArray) else entry._dt)
+
+    def apply(self, op: Op, entries: Sequence[Any], given: Any) -> list[Any]:
+        found = op(*entries, **given)
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    def entry(self, value: Any) -> Any:
+        if isinstance(value, FollowedArray):
+            return value.entry
+        return value if isinstance(value, Value) else self.like._held(np.asarray(value))
+
+    def run(self, rule: Callable, *args: Any) -> Any:
+        """What a rule gives for arguments that hold arrays of ours, in terms of these."""
+        found = rule(self, *_mapped(args, self._value))
+        return _mapped(found, lambda each: self._own(each.entry) if isinstance(each, FollowedArray) else each)
+
+    def _value(self, given: Any) -> Any:
+        return self.value(given) if hasattr(given, "_watched") else given
+
+    def _own(self, found: Any) -> Any:
+        """An array of a class that has no axes of none gets one."""
+        return found if found._scalars or found.shape else found.reshape((1,))
+
+
+def _mapped(value: Any, function: Callable) -> Any:
+    """Nested lists and their like with a function applied to every leaf."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_mapped(each, function) for each in value])
+    if isinstance(value, dict):
+        return {key: _mapped(each, function) for key, each in value.items()}
+    return function(value)
+
+
+def _arrays(value: Any) -> Iterator[Any]:
+    if hasattr(value, "_watched"):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _arrays(each)
+
+
+def _host(value: Any) -> Any:
+    return _mapped(value, lambda each: each.asnumpy() if isinstance(each, NDArray) else each)
+
+
+def _watched(values: Any) -> tuple[Any, bool]:
+    """The array that decides what is done with all of them, if one is recorded or traced; and whether one is traced."""
+    best: Any = None
+    traced = False
+    for value in _arrays(values):
+        how = value._watched()
+        traced = traced or how == "trace"
+        if how and (best is None or value._rank > best._rank):
+            best = value
+    return best, traced
+
+
+def _operator(name: str, left: Any, right: Any) -> Any:
+    """What Python's operator gives; NotImplemented where there is none of that name."""
+    forward, reflected = _OPERATORS[name]
+    found: Any = NotImplemented
+    if isinstance(left, Value) and hasattr(left, reflected):
+        found = getattr(left, forward)(right)
+    if found is NotImplemented and isinstance(right, Value) and hasattr(right, reflected):
+        found = getattr(right, reflected)(left)
+    return found
+
+
+def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """A ufunc of arrays and numbers; ``self`` is the array that NumPy asks."""
+    name, outs = ufunc.__name__, keywords.pop("out", ())
+    if method == "__call__" and name in _OPERATORS and not keywords and not outs:
+        found = _operator(name, *inputs)
+        if found is not NotImplemented:
+            return found
+    watched, traced = _watched(inputs)
+    if method == "at" or (watched is not None and any(isinstance(out, np.ndarray) for out in outs)):
+        raise FollowError(f"np.{name} changes a NumPy array in place, where autograd loses sight of it. "
+                          + self._instead)
+    if watched is not None and (traced or name not in _CONSTANT):
+        found = _Values(watched).run(rules.ufunc, ufunc, method, inputs, keywords)
+    else:
+        if outs and all(isinstance(out, np.ndarray) for out in outs):
+            keywords["out"] = outs
+        found = getattr(ufunc, method)(*_host(inputs), **_host(keywords))
+    return _stored(found, outs)
+
+
+def function(self: Any, function: Any, kinds: Sequence[type], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """A function of NumPy applied to arrays of these kinds; ``self`` is the one that NumPy asks."""
+    if not all(issubclass(kind, (Value, np.ndarray)) for kind in kinds):
+        return NotImplemented  # another kind of array, which is asked next
+    ours = function.__module__ == "numpy"
+    watched, traced = _watched((args, keywords))
+    constant = ours and function.__name__ in _CONSTANT and not traced
+    if (watched is not None and not constant) or (ours and function.__name__ in _METHODS):
+        out = keywords.pop("out", None)
+        try:
+            found = _Values(self if watched is None else watched).run(rules.function, function, args, keywords)
+        except FollowError:
+            if watched is not None:
+                raise
+            found = function(*_host(args), **_host(keywords))
+        return _stored(found, () if out is None else (out,))
+    if watched is not None:
+        args, keywords = _mapped((args, keywords), lambda each: each.detach() if isinstance(each, NDArray) else each)
+    return function._implementation(*args, **keywords)  # as it is without this protocol
+
+
+def _stored(found: Any, outs: Sequence[Any]) -> Any:
+    """The results, stored in ``outs`` where these are given."""
+    if not outs:
+        return found
+    for out, each in zip(outs, found if len(outs) > 1 else [found]):
+        if out is not each and out is not None:
+            out[...] = each
+    return outs if len(outs) > 1 else outs[0]

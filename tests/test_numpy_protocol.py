@@ -1,0 +1,174 @@
+"""NumPy's functions of NDArrays and Tensors: recorded, compiled, or NumPy's own; never a gradient lost in silence."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg import nn
+from opreg.errors import OpError
+
+nd, autograd = mx.nd, mx.autograd
+X = np.float64([[0.6, -1.4, 2.2], [1.1, 3.3, -0.25]])
+Y = np.float64([[2.0, 0.5, 1.5], [0.75, 1.25, 3.0]])
+
+FUNCTIONS = {
+    "ufunc": lambda x: x * 2 + np.exp(x), "of two": lambda x: np.maximum(x, 0) * x,
+    "of a number": lambda x: np.minimum(1, x), "a NumPy array beside it": lambda x: np.hypot(x, Y),
+    "a NumPy array on the left": lambda x: Y * x - Y / x,
+    "an operator by name": lambda x: np.add(Y, x) * np.multiply(x, Y), "remainder": lambda x: np.mod(x, 2.0) * x,
+    "power": lambda x: np.power(x, 2) + Y ** x, "reduce": lambda x: np.add.reduce(x * x),
+    "matmul": lambda x: np.matmul(x, Y.T), "@": lambda x: x @ Y.T, "@ on the left": lambda x: Y.T @ x,
+    "where": lambda x: np.where(x > 0, x * x, 0), "where not": lambda x: x * np.where(Y > 1, x, Y),
+    "concatenate": lambda x: np.concatenate([x, Y, x * 2], axis=1), "stack": lambda x: np.stack([x, x * x]),
+    "sum": lambda x: np.sum(x * x, axis=1), "sum of all": lambda x: np.sum(x * x) * x, "mean": lambda x: np.mean(x * x),
+    "variance": lambda x: np.var(x, axis=0), "max": lambda x: np.max(x, axis=1),
+    "clip": lambda x: np.clip(x, 0, 1.25) * x,
+    "reshape": lambda x: np.reshape(x, (3, 2)) * Y.reshape(3, 2), "transpose": lambda x: np.transpose(x) * Y.T,
+    "take": lambda x: np.take(x, [0, 2, 2], axis=1), "outer": lambda x: np.outer(x[0], x[1]),
+    "dot": lambda x: np.dot(x, Y.T),
+    "zeros": lambda x: x + np.zeros_like(x), "what has no gradient": lambda x: x * np.isfinite(x).astype("float64"),
+    "comparison": lambda x: (x < Y).astype("float64") * x, "round": lambda x: np.round(x) * x,
+    "flip": lambda x: np.flip(x, 1) * Y, "NumPy's number": lambda x: np.float64(2) * x + x / np.float64(3),
+}
+
+
+def slope(function):
+    """Central differences of the sum of what a function gives of NumPy arrays."""
+    found = np.zeros_like(X)
+    for place in np.ndindex(X.shape):
+        step = np.zeros_like(X)
+        step[place] = 1e-6
+        found[place] = (np.sum(function(X + step)) - np.sum(function(X - step))) / 2e-6
+    return found
+
+
+def recorded(function, values=X):
+    x = nd.array(values, dtype=values.dtype)
+    x.attach_grad()
+    with autograd.record():
+        y = function(x)
+    assert isinstance(y, nd.NDArray)
+    assert y.shape
+    y.backward()
+    return y.asnumpy(), x.grad.asnumpy()
+
+
+WAYS = {
+    "NDArray": recorded,
+    "Tensor": lambda function: [each.asnumpy() for each in mx.value_and_grad(function)(nn.Tensor(X))],
+    "compiled": lambda function: [each.asnumpy() for each in mx.value_and_grad(mx.jit(function))(nn.Tensor(X))],
+    "gradient compiled": lambda function: [each.asnumpy() for each in
+                                           mx.jit(mx.value_and_grad(function))(nn.Tensor(X))],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_recorded(name, way):
+    function = FUNCTIONS[name]
+    value, gradient = WAYS[way](function if way == "NDArray" else lambda x: function(x).sum())
+    np.testing.assert_allclose(value.ravel() if way == "NDArray" else value,
+                               function(X).ravel() if way == "NDArray" else function(X).sum(), rtol=1e-12)
+    np.testing.assert_allclose(gradient, slope(function), rtol=1e-7, atol=1e-8)
+
+
+REFUSED = {
+    "no operator": (lambda x: np.sort(x) * x, r"np\.sort has no operator"),
+    "another module": (lambda x: np.linalg.norm(x) * x, r"np\.linalg\.norm has no operator"),
+    "a ufunc without": (lambda x: np.logaddexp(x, x), r"np\.logaddexp of float64 has no operator"),
+    "somebody's ufunc": (lambda x: np.frompyfunc(abs, 1, 1)(x), "the ufunc abs.* which is not NumPy's, .*no operator"),
+    "keywords": (lambda x: np.sum(x, where=Y > 1) * x, "where"),
+    "a NumPy array for the result": (lambda x: np.exp(x, out=Y.copy()), r"np\.exp changes a NumPy array in place"),
+    "in place": (lambda x: np.add.at(Y.copy(), 0, x), r"np\.add changes a NumPy array in place"),
+    "an array on the left in place": (lambda x: Y.copy().__iadd__(x), r"np\.add changes a NumPy array in place"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_operator_is_refused(name, way):
+    function, words = REFUSED[name]
+    with pytest.raises(OpError, match=words) as caught:
+        WAYS[way](function)
+    assert isinstance(caught.value, TypeError)
+    assert "test_numpy_protocol.py" in str(caught.value)
+    assert "operator of nd" in str(caught.value) if way == "NDArray" else "function of ops" in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [lambda: nd.array(X, dtype="float64"), lambda: nn.Tensor(X)])
+def test_numpys_own_where_nothing_is_recorded(make):
+    x = make()
+    with autograd.record():  # which it is not part of
+        for found, expected in ((np.exp(x), np.exp(X)), (np.where(x > 0, x, 0), np.where(X > 0, X, 0)),
+                                (np.concatenate([x, Y]), np.concatenate([X, Y])), (np.sort(x), np.sort(X)),
+                                (np.isnan(x), np.isnan(X)), (np.linalg.norm(x), np.linalg.norm(X)),
+                                (np.add.reduce(x), X.sum(0)), (np.modf(x)[1], np.modf(X)[1])):
+            assert isinstance(found, (np.ndarray, np.generic))
+            np.testing.assert_array_equal(found, expected)
+        for found, expected in ((np.sum(x), X.sum()), (np.round(x), X.round()), (np.reshape(x, -1), X.ravel()),
+                                (np.clip(x, 0, 1), X.clip(0, 1)), (Y + x, Y + X), (np.subtract(x, Y), X - Y)):
+            assert isinstance(found, type(x))  # as a method or Python's operator gives it
+            np.testing.assert_array_equal(np.squeeze(found.asnumpy()), expected)
+    out = np.zeros((2, 3))
+    assert np.exp(x, out=out) is out
+    np.testing.assert_array_equal(out, np.exp(X))
+    out += x
+    np.testing.assert_array_equal(out, np.exp(X) + X)
+    assert np.exp(Y, out=x) is x
+    np.testing.assert_array_equal(x.asnumpy(), np.exp(Y))
+
+
+def test_questions_lose_nothing():
+    x = nd.array(X)
+    x.attach_grad()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with autograd.record():
+            y = x * 2
+            assert np.array_equal(y, y)
+            assert np.allclose(y, X * 2)
+            assert np.isfinite(y).all()
+            assert np.shape(y) == (2, 3)
+            assert np.array2string(y, precision=1) == np.array2string(y.asnumpy(), precision=1)
+            assert np.argmax(y).asscalar() == 4
+            assert not np.any(np.isnan(y))
+    np.testing.assert_allclose(y, X * 2)
+
+
+@pytest.mark.parametrize("make", [nd.array, nn.Tensor])
+def test_a_recorded_array_that_becomes_one_of_numpy_says_so(make):
+    x = make(X)
+    x.attach_grad()
+    np.asarray(x * 2)
+    with autograd.record():
+        y = x * 2
+        y.asnumpy()
+        with pytest.warns(UserWarning, match="say asnumpy") as caught:
+            np.asarray(y)
+        assert caught[0].filename == __file__
+
+
+def test_parameters_are_read_where_a_function_is_compiled():
+    p = nn.Parameter(nn.Tensor(np.float32([1, 2])), name="p")
+    function = mx.jit(lambda x: x * np.exp(p) + np.sum(p))
+    x = nn.Tensor(np.float32([1, 1]))
+    for values in ([1, 2], [0, 1]):
+        p.set_data(nn.Tensor(np.float32(values)))
+        np.testing.assert_allclose(function(x).asnumpy(), np.exp(values) + sum(values), rtol=1e-6)
+
+
+def test_other_kinds_of_arrays_are_asked():
+    class Foreign:
+        def __array_function__(self, function, kinds, args, keywords):
+            return function.__name__
+
+        def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+            return ufunc.__name__
+
+    assert np.concatenate([nd.ones(1), Foreign()]) == "concatenate"
+    assert np.exp2(Foreign()) == "exp2"
+    assert np.maximum(nd.ones(1), Foreign()) == "maximum"
