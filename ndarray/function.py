@@ -10,11 +10,13 @@ import numpy as np
 from opreg.calls import ordered, split
 from opreg.custom import custom as user_operator
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError
+from opreg.mode import MODE
 from opreg.op import Op
 from opreg.sampling import Sampling, zipfian
 from opreg.spec import show
 from opreg.surface import CONTRIB, Namespace, dressed, front
 
+from . import changes
 from .context import Context, current_context
 from .loops import cond, foreach, while_loop
 from .ndarray import NDArray, _compute
@@ -124,9 +126,11 @@ def _into(op: Op, attrs: Any, values: list[Any], ctx: Context, out: Any) -> Any:
         if not isinstance(target, NDArray):
             raise ArgumentError(f"operator {op.name}: out= must be an NDArray, got {type(target).__name__}")
         target.check_writable()
-    settled, outs = _compute(op, attrs, values, ctx, targets[0]._data if len(targets) == 1 else None)
+    recording = MODE.recording
+    if recording and any(getattr(value, "_entry", None) is not None for value in values):
+        values = changes.apart(values, targets)  # the tape keeps the numbers of before
+    settled, outs = _compute(op, attrs, values, ctx, targets[0]._data if len(targets) == 1 and not recording else None)
     if len(targets) == len(outs) == 1 and outs[0]._data is targets[0]._data:  # the kernel has stored it there
-        targets[0]._entry = outs[0]._entry or targets[0]._entry
         return out
     visible = outs[:settled.visible]
     if len(targets) != len(visible):
@@ -139,9 +143,10 @@ def _into(op: Op, attrs: Any, values: list[Any], ctx: Context, out: Any) -> Any:
             raise DTypeError(f"operator {op.name}: out= has dtype {target._data.dtype}, the result "
                              f"{result._data.dtype}")
     for target, result in zip(targets, visible):
-        if result._data is not target._data:
+        if recording or target._entry is not None:
+            changes.assign(target, Ellipsis, result, True)
+        else:
             target._store(Ellipsis, result)
-        target._entry = result._entry or target._entry
     return out
 
 

@@ -6,6 +6,7 @@ import functools
 import operator
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,7 +20,7 @@ from opreg.registry import get, ops
 from opreg.spec import as_dtype, is_numpy_float, show
 from opreg.value import BINARY, Value
 
-from . import params_file, tape
+from . import changes, params_file, tape
 from .context import Context, cpu, current_context
 from .eager import run
 
@@ -141,12 +142,14 @@ def _in_place(name: str) -> Callable:
 
     def method(self: NDArray, other: Any) -> NDArray:
         self.check_writable()
+        if MODE.recording or self._entry is not None:
+            changes.update(self, other, compute, name)
+            return self
         result = compute(self, other)
         if result.shape != self.shape:
             raise ShapeError(f"in-place {name}: the result has shape {show(result.shape)}, the array "
                              f"{show(self.shape)}")
         self._store(Ellipsis, result)
-        self._entry = result._entry or self._entry
         return self
 
     method.__name__ = f"__i{name}__"
@@ -173,7 +176,7 @@ class NDArray(Value):
     [[3.0, 5.0], [7.0, 9.0]]
     """
 
-    __slots__ = ("_data", "_ctx", "_entry", "__weakref__")
+    __slots__ = ("_data", "_ctx", "_entry", "_part_of", "_views", "__weakref__")
     __array_priority__ = 1000.0  # numpy_array + nd asks this class first
     _rank = 0
     _broadcasts = True
@@ -182,6 +185,8 @@ class NDArray(Value):
     _data: Any
     _ctx: Context
     _entry: Any  # (tape node, output number) while recorded, else None
+    _part_of: tuple[NDArray, Any]  # of a view: what it is a view of, and the subscript; None for another shape
+    _views: list[weakref.ref[NDArray]]  # of it, when there were some
 
     def __init__(self, data: Any, ctx: Context | None = None):
         if isinstance(data, NDArray):
@@ -317,7 +322,7 @@ class NDArray(Value):
         OpError
             While recording, of an array that is recorded; of an operator's input always.
         """
-        if self._entry is not None and MODE.recording:
+        if self._entry is not None and MODE.recording and not changes.writable(self):
             raise OpError("an array that is recorded cannot be changed in place: its numbers may be needed for the "
                           "gradient. Write x = x + y, or change it inside autograd.pause()")
 
@@ -507,7 +512,9 @@ class NDArray(Value):
             shape = tuple(shape[0])
         wanted = tuple(keywords.pop("shape", shape))
         if MODE.recording and self._entry is not None:
-            return ops.Reshape(self, shape=wanted, **keywords)
+            result = ops.Reshape(self, shape=wanted, **keywords)
+            result._part_of = self, None
+            return result
         found = None
         try:
             if not keywords and 0 not in wanted and min([-1, *wanted]) == -1:  # there are no codes in it
@@ -519,7 +526,7 @@ class NDArray(Value):
             attrs = reshape.complete({"shape": wanted, **keywords})
             _, (inferred,) = reshape.infer_shapes([self.shape], [None], attrs)
             found = self._data.reshape(inferred)
-        return self._view(found)
+        return self._view(found, None)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
         """The operator ``expand_dims`` applied to this; a view when ``inplace``."""
@@ -536,25 +543,44 @@ class NDArray(Value):
     def _viewed(self, found: NDArray, inplace: bool) -> NDArray:
         return self.reshape(found.shape) if inplace else found
 
-    def _view(self, data: Any) -> NDArray:
-        result = _new(type(self))
-        result._data, result._ctx, result._entry = data, self._ctx, None
+    def _view(self, data: Any, key: Any) -> NDArray:
+        """A view: part of the memory, by a basic subscript, or all of it in another shape."""
+        result = _new(self.__class__)
+        result._data, result._ctx, result._entry, result._part_of = data, self._ctx, None, (self, key)
+        try:
+            views = self._views
+        except AttributeError:
+            views = self._views = []
+        if len(views) in _MANY:
+            views[:] = [each for each in views if each() is not None]
+        views.append(_reference(result))
         return result
 
     def __getitem__(self, key: Any) -> NDArray:
-        key, basic = _key(key, self.shape, self._ctx)
-        if MODE.recording and self._entry is not None:
-            result = ops._subscript(self, key=key)
-            return result if result.shape else result.reshape((1,))
-        found = self._part(key) if basic else self._data[key]
-        if not found.shape:  # one element is an array of one element
-            found = found.reshape(1)
+        if self._entry is not None and MODE.recording:
+            return self._taken(key)
+        if key.__class__ is slice:
+            found, basic = self._data[key], True
+        else:
+            key, basic = _key(key, self._data.shape, self._ctx)
+            found = self._part(key) if basic else self._data[key]
+            if not found.shape:  # one element is an array of one element
+                found, key = found.reshape(1), _single(key)
         if basic and found.flags.c_contiguous:
-            return self._view(found)
+            return self._view(found, key)
         if basic or not found.flags.c_contiguous:
             found = found.copy(order="C")
         result = _new(NDArray)
         result._data, result._ctx, result._entry = found, self._ctx, None
+        return result
+
+    def _taken(self, key: Any) -> NDArray:
+        """What a subscript gives of an array that is recorded: a copy. To write to one is to write to its part."""
+        key, basic = _key(key, self.shape, self._ctx)
+        result = ops._subscript(self, key=key)
+        result = result if result.shape else result.reshape((1,))
+        if basic and (part := self._part(key)).flags.c_contiguous:  # a view, were it not recorded
+            result._part_of = self, key if part.shape else _single(key)
         return result
 
     def _part(self, key: Any) -> Any:
@@ -566,13 +592,10 @@ class NDArray(Value):
     def __setitem__(self, key: Any, value: Any) -> None:
         self.check_writable()
         key, basic = _key(key, self.shape, self._ctx)
-        if MODE.recording and isinstance(value, NDArray) and value._entry is not None and (
-                key is Ellipsis or (isinstance(key, slice) and key == slice(None))):
-            if value._data.dtype != self._data.dtype:
-                value = ops.Cast(value, dtype=self._data.dtype)
-            value = ops._copy(value) if value.shape == self.shape else ops.broadcast_to(value, shape=self.shape)
-            self._entry = value._entry
-        self._store(key, value, basic)
+        if MODE.recording or self._entry is not None:
+            changes.assign(self, key, value, basic)
+        else:
+            self._store(key, value, basic)
 
     def _store(self, key: Any, value: Any, basic: bool = True) -> None:
         """Write numbers in place, whatever is recorded."""
@@ -623,7 +646,8 @@ class NDArray(Value):
         tape.backward([self], None if out_grad is None else [out_grad], retain_graph, train_mode)
 
 
-_new = NDArray.__new__
+_new, _reference = NDArray.__new__, weakref.ref
+_MANY = frozenset(1 << i for i in range(6, 40))  # lengths at which a list of views is looked through
 
 
 @functools.cache
@@ -669,6 +693,11 @@ def _key(key: Any, shape: tuple[int, ...], ctx: Context) -> tuple[Any, bool]:
             part = int(part)
         parts.append(part)
     return (parts[0] if len(parts) == 1 and not isinstance(key, tuple) else tuple(parts)), basic
+
+
+def _single(key: Any) -> Any:
+    """The subscript that gives one element an axis."""
+    return (*key, None) if isinstance(key, tuple) else (key, None)
 
 
 def _numbers(source: Any, dtype: np.dtype) -> np.ndarray:

@@ -9,7 +9,7 @@ else than call operators, users' rules, and rules of gradients that are recorded
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from opreg.mode import MODE, inside, quiet
@@ -19,7 +19,7 @@ from opreg.value import Value
 
 from .eager import Runner, run
 
-__all__ = ["differentiate"]
+__all__ = ["differentiate", "reads"]
 
 
 class _Unfit(Exception):
@@ -43,7 +43,7 @@ class _Stand(Value):
         settled, results = run(op, attrs, [recipe.own(value).data for value in values], recipe.ctx)
         if not all(map(known, settled.shapes)):
             raise _Unfit
-        found = recipe.add(settled.single or settled, values, results, settled.single is None)
+        found = recipe.add(settled.single or settled, values, results, settled.single is None, op.unread)
         return found[0] if settled.visible == 1 else found[:settled.visible]
 
     def _shape_is(self, other: Any) -> bool:
@@ -72,10 +72,11 @@ class Recipe:
     input.
     """
 
-    __slots__ = ("ctx", "_steps", "_results", "_count")
+    __slots__ = ("ctx", "read", "_steps", "_results", "_count")
 
     def __init__(self, ctx: Any):
         self.ctx = ctx
+        self.read: set[int] = set()  # of which the numbers matter
         self._steps: list[tuple[Callable, Callable, bool]] = []
         self._results: Callable = _picked([])
         self._count = 1  # of arrays so far; the first is None
@@ -86,7 +87,9 @@ class Recipe:
         g, values, results = [[self._stand(array) for array in group] for group in (arriving, ins, outs)]
         found = op.differentiate(g[0] if len(g) == 1 else tuple(g), values, results, attrs, needs, is_train)
         stands = [None if each is None or not need else self.own(each) for each, need in zip(found, needs)]
-        self._results = _picked([0 if each is None else each.number for each in stands])
+        places = [0 if each is None else each.number for each in stands]
+        self._results = _picked(places)
+        self.read.update(places)
         return [None if each is None else each.data for each in stands]
 
     def _stand(self, data: Any) -> Any:
@@ -99,9 +102,11 @@ class Recipe:
             raise _Unfit
         return value
 
-    def add(self, function: Callable, values: Sequence[Any], results: Sequence[Any], many: bool) -> list[Any]:
+    def add(self, function: Callable, values: Sequence[Any], results: Sequence[Any], many: bool,
+            unread: Container[int] = ()) -> list[Any]:
         """Note a call; returns the stand-ins of its results."""
         self._steps.append((function, _picked([value.number for value in values]), many))
+        self.read.update(value.number for i, value in enumerate(values) if i not in unread)
         return [self._stand(data) for data in results]
 
     def __call__(self, arrays: list[Any]) -> Sequence[Any]:
@@ -160,6 +165,21 @@ def differentiate(settled: Runner, arriving: Sequence[Any], ins: Sequence[Any], 
         if not inside(error):
             raise
     return recipe([None, *arriving, *ins, *outs])
+
+
+def reads(settled: Runner, ins: Sequence[Any], outs: Sequence[Any]) -> set[int] | None:
+    """Places among inputs, then outputs, whose numbers some gradient needs; None where nobody knows."""
+    if settled.recipes is None:
+        return None
+    xp = settled.ctx.xp
+    arriving = [xp.ones_like(out) if i < settled.visible else None for i, out in enumerate(outs)]
+    recipe = Recipe(settled.ctx)
+    try:
+        recipe.follow(settled.op, settled.attrs, arriving, ins, outs, [True] * len(ins), True)
+    except Exception:  # it is no recipe
+        return None
+    first = 1 + len(arriving)
+    return {number - first for number in recipe.read if number >= first}
 
 
 def _followed(settled: Runner, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any],

@@ -30,14 +30,16 @@ from opreg.gradient import walk
 from opreg.mode import MODE, quiet
 from opreg.spec import show
 
+from . import writes
 from .eager import settle
 from .recipes import differentiate
 
 __all__ = ["TapeNode", "leaf", "record", "add", "backward", "constant", "gradients", "raw_gradients",
-           "Taped", "TRANSFER", "CONSTANT"]
+           "Taped", "TRANSFER", "CONSTANT", "number", "wrapped"]
 
 
-_next = itertools.count().__next__
+#: A number larger than all before.
+number = itertools.count().__next__
 
 
 class TapeNode:
@@ -69,7 +71,7 @@ class TapeNode:
     def __init__(self, op: Any, attrs: Any, inputs: tuple, ins: Sequence[Any] | None, outs: Sequence[Any] | None,
                  count: int, ctx: Any, where: Where | None, settled: Any = None):
         self.op, self.attrs, self.inputs, self.ins, self.outs = op, attrs, inputs, ins, outs
-        self.count, self.ctx, self.where, self.settled, self.number = count, ctx, where, settled, _next()
+        self.count, self.ctx, self.where, self.settled, self.number = count, ctx, where, settled, number()
 
     def describe(self) -> str:
         """As an error note names it."""
@@ -115,6 +117,7 @@ class _Transfer(Taped):
     """A copy to another context, from ``attrs["source"]``: its gradient is copied back."""
 
     name = "copyto"
+    blind = True
 
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
         return [g.copyto(attrs["source"])]
@@ -178,6 +181,11 @@ def _wrap() -> Any:
     from .ndarray import wrap  # which imports this module
 
     return wrap
+
+
+def wrapped(data: Any, ctx: Any) -> Any:
+    """An NDArray over a raw array."""
+    return _wrap()(data, ctx)
 
 
 def _filled(like: Any, number: int) -> Any:
@@ -255,6 +263,8 @@ def _order(seeds: Iterable[tuple[TapeNode, int]]) -> list[TapeNode]:
                 seen.add(source)
                 order.append(source)
     order.sort(key=_number)
+    if writes.LOG:
+        writes.check(order)
     return order
 
 

@@ -40,7 +40,9 @@ ORDER = [line.split() for line in """
     opreg.ndarray.params_file opreg.ndarray.context
     opreg.ndarray.eager
     opreg.ndarray.recipes
+    opreg.ndarray.writes
     opreg.ndarray.tape
+    opreg.ndarray.changes
     opreg.ndarray.ndarray
     opreg.ndarray.loops opreg.ndarray.bound opreg.ndarray.cached_op opreg.ndarray.followed_numpy
     opreg.ndarray.followed

@@ -253,7 +253,8 @@ def subscript_assign_xp(xp, data, value, *, key, out=None):
         out = data.copy()
     else:
         xp.copyto(out, data)
-    out[key] = value
+    # A single number is no array with a view: NumPy stores none of one axis there.
+    out[key] = value.reshape(()) if value.size == 1 else value
     return out
 
 
@@ -266,7 +267,7 @@ def subscript_assign_grad(g, ins, outs, *, key, needs):
 
 @declare(name="_backward_subscript_assign", types="T,U->U", unread=(1,))
 def subscript_sum(g, value, *, key: Any):
-    """``g[key]`` summed down to the shape of ``value``."""
+    """``g[key]`` summed down to the shape of ``value``; where an index repeats, what was written last counts."""
 
 
 @subscript_sum.infer
@@ -278,6 +279,12 @@ def subscript_sum_infer(g, value, *, key):
 @subscript_sum.kernel()
 def subscript_sum_xp(xp, g, value, *, key):
     part = xp.asarray(g[key])
+    parts = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(each, list) or getattr(each, "size", 0) > 1 for each in parts):
+        numbers = xp.arange(part.size).reshape(part.shape)
+        kept = xp.zeros(g.shape, numbers.dtype)
+        kept[key] = numbers
+        part = xp.where(kept[key] == numbers, part, xp.zeros((), part.dtype))
     if part.ndim < value.ndim:
         part = part.reshape((1,) * (value.ndim - part.ndim) + part.shape)
     return reduce_like_xp(xp, part, value)

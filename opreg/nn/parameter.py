@@ -158,11 +158,6 @@ class Parameter(Tensor):
             return
         self._write(subscript(key, self.shape), value)
 
-    def _write(self, key: Any, value: Any) -> None:
-        if MODE.recording:  # what was recorded holds the old numbers
-            self._data = self._data.copy()
-        super()._write(key, value)
-
     def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
         """Take over the numbers of a tensor.
 

@@ -211,6 +211,8 @@ class Tensor(Manners, NDArray):
         source = value._data if isinstance(value, NDArray) else value if is_number(value) else _host(value)
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
+        if MODE.recording:  # what was recorded holds the old numbers
+            self._data = self._data.copy()
         quiet(self._data.__setitem__, key, source)
 
     # --------------------------------------------------------------------------------------------- gradients
@@ -295,7 +297,8 @@ class LentTensor(Tensor):
     __slots__ = ()
 
     def _write(self, key: Any, value: Any) -> None:
-        self._data = self._data.copy()
+        if not MODE.recording:  # else a copy is made anyway
+            self._data = self._data.copy()
         self.__class__ = Tensor  # type: ignore[assignment]
         self._write(key, value)
 

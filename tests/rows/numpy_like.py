@@ -119,18 +119,20 @@ for _name, _side in (("lscalar", False), ("rscalar", True)):
                                 ("truth-values", _TRUTH, _OTHER)]]
 
 _KEYS: dict[str, tuple[Any, tuple[int, ...]]] = {
-    "number": (1, (3, 4)), "one": ((1, 2, 3), ()), "negative": (-1, (1, 4)), "slice": (slice(0, 1), ()),
+    "number": (1, (3, 4)), "one": ((1, 2, 3), ()), "one-of-one": ((1, 2, 3), (1,)),
+    "negative": (-1, (1, 4)), "slice": (slice(0, 1), ()),
     "column": ((slice(None), 1), (2, 1)), "steps": ((slice(None, None, -1), slice(0, 3, 2)), (4,)),
     "dots": ((Ellipsis, 2), (2, 3)), "new-axis": ((None, 0), (1, 3, 4)), "leading-ones": (0, (1, 1, 3, 4)),
     "rows": (np.array([1, 0]), (3, 1)), "places": ((np.array([[0, 1]]), np.array([1, 2])), (1, 2, 4)),
-    "all": (Ellipsis, ()), "nothing": (slice(1, 1), (4,)),
+    "all": (Ellipsis, ()), "nothing": (slice(1, 1), (4,)), "repeated": (np.array([1, 0, 1]), (3, 3, 4)),
+    "repeated-places": ((np.array([1, 1, 0]), slice(None), np.array([2, 2, 0])), (3, 1)),
 }
 
 
 def _assigned(key: Any) -> Callable:
     def expected(data: np.ndarray, value: np.ndarray) -> np.ndarray:
         result = data.copy()
-        result[key] = value
+        result[key] = value.reshape(()) if value.size == 1 else value
         return result
 
     return expected
@@ -138,7 +140,9 @@ def _assigned(key: Any) -> Callable:
 
 def _gathered(key: Any) -> Callable:
     def expected(g: np.ndarray, value: np.ndarray) -> np.ndarray:
-        part = np.asarray(g[key])
+        written = np.zeros(g.shape, int)
+        written[key] = np.arange(g[key].size).reshape(g[key].shape)
+        part = np.where(written[key] == np.arange(g[key].size).reshape(g[key].shape), g[key], 0)
         part = part.reshape((1,) * (value.ndim - part.ndim) + part.shape)
         extra = part.ndim - value.ndim
         axes = tuple(i for i, dim in enumerate((1,) * extra + value.shape) if dim != part.shape[i])

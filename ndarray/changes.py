@@ -1,0 +1,174 @@
+"""Changes in place while operators are recorded: in memory, for whoever shares it, and on the tape.
+
+A write is recorded as the operator ``_subscript_assign``, whose gradient needs no numbers. Arrays that share memory, by
+views, share what is recorded of it, too: what is written to one is a write to the array it is a part of, and to the
+other parts that overlap it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from opreg.errors import ShapeError, here
+from opreg.mode import MODE
+from opreg.op import Op
+from opreg.registry import get, ops
+from opreg.spec import show
+
+from . import tape, writes
+
+__all__ = ["Written", "writable", "assign", "update", "apart"]
+
+#: How many nodes behind a value may belong to the expression that made it.
+_EXPRESSION = 16
+
+
+class Written(tape.TapeNode):
+    """A recorded write. Who reads the array later is a node behind it, so it may be written again."""
+
+    __slots__ = ()
+
+
+def writable(array: Any) -> bool:
+    """Whether a recorded array may be changed: one that was filled by writes, or a part of such a one."""
+    if array._entry is None or array._entry[0].__class__ is Written:
+        return True
+    return _whole(array) is not None and array._entry[0].op is not None and writable(_whole(array)[0])
+
+
+def assign(array: Any, key: Any, value: Any, basic: bool) -> None:
+    """``array[key] = value`` where something is recorded."""
+    entry, recording = array._entry, MODE.recording
+    if recording and (entry is not None or getattr(value, "_entry", None) is not None):
+        _assign_recorded(array, key, value, basic)
+    else:
+        array._store(key, value, basic)
+        if entry is not None and not recording and entry[0].__class__ is Written and _everything(key):
+            array._entry = None  # these numbers nobody has recorded
+    if recording or entry[0].op is not None:  # variables are changed when a tape is used up
+        writes.note(array._part(key) if basic else array._data, tape.number())
+
+
+def update(array: Any, other: Any, compute: Callable[[Any, Any], Any], name: str) -> None:
+    """``array += other`` and its like while operators are recorded; ``compute`` is the operator of two arrays."""
+    held = array
+    if array._entry is not None or getattr(other, "_entry", None) is not None:
+        held = _copied(array)
+        other = held if other is array else apart([other], [array])[0]
+    result = compute(held, other)
+    if result.shape != array.shape:
+        raise ShapeError(f"in-place {name}: the result has shape {show(result.shape)}, the array {show(array.shape)}")
+    assign(array, Ellipsis, result, True)
+
+
+def apart(values: Sequence[Any], targets: Sequence[Any]) -> list[Any]:
+    """The values, with copies of those that share memory with a target, which is about to be written."""
+    return [_copied(value) if hasattr(value, "_entry") and any(_share(value._data, target._data, target._ctx)
+                                                               for target in targets) else value for value in values]
+
+
+def _share(one: Any, other: Any, ctx: Any) -> bool:
+    return type(one) is type(other) and ctx.xp.may_share_memory(one, other)
+
+
+def _copied(array: Any) -> Any:
+    """The same numbers in memory of their own, and the same place on the tape."""
+    result = tape.wrapped(array._data.copy(), array._ctx)
+    result._entry = array._entry
+    return result
+
+
+def _everything(key: Any) -> bool:
+    return key is Ellipsis or (key.__class__ is slice and key == slice(None))
+
+
+def _whole(array: Any) -> Any:
+    """What an array is a part of, and by which subscript (None for a new shape); None of one by itself."""
+    return getattr(array, "_part_of", None)
+
+
+def _parts(array: Any, but: Any, written: Any) -> Iterator[Any]:
+    """The views of an array, except one, that overlap what is written."""
+    for reference in getattr(array, "_views", ()):
+        view = reference()
+        if view is not None and view is not but and _share(view._data, written, array._ctx):
+            yield view
+
+
+def _assign_recorded(array: Any, key: Any, value: Any, basic: bool) -> None:
+    line = [array]  # from the array up to what it is in the end a part of
+    while (whole := _whole(line[-1])) is not None:
+        line.append(whole[0])
+    written = array._part(key) if basic else array._data
+    for below, each in zip([None, *line], line):
+        each.check_writable()
+        for view in _parts(each, below, written):
+            view.check_writable()
+    if hasattr(value, "_entry"):
+        if value._data.dtype != array._data.dtype:
+            value = ops.Cast(value, dtype=array._data.dtype)
+        if value._ctx.backend_name != array._ctx.backend_name:
+            value = value.copyto(array._ctx)
+    entry = getattr(value, "_entry", None)
+    if entry is not None and array._entry is None:
+        _keep(entry[0], array._data)
+    array._store(key, value, basic)
+    _record(array, key, value)
+    for part, each in itertools.pairwise(line):
+        place = _whole(part)[1]
+        if place is None:
+            data = part._data.reshape(each.shape)
+            part, place = _of("_np_reshape", {"newshape": each.shape}, part, data), Ellipsis
+        each._store(place, part)  # it is there already, unless the part is a copy
+        _record(each, place, part)
+        writes.note(each._part(place), tape.number())
+    for below, each in zip([None, *line], line):
+        _refresh(each, below, written)
+
+
+def _record(array: Any, key: Any, value: Any) -> None:
+    """From here on the array is what it was, with the value at the key."""
+    old, entry = array._entry, getattr(value, "_entry", None)
+    if old is None or old[0].ins is None or (entry is not None and _everything(key)):
+        old = tape.CONSTANT  # nobody wants the gradient, or a backward pass has used it up
+    shapes = [array.shape, () if entry is None else value.shape]
+    array._entry = _node("_subscript_assign", {"key": key}, (old, entry or tape.CONSTANT), shapes, array, Written), 0
+
+
+def _refresh(array: Any, but: Any, written: Any) -> None:
+    """The views of an array that overlap what was written are parts of what it is now."""
+    for view in _parts(array, but, written):
+        place = _whole(view)[1]
+        name, attrs = ("_subscript", {"key": place}) if place is not None else ("_np_reshape", {"newshape": view.shape})
+        view._entry = _of(name, attrs, array, view._data)._entry
+        _refresh(view, None, written)
+
+
+def _of(name: str, attrs: Any, array: Any, data: Any) -> Any:
+    """What an operator makes of an array, whose numbers are there already."""
+    result = tape.wrapped(data, array._ctx)
+    result._entry = _node(name, attrs, (array._entry,), [array.shape], result, tape.TapeNode), 0
+    return result
+
+
+def _node(name: str, attrs: Any, entries: tuple, shapes: Sequence[Any], array: Any, kind: type[tape.TapeNode]
+          ) -> tape.TapeNode:
+    """A node of an operator whose gradient needs shapes alone; it keeps no numbers alive."""
+    op: Op = get(name)
+    xp = array._ctx.xp
+    number = xp.zeros((), array._data.dtype)
+    return kind(op, op.complete(attrs), entries, [xp.broadcast_to(number, shape) for shape in shapes],
+                [xp.broadcast_to(number, array.shape)], 1, array._ctx, here())
+
+
+def _keep(node: Any, data: Any) -> None:
+    """Give nodes a copy of what is about to be written: those of one expression, as in ``h[0] = h[0] * x + y``."""
+    nodes = [node]
+    for node in nodes:
+        if node.op is None or node.ins is None:
+            continue
+        node.ins = [each.copy() if _share(each, data, node.ctx) else each for each in node.ins]
+        if len(nodes) < _EXPRESSION:
+            nodes += [source for source, _ in node.inputs]

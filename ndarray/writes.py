@@ -1,0 +1,77 @@
+"""Writes that a tape may have to know of: which memory was changed when, and who still needs what was there.
+
+Nothing is asked of operators: they run as fast as if nobody wrote. A write is noted where an array may be on a tape,
+with a number from the count that numbers the nodes. Before a backward pass what was noted is compared with the memory
+that the nodes hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opreg.errors import OpError, Where, here
+
+from . import recipes
+from .eager import settle
+
+__all__ = ["LOG", "note", "check"]
+
+#: By the first and the last byte of what was written: the number of the last write there, and the line that did it.
+LOG: dict[tuple[int, int], tuple[int, Where | None]] = {}
+_LIMIT = 1024
+
+
+def _bounds(data: Any) -> tuple[int, int]:
+    """The first byte of an array, and the one behind its last."""
+    interface = getattr(data, "__cuda_array_interface__", None) or data.__array_interface__
+    low = high = interface["data"][0]
+    for dim, stride in zip(data.shape, data.strides):
+        low += min((dim - 1) * stride, 0)
+        high += max((dim - 1) * stride, 0)
+    return low, high + data.itemsize
+
+
+def note(data: Any, number: int) -> None:
+    """The memory of an array was written."""
+    if not data.size:
+        return
+    if len(LOG) >= _LIMIT:
+        LOG.pop(next(iter(LOG)), None)
+    place = _bounds(data)
+    LOG.pop(place, None)  # the newest stand last
+    LOG[place] = number, here()
+
+
+def check(order: Sequence[Any]) -> None:
+    """Refuse to go back over nodes whose gradients need numbers that are no longer there.
+
+    Raises
+    ------
+    OpError
+        Naming operator, the line where it was recorded, and that which changed the numbers.
+    """
+    noted = list(LOG.items())
+    for node in reversed(order):
+        if node.op is None or node.ins is None or node.op.blind:
+            continue
+        later = [(low, high, where) for (low, high), (number, where) in noted if number > node.number]
+        if not later:
+            continue
+        for i, data in enumerate((*node.ins, *node.outs)):
+            low, high = _bounds(data) if data.size else (0, 0)
+            for start, end, where in later:
+                if low < end and start < high and i in _read(node):
+                    place = f", at {where}" if where else ""
+                    raise OpError(f"{node.describe()}: its gradient needs numbers that were changed in place{place}. "
+                                  "Change a copy of them, or write x = x + y instead of x += y")
+
+
+def _read(node: Any) -> Any:
+    """The places among inputs, then outputs, whose numbers the gradient reads; all where nobody knows."""
+    op = node.op
+    found = None
+    if not op.late and op.where is None:
+        settled = node.settled or settle(op, node.attrs, node.ins, node.ctx)
+        found = recipes.reads(settled, node.ins, node.outs)
+    return range(len(node.ins) + len(node.outs)) if found is None else found
