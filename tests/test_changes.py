@@ -420,12 +420,18 @@ def test_refused(name):
         change(marked())
 
 
-def test_a_view_of_a_leaf_is_refused_before_it_is_written():
+def test_refused_before_anything_is_written():
     x = marked()
     row = x[0]
     with autograd.record(), pytest.raises(OpError, match="recorded cannot be changed"):
         row[:] = x[1]
     np.testing.assert_array_equal(x.asnumpy(), X)
+    h = zeros(2, 3)
+    row = h[0]
+    row.attach_grad()
+    with autograd.record(), pytest.raises(OpError, match="recorded cannot be changed"):
+        h[:] = x
+    assert not h.asnumpy().any()
     with autograd.record(), pytest.raises(ShapeError, match=r"in-place add: .*\(2, 3\), the array \(3,\)"):
         zeros(3).__iadd__(x)
 
