@@ -16,7 +16,7 @@ from opreg import generators
 from opreg.custom import FunctionRecord
 from opreg.errors import ArgumentError, OpError, ShapeError, listed, note
 from opreg.mode import MODE, Recording, inside, quiet
-from opreg.op import Call, Kernel, Op
+from opreg.op import Call, Kernel, Op, watch
 from opreg.spec import Spec, is_numpy_float, known, show, unify
 
 __all__ = ["run", "settle", "Runner"]
@@ -203,6 +203,21 @@ class FunctionRunner(Runner):
         data = xp.asarray(getattr(found, "_data", found))
         shares = any(xp.may_share_memory(data, array) for array in arrays)
         return xp.array(data, order="C") if shares or not data.flags.c_contiguous else data
+
+
+class _Keeper:
+    """Forgets what is settled when something is registered about an operator."""
+
+    def on_register(self, op: Op) -> None:
+        """Settle everything anew: gradients of other operators may call this one, too."""
+        for runner in list(_RUNNERS.values()):  # which recorded nodes may hold
+            if runner.recipes:
+                runner.recipes.clear()
+        _RUNNERS.clear()
+
+
+_KEEPER = _Keeper()
+watch(_KEEPER)
 
 
 def settle(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any) -> Runner:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import inspect
 import math
+import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -32,7 +34,7 @@ from .errors import (
 )
 from .spec import ANY, Shape, Spec, as_dtype, bytes_of, common_dtype, known, show, size, unify
 
-__all__ = ["Op", "Rule", "Kernel", "Call", "FirstRun", "TypeRule", "Prop", "ZERO", "Shapes", "Dtypes"]
+__all__ = ["Op", "watch", "Rule", "Kernel", "Call", "FirstRun", "TypeRule", "Prop", "ZERO", "Shapes", "Dtypes"]
 
 Shapes = list[Shape | None]
 Dtypes = list[np.dtype | None]
@@ -40,6 +42,19 @@ Attrs = Mapping[str, Any]
 
 #: The gradient rule of an operator whose outputs do not move with its inputs (comparisons, rounding, indices).
 ZERO: Any = "zero"
+
+
+_WATCHERS: weakref.WeakSet[Any] = weakref.WeakSet()
+_WATCHING = threading.Lock()
+
+
+def watch(keeper: Any) -> None:
+    """Call ``keeper.on_register(op)`` when something is registered about an operator that was used already.
+
+    For whoever keeps what follows from operators: settled calls, plans, compiled functions.
+    """
+    with _WATCHING:
+        _WATCHERS.add(keeper)
 
 
 class Rule:
@@ -270,6 +285,8 @@ class Op:
     partial = False
     #: Whether its gradient reads neither inputs nor outputs.
     blind = False
+    #: Whether it was ever applied.
+    used = False
 
     def __init__(self, name: str, schema: Schema, arguments: Names, *, outputs: Names = ("output",),
                  auxiliary: Names = (), types: str | Callable = SAME_TYPE.text, variadic: str | None = None,
@@ -308,16 +325,25 @@ class Op:
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
 
+    def _changed(self) -> None:
+        if self.used:
+            with _WATCHING:
+                found = list(_WATCHERS)
+            for keeper in found:
+                keeper.on_register(self)
+
     # ------------------------------------------------------------------------------ declaring, by decorator
 
     def infer(self, function: Callable) -> Callable:
         """Declare the shape rule: ``f(*shapes, **attrs)`` returns a shape, or a list of them, one an output."""
         self._shapes = Rule(function)
+        self._changed()
         return function
 
     def fill(self, function: Callable) -> Callable:
         """Declare how inputs follow from the rest: ``f(ins, outs, **attrs)`` returns all input shapes."""
         self._fill = Rule(function)
+        self._changed()
         return function
 
     def infer_from_data(self, function: Callable) -> Callable:
@@ -325,16 +351,19 @@ class Op:
         them, one an output, whose dimensions may be arrays of one number. Those that follow so are ``ANY`` in the shape
         rule. A graph is planned up to such an operator, and from there on for the shapes that come."""
         self._from_data = Rule(function)
+        self._changed()
         return function
 
     def types(self, function: Callable) -> Callable:
         """Declare the dtype rule as a function ``f(ins, outs, **attrs) -> (ins, outs)``."""
         self._types = Rule(function)
+        self._changed()
         return function
 
     def view(self, function: Callable) -> Callable:
         """Declare that the output is a view: ``f(array, **attrs)`` returns it, or None where it cannot be."""
         self._view = Rule(function)
+        self._changed()
         return function
 
     def kernel(self, name: str = "reference", *, bound: bool = False,
@@ -343,6 +372,7 @@ class Op:
 
         def attach(function: Callable) -> Callable:
             self.kernels.append(Kernel(function, name, bound, accepts))
+            self._changed()
             return function
 
         return attach
@@ -354,6 +384,7 @@ class Op:
         that gives the only output for all like them, what follows from shapes settled before; or None.
         """
         self.prepared = Rule(function)
+        self._changed()
         return function
 
     def grad(self, function: Callable) -> Callable:
@@ -363,12 +394,14 @@ class Op:
         somebody wants, and ``is_train``.
         """
         self._gradient = function if function is ZERO else Rule(function)
+        self._changed()
         return function
 
     def flops(self, function: Callable) -> Callable:
         """Declare how much arithmetic a run is: ``f(ins, outs, **attrs)`` of shapes returns the number of additions and
         multiplications. For operators whose time is arithmetic: products of matrices, convolutions."""
         self._flops = Rule(function)
+        self._changed()
         return function
 
     def again(self, function: Callable) -> Callable:
@@ -379,12 +412,14 @@ class Op:
         the inputs, and return None where it does not know.
         """
         self._again = Rule(function)
+        self._changed()
         return function
 
     # -------------------------------------------------------------------------------------------- questions
 
     def complete(self, given: Attrs) -> dict[str, Any]:
         """Typed attributes from what was given, as values or text."""
+        self.used = True
         try:
             return self.schema.complete(given)
         except (AttrError, TypeError) as error:

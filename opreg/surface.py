@@ -132,7 +132,8 @@ class Namespace:
             op = find(prefix + name)
             if op is not None:
                 function = self._make(op, name)
-                setattr(self, name, function)
+                if op.where is None:  # of a user's operator another may be registered by that name
+                    setattr(self, name, function)
                 return function
         raise UnknownOperatorError(f"{self.__name__} has no operator {name!r}. {did_you_mean(name, dir(self))}")
 

@@ -16,6 +16,7 @@ from opreg.graph import Node
 from opreg.mode import MODE, quiet
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
+from opreg.op import Op, watch
 from opreg.spec import known, show, size
 
 from . import infer as inference
@@ -71,6 +72,7 @@ class Executor:
         self._ready: Plan | None = None  # the plan whose forward was the last to run, and its backward has not
         self.outputs = [NDArray(data, ctx) for data, ctx in zip(bound.outputs, places(bound))]
         self._arrivals = Arrivals(bound, self._output_names)
+        watch(self)
 
     def _hold(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
               aux: list[NDArray], make: Callable[..., Executor]) -> None:
@@ -258,6 +260,11 @@ class Executor:
         """Let new auxiliary states take their places."""
         for store in [] if self._ready is None else self._ready.stores:
             store()
+
+    def on_register(self, op: Op) -> None:
+        """Plan anew: kernels and gradients are chosen with the plan."""
+        for mode in (False, True):
+            self._forget(mode)
 
     def _run(self, plan: Plan, segment: Segment, is_train: bool) -> None:
         """Run a segment in its mode: nothing recorded, this context the current one, no numeric warnings."""

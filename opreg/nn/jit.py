@@ -27,6 +27,7 @@ from opreg.symbol.symbol import Symbol
 from ..errors import OpError, note
 from ..graph import Entry, Graph, Node
 from ..mode import MODE, Recording, quiet
+from ..op import Op, watch
 from ..spec import Spec, is_floating, known
 from . import tree
 from .holder import Holder
@@ -379,6 +380,11 @@ class Jitted:
         self.function = function
         self._cache: dict[Any, _Compiled] = {}
         self._lock = threading.RLock()  # hooks are called by one thread at a time
+        watch(self)
+
+    def on_register(self, op: Op) -> None:
+        """Compile anew."""
+        self._cache.clear()
 
     def __getattr__(self, name: str) -> Any:
         function = self.__dict__.get("function")

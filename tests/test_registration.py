@@ -1,0 +1,209 @@
+"""What is registered about an operator that was in use is seen wherever something was settled about it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg import op as records
+from opreg.attrs import Schema
+from opreg.op import Op
+
+nd, autograd = mx.nd, mx.autograd
+X = np.float32([1, 2, 3])
+
+
+def operator() -> Op:
+    """An operator that doubles, with a wrong gradient, registered nowhere."""
+    op = Op("doubled", Schema([]), ("data",))
+    op.where = None  # as if it were built in: what users register is not settled
+    op.kernel()(lambda xp, data: data * 2)
+    op.grad(lambda g, ins, outs: (g * 5,))
+    return op
+
+
+class Eager:
+    """Eager calls, and gradients of them."""
+
+    def __init__(self, op):
+        self.op = op
+        self.x = nd.array(X)
+        self.x.attach_grad()
+
+    def __call__(self):
+        with autograd.record():
+            y = self.op(self.x)
+        y.backward()
+        return y.asnumpy(), self.x.grad.asnumpy()
+
+
+class OfTheGradient(Eager):
+    """The operator as part of another's gradient."""
+
+    def __init__(self, op):
+        outer = operator()
+        outer.grad(lambda g, ins, outs: (op(g),))
+        super().__init__(outer)
+
+    def __call__(self):
+        return super().__call__()[1], None
+
+
+class Called(Eager):
+    """A symbol as a function of arrays."""
+
+    def __init__(self, op):
+        super().__init__(nd.CachedOp(op(mx.sym.var("x"))))
+
+
+class Bound:
+    """An executor: alone, and where it is fused with others."""
+
+    def __init__(self, op, more=lambda y: y, monitor=None):
+        self.executor = more(op(mx.sym.var("x"))).simple_bind(mx.cpu(), x=(3,))
+        self.executor.arg_dict["x"][:] = X
+        if monitor:
+            self.executor.set_monitor_callback(monitor)
+
+    def __call__(self):
+        y = self.executor.forward(is_train=True)[0].asnumpy()
+        inference = self.executor.forward(is_train=False)[0].asnumpy()
+        np.testing.assert_array_equal(y, inference)
+        self.executor.forward(is_train=True)
+        self.executor.backward(nd.ones(3))
+        return y, self.executor.grad_dict["x"].asnumpy()
+
+
+class Compiled:
+    """A compiled function, and a compiled gradient."""
+
+    def __init__(self, op):
+        self.function = mx.jit(lambda x: op(x))
+        self.gradient = mx.jit(mx.grad(lambda x: op(x).sum()))
+
+    def __call__(self):
+        x = mx.Tensor(X)
+        np.testing.assert_array_equal(mx.grad(self.function)(x).asnumpy(), self.gradient(x).asnumpy())
+        return self.function(x).asnumpy(), self.gradient(x).asnumpy()
+
+
+USES = {
+    "eager": Eager, "in a gradient": OfTheGradient, "CachedOp": Called, "executor": Bound,
+    "fused": lambda op: Bound(op, lambda y: y * 1 + 0), "watched": lambda op: Bound(op, monitor=lambda *_: None),
+    "compiled": Compiled,
+}
+
+
+def kernel(op):
+    op.kernel("better")(lambda xp, data: data * 3)
+    return 3, 5
+
+
+def kernel_that_declines(op):
+    op.kernel("better", accepts=lambda call: "no")(lambda xp, data: data * 3)
+    return 2, 5
+
+
+def gradient(op):
+    op.grad(lambda g, ins, outs: (g * 2,))
+    return 2, 2
+
+
+def no_gradient(op):
+    op.grad(records.ZERO)
+    return 2, 0
+
+
+REGISTRATIONS = {each.__name__: each for each in (kernel, kernel_that_declines, gradient, no_gradient)}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("registration", REGISTRATIONS)
+def test_seen(registration, use):
+    op = operator()
+    run = USES[use](op)
+    for _ in range(3):
+        value, slope = run()
+        np.testing.assert_array_equal(value, X * 2 if slope is not None else [2, 2, 2])
+    factor, expected = REGISTRATIONS[registration](op)
+    for _ in range(2):
+        value, slope = run()
+        if slope is None:
+            np.testing.assert_array_equal(value, [factor] * 3)
+        else:
+            np.testing.assert_array_equal(value, X * factor)
+            np.testing.assert_array_equal(slope, [expected] * 3)
+
+
+def test_prepared_parts_shapes_and_dtypes():
+    op = operator()
+    assert op(nd.array(X)).asnumpy().tolist() == [2, 4, 6]
+    op.prepare(lambda data: lambda data: data * 7)
+    assert op(nd.array(X)).asnumpy().tolist() == [7, 14, 21]
+    op.prepare(lambda data: None)
+    op.types(lambda ins, outs: (ins, [np.dtype("float64")]))
+    assert op(nd.array(X)).dtype is np.float64
+    op.infer(lambda data: (1, *data))
+    op.kernel()(lambda xp, data: data[None])
+    assert op(nd.array(X)).shape == (1, 3)
+    assert op(mx.sym.var("x")).infer_shape(x=(3,))[1] == [(1, 3)]
+
+
+def test_what_was_recorded_before_has_the_gradient_of_now():
+    op, x = operator(), nd.array(X)
+    x.attach_grad()
+    with autograd.record():
+        y = op(x)
+    y.backward(retain_graph=True)
+    op.grad(lambda g, ins, outs: (g * 2,))
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [2, 2, 2]
+
+
+def test_a_function_registered_again_is_the_new_one():
+    def define(factor):
+        @mx.operator.define(name="test_registration_again")
+        def function(x):
+            return x * factor
+
+    x = nd.array(X)
+    define(2)
+    assert nd.custom.test_registration_again(x).asnumpy().tolist() == [2, 4, 6]
+    assert mx.sym.custom.test_registration_again(mx.sym.var("x")).eval(x=x)[0].asnumpy().tolist() == [2, 4, 6]
+    define(3)
+    assert nd.custom.test_registration_again(x).asnumpy().tolist() == [3, 6, 9]
+    assert mx.sym.custom.test_registration_again(mx.sym.var("x")).eval(x=x)[0].asnumpy().tolist() == [3, 6, 9]
+
+
+def test_nobody_is_told_about_what_was_never_used():
+    told = []
+
+    class Keeper:
+        def on_register(self, op):
+            told.append(op)
+
+    keeper, op = Keeper(), operator()
+    records.watch(keeper)
+    op.kernel("unused")(lambda xp, data: data)
+    assert not told
+    op(nd.array(X))
+    for register in (op.infer, op.fill, op.types, op.view, op.prepare, op.grad, op.flops, op.again, op.kernel()):
+        register(lambda *_: None)
+    assert told == [op] * 9
+    keeper = None
+    op.grad(lambda *_: None)
+    assert len(told) == 9
+
+
+def test_watching_keeps_nothing_alive():
+    op = operator()
+    run, function = Bound(op), mx.jit(lambda x: op(x))
+    run()
+    held = [weakref.ref(run.executor), weakref.ref(function)]
+    del run, function
+    gc.collect()
+    assert [each() for each in held] == [None, None]
