@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opreg import backend as backends
-from opreg.errors import ArgumentError
+from opreg.errors import ArgumentError, refuse_keywords
 from opreg.registry import ops
 from opreg.spec import as_dtype
 
@@ -42,8 +42,14 @@ def _made(data: Any, ctx: Context, out: NDArray | None = None) -> NDArray:
     return out
 
 
+def _refuse(function: str, keywords: dict[str, Any], *more: str) -> None:
+    """Names are taken, as those of any operator."""
+    if keywords and set(keywords) != {"name"}:
+        refuse_keywords(function, keywords.keys() - {"name"}, ("shape", "ctx", "dtype", *more, "out", "name"))
+
+
 def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: Any = None, out: Any = None,
-          **_: Any) -> NDArray:
+          **keywords: Any) -> NDArray:
     """Zeros; float32 by default.
 
     Examples
@@ -51,12 +57,14 @@ def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: Any 
     >>> zeros((2, 3)).shape
     (2, 3)
     """
+    _refuse("zeros", keywords, "stype")
     shape, ctx, dtype = _place(shape, ctx, dtype, stype)
     return _made(ctx.backend.zeros(shape, dtype, ctx.device_id), ctx, out)
 
 
-def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, out: Any = None, **_: Any) -> NDArray:
+def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, out: Any = None, **keywords: Any) -> NDArray:
     """Ones; float32 by default."""
+    _refuse("ones", keywords)
     return full(shape, 1, ctx, dtype, out)
 
 
@@ -100,9 +108,9 @@ def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Co
     return surface("_linspace")(start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype or "float32", ctx=ctx)
 
 
-def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **_: Any) -> NDArray:
+def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **keywords: Any) -> NDArray:
     """Ones on the k-th diagonal, zeros elsewhere; float32 by default."""
-    return surface("_eye")(N=N, M=M, k=k, dtype=dtype or "float32", ctx=ctx)
+    return surface("_eye")(N=N, M=M, k=k, dtype=dtype or "float32", ctx=ctx, **keywords)
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:

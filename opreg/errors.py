@@ -14,6 +14,7 @@ __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
     "Where", "here", "family", "note", "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean",
+    "refuse_keywords",
 ]
 
 
@@ -281,3 +282,21 @@ def did_you_mean(word: str, options: Iterable[str], *, limit: int = 12) -> str:
     if len(words) <= limit:
         parts.append("Valid: " + ", ".join(words) + ".")
     return " ".join(parts) or f"None of {len(words)} valid names is near it."
+
+
+def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]) -> None:
+    """Refuse keywords that a function has no use for, with the nearest one that it has.
+
+    Raises
+    ------
+    ArgumentError
+        When there are some.
+
+    Examples
+    --------
+    >>> refuse_keywords("zeros", {"dtyp": "int32"}, ("shape", "dtype"))
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: zeros: there is no keyword 'dtyp'. Did you mean 'dtype'? Valid: shape, dtype.
+    """
+    for word in keywords:
+        raise ArgumentError(f"{function}: there is no keyword {word!r}. {did_you_mean(word, valid)}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +14,8 @@ from typing import Any
 import pytest
 
 import opreg as mx
+from opreg.errors import AttrError
+from opreg.registry import operators
 from tests.test_architecture import MODULES, PACKAGES, ROOT
 
 PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in name.split("."))]
@@ -96,3 +100,79 @@ def test_use_loads_no_option() -> None:
     loaded = _loaded("import opreg as mx; mx.nd.abs(mx.nd.array([1])); mx.sym.Variable('x').eval(x=mx.nd.array([1]))")
     for name in ("scipy", "cupy", "ml_dtypes", "numba", "matplotlib", "threadpoolctl"):
         assert name not in loaded
+
+
+#: Functions that take any keywords: what they are for is to stand where others were, or to say that they cannot.
+ANY_KEYWORDS = {
+    "opreg.nn.tensor.__new__",  # ``__init__`` looks at them
+    "opreg.nn.layers.basic.__init__",  # Identity, as MindSpore's
+    "opreg.ndarray.creation.__dlpack__",  # whatever the protocol adds
+}
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.startswith("opreg.builtin")])
+def test_no_function_swallows_keywords(name: str) -> None:
+    """Keywords that are taken are looked at, so that a misspelt one is refused."""
+    tree = ast.parse(MODULES[name].read_text())
+    for function in [each for part in (tree, *tree.body)
+                     if isinstance(part, (ast.Module, ast.ClassDef)) for each in part.body]:
+        if not isinstance(function, ast.FunctionDef) or function.args.kwarg is None \
+                or re.match("_(?!_)", function.name):
+            continue
+        words = {node.id for part in function.body for node in ast.walk(part) if isinstance(node, ast.Name)}
+        refuses = isinstance(function.body[-1], ast.Raise)
+        assert refuses or function.args.kwarg.arg in words or f"{name}.{function.name}" in ANY_KEYWORDS, \
+            f"{MODULES[name]}:{function.lineno}: {function.name} never looks at **{function.args.kwarg.arg}"
+
+
+MISSPELT = [
+    (lambda: mx.nd.zeros((2,), dtyp="int32"), "'dtyp'.*'dtype'"),
+    (lambda: mx.nd.zeros((2,), stpe="default"), "'stpe'.*'stype'"),
+    (lambda: mx.nd.ones((2,), contxt=mx.cpu()), "'contxt'"),
+    (lambda: mx.nd.eye(2, dtyp="int32"), "'dtyp'.*'dtype'"),
+    (lambda: mx.nd.full((2,), 1, dtyp="int32"), "dtyp"),
+    (lambda: mx.nd.empty((2,), dtyp="int32"), "dtyp"),
+    (lambda: mx.nd.arange(3, dtyp="int32"), "dtyp"),
+    (lambda: mx.nd.linspace(0, 1, 3, dtyp="int32"), "dtyp"),
+    (lambda: mx.nd.array([1], dtyp="int32"), "dtyp"),
+    (lambda: mx.sym.zeros((2,), dtyp="int32"), "'dtyp'.*'dtype'"),
+    (lambda: mx.sym.eye(2, dtyp="int32"), "'dtyp'.*'dtype'"),
+    (lambda: mx.sym.var("x", dtyp="int32"), "dtyp"),
+    (lambda: mx.nd.random.uniform(shpe=(2,)), "'shpe'.*'shape'"),
+    (lambda: mx.nd.random.shuffle(mx.nd.ones(2), x=1), "'x'"),
+    (lambda: mx.nd.random.multinomial(mx.nd.ones(2) / 2, shpe=2), "'shpe'.*'shape'"),
+    (lambda: mx.nd.ones(2).sum(axs=0), "'axs'.*'axis'"),
+    (lambda: mx.nd.ones(2).reshape((2,), revers=True), "'reverse'"),
+    (lambda: mx.jit(lambda x: x, jit_levle="O1"), "'jit_levle'.*'jit_level'"),
+    (lambda: mx.jit(jit_levle="O1"), "'jit_level'"),
+    (lambda: mx.nn.Cell().recompute(use_reentrent=True), "'use_reentrent'.*'use_reentrant'"),
+    (lambda: mx.nn.Dense(2, 2).set_inputs(y=1), "'y'.*Valid: x"),
+    (lambda: mx.init.Zero(value=1), "value"),
+    (lambda: mx.init.One(value=1), "value"),
+    (lambda: mx.init.Bilinear(scale=1), "scale"),
+    (lambda: mx.set_context(mod=1), "'mod'.*'mode'"),
+    (lambda: mx.Tensor([1], dtyp="int32"), "dtyp"),
+    (lambda: mx.optimizer.SGD(learing_rate=1), "learing_rate"),
+    (lambda: mx.metric.Accuracy(axs=1), "axs"),
+    (lambda: mx.Parameter([1.0]).init_data(layot=1), "layot"),
+    (lambda: mx.test_utils.rand_ndarray((2,), dtyp="f"), "dtyp"),
+]
+
+
+@pytest.mark.parametrize("call, words", MISSPELT)
+def test_misspelt_keywords_are_refused(call: Any, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        call()
+
+
+def test_misspelt_attributes_are_refused() -> None:
+    for op in operators():
+        if op.where is None and not op.schema.open:
+            with pytest.raises((AttrError, TypeError), match=r"misspelt|is required"):
+                op.complete({"misspelt": 1})
+
+
+def test_names_are_taken_by_all_functions_that_make_arrays() -> None:
+    """As by operators: MXNet's are that."""
+    for made in (mx.nd.zeros((2,), name="x"), mx.nd.ones((2,), name="x"), mx.nd.eye(2, name="x")):
+        assert made.shape[0] == 2

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, note
+from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, note, refuse_keywords
 from ..mode import MODE
 from ..spec import as_dtype, is_floating
 from . import bprop, hooks
@@ -19,6 +19,10 @@ from .state import STATE, compiles, get_context
 from .tree import flatten, rebuild
 
 __all__ = ["Cell"]
+
+#: What MindSpore's releases let one say about recomputation.
+_RECOMPUTE = frozenset(("mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation",
+                        "use_reentrant", "output_recompute", "early_stop", "context_fn"))
 
 
 class Cell(Holder):
@@ -315,9 +319,12 @@ class Cell(Holder):
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
         """Nothing to do here: compiled functions follow the shapes they are given."""
+        names = inspect.signature(self.construct).parameters
+        refuse_keywords("set_inputs", [name for name in kwargs if name not in names], names)
 
-    def recompute(self, **_: Any) -> None:
+    def recompute(self, **keywords: Any) -> None:
         """Nothing to do here: what a gradient needs is kept."""
+        refuse_keywords("recompute", keywords.keys() - _RECOMPUTE, _RECOMPUTE)
 
     def set_jit_config(self, jit_config: Any) -> None:
         """Nothing to do here."""

@@ -24,7 +24,7 @@ from opreg.symbol.plan import Segment
 from opreg.symbol.program import Bound, Program
 from opreg.symbol.symbol import Symbol
 
-from ..errors import OpError, note
+from ..errors import OpError, note, refuse_keywords
 from ..graph import Entry, Graph, Node
 from ..mode import MODE, Recording, quiet
 from ..op import Op, watch
@@ -559,8 +559,13 @@ def _names(function: Callable, arguments: Any) -> list[str]:
     return [*tree.names(words, positional), *tree.names(keys, parts)]
 
 
+#: What MindSpore's releases let one say about how a function is compiled; nothing here follows from it.
+_OPTIONS = ("capture_mode", "jit_level", "dynamic", "fullgraph", "backend", "compile_once", "exec_order",
+            "disable_format_transform", "ge_options", "infer_boost")
+
+
 def jit(fn: Any = None, mode: str = "", input_signature: Any = None, hash_args: Any = None, jit_config: Any = None,
-        **_: Any) -> Any:
+        **options: Any) -> Any:
     """Compile a function: it is traced once for each kind of inputs, and run as a plan from then on.
 
     Branches and loops on shapes, dtypes and Python values are followed; on numbers of tensors they cannot be, and an
@@ -586,6 +591,8 @@ def jit(fn: Any = None, mode: str = "", input_signature: Any = None, hash_args: 
     >>> area(Tensor(2.0), Tensor(3.0))
     Tensor(shape=[], dtype=Float32, value= 6)
     """
+    refuse_keywords("jit", [name for name in options if name not in _OPTIONS],
+                    ("mode", "input_signature", "hash_args", "jit_config", *_OPTIONS))
     if fn is None:
         return jit
     if isinstance(fn, Jitted):

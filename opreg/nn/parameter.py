@@ -207,7 +207,7 @@ class Parameter(Tensor):
 
         return initializer(init, self.shape, self.dtype)
 
-    def init_data(self, *_: Any, **__: Any) -> Parameter:
+    def init_data(self, layout: Any = None, set_sliced: bool = False) -> Parameter:
         """This parameter; its numbers are made already."""
         return self
 

@@ -250,7 +250,7 @@ class InitialisedTensor(Tensor):
         super().__init__(input_data, dtype, shape, init)
         self.init = init
 
-    def init_data(self, *_: Any, **__: Any) -> Tensor:
+    def init_data(self, slice_index: Any = None, shape: Any = None, opt_shard_group: Any = None) -> Tensor:
         """A tensor of these numbers."""
         return made(self._data.copy(), self._ctx)
 

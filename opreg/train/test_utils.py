@@ -197,7 +197,8 @@ def random_sample(population: Sequence[Any], k: int) -> list[Any]:
 
 
 def rand_ndarray(shape: Sequence[int], stype: str = "default", density: float | None = None, dtype: Any = None,
-                 ctx: Context | None = None, **_: Any) -> NDArray:
+                 modifier_func: Any = None, shuffle_csr_indices: bool = False, distribution: str | None = None,
+                 ctx: Context | None = None) -> NDArray:
     """An array of uniform numbers between -1 and 1."""
     if stype != "default":
         raise ArgumentError(f"rand_ndarray: there are no arrays of storage type {stype!r}, only 'default'")
@@ -453,7 +454,8 @@ def check_symbolic_backward(sym: Any, location: Any, out_grads: Any, expected: A
 def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: float = 1.0, grad_req: str = "write",
                       arg_params: Mapping[str, Any] | None = None, aux_params: Mapping[str, Any] | None = None,
                       rtol: float | None = None, atol: float | None = None, raise_on_err: bool = True,
-                      ground_truth: Any = None, equal_nan: bool = False, **_: Any) -> list[np.ndarray]:
+                      ground_truth: Any = None, equal_nan: bool = False, use_uniform: bool = False,
+                      rand_type: Any = np.float64) -> list[np.ndarray]:
     """Fail unless a symbol computes the same on several contexts or in several dtypes.
 
     Parameters

@@ -117,7 +117,7 @@ class Unflatten(Cell):
 
 
 class Identity(Cell):
-    """Its input."""
+    """Its input, whatever it is made with: it stands where another layer was."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
