@@ -52,14 +52,17 @@ def reading(path: str | os.PathLike) -> Iterator[BinaryIO]:
     ------
     OSError
         It is missing or cannot be read.
+    FileFormatError
+        It is a pipe or a device, of which nobody knows how much will come.
     ArgumentError
-        It is a pipe or a device, or nothing can have that name.
+        Nothing can have that name.
     """
     name = _named(path)
     with adopting():
         mode = os.stat(name).st_mode  # opening a pipe waits for somebody who writes into it
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise ArgumentError(f"{name}: expected a file, this is a pipe or a device")
+            raise FileFormatError(f"{name}: expected a file, found a pipe or a device; read it first, and load what "
+                                  "came with load_frombuffer or loads")
         with open(name, "rb") as file:
             yield file
 

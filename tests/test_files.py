@@ -12,7 +12,7 @@ import pytest
 
 import opreg as mx
 from opreg import files
-from opreg.errors import ArgumentError
+from opreg.errors import ArgumentError, FileFormatError
 
 
 def write(path: Path, content: bytes, mode: int | None = None, fail: bool = False) -> None:
@@ -113,12 +113,16 @@ def test_one_that_cannot_appear_keeps_the_others_back(tmp_path: Path) -> None:
 
 
 def test_names_and_kinds_that_are_no_files(tmp_path: Path) -> None:
-    for call in (files.reading, write):
+    def read(path: str | Path) -> None:
+        with files.reading(path):
+            pass
+
+    for call in (read, lambda path: write(path, b"")):
         with pytest.raises(ArgumentError, match=r"'a\\x00b': it holds a zero byte"):
-            call("a\0b", b"") if call is write else call("a\0b")
+            call("a\0b")
     with pytest.raises(FileNotFoundError):
-        files.reading(tmp_path / "missing")
+        read(tmp_path / "missing")
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(ArgumentError, match="pipe: expected a file, this is a pipe"):
-            files.reading(tmp_path / "pipe")
+        with pytest.raises(FileFormatError, match="pipe: expected a file, found a pipe"):
+            read(tmp_path / "pipe")

@@ -11,7 +11,7 @@ import sys
 import tracemalloc
 import warnings
 import zipfile
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import ml_dtypes
@@ -283,7 +283,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_refused(monkeypatch, shorter, m
             return super().seek(*where) + (shorter if where == (0, os.SEEK_END) else 0)
 
     data = file(record())[:-shorter]
-    monkeypatch.setattr("opreg.ndarray.params_file.reading", lambda path: Shrinking(data))
+    monkeypatch.setattr("opreg.ndarray.params_file.reading", lambda path: nullcontext(Shrinking(data)))
     with pytest.raises(FileFormatError, match=f"expected {message}, found .*: the file has become shorter"):
         load("net.params")
 
@@ -347,6 +347,57 @@ def test_the_limit_of_dense_bytes_is_of_the_file():
         read(data, dense_limit=63)
     with pytest.warns(UserWarning, match=r"2 records are \(0, 1\) sparse"):
         read(data, dense_limit=64)
+
+
+@pytest.mark.parametrize("storage", [1, 2])
+@pytest.mark.parametrize("how", ["bytes", "file"])
+def test_the_limit_of_dense_bytes_by_itself(storage, how, tmp_path):
+    """16 MiB and 256 times the length of the file: what is larger is refused before it is allocated."""
+
+    def record(rows, columns):
+        if storage == 1:
+            return file(sparse(1, (rows, columns), (1, columns), (7,) * columns, (0,)))
+        return file(sparse(2, (rows, columns), (1,), (7,), (0, *[1] * rows), (0,)))
+
+    def get(data):
+        if how == "bytes":
+            return read(data)
+        path = tmp_path / "sparse.params"
+        path.write_bytes(data)
+        return load(path)
+
+    limit = (16 << 20) + 256 * len(record(8, 8))
+    if storage == 1:
+        fits, more = record(limit // 32, 8), record(limit // 32 + 1, 8)
+    else:
+        fits, more = record(8, limit // 32), record(8, limit // 32 + 1)
+    with pytest.warns(UserWarning, match="sparse and read as dense"):
+        (found,), _ = get(fits)
+    assert found.array.nbytes == limit
+    with pytest.raises(FileFormatError, match=f"expected at most {limit} bytes once dense"):
+        get(more)
+
+
+# ------------------------------------------------------------------------------- names and kinds of files
+
+
+def test_names_with_a_zero_byte(tmp_path):
+    name = str(tmp_path / "a\0b")
+    with pytest.raises(ArgumentError, match=r"a\\x00b': it holds a zero byte"):
+        save(name, [Record(np.zeros(1))])
+    with pytest.raises(ArgumentError, match="zero byte"):
+        load(name)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders")
+def test_pipes_and_devices(tmp_path):
+    """Nobody waits for the other end of a pipe."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", os.devnull):
+        with pytest.raises(FileFormatError, match="expected a file, found a pipe or a device"):
+            load(path)
+    with pytest.raises(IsADirectoryError):
+        load(tmp_path)
 
 
 # --------------------------------------------------------------------------------------- bfloat16
