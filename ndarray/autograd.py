@@ -18,7 +18,8 @@ from .ndarray import NDArray, array
 from .tape import Taped
 
 __all__ = ["record", "pause", "train_mode", "predict_mode", "is_recording", "is_training", "set_recording",
-           "set_training", "mark_variables", "backward", "grad", "get_symbol", "Function"]
+           "set_training", "mark_variables", "backward", "grad", "get_symbol", "Function",
+           "NDArray"]  # scripts take it from here, by a star
 
 
 def record(train_mode: bool = True) -> Recording:

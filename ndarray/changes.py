@@ -32,10 +32,14 @@ class Written(tape.TapeNode):
 
 
 def writable(array: Any) -> bool:
-    """Whether a recorded array may be changed: one that was filled by writes, or a part of such a one."""
-    if array._entry is None or array._entry[0].__class__ is Written:
+    """Whether a recorded array may be changed: one that was filled by writes, or a part of such a one, or one that is
+    recorded no more."""
+    if array._entry is None:
         return True
-    return _whole(array) is not None and array._entry[0].op is not None and writable(_whole(array)[0])
+    node = array._entry[0]
+    if node.__class__ is Written or (node.ins is None and node.op is not None):
+        return True
+    return _whole(array) is not None and node.op is not None and writable(_whole(array)[0])
 
 
 def assign(array: Any, key: Any, value: Any, basic: bool) -> None:

@@ -26,8 +26,8 @@ def _place(shape: Any, ctx: Context | None, dtype: Any, stype: Any = None
     if stype not in (None, "default"):
         raise ArgumentError(f"storage type {stype!r}: expected 'default', arrays here are dense")
     try:
-        many = isinstance(shape, (tuple, list)) or (isinstance(shape, np.ndarray) and shape.ndim == 1)
-        shape = tuple([operator.index(dim) for dim in (shape if many else (shape,))])
+        several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) == 1
+        shape = tuple([operator.index(dim) for dim in (shape if several else (shape,))])
     except TypeError:
         raise ArgumentError(f"shape: expected an int or a tuple of ints, got {shape!r}") from None
     if any(dim < 0 for dim in shape):

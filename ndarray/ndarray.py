@@ -559,7 +559,7 @@ class NDArray(Value):
     def __getitem__(self, key: Any) -> NDArray:
         if self._entry is not None and MODE.recording:
             return self._taken(key)
-        if key.__class__ is slice:
+        if key.__class__ is slice and self._data.shape:
             found, basic = self._data[key], True
         else:
             key, basic = _key(key, self._data.shape, self._ctx)
@@ -637,6 +637,18 @@ class NDArray(Value):
         entry = self._entry
         return None if entry is None else entry[0].grad
 
+    @property
+    def _fresh_grad(self) -> bool:
+        """Whether ``backward`` has stored a gradient since this was last set to False; training loops of MXNet ask."""
+        entry = self._entry
+        return entry is not None and getattr(entry[0], "fresh", False)
+
+    @_fresh_grad.setter
+    def _fresh_grad(self, state: bool) -> None:
+        if self._entry is None or not isinstance(self._entry[0], tape.Leaf):
+            raise OpError("_fresh_grad: the array has no gradient; call attach_grad() first")
+        self._entry[0].fresh = bool(state)
+
     def detach(self) -> NDArray:
         """The same numbers, not recorded; memory is shared."""
         return NDArray(self._data, self._ctx)
@@ -675,7 +687,7 @@ def _key(key: Any, shape: tuple[int, ...], ctx: Context) -> tuple[Any, bool]:
     """A subscript in NumPy's terms, and whether it is a basic one; truth values and real numbers in arrays count as
     integers. Arrays in it come to the context."""
     if key.__class__ is slice or key is Ellipsis:
-        return key, True
+        return Ellipsis if not shape and key == slice(None) else key, True
     if key.__class__ is int and shape and -shape[0] <= key < shape[0]:
         return key, True
     parts, basic = [], True

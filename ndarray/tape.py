@@ -34,7 +34,7 @@ from . import writes
 from .eager import settle
 from .recipes import differentiate
 
-__all__ = ["TapeNode", "leaf", "record", "add", "backward", "constant", "gradients", "raw_gradients",
+__all__ = ["TapeNode", "Leaf", "leaf", "record", "add", "backward", "constant", "gradients", "raw_gradients",
            "Taped", "TRANSFER", "CONSTANT", "number", "wrapped"]
 
 
@@ -54,7 +54,7 @@ class TapeNode:
     inputs : tuple of entries
         Where its inputs come from: ``(node, output number)``.
     ins, outs : list of arrays
-        Raw inputs and outputs; None once a backward pass has released them.
+        Raw inputs and outputs; None once a backward pass has released them, and of variables and constants.
     count : int
         Number of outputs.
     ctx, where
@@ -62,7 +62,7 @@ class TapeNode:
     settled : Runner or None
         What ran, where that is known.
     number : int
-        Larger than those of all nodes made before, its inputs' among them.
+        Larger than those of all nodes made before, its inputs' among them; that of its release, once it is released.
     """
 
     __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "where", "settled", "number", "__weakref__")
@@ -80,13 +80,14 @@ class TapeNode:
 
 
 class Leaf(TapeNode):
-    """An array whose gradient is wanted: where it is stored, and whether it is overwritten or added to."""
+    """An array whose gradient is wanted: where it is stored, whether it is overwritten or added to, and whether some
+    was since somebody last asked."""
 
-    __slots__ = ("grad", "req")
+    __slots__ = ("grad", "req", "fresh")
 
     def __init__(self, array: Any, grad: Any, req: str):
         super().__init__(None, None, (), None, [array._data], 1, array._ctx, None)
-        self.grad, self.req = grad, req
+        self.grad, self.req, self.fresh = grad, req, False
 
 
 class Taped:
@@ -154,7 +155,7 @@ def leaf(array: Any, grad: Any, req: str) -> tuple[TapeNode, int]:
 
 def constant(entries: Sequence[Any], array: Any) -> tuple[TapeNode, int]:
     """The entry of an array that does not change with what has these entries: its gradient is zero."""
-    return TapeNode(_CONSTANT_OF, None, tuple(entries), None, [array._data], 1, array._ctx, here()), 0
+    return TapeNode(_CONSTANT_OF, None, tuple(entries), (), [array._data], 1, array._ctx, here()), 0
 
 
 def record(op: Any, attrs: Any, values: Sequence[Any], arrays: Sequence[Any], outs: Sequence[Any],
@@ -252,16 +253,28 @@ _ALONE = (True,)
 
 
 def _order(seeds: Iterable[tuple[TapeNode, int]]) -> list[TapeNode]:
-    """The nodes that entries need, as they were made: inputs before users."""
+    """The nodes that entries need, as they were made: inputs before users.
+
+    What a backward pass has released counts as numbers for what was recorded later, as the state of a recurrent network
+    that is carried on; for what was recorded before, it is missing.
+    """
     order = [node for node, _ in seeds]
     seen = {CONSTANT[0], *order}
     if len(seen) <= len(order):  # several outputs of one node
         order = list(dict.fromkeys(order))
+    ends: TapeNode | None = None
     for node in order:
+        if node.ins is None and node.op is not None:
+            _numbers(node)
         for source, _ in node.inputs:
             if source not in seen:
+                if source.ins is None and source.op is not None and node.number > source.number:
+                    ends = source
+                    continue
                 seen.add(source)
                 order.append(source)
+    if ends is not None and all(node.op is not None for node in order):  # nothing is left to differentiate in
+        _numbers(ends)
     order.sort(key=_number)
     if writes.LOG:
         writes.check(order)
@@ -385,6 +398,7 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any] | None = None, reta
     leaves: list[Any] = [node for node in order if node.grad is not None]
     found = _walk(seeds, leaves, order, train_mode)
     for node in leaves:
+        node.fresh = True
         g = found.get((node, 0))
         if g is not None:
             write(node.grad._data, node.req, g)
@@ -442,6 +456,9 @@ def raw_gradients(heads: Sequence[Any], variables: Sequence[Any], entries: Seque
 
 
 def _release(order: list[TapeNode]) -> None:
+    """Let go of what was recorded; from here on the nodes have the number of their release."""
+    released = number()
     for node in order:
         if node.op is not None:
             node.ins = node.outs = None
+            node.number = released

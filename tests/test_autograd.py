@@ -219,6 +219,23 @@ def test_mark_variables():
     assert x.grad is h
 
 
+def test_fresh_gradients():
+    """As trainers of MXNet ask whether a backward pass has reached a weight since the last step."""
+    x, y = marked(), marked()
+    with autograd.record():
+        z = (x + 2).detach() + y
+    assert not x._fresh_grad
+    assert not y._fresh_grad
+    z.backward()
+    assert not x._fresh_grad
+    assert y._fresh_grad
+    y._fresh_grad = False
+    assert not y._fresh_grad
+    assert not nd.ones(1)._fresh_grad
+    with pytest.raises(OpError, match="no gradient"):
+        nd.ones(1)._fresh_grad = True
+
+
 def test_head_gradients():
     x = marked()
     with autograd.record():
@@ -244,6 +261,37 @@ def test_retain_graph():
     np.testing.assert_array_equal(x.grad.asnumpy(), 4 * X)
     with pytest.raises(OpError, match=r"operator elemwise_mul, recorded at .*test_autograd\.py.*retain_graph=True"):
         y.backward()
+
+
+def test_what_is_carried_on_counts_as_numbers():
+    """A state from before the last backward pass, as of recurrent networks; MXNet has it so."""
+    x, h = marked([3.0]), nd.array([1.0])
+    for expected in (6, 54, 486):
+        with autograd.record():
+            h = h * x
+            loss = h * h
+        loss.backward()
+        assert x.grad.asscalar() == expected
+    with autograd.record():
+        h += x  # recorded no more, it may be changed
+    h.backward()
+    assert x.grad.asscalar() == 1
+    with autograd.record():
+        z = h * 5
+    with pytest.raises(OpError, match="retain_graph=True"):
+        z.backward()  # of this alone nothing is known
+
+
+@pytest.mark.parametrize("function", [lambda y, x: y * y, lambda y, x: y * y * x, lambda y, x: y + x])
+def test_what_was_recorded_before_is_missing(function):
+    x = marked([3.0])
+    with autograd.record():
+        y = x * x
+        first, second = y * 2, function(y, x)
+    first.backward()
+    for call in (second.backward, lambda: autograd.grad(second, x, create_graph=True)):
+        with pytest.raises(OpError, match=r"operator elemwise_mul, .* first backward pass released"):
+            call()
 
 
 # ------------------------------------------------------------------------------------------------- higher order

@@ -70,6 +70,8 @@ MADE = [
     (lambda: nd.zeros(3), [0, 0, 0], "float32"),
     (lambda: nd.zeros((2, 1), dtype="float64"), [[0], [0]], "float64"),
     (lambda: nd.zeros(np.int64(2)), [0, 0], "float32"),
+    (lambda: nd.zeros(np.array([1, 2])), [[0, 0]], "float32"), (lambda: nd.full(np.array([2]), 3), [3, 3], "float32"),
+    (lambda: nd.empty(np.array([2, 0])), np.zeros((2, 0)), "float32"),
     (lambda: nd.ones((2,), dtype=np.int8), [1, 1], "int8"),
     (lambda: nd.full((2, 2), 3.5), [[3.5, 3.5], [3.5, 3.5]], "float32"),
     (lambda: nd.full(2, 3.5, dtype="int32"), [3, 3], "int32"),
@@ -265,6 +267,16 @@ def test_assignment(make, key, value, expected):
     x = make()
     x[key] = value
     same(x, expected)
+
+
+def test_assignment_to_a_number():
+    x = nd.zeros(())
+    x[:] = np.ones(())
+    same(x, 1)
+    x[...] = 2
+    same(x, 2)
+    with pytest.raises(IndexError, match="0-dimensional"):
+        x[0:1] = 3
 
 
 def test_assignment_casts():
