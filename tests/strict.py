@@ -295,8 +295,11 @@ class StrictArray:
         return method
 
     def __getitem__(self, key: Any) -> StrictArray:
-        found = self._host[_key(key)]
-        return StrictArray(found if isinstance(found, np.ndarray) else np.asarray(found))
+        key = _key(key)
+        found = self._host[key]
+        if not isinstance(found, np.ndarray):  # of a single element CuPy has a view, too
+            found = self._host[(*key, Ellipsis) if isinstance(key, tuple) else (key, Ellipsis)]
+        return StrictArray(found)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not isinstance(value, (StrictArray, bool, int, float, complex, np.generic)):

@@ -12,6 +12,8 @@ import opreg as mx
 from opreg import nn
 from opreg.errors import OpError, ShapeError
 from opreg.ndarray import writes
+from opreg.ndarray.context import Context
+from tests import strict  # noqa: F401  registers a device
 
 nd, autograd = mx.nd, mx.autograd
 X = np.float64([[0.5, -1.5, 2.0], [1.25, 3.0, -0.75]])
@@ -230,6 +232,27 @@ def test_gradient(name):
     np.testing.assert_array_equal(y.asnumpy(), function(nd.array(X, dtype="float64")).asnumpy())
     y.backward(nd.arange(1, y.size + 1, dtype="float64").reshape(y.shape))
     np.testing.assert_allclose(x.grad.asnumpy(), slope(function), rtol=1e-7, atol=1e-7)
+
+
+def gradient(function):
+    x = marked()
+    with autograd.record():
+        y = function(x)
+    y.backward(nd.arange(1, y.size + 1, dtype="float64").reshape(y.shape))
+    return y.asnumpy(), x.grad.asnumpy()
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("elsewhere", "NDArray", "NDArrays")])
+def test_on_a_device(name):
+    with Context("strict", 0):
+        found = gradient(FUNCTIONS[name])
+    for one, other in zip(found, gradient(FUNCTIONS[name])):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_on_a_device_numbers_are_missed_as_well():
+    with Context("strict", 0), pytest.raises(OpError, match="changed in place"):
+        gradient(written_then_read)
 
 
 def test_what_is_written_is_cast():
