@@ -232,7 +232,8 @@ def _seeds(heads: Sequence[Any], head_grads: Sequence[Any] | None, recorded: boo
         entry = head._entry
         if entry is None:
             raise OpError(f"head {i}: cannot differentiate an array that is not in a recorded computation; compute "
-                          "it inside `with autograd.record()`, from arrays with attach_grad()")
+                          "it inside `with autograd.record()`, from arrays with attach_grad(), by operators: what went "
+                          "through asnumpy(), detach() or pause() is numbers")
         given = None if head_grads is None else head_grads[i]
         if given is None:
             value = _filled(head, 1) if recorded else _ones(head)
