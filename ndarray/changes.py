@@ -7,7 +7,6 @@ other parts that overlap it.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from opreg.spec import show
 
 from . import tape, writes
 
-__all__ = ["Written", "writable", "assign", "update", "apart"]
+__all__ = ["Written", "writable", "own", "assign", "update", "apart"]
 
 #: How many nodes behind a value may belong to the expression that made it.
 _EXPRESSION = 16
@@ -40,6 +39,11 @@ def writable(array: Any) -> bool:
     if node.__class__ is Written or (node.ins is None and node.op is not None):
         return True
     return _whole(array) is not None and node.op is not None and writable(_whole(array)[0])
+
+
+def own(array: Any) -> None:
+    """Let a recorded copy be changed, as the one between reading and writing in ``h[:, 0] += x``."""
+    array._entry = _node("_copy", {}, (array._entry,), [array.shape], array, Written), 0
 
 
 def assign(array: Any, key: Any, value: Any, basic: bool) -> None:
@@ -93,23 +97,30 @@ def _whole(array: Any) -> Any:
     return getattr(array, "_part_of", None)
 
 
+def _region(array: Any, place: Any) -> Any:
+    """The memory of an array that a part of it is, or is a copy of."""
+    return array._data if place is None else array._part(place)
+
+
 def _parts(array: Any, but: Any, written: Any) -> Iterator[Any]:
-    """The views of an array, except one, that overlap what is written."""
+    """The parts of an array that were taken, except one, that overlap what is written."""
     for reference in getattr(array, "_views", ()):
-        view = reference()
-        if view is not None and view is not but and _share(view._data, written, array._ctx):
-            yield view
+        part = reference()
+        if part is not None and part is not but and _share(_region(array, _whole(part)[1]), written, array._ctx):
+            yield part
 
 
 def _assign_recorded(array: Any, key: Any, value: Any, basic: bool) -> None:
-    line = [array]  # from the array up to what it is in the end a part of
-    while (whole := _whole(line[-1])) is not None:
-        line.append(whole[0])
-    written = array._part(key) if basic else array._data
-    for below, each in zip([None, *line], line):
+    # From the array up to what it is in the end a part of: what is written of each, and by way of which part.
+    line: list[tuple[Any, Any, Any]] = [(array, array._part(key) if basic else array._data, None)]
+    while (whole := _whole(line[-1][0])) is not None:
+        part, written, _ = line[-1]
+        region = _region(*whole)
+        line.append((whole[0], written if _share(written, region, array._ctx) else region, part))
+    for each, written, below in line:
         each.check_writable()
-        for view in _parts(each, below, written):
-            view.check_writable()
+        for part in _parts(each, below, written):
+            part.check_writable()
     if hasattr(value, "_entry"):
         if value._data.dtype != array._data.dtype:
             value = ops.Cast(value, dtype=array._data.dtype)
@@ -120,7 +131,7 @@ def _assign_recorded(array: Any, key: Any, value: Any, basic: bool) -> None:
         _keep(entry[0], array._data)
     array._store(key, value, basic)
     _record(array, key, value)
-    for part, each in itertools.pairwise(line):
+    for each, _, part in line[1:]:
         place = _whole(part)[1]
         if place is None:
             data = part._data.reshape(each.shape)
@@ -128,7 +139,7 @@ def _assign_recorded(array: Any, key: Any, value: Any, basic: bool) -> None:
         each._store(place, part)  # it is there already, unless the part is a copy
         _record(each, place, part)
         writes.note(each._part(place), tape.number())
-    for below, each in zip([None, *line], line):
+    for each, written, below in line:
         _refresh(each, below, written)
 
 
@@ -142,12 +153,15 @@ def _record(array: Any, key: Any, value: Any) -> None:
 
 
 def _refresh(array: Any, but: Any, written: Any) -> None:
-    """The views of an array that overlap what was written are parts of what it is now."""
-    for view in _parts(array, but, written):
-        place = _whole(view)[1]
-        name, attrs = ("_subscript", {"key": place}) if place is not None else ("_np_reshape", {"newshape": view.shape})
-        view._entry = _of(name, attrs, array, view._data)._entry
-        _refresh(view, None, written)
+    """Parts of an array that overlap what was written are parts of what it is now."""
+    for part in _parts(array, but, written):
+        place = _whole(part)[1]
+        region, below = _region(array, place), written
+        if not _share(part._data, region, array._ctx):  # a copy, which others on the tape may hold
+            part._data = below = region.reshape(part.shape).copy()
+        name, attrs = ("_subscript", {"key": place}) if place is not None else ("_np_reshape", {"newshape": part.shape})
+        part._entry = _of(name, attrs, array, part._data)._entry
+        _refresh(part, None, below)
 
 
 def _of(name: str, attrs: Any, array: Any, data: Any) -> Any:

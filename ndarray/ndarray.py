@@ -513,8 +513,7 @@ class NDArray(Value):
         wanted = tuple(keywords.pop("shape", shape))
         if MODE.recording and self._entry is not None:
             result = ops.Reshape(self, shape=wanted, **keywords)
-            result._part_of = self, None
-            return result
+            return self._linked(result, None) if changes.writable(self) else result
         found = None
         try:
             if not keywords and 0 not in wanted and min([-1, *wanted]) == -1:  # there are no codes in it
@@ -546,15 +545,20 @@ class NDArray(Value):
     def _view(self, data: Any, key: Any) -> NDArray:
         """A view: part of the memory, by a basic subscript, or all of it in another shape."""
         result = _new(self.__class__)
-        result._data, result._ctx, result._entry, result._part_of = data, self._ctx, None, (self, key)
+        result._data, result._ctx, result._entry = data, self._ctx, None
+        return self._linked(result, key)
+
+    def _linked(self, part: NDArray, key: Any) -> NDArray:
+        """A part that knows what it is a part of, and is known to it."""
+        part._part_of = self, key
         try:
             views = self._views
         except AttributeError:
             views = self._views = []
         if len(views) in _MANY:
             views[:] = [each for each in views if each() is not None]
-        views.append(_reference(result))
-        return result
+        views.append(_reference(part))
+        return part
 
     def __getitem__(self, key: Any) -> NDArray:
         if self._entry is not None and MODE.recording:
@@ -575,12 +579,16 @@ class NDArray(Value):
         return result
 
     def _taken(self, key: Any) -> NDArray:
-        """What a subscript gives of an array that is recorded: a copy. To write to one is to write to its part."""
+        """What a subscript gives of an array that is recorded: a copy; of one that may be filled, it acts as the view
+        that it were else."""
         key, basic = _key(key, self.shape, self._ctx)
         result = ops._subscript(self, key=key)
         result = result if result.shape else result.reshape((1,))
-        if basic and (part := self._part(key)).flags.c_contiguous:  # a view, were it not recorded
-            result._part_of = self, key if part.shape else _single(key)
+        if not changes.writable(self):
+            return result
+        if basic and (part := self._part(key)).flags.c_contiguous:
+            return self._linked(result, key if part.shape else _single(key))
+        changes.own(result)
         return result
 
     def _part(self, key: Any) -> Any:

@@ -7,6 +7,8 @@ import weakref
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import opreg as mx
 from opreg import nn
@@ -159,6 +161,18 @@ def read_through_views(x):
     return nd.concat(y, z, inner * 2, flat[3:5] * inner, dim=0)
 
 
+def live_parts(x):
+    """Parts that were taken of what is recorded see what is written later."""
+    h = zeros(2, 3)
+    h[0] = x[0]
+    row, flat, deep = h[0], h.reshape((6,)), h[0][1:]
+    h[0] = x[1] * 2
+    y = row + flat[:3]
+    flat[1:3] = x[0, :2]
+    row += 1
+    return nd.concat(y, row, deep, h.reshape((6,)), dim=0)
+
+
 def through_out(x):
     h = zeros(2, 3) + 2
     nd.elemwise_mul(h, x, out=h)
@@ -199,7 +213,7 @@ def read_and_gone(x):
 
 
 PROGRAMS = [rows, overwritten, erased, recurrent, state, summed, multiplied, by_itself, rows_summed, chained,
-            through_views, read_through_views, through_out, several_outs, copied, elsewhere, read_and_gone]
+            through_views, read_through_views, live_parts, through_out, several_outs, copied, elsewhere, read_and_gone]
 FUNCTIONS = KEYS | {function.__name__: function for function in PROGRAMS}
 
 
@@ -232,6 +246,62 @@ def test_gradient(name):
     np.testing.assert_array_equal(y.asnumpy(), function(nd.array(X, dtype="float64")).asnumpy())
     y.backward(nd.arange(1, y.size + 1, dtype="float64").reshape(y.shape))
     np.testing.assert_allclose(x.grad.asnumpy(), slope(function), rtol=1e-7, atol=1e-7)
+
+
+PLACES = [0, -1, slice(1, 3), slice(None), (0, 1), (slice(None), 0), (1, slice(0, 2)), [0, 2], [1, 1], Ellipsis, None,
+          (slice(None), [0, 0]), slice(None, None, -1)]
+
+
+def random_program(steps):
+    """Writes to a buffer and to views of it, and reads of both, one after another."""
+
+    def function(x):
+        h, views, total = zeros(3, 3) + 0.7, [], (x * 0).sum()
+        for kind, key, number in steps:
+            some, factor = x.reshape((-1,))[number % 6], 0.25 + number / 20
+            chosen = views[number % len(views)] if views else h
+            if kind == "write":
+                h[key] = some * factor + h[key] * 0.5
+            elif kind == "number":
+                h[key] = factor
+            elif kind == "add":
+                h[key] += some
+            elif kind == "multiply":
+                h *= some
+            elif kind == "out":
+                nd.tanh(h * some, out=h)
+            elif kind == "view":
+                views.append(h.reshape((9,)) if number % 3 == 0 else h[number % 2:])
+            elif kind == "part of a view":
+                views.append(chosen[number % 2:number % 2 + 1])
+            elif kind == "write to a view":
+                chosen[:] = some * factor
+            elif kind == "add to a view":
+                chosen += some
+            else:
+                total = total + (chosen * factor).sum() * some
+        return total + (h * h).sum()
+
+    return function
+
+
+@settings(deadline=None, max_examples=80, derandomize=True)
+@given(st.lists(st.tuples(st.sampled_from(["write", "number", "add", "multiply", "out", "view", "part of a view",
+                                           "write to a view", "add to a view", "read"]),
+                          st.sampled_from(PLACES), st.integers(0, 20)), min_size=3, max_size=9))
+def test_any_program_of_writes(steps):
+    """It computes what it does where nothing is recorded; and its gradient is the slope, or refused."""
+    function, x = random_program(steps), marked()
+    with autograd.record():
+        y = function(x)
+    np.testing.assert_allclose(y.asnumpy(), function(nd.array(X, dtype="float64")).asnumpy(), rtol=1e-12)
+    try:
+        y.backward(nd.arange(1, y.size + 1, dtype="float64").reshape(y.shape))
+    except OpError as error:
+        assert "changed in place" in str(error)  # noqa: PT017
+    else:
+        expected = slope(function)
+        np.testing.assert_allclose(x.grad.asnumpy(), expected, rtol=1e-5, atol=1e-5 * (1 + abs(expected).max()))
 
 
 def gradient(function):
@@ -307,6 +377,18 @@ def test_memory_is_let_go():
         assert [ref() for ref in held] == [None] * 3
     finally:
         gc.enable()
+
+
+def test_a_part_of_a_result_does_not_keep_it():
+    x = marked()
+    with autograd.record():
+        y = x * 2
+        part, flat = y[0], y.reshape((6,))
+    held = weakref.ref(y)
+    del y
+    assert held() is None
+    assert part.shape == (3,)
+    assert flat.shape == (6,)
 
 
 def test_what_holds_the_memory_sees_the_write():
