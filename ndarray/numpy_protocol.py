@@ -153,10 +153,10 @@ def function(self: Any, function: Any, kinds: Sequence[type], args: Sequence[Any
         out = keywords.pop("out", None)
         try:
             found = _Values(self if watched is None else watched).run(rules.function, function, args, keywords)
-        except FollowError:
+        except Exception:
             if watched is not None:
                 raise
-            found = function(*_host(args), **_host(keywords))
+            found = function(*_host(args), **_host(keywords))  # which says better what is wrong
         return _stored(found, () if out is None else (out,))
     if watched is not None:
         args, keywords = _mapped((args, keywords), lambda each: each.detach() if isinstance(each, NDArray) else each)

@@ -113,6 +113,10 @@ def test_numpys_own_where_nothing_is_recorded(make):
                                 (np.clip(x, 0, 1), X.clip(0, 1)), (Y + x, Y + X), (np.subtract(x, Y), X - Y)):
             assert isinstance(found, type(x))  # as a method or Python's operator gives it
             np.testing.assert_array_equal(np.squeeze(found.asnumpy()), expected)
+    np.testing.assert_array_equal(np.repeat(x, [1, 2], axis=0), np.repeat(X, [1, 2], axis=0))
+    np.testing.assert_array_equal(np.sum(x, where=X > 0), np.sum(X, where=X > 0))
+    with pytest.raises(ValueError, match="cannot reshape"):
+        np.reshape(x, 7)
     out = np.zeros((2, 3))
     assert np.exp(x, out=out) is out
     np.testing.assert_array_equal(out, np.exp(X))
