@@ -70,7 +70,9 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
 
 
 def _no_value(op: Op, name: str, value: Any) -> ArgumentError:
-    return ArgumentError(f"operator {op.name}: input {name} must be an array or symbol, got {type(value).__name__}")
+    instead = "; make it one, as in mx.nd.array(…)" if isinstance(value, (int, float, list, tuple)) else ""
+    return ArgumentError(f"operator {op.name}: input {name} must be an array or symbol, got {type(value).__name__}"
+                         f"{instead}")
 
 
 def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[Any], bool]
@@ -119,11 +121,13 @@ def signature(op: Op) -> inspect.Signature:
     """The signature users see in ``help``: inputs, then attributes with their defaults."""
     kinds: Any = inspect.Parameter
     if op.variadic or op.late:
-        parameters, kind = [kinds("data", kinds.VAR_POSITIONAL)], kinds.KEYWORD_ONLY
+        parameters, kind = [kinds(op.many, kinds.VAR_POSITIONAL)], kinds.KEYWORD_ONLY
     else:
         kind = kinds.POSITIONAL_OR_KEYWORD
         parameters = [kinds(name, kind, default=None) for name in op.input_names]
     for field in op.schema.fields:
+        if field.name == op.variadic and field.required:  # counted
+            continue
         if field.name.isidentifier() and field.name not in {p.name for p in parameters}:
             default = ... if field.required else field.default
             parameters.append(kinds(field.name, kind, default=default, annotation=field.kind))

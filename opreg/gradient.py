@@ -1,7 +1,8 @@
 """The reverse walk: gradients of heads with respect to variables, for a graph and a tape alike.
 
 It knows nothing of arrays or symbols. Values come from ``values(node)``; rules are ordinary code that calls
-operators on them; so a graph's walk grows a graph, and a tape's computes.
+operators on them; so a graph's walk grows a graph, and a tape's computes. ``fitted`` is what every gradient that a
+user wrote goes through.
 """
 
 from __future__ import annotations
@@ -9,9 +10,52 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from .errors import NotDifferentiableError, note
+from .errors import NotDifferentiableError, OpError, ShapeError, note
+from .registry import ops
+from .spec import broadcast, show, size
 
-__all__ = ["walk"]
+__all__ = ["fitted", "walk"]
+
+
+def fitted(g: Any, like: Any, what: str) -> Any:
+    """A gradient in the shape of the value that it is the gradient of.
+
+    Where it is larger because that value was broadcast it is summed down. One that is too small is refused: repeating
+    it would make up numbers.
+
+    Parameters
+    ----------
+    g, like : values of one kind
+        The gradient, and what it is the gradient of.
+    what : str
+        The gradient, as an error names it.
+
+    Raises
+    ------
+    ShapeError
+        When broadcasting does not explain the difference.
+    """
+    if g._shape_is(like):
+        return g
+    try:
+        got, wanted = g.shape, like.shape
+    except OpError:  # of a graph that is not bound: found out then
+        return ops._reduce_like(g, like)
+    if got == wanted:
+        return g
+    if size(got) == size(wanted) == 1:  # NumPy's sums have no axes, those of arrays have one
+        return ops.reshape_like(g, like)
+    if not _stretches(wanted, got):
+        raise ShapeError(f"{what} has shape {show(got)}, expected {show(wanted)}")
+    return ops._reduce_like(g, like)
+
+
+def _stretches(shape: Any, wanted: Any) -> bool:
+    """Whether broadcasting makes one shape of another."""
+    try:
+        return broadcast(shape, wanted) == wanted
+    except ShapeError:
+        return False
 
 
 def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Iterable[Any],

@@ -761,7 +761,8 @@ WRONG_OPERATORS = [
     (doing(lambda self, ins, outs, req: ins[0][0].__setitem__(0, 0)), OpError, "read-only"),
     (doing(lambda self, ins, outs, req: ins[0].reshape((6,)).__iadd__(1)), OpError, "read-only"),
     (doing(lambda self, ins, outs, req: nd.relu(ins[0], out=ins[0])), OpError, "read-only"),
-    (wrong(forward=lambda self, train, data: None), TypeError, "unexpected keyword"),
+    (wrong(forward=lambda self, train, data: None), TypeError, r"Op\.forward of operator '.*' takes \(train, data\); "
+     "it is called by keyword, so its parameters must be named is_train, req, in_data, out_data, aux"),
 ]
 
 

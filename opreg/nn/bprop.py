@@ -16,7 +16,7 @@ import numpy as np
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol import infer as inference
-from opreg.symbol.symbol import RULES, RuleSymbol
+from opreg.symbol.rules import RULES, RuleSymbol
 
 from ..attrs import Schema
 from ..errors import ArgumentError, ShapeError, note
