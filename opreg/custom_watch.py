@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dis
 import operator
+import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -126,7 +128,7 @@ def warn_unwritten(told: set[str], names: Sequence[str], backward: Any, title: s
     code = getattr(getattr(backward, "__func__", backward), "__code__", None)
     missing = is_default(backward)
     names = [name for name in names if name not in told and "label" not in name]  # which has none, by custom
-    if not names or (code is not None and not code.co_names and not missing):
+    if not names or (code is not None and not missing and _does_nothing(code)):
         return
     told.update(names)
     where = here() if missing or code is None else (code.co_filename, code.co_firstlineno)
@@ -135,3 +137,9 @@ def warn_unwritten(told: set[str], names: Sequence[str], backward: Any, title: s
     warnings.warn_explicit(f"{listed}: {what} {title}, so zeros are used. Where that is meant, write "
                            "self.assign(in_grad[i], req[i], 0), or ask for no gradient", UserWarning,
                            *(where or ("<unknown>", 1)))
+
+
+def _does_nothing(code: types.CodeType) -> bool:
+    """Whether a body is ``pass``, ``return`` or its documentation alone."""
+    return all(step.opname in ("RESUME", "NOP", "RETURN_CONST", "RETURN_VALUE") or step.opname.startswith("LOAD_CONST")
+               for step in dis.get_instructions(code))

@@ -81,7 +81,9 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
             return WRITTEN[name]
         op = find(name) or find(f"_{name}")
         if op is None or op.name.startswith("custom."):
-            raise UnknownOperatorError(f"{title} has no operator {name!r}. {did_you_mean(name, names())}")
+            instead = did_you_mean(name, names()) if find(f"custom.{name}") is None else \
+                f"Users' operators are in {title}.custom: {title}.custom.{name}."
+            raise UnknownOperatorError(f"{title} has no operator {name!r}. {instead}")
         return make(op, name)
 
     return surface
