@@ -246,14 +246,11 @@ class CustomRecord(UserOp):
 
     def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
         given = ins[:len(attrs.arguments)]
-        known_ones = [dtype for dtype in given if dtype is not None]  # float64 == None, so `in` will not do
-        if given and not known_ones:
-            return ins, outs  # there is nothing to ask with
         if self._plain_types and given:  # what the method of CustomOpProp answers
             arguments, results, states = given, given[:1] * len(outs), given[:1] * len(attrs.auxiliary)
         else:
             found = self._answer(attrs, "infer_type", [None if dtype is None else dtype.type for dtype in given],
-                                 len(known_ones) == len(given))
+                                 all(dtype is not None for dtype in given))
             if found is None:
                 return ins, outs
             arguments, results, states = [[_dtype(dtype, attrs) for dtype in group] for group in found]
