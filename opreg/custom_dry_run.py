@@ -11,6 +11,7 @@ import numpy as np
 
 from . import generators
 from .errors import note
+from .mode import Recording
 from .spec import Spec, size
 
 __all__ = ["dry_run"]
@@ -38,7 +39,7 @@ def dry_run(op_type: str, compute: Callable[[list[Any], Any], list[Any]], specs:
     from opreg.ndarray.context import cpu  # arrays stand above
 
     nbytes = sum(size(spec.shape) * spec.dtype.itemsize for spec in specs)  # type: ignore
-    with _undisturbed(), np.errstate(all="ignore"):
+    with _undisturbed(), Recording(False, None), np.errstate(all="ignore"):
         try:
             if nbytes > _LIMIT:
                 what = f"on values without numbers, since inputs of {nbytes:,} bytes are too large for others,"

@@ -61,8 +61,8 @@ class FunctionRecord(UserOp):
     def compute(self, arrays: Sequence[Any], attrs: Any, ctx: Any, is_train: bool) -> list[Any]:
         """What the function makes of NDArrays: an NDArray, array or number for each output."""
         keywords = self._function.select(attrs)
-        if self._given:
-            keywords.update((name, {"ctx": ctx, "is_train": is_train}[name]) for name in self._given)
+        for name in self._given:
+            keywords[name] = ctx if name == "ctx" else is_train
         try:
             found = self._function.function(*arrays, **keywords)
         except Exception as error:

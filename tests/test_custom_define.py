@@ -249,9 +249,12 @@ SQUARED = {
     "kinds": lambda g, ins, outs: 2 * g * ins[0] if ins[0].ndim == 2 and g.dtype is np.float32 else None,
     "parts": lambda g, ins, outs: nd.stack(*[g[i] * 2 * row for i, row in enumerate(ins[0])]),
     "in place": lambda g, ins, outs: in_place(g, ins[0]),
+    "one part": lambda g, ins, outs: 2 * g * ins[0] if ins[0].reshape((-1,))[1].shape == (1,) else None,
+    "numpy of symbols": lambda g, ins, outs: 2 * g * np.sqrt(ins[0] * ins[0]),
     "numpy": lambda g, ins, outs: 2 * g.asnumpy() * ins[0].asnumpy(),
     "numpy of arrays": lambda g, ins, outs: g * nd.array(np.asarray(2 * ins[0].asnumpy())),
-    "an array beside": lambda g, ins, outs: g * ins[0] * nd.full((1,), 2),
+    "an array beside": lambda g, ins, outs: nd.full((1,), 2) * g * ins[0],
+    "random numbers beside": lambda g, ins, outs: g * ins[0] * (2 + 0 * nd.random.uniform(shape=g.shape)),
     "numbers": lambda g, ins, outs: 2 * g * ins[0] if ins[0].sum().asscalar() > 0 else None,
     "a branch": lambda g, ins, outs: 2 * g * ins[0] if ins[0].sum() > 0 else None,
 }
@@ -428,6 +431,18 @@ def test_a_dry_run_draws_no_random_numbers():
         random.seed(5)
         found.append((op(sym.var("x")).eval(x=nd.zeros(2))[0] if symbolic else op(nd.zeros(2))).asnumpy())
     np.testing.assert_array_equal(*found)
+
+
+def test_a_dry_run_is_not_recorded():
+    seen = []
+
+    def watching(x):
+        seen.append(autograd.is_recording())
+        return x
+
+    with autograd.record():
+        defined(watching)(sym.var("x")).infer_shape(x=(2,))
+    assert set(seen) == {False}
 
 
 def test_a_shape_that_changes_from_run_to_run():
