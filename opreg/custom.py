@@ -54,11 +54,13 @@ class CustomOp:
     @default
     def backward(self, req: list[str], out_grad: list, in_data: list, out_data: list, in_grad: list,
                  aux: list) -> None:
-        """Compute the gradients of the inputs from those of the outputs."""
+        """Compute the gradients of the inputs from those of the outputs; one that is never written counts as zeros."""
 
     @default
     def assign(self, dst: Any, req: str, src: Any) -> None:
         """Store ``src`` in ``dst`` as requested: ``write``, ``inplace``, ``add`` or ``null``.
+
+        A number fills ``dst``; so does an array that broadcasts to it, with a warning on the first run.
 
         Raises
         ------
