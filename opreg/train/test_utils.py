@@ -378,7 +378,7 @@ def _gradients(sym: Any, ctx: Context, held: Mapping[str, NDArray], aux: Mapping
 
 
 # By itemsize of gradients: the distance of the two points, and which differences count as none, relative and absolute.
-_SLOPES = {2: (1e-3, 1e-2, 1e-2), 4: (1e-3, 1e-3, 1e-4), 8: (1e-6, 1e-4, 1e-6)}
+_SLOPES = {2: (1e-3, 1e-2, 1e-1), 4: (1e-3, 1e-3, 1e-4), 8: (1e-6, 1e-4, 1e-6)}
 #: The same where something inside computes in float32, whatever goes in.
 _COARSE = (2.0 ** -7, 2.5e-3, 5e-4)
 
