@@ -402,7 +402,7 @@ def _differences(sym: Any, ctx: Context, held: Mapping[str, NDArray], aux: Mappi
 
 
 def _wide(arrays: Mapping[str, NDArray], ctx: Context) -> dict[str, NDArray]:
-    return {name: array(value, ctx, np.float64) if np.dtype(value.dtype).kind == "f" else value
+    return {name: value if np.dtype(value.dtype).kind in "iub" else array(value, ctx, np.float64)
             for name, value in arrays.items()}
 
 
