@@ -139,8 +139,7 @@ def _in_place(name: str) -> Callable:
 
     def method(self: NDArray, other: Any) -> NDArray:
         self.check_writable()
-        recorded = MODE.recording and getattr(other, "_entry", None) is not None
-        result = compute(self.copy() if recorded else self, other)  # the gradient reads what is overwritten here
+        result = compute(self, other)
         if result.shape != self.shape:
             raise ShapeError(f"in-place {name}: the result has shape {show(result.shape)}, the array "
                              f"{show(self.shape)}")
