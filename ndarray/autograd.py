@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opreg.errors import ArgumentError, OpError, ShapeError
+from opreg.errors import ArgumentError, OpError
+from opreg.gradient import fitted
 from opreg.graph import Node, topological
 from opreg.mode import MODE, Recording
-from opreg.spec import show
 
 from . import tape
 from .ndarray import NDArray
@@ -209,9 +209,7 @@ class _FunctionOp(Taped):
             if not isinstance(gradient, NDArray):
                 raise ArgumentError(f"{self.name}.backward: gradient {i} must be an NDArray, got "
                                     f"{type(gradient).__name__}")
-            if gradient.shape != array.shape:
-                raise ShapeError(f"{self.name}.backward: gradient {i} has shape {show(gradient.shape)}, its input "
-                                 f"{show(array.shape)}")
+            found[i] = fitted(gradient, array, f"{self.name}.backward: gradient {i}")
         return found
 
 
