@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from opreg.errors import ArgumentError, NotDifferentiableError, OpError, ShapeError
+from opreg.errors import ArgumentError, NotDifferentiableError, OpError
+from opreg.gradient import fitted
 from opreg.graph import Node, topological
 from opreg.mode import MODE, Recording
-from opreg.spec import show
 
 from . import tape
 from .context import Context, current_context
@@ -263,9 +263,7 @@ class _FunctionOp(Taped):
             if not isinstance(gradient, NDArray):
                 raise ArgumentError(f"{self.name}.backward: gradient {i} must be an NDArray, got "
                                     f"{type(gradient).__name__}")
-            if gradient.shape != value.shape:
-                raise ShapeError(f"{self.name}.backward: gradient {i} has shape {show(gradient.shape)}, its input "
-                                 f"{show(value.shape)}")
+            found[i] = fitted(gradient, value, f"{self.name}.backward: gradient {i}")
         return found
 
 

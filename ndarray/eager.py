@@ -183,18 +183,20 @@ class BoundRunner(Runner):
 class FunctionRunner(Runner):
     """A call of one function of arrays, which shows by itself what comes out."""
 
-    __slots__ = ("_compute", "_ctx", "_wrap")
+    __slots__ = ("_compute", "_ctx", "_wrap", "_inputs", "_is_train")
 
     def __init__(self, op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
         _check_count(op, attrs, arrays)
         self.op, self.attrs, self._compute, self._ctx, self._wrap = op, attrs, op.compute, ctx, wrap
+        self._inputs, self._is_train = len(op.arguments(attrs)), is_train
         self.recipes = None
         self.count = self.visible = len(op.outputs(attrs))
 
     def __call__(self, arrays: Sequence[Any], out: Any = None) -> list[Any]:
-        wrap, ctx = self._wrap, self._ctx
+        wrap, ctx, inputs = self._wrap, self._ctx, self._inputs
+        values = [wrap(array, ctx, i < inputs) for i, array in enumerate(arrays)]
         with Recording(False, None), ctx:
-            found = self._compute([wrap(array, ctx, True) for array in arrays], self.attrs)
+            found = self._compute(values, self.attrs, ctx, self._is_train)
         return [self._own(each, arrays) for each in found]
 
     def _own(self, found: Any, arrays: Sequence[Any]) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from opreg.calls import ordered, split
 from opreg.custom import custom as user_operator
-from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError
+from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
 from opreg.mode import MODE
 from opreg.op import Op
 from opreg.sampling import Sampling, zipfian
@@ -25,7 +25,7 @@ __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "c
 
 
 def _is_array(value: Any) -> bool:
-    return isinstance(value, (NDArray, np.ndarray))
+    return isinstance(value, (NDArray, np.ndarray)) or hasattr(value, "_follow")
 
 
 class _Slot(int):
@@ -68,19 +68,35 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
         return _taken_apart(op, args, keywords, _is_array)
     if found is None:
         slots = map(_Slot, range(len(arrays)))
-        args = [next(slots) if isinstance(value, NDArray) else value for value in args]
-        keywords = {name: next(slots) if isinstance(value, NDArray) else value for name, value in keywords.items()}
-        found = _taken_apart(op, args, keywords, lambda value: isinstance(value, _Slot))
+        inputs, given = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
+                              {name: next(slots) if isinstance(value, NDArray) else value
+                               for name, value in keywords.items()}, lambda value: isinstance(value, _Slot))
+        slotted = [name for name, value in given.items() if isinstance(value, _Slot)]
+        if slotted:  # an array is an attribute: its number counts, which may change
+            given.update((name, _number(op, name, arrays[given[name]])) for name in slotted)
+            key = None
+        found = _completed(op, inputs, given)
         if len(_FORMS) >= _LIMIT:
             _FORMS.clear()
-        _FORMS[key] = found
+        if key is not None:
+            _FORMS[key] = found
     attrs, order = found
     return attrs, [arrays[i] for i in order]
 
 
+def _number(op: Op, name: str, value: NDArray) -> Any:
+    if value.size != 1:
+        raise AttrError(f"operator {op.name}: attribute {name}: expected {op.schema[name].describes}, got an array of "
+                        f"shape {show(value.shape)}")
+    return value.asscalar()
+
+
 def _taken_apart(op: Op, args: Sequence[Any], keywords: dict[str, Any], is_array: Callable[[Any], bool]
                  ) -> tuple[Any, list[Any]]:
-    inputs, given = split(op, args, keywords, is_array)
+    return _completed(op, *split(op, args, keywords, is_array))
+
+
+def _completed(op: Op, inputs: Any, given: dict[str, Any]) -> tuple[Any, list[Any]]:
     attrs = op.complete({key: value for key, value in given.items()
                          if value is not None or key in op.schema or op.schema.open})
     return attrs, ordered(op, inputs, attrs)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from opreg import custom_function
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, note
 from opreg.mode import MODE, quiet
 from opreg.op import Op
@@ -225,11 +224,20 @@ class NDArray(Value):
         result._ctx, result._entry = self._ctx, None
         return result
 
+    def _called(self, op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        from . import function
+
+        return function.invoke(op, args, keywords)
+
     @classmethod
     def _surface(cls, name: str) -> Callable:
         from . import function
 
         return function.surface(name)
+
+    def _lift(self, value: Any) -> NDArray:
+        """Numbers as an array beside this one: of its dtype, where it lives."""
+        return array(value, self._ctx, self._data.dtype)
 
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
         if isinstance(other, np.ndarray):
@@ -684,7 +692,8 @@ class FrozenNDArray(NDArray):
     writable = False
 
     def check_writable(self) -> None:
-        raise OpError("this array is an input of the operator and is read-only: copy it first, x = x.copy()")
+        raise OpError("this array is an input of the operator and is read-only: copy it first, x = x.copy(). (In MXNet "
+                      "the write would go through to whoever else reads it)")
 
 
 attach(NDArray, {NDArray, FrozenNDArray}, {name: BINARY[name] for name in ("eq", "ne", "gt", "ge", "lt", "le")},
@@ -767,7 +776,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Any =
         if isinstance(value, NDArray) and value._ctx is ctx and value._rank != 4:
             arrays.append(value._data)
         else:
-            if getattr(value, "_rank", 0) == 4:  # of a body that is followed
+            if hasattr(value, "_follow"):  # it stands for an array, in a body that is followed or a gradient
                 return value._follow(op, attrs, values)
             try:
                 arrays.append(raw(value, ctx))
@@ -821,6 +830,3 @@ def array(source: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray
         note(error, "nd.array: expected numbers in a regular nesting, or an array")
         raise
     return NDArray(found if ctx.backend_name == "cpu" else ctx.backend.asarray(found, None, ctx.device_id), ctx)
-
-
-custom_function.host_array = lambda data: wrap(data, cpu())

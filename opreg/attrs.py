@@ -41,8 +41,8 @@ def to_text(value: Any) -> str:
 
     Examples
     --------
-    >>> to_text((3, 3)), to_text(np.float32), to_text(None), to_text(1e-5)
-    ('(3, 3)', 'float32', 'None', '1e-05')
+    >>> to_text((3, 3)), to_text(np.float32), to_text(None), to_text(1e-5), to_text(["a", 1])
+    ('(3, 3)', 'float32', 'None', '1e-05', "['a', 1]")
     """
     if isinstance(value, str):
         return value
@@ -55,7 +55,7 @@ def to_text(value: Any) -> str:
     if isinstance(value, np.generic):
         return str(value.item())
     if isinstance(value, (tuple, list)):
-        items = ", ".join(to_text(item) for item in value)
+        items = ", ".join(repr(item) if isinstance(item, str) else to_text(item) for item in value)
         close = ",)" if len(value) == 1 and isinstance(value, tuple) else ")"
         return f"({items}{close}" if isinstance(value, tuple) else f"[{items}]"
     return str(value)

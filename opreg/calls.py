@@ -148,11 +148,13 @@ def signature(op: Op) -> inspect.Signature:
     """The signature users see in ``help``: inputs, then attributes with their defaults."""
     kinds: Any = inspect.Parameter
     if op.variadic or op.late:
-        parameters, kind = [kinds("data", kinds.VAR_POSITIONAL)], kinds.KEYWORD_ONLY
+        parameters, kind = [kinds(op.many, kinds.VAR_POSITIONAL)], kinds.KEYWORD_ONLY
     else:
         kind = kinds.POSITIONAL_OR_KEYWORD
         parameters = [kinds(name, kind, default=None) for name in op.input_names]
     for field in op.schema.fields:
+        if field.name == op.variadic and field.required:  # counted
+            continue
         if field.name.isidentifier() and field.name not in {p.name for p in parameters}:
             default = ... if field.required else field.default
             parameters.append(kinds(field.name, kind, default=default, annotation=field.kind))

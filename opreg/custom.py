@@ -7,12 +7,12 @@ the built-in one live side by side. Seen from outside this module is ``opreg.ope
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .custom_function import FunctionRecord
 from .custom_prop import CustomRecord
-from .custom_run import default
+from .custom_watch import default
 from .dispatch import write
 from .errors import ArgumentError, OpError, ShapeError, UnknownOperatorError, did_you_mean
 from .op import Op
@@ -21,7 +21,7 @@ from .registry import register as enter
 from .spec import show
 
 __all__ = ["CustomOp", "CustomOpProp", "register", "define", "get", "get_all_registered_operators",
-           "get_operator_arguments", "custom"]
+           "get_operator_arguments", "OperatorArguments", "custom"]
 
 
 class CustomOp:
@@ -54,10 +54,13 @@ class CustomOp:
     @default
     def backward(self, req: list[str], out_grad: list, in_data: list, out_data: list, in_grad: list,
                  aux: list) -> None:
-        """Compute the gradients of the inputs from those of the outputs."""
+        """Compute the gradients of the inputs from those of the outputs; one that is never written counts as zeros."""
 
+    @default
     def assign(self, dst: Any, req: str, src: Any) -> None:
         """Store ``src`` in ``dst`` as requested: ``write``, ``inplace``, ``add`` or ``null``.
+
+        A number fills ``dst``; so does an array that broadcasts to it, with a warning on the first run.
 
         Raises
         ------
@@ -145,10 +148,12 @@ class CustomOpProp:
         """Storage types in backward, always ``default``."""
         return ograd_stype, in_stype, out_stype, ["default"] * len(igrad_stype), aux_stype
 
+    @default
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
         """The numbers, among all given, of the arrays that backward reads."""
         return [*(out_grad if self.need_top_grad_ else ()), *in_data, *out_data]
 
+    @default
     def create_operator(self, ctx: Any, shapes: list, dtypes: list) -> CustomOp:
         """The object that computes, made once an executor."""
         return CustomOp()
@@ -222,18 +227,26 @@ def custom(op_type: Any) -> Op:
 # ---------------------------------------------------------------------------------------- one function
 
 
-def define(function: Callable | None = None, /, *, name: str | None = None, **options: Any) -> Any:
+def define(function: Callable | None = None, /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
+           auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False) -> Any:
     """Make an operator of one function of arrays.
 
     Parameters
     ----------
     function : callable
-        Positional parameters are inputs, NDArrays; keyword-only ones are attributes, typed by their annotations. It
-        returns an array, or a tuple of as many as ``outputs`` names.
+        Positional parameters are inputs, NDArrays, and ``*xs`` any number of them; keyword-only ones are attributes,
+        typed by their annotations, but for ``ctx`` and ``is_train``, which say where and in which mode it computes. It
+        returns an array, in NumPy or not, or a tuple of as many as ``outputs`` names.
     name : str
         Registered name; the function's by default.
-    outputs : sequence of str, optional
+    outputs : sequence of str
         Names of the outputs.
+    auxiliary : sequence of str
+        The last positional parameters, which are states that the function may change in place.
+    types : str, optional
+        Dtypes of inputs and outputs, as in ``"T,int32->T"``.
+    loss : bool
+        Whether its gradient needs none from above.
     traced : bool
         Whether the function is followed instead of run inside graphs, as ``CustomOpProp`` describes it. Without
         ``@f.grad`` the gradient then follows from the function.
@@ -241,8 +254,17 @@ def define(function: Callable | None = None, /, *, name: str | None = None, **op
     Returns
     -------
     Op
-        Callable on arrays and symbols. ``@f.grad`` adds a gradient, a function ``(g, ins, outs, **attrs)`` written in
-        operators; ``@f.infer`` a shape rule. Without one, shapes and dtypes come from one run on zeros.
+        Called on arrays and symbols as functions of ``nd`` and ``sym`` are. ``@f.grad`` adds a gradient, a function
+        ``(g, ins, outs, **attrs)`` that returns one for each input, of its shape or of one that it broadcasts to; None
+        is none. One written in operators becomes nodes of a graph and is differentiated to any order; one that needs
+        numbers, in NumPy for one, runs as Python. ``@f.infer`` adds a shape rule. Without one, shapes and dtypes come
+        from a run on zeros when a graph is bound. ``@f.fill`` says how shapes of states follow, as it does for
+        built-in operators.
+
+    Raises
+    ------
+    ArgumentError, TypeError
+        When the function's signature is not one of an operator.
 
     Examples
     --------
@@ -257,8 +279,9 @@ def define(function: Callable | None = None, /, *, name: str | None = None, **op
     (['x'], ('by',))
     """
     if function is None:
-        return lambda function: define(function, name=name, **options)
-    record = FunctionRecord(name or function.__name__, function, **options)
+        return lambda function: define(function, name=name, outputs=outputs, auxiliary=auxiliary, types=types,
+                                       loss=loss, traced=traced)
+    record = FunctionRecord(name, function, outputs, auxiliary, types, loss, traced)
     _enter(record, record.op_type)
     return record
 

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .attrs import REQUIRED, Field, Schema, to_text
-from .custom_gradient import Attrs, UserOp
-from .custom_run import backward_steps, forward_steps, is_default
+from .custom_gradient import Attrs, UserOp, shown
+from .custom_run import backward_steps, forward_steps
+from .custom_signature import hints
+from .custom_watch import is_default
 from .errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, did_you_mean, note
 from .op import Call
 from .spec import ANY, Shape, TypeFlag, as_dtype, known
-from .value import Value
 
 __all__ = ["CustomRecord", "BackwardRecord"]
 
 
 _PLAIN = {str}
-
-
-def shown(value: Any) -> Any:
-    """Values as users' code is given them, also in lists: arrays that refuse to be changed."""
-    if isinstance(value, (list, tuple)):
-        return type(value)(shown(each) for each in value)
-    return value.shown() if isinstance(value, Value) else value
 
 
 class _Attrs(Attrs):
@@ -87,7 +82,15 @@ class _Attrs(Attrs):
             return getattr(self.prop, method)(*args)
         except Exception as error:
             note(error, self.title(method) + (f", given {args[0]}" if args else ""))
+            self.explain(error)
             raise
+
+    def explain(self, error: BaseException) -> None:
+        """Note on a TypeError which keywords are text and look like something else."""
+        texts = [f"{name}={value!r}" for name, value in self.items() if type(value) is str and _looks_otherwise(value)]
+        if texts and isinstance(error, TypeError):
+            note(error, f"keywords of a Prop are text where they have no annotation, as in MXNet: {', '.join(texts)}; "
+                        "write one, as in __init__(self, k: int), or convert them")
 
     def names(self, method: str) -> tuple[str, ...]:
         """What the Prop lists, checked."""
@@ -101,28 +104,23 @@ class _Attrs(Attrs):
         return names
 
 
-def _hints(function: Callable) -> dict[str, Any]:
-    """Types of the annotated parameters; an annotation that cannot be evaluated is none."""
-    found = {}
-    for name, hint in getattr(function, "__annotations__", {}).items():
-        try:
-            while isinstance(hint, str):
-                hint = eval(hint, function.__globals__)
-        except Exception:  # it names what only a type checker sees
-            continue
-        found[name] = hint
-    return found
+def _looks_otherwise(value: str) -> bool:
+    """Whether a text is that of a number, a tuple or a truth value."""
+    try:
+        return not isinstance(ast.literal_eval(value), str)
+    except (ValueError, SyntaxError):
+        return False
 
 
 def _prop_schema(cls: Any) -> Schema:
-    hints = _hints(cls.__init__)
+    annotated = hints(cls.__init__)
     fields, is_open = [], False
     for parameter in list(inspect.signature(cls.__init__).parameters.values())[1:]:
         if parameter.kind is parameter.VAR_KEYWORD:
             is_open = True
         elif parameter.kind is not parameter.VAR_POSITIONAL:
             default = REQUIRED if parameter.default is parameter.empty else parameter.default
-            fields.append(Field(parameter.name, hints.get(parameter.name, text), default))
+            fields.append(Field(parameter.name, annotated.get(parameter.name, text), default))
     return Schema(fields, is_open)
 
 
@@ -140,6 +138,7 @@ class CustomRecord(UserOp):
         self.mode = self.late = True
         self.kernel("CustomOp.forward", bound=True)(forward_steps)
         self._backwards: dict[Any, BackwardRecord] = {}
+        self.told: set[str] = set()  # the inputs whose gradient is never written, once that has been said
         self._plain_types = is_default(prop.infer_type)  # type: ignore[attr-defined]
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,7 +162,11 @@ class CustomRecord(UserOp):
             attrs.prop = self.prop_class(**attrs)
         except Exception as error:
             note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
+            attrs.explain(error)
             raise
+        if not hasattr(attrs.prop, "need_top_grad_") and is_default(attrs.prop.declare_backward_dependency):
+            raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}.__init__ does not call "
+                                "super().__init__(), which is told whether backward needs the gradient from above")
         attrs.arguments, attrs.outputs = attrs.names("list_arguments"), attrs.names("list_outputs")
         attrs.auxiliary = attrs.names("list_auxiliary_states")
         return attrs
@@ -258,14 +261,11 @@ class CustomRecord(UserOp):
 
     def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
         given = ins[:len(attrs.arguments)]
-        known_ones = [dtype for dtype in given if dtype is not None]  # float64 == None, so `in` will not do
-        if given and not known_ones:
-            return ins, outs  # there is nothing to ask with
         if self._plain_types and given:  # what the method of CustomOpProp answers
             arguments, results, states = given, given[:1] * len(outs), given[:1] * len(attrs.auxiliary)
         else:
             found = self._answer(attrs, "infer_type", [None if dtype is None else dtype.type for dtype in given],
-                                 len(known_ones) == len(given))
+                                 all(dtype is not None for dtype in given))
             if found is None:
                 return ins, outs
             arguments, results, states = [[_dtype(dtype, attrs) for dtype in group] for group in found]
@@ -273,20 +273,23 @@ class CustomRecord(UserOp):
                 _same(attrs.outputs, outs, results))
 
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
-        count, states = len(attrs.arguments), list(ins[len(attrs.arguments):])
         if hasattr(attrs.prop, "gradient"):
-            found = attrs.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
-            found = list(found) if isinstance(found, (list, tuple)) else [found]
-            if len(found) != count:
-                raise ArgumentError(f"{attrs.title('gradient')} returned {len(found)} values, expected {count}, one "
-                                    "for each input")
-        else:
-            every = [*(g if isinstance(g, tuple) else (g,)), *ins[:count], *outs]
-            read = [every[i] for i in attrs.needed] + [ins[i] for i in attrs.unread] + states
-            deciding = ins[0] if ins else outs[0]
-            found = deciding._apply(self._backward(attrs), read, attrs.of_backward(needs[:count]))
-            found = [found] if count == 1 else list(found)
-        return found + [None] * len(states)
+            return self.by_rule(g, ins, outs, attrs, needs, is_train)
+        count, states = len(attrs.arguments), list(ins[len(attrs.arguments):])
+        every = [*(g if isinstance(g, tuple) else (g,)), *ins[:count], *outs]
+        read = [every[i] for i in attrs.needed] + [ins[i] for i in attrs.unread] + states
+        deciding = ins[0] if ins else outs[0]
+        found = deciding._apply(self._backward(attrs), read, attrs.of_backward(needs[:count]))
+        return [found, *[None] * len(states)] if count == 1 else [*found, *[None] * len(states)]
+
+    def ruled(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool) -> list[Any]:
+        count = len(attrs.arguments)
+        found = attrs.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
+        found = list(found) if isinstance(found, (list, tuple)) else [found]
+        if len(found) != count:
+            raise ArgumentError(f"{attrs.title('gradient')} returned {len(found)} values, expected {count}, one "
+                                "for each input")
+        return self.own(found, ins, attrs, f"{attrs.title('gradient')}: the gradient")
 
     def _backward(self, attrs: _Attrs) -> BackwardRecord:
         key = len(attrs.needed), len(attrs.unread)
@@ -302,10 +305,14 @@ class CustomRecord(UserOp):
         attrs: Any = call.attrs
         prop = attrs.prop
         if id(prop) not in call.memo:
+            if is_default(prop.create_operator):
+                raise ArgumentError(f"operator {self.op_type!r}: {type(prop).__name__} has no create_operator(self, "
+                                    "ctx, shapes, dtypes), which returns the CustomOp that computes")
             made = attrs.ask("create_operator", call.ctx, [list(each.shape) for each in inputs],
                              [_flag(each.dtype) for each in inputs])
-            if not hasattr(made, "forward") or not hasattr(made, "backward"):
-                raise ArgumentError(f"{attrs.title('create_operator')} returned {made!r}, expected a CustomOp")
+            if isinstance(made, type) or not hasattr(made, "forward") or not hasattr(made, "backward"):
+                raise ArgumentError(f"{attrs.title('create_operator')} returned {made!r}, expected a CustomOp"
+                                    + (f": {made.__name__}()" if isinstance(made, type) else ""))
             call.memo[id(prop)] = made, prop  # which is kept so that its address stays its own
         return call.memo[id(prop)][0]
 

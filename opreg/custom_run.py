@@ -1,36 +1,30 @@
 """The steps of a user's operator: its ``forward`` and ``backward``, called with arrays that wait in lists.
 
 The first run is watched: an output that is never written, or a list entry put in another's place, is an error that
-names it. Later runs are the user's method and nothing else.
+names it; a result that is repeated to fill its output, or a gradient that is never written, is a warning. Later runs
+are the user's method and nothing else.
 """
 
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .custom_gradient import UserOp
+from .custom_signature import check_keywords
+from .custom_watch import is_default, warn_unwritten, watched
 from .dispatch import write
 from .errors import OpError, note
-from .op import Call, FirstRun
+from .op import Call
 from .spec import show
 
-__all__ = ["forward_steps", "backward_steps", "default", "is_default"]
+__all__ = ["forward_steps", "backward_steps"]
 
-
-def default(method: Callable) -> Callable:
-    """Mark a method as what counts where a user's class has none of its own."""
-    method.default = True  # type: ignore[attr-defined]
-    return method
-
-
-def is_default(method: Callable) -> bool:
-    """Whether a method is one that is there by default."""
-    return getattr(method, "default", False)
+_FORWARD = ("is_train", "req", "in_data", "out_data", "aux")
+_BACKWARD = ("req", "out_grad", "in_data", "out_data", "in_grad", "aux")
 
 
 class _Undeclared:
@@ -55,53 +49,13 @@ class _Undeclared:
             raise AttributeError(name)
         return self._refuse()
 
-_MARK = 0xA5
 
-
-def _mark(data: Any, req: str) -> Any:
-    """Fill an output with a pattern that tells whether it was written; None where that cannot be told."""
-    if req != "write" or data.nbytes < 4:
-        return None
-    if hasattr(data, "unwritten"):  # of a body that is followed: it knows
-        return data
-    flat = data.reshape(-1).view("uint8")
-    flat.fill(_MARK)
-    return flat
-
-
-def _untouched(mark: Any) -> bool:
-    """Whether an output holds the pattern still. A device is asked for one truth value, on the first run alone."""
-    if hasattr(mark, "unwritten"):
-        return mark.unwritten
-    if isinstance(mark, np.ndarray) and mark[0] != _MARK:  # on the host one look will nearly always do
-        return False
-    same = (mark == _MARK).all()
-    return bool(same.get() if hasattr(same, "get") else same)
-
-
-def _watched(run: Callable, raws: Sequence[Any], reqs: Sequence[str], lists: dict[str, list], title: str,
-             unwritten: Callable[[int], list[Callable]]) -> FirstRun:
-    """The first run of an operator: no list may be rebound, and ``unwritten(i)`` hears of outputs left alone."""
-
-    def first() -> list[Callable]:
-        marks = [_mark(data, req) for data, req in zip(raws, reqs)]
-        before = [list(arrays) for arrays in lists.values()]
-        run()
-        for (name, arrays), old in zip(lists.items(), before):
-            if len(arrays) != len(old) or any(map(operator.is_not, arrays, old)):
-                raise OpError(f"{title} put another array into the list {name}: what it holds is lost. Write "
-                              f"self.assign({name}[i], req[i], value)")
-        left = [i for i, mark in enumerate(marks) if mark is not None and _untouched(mark)]
-        return [step for i in left for step in unwritten(i)] + [run]
-
-    return FirstRun(first)
-
-
-def _noted(error: BaseException, title: str, **given: list) -> None:
+def _noted(error: BaseException, title: str, attrs: Any, **given: list) -> None:
     """Note on an exception of a user's method what the method was given."""
     texts = [f"{name} {', '.join(f'{show(a.shape)} {np.dtype(a.dtype)}' for a in arrays if a.dtype)}"
              for name, arrays in given.items() if arrays]
     note(error, f"in {title}, given {'; '.join(texts)}")
+    attrs.explain(error)
 
 
 def _stand_ins(call: Call) -> list[Any]:
@@ -120,19 +74,23 @@ def forward_steps(call: Call) -> list[Callable]:
     raws = _stand_ins(call)
     in_data, out_data = [wrap(a, ctx, True) for a in call.ins[:count]], [wrap(a, ctx) for a in raws]
     aux, forward, is_train = [wrap(a, ctx) for a in call.ins[count:]], made.forward, call.is_train
+    check_keywords(forward, _FORWARD, title)
 
     def run() -> None:
         try:  # keywords spelt out take half as long as a dict of them
             forward(is_train=is_train, req=reqs, in_data=in_data, out_data=out_data, aux=aux)
         except Exception as error:
-            _noted(error, title, in_data=in_data, out_data=out_data, aux=aux)
+            _noted(error, title, attrs, in_data=in_data, out_data=out_data, aux=aux)
             raise
 
-    def unwritten(i: int) -> Any:
-        raise OpError(f"{title} never wrote {attrs.outputs[i]!r}, which was requested. Write "
-                      f"self.assign(out_data[{i}], req[{i}], value)")
+    def unwritten(left: list[int]) -> list[Callable]:
+        for i in left:
+            raise OpError(f"{title} never wrote {attrs.outputs[i]!r}, which was requested. Write "
+                          f"self.assign(out_data[{i}], req[{i}], value)")
+        return []
 
-    return [_watched(run, raws, call.reqs, {"in_data": in_data, "out_data": out_data}, title, unwritten)]
+    lists = {"in_data": in_data, "out_data": out_data}
+    return [watched(run, made, title, raws, reqs, lists, attrs.outputs, unwritten)]
 
 
 def _automatic(forward: UserOp, attrs: Any, req: list[str], out_grad: list, in_data: list, out_data: list,
@@ -166,6 +124,7 @@ def backward_steps(call: Call) -> list[Callable]:
     in_grad, aux = [wrap(a, ctx) for a in raws], [wrap(a, ctx) for a in states]
     out_grad, in_data, out_data = every[:n_out], every[n_out:n_out + n_in], every[n_out + n_in:]
     backward = made.backward
+    check_keywords(backward, _BACKWARD, title)
     if record.traced and is_default(backward):
         backward = functools.partial(_automatic, record.forward, attrs)
 
@@ -173,13 +132,16 @@ def backward_steps(call: Call) -> list[Callable]:
         try:
             backward(req=reqs, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
         except Exception as error:
-            _noted(error, title, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
+            _noted(error, title, attrs, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad,
+                   aux=aux)
             raise
 
-    def unwritten(i: int) -> list[Callable]:
+    def unwritten(left: list[int]) -> list[Callable]:
         # As in MXNet a gradient that is left alone counts as zeros: losses do that with their labels.
-        zero = functools.partial(raws[i].fill, 0)
-        zero()
-        return [zero]
+        zeros: list[Callable] = [functools.partial(raws[i].fill, 0) for i in left]
+        for zero in zeros:
+            zero()
+        warn_unwritten(record.forward.told, [attrs.arguments[i] for i in left], made.backward, title)
+        return zeros
 
-    return [_watched(run, raws, tuple(reqs), {"in_grad": in_grad}, title, unwritten)]
+    return [watched(run, made, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]

@@ -5,12 +5,12 @@ Arrays compute now; symbols grow a graph. Nothing else in the project asks which
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .errors import ArgumentError
 
-__all__ = ["apply", "write", "REQUESTS"]
+__all__ = ["apply", "leading", "write", "REQUESTS"]
 
 #: What an operator may be asked to do with a result, by MXNet's integers.
 REQUESTS = ("null", "write", "inplace", "add")
@@ -43,6 +43,16 @@ def apply(op: Any, values: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
         raise ArgumentError(f"operator {op.name}: expected arrays or symbols, got {kinds}"
                             + ("; nd.array(...) makes an array of numbers" if values else ""))
     return best._apply(op, values, attrs)
+
+
+def leading(values: Iterable[Any]) -> Any:
+    """The value that decides how an operator is applied, or None where there is no array and no symbol."""
+    found = max(values, key=_rank, default=None)
+    return None if _rank(found) < 0 else found
+
+
+def _rank(value: Any) -> int:
+    return getattr(value, "_rank", -1)
 
 
 def write(dst: Any, req: str, src: Any) -> None:

@@ -6,13 +6,15 @@ generator stays the same object for good, and seeding overwrites its state in pl
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from .backend import backend
 from .errors import ArgumentError
 
-__all__ = ["generator", "seed"]
+__all__ = ["generator", "kept", "seed"]
 
 
 _GENERATORS: dict[tuple[str, int], Any] = {}
@@ -81,15 +83,47 @@ def seed(value: int, device_type: str | None = None, device_id: int = 0) -> None
             _restart(kind, number, held, _entropy(value, number))
 
 
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """A stretch of code that leaves all generators as they were.
+
+    Examples
+    --------
+    >>> with kept():
+    ...     first = generator("cpu").random(3)
+    >>> bool((generator("cpu").random(3) == first).all())
+    True
+    """
+    value, before = _STATE["seed"], {key: _state(held.bit_generator) for key, held in _GENERATORS.items()}
+    try:
+        yield
+    finally:
+        _STATE["seed"] = value
+        for (device_type, device_id), held in list(_GENERATORS.items()):
+            state = before.get((device_type, device_id))
+            if state is None:
+                _restart(device_type, device_id, held, _entropy(value, device_id))
+            else:
+                _set_state(device_type, device_id, held.bit_generator, state)
+
+
 def _entropy(value: int, device_id: int) -> tuple[int, ...]:
     return value, device_id + 1
 
 
 def _restart(device_type: str, device_id: int, held: Any, entropy: tuple[int, ...]) -> None:
     fresh = backend(device_type).generator(entropy, device_id).bit_generator
-    bits = held.bit_generator
-    if callable(bits.state):  # CuPy: the address of the state, which is an array on the device
+    _set_state(device_type, device_id, held.bit_generator, _state(fresh))
+
+
+def _state(bits: Any) -> Any:
+    """A copy of what a generator goes on from. CuPy's ``state`` is its address; it is an array on the device."""
+    return bits._state.copy() if callable(bits.state) else bits.state
+
+
+def _set_state(device_type: str, device_id: int, bits: Any, state: Any) -> None:
+    if callable(bits.state):
         with backend(device_type).xp.cuda.Device(device_id):
-            bits._state[...] = fresh._state
+            bits._state[...] = state
     else:
-        bits.state = fresh.state
+        bits.state = state

@@ -287,6 +287,8 @@ class Op:
     blind = False
     #: Whether it was ever applied.
     used = False
+    #: What its inputs are called together, where there may be any number.
+    many = "data"
 
     def __init__(self, name: str, schema: Schema, arguments: Names, *, outputs: Names = ("output",),
                  auxiliary: Names = (), types: str | Callable = SAME_TYPE.text, variadic: str | None = None,
@@ -497,16 +499,21 @@ class Op:
             for shape in (*ins, *outs):
                 one = unify(one, shape)
             return [one] * len(ins), [one] * len(outs)
-        if self._fill is not None:
-            filled = self._fill(attrs, list(ins), list(outs))
-            ins = [self._agree(name, old, new) for name, old, new in
-                   zip(self.arguments(attrs) + self.auxiliary(attrs), ins, filled)]
+        ins = self._filled(ins, outs, attrs)
         if any(shape is None for shape in ins):
             return ins, outs
         found = self._shapes(attrs, *ins)
         if not isinstance(found, list):
             found = [found]
         return ins, [self._agree(name, old, new) for name, old, new in zip(self.outputs(attrs), outs, found)]
+
+    def _filled(self, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
+        """Input shapes with those filled in that the operator says follow from the rest."""
+        if self._fill is None:
+            return ins
+        filled = self._fill(attrs, list(ins), list(outs))
+        return [self._agree(name, old, new) for name, old, new in
+                zip(self.arguments(attrs) + self.auxiliary(attrs), ins, filled)]
 
     def _agree(self, name: str, old: Shape | None, new: Shape | None) -> Shape | None:
         if old is new or new is None:

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from .calls import ordered, split
+from .dispatch import apply
 from .errors import ArgumentError
-from .registry import ops
+from .registry import get, ops
 
 __all__ = ["Value", "BINARY", "METHODS", "ARITHMETIC", "arithmetic", "forms", "refuse_sequence"]
 
@@ -104,11 +106,19 @@ def _fluent(name: str) -> Callable:
     return method
 
 
+def _call(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """Call an operator on values: inputs by position or by name, then attributes."""
+    keywords.pop("name", None)
+    inputs, given = split(op, args, keywords, lambda value: isinstance(value, (Value, np.ndarray)))
+    return apply(op, inputs if isinstance(inputs, list) else ordered(op, inputs, op.complete(given)), given)
+
+
 class Value:
     """Something operators apply to: an array that holds numbers, or a symbol that stands for some.
 
     A subclass sets ``_rank`` (the higher decides), ``_broadcasts`` (whether its arithmetic broadcasts), and has
-    ``_apply(op, values, attrs)`` and ``_surface(name)``, the function users call by that name.
+    ``_apply(op, values, attrs)``. One whose functions do more than apply operators has ``_called(op, args, keywords)``,
+    an operator called as users write it, and ``_surface(name)``, the function they call by that name.
     """
 
     __slots__ = ()
@@ -119,9 +129,13 @@ class Value:
     def _apply(self, op: Any, values: Any, attrs: Any) -> Any:
         raise NotImplementedError
 
+    def _called(self, op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        return _call(op, args, keywords)
+
     @classmethod
     def _surface(cls, name: str) -> Callable:
-        raise NotImplementedError
+        op = get(name)
+        return lambda *args, **keywords: _call(op, args, keywords)
 
     def shown(self) -> Any:
         """The same as users' gradients are given it: they cannot change it for others who read it."""

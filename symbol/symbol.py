@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opreg.attrs import to_text
-from opreg.calls import no_value, ordered, split
+from opreg.calls import no_value, split
 from opreg.custom import custom as user_operator
 from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, here, listed, note
 from opreg.graph import Entry, Graph, Node, rewrite
@@ -24,7 +23,7 @@ from opreg.value import Value
 from . import infer as inference
 from .naming import HIDDEN, AttrScope, current, hide
 
-__all__ = ["Symbol", "RuleSymbol", "Variable", "var", "Group", "create", "Custom", "output_name",
+__all__ = ["Symbol", "Variable", "var", "Group", "create", "Custom", "output_name",
            "NotImplementedForSymbol"]
 
 
@@ -89,6 +88,9 @@ class Symbol(Value):
 
     def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Symbol:
         return _node(op, values, op.complete(given), given, None, None, _HINTS.get(op.name, op.name))
+
+    def _called(self, op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Symbol:
+        return create(op, args, keywords, "custom", {"op_type": op.op_type})
 
     @classmethod
     def _surface(cls, name: str) -> Callable:
@@ -392,6 +394,7 @@ class Symbol(Value):
         ['x']
         """
         from .passes.gradient import gradients
+        from .rules import RuleSymbol, Specs
 
         wrt = [wrt] if isinstance(wrt, str) else list(wrt)
         graph = resolve(self._graph())
@@ -400,7 +403,7 @@ class Symbol(Value):
             if name not in arguments:
                 raise ArgumentError(f"gradient: {self!r} has no argument {name!r}. {did_you_mean(name, arguments)}")
         seeds = [(entry, functools.partial(ops.ones_like, RuleSymbol((entry,)))) for entry in graph.heads]
-        found, _ = gradients(graph, seeds, [arguments[name] for name in wrt])
+        found, _ = gradients(graph, seeds, [arguments[name] for name in wrt], Specs())
         entries = []
         for name in wrt:
             entry = found.get(arguments[name])
@@ -486,61 +489,6 @@ class Symbol(Value):
         from opreg.ndarray import current_context
 
         return self.bind(ctx or current_context(), kwargs, grad_req="null").forward()
-
-
-class _Rules(threading.local):
-    """What gradient rules of a thread are making: where nodes are noted, and of which node they are the gradient."""
-
-    source: Node | None = None
-
-    def __init__(self) -> None:
-        self.made: list[Node] = []
-
-
-RULES = _Rules()
-
-
-class RuleSymbol(Symbol):
-    """What gradient rules are given: a symbol whose arithmetic broadcasts, and whose nodes are noted as made."""
-
-    __slots__ = ()
-    _broadcasts = True
-
-    def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
-        attrs = op.complete(given)
-        inputs = []
-        for value in values:
-            if not isinstance(value, Symbol):
-                raise ArgumentError(f"gradient rule calls operator {op.name} on {type(value).__name__}")
-            inputs.append(value._entries[0])
-        source = RULES.source
-        name, tags, where = ("gradient", {}, None) if source is None else (
-            f"{source.name}_backward", source.tags, source.where)
-        node = Node(op, name, attrs, inputs, given, tags, where)
-        RULES.made.append(node)
-        visible = op.visible(attrs)
-        if visible == 1:
-            return RuleSymbol(((node, 0),))
-        return [RuleSymbol(((node, i),)) for i in range(visible)]
-
-    @classmethod
-    def _surface(cls, name: str) -> Callable:
-        op = getattr(ops, name)
-
-        def call(*args: Any, **keywords: Any) -> Any:
-            inputs, attrs = split(op, args, keywords, lambda value: isinstance(value, Symbol))
-            values = inputs if isinstance(inputs, list) else ordered(op, inputs, op.complete(attrs))
-            return op(*values, **attrs)
-
-        return call
-
-    def reshape(self, *shape: Any, **keywords: Any) -> Any:
-        if len(shape) == 1 and isinstance(shape[0], (tuple, list, np.ndarray)):
-            shape = tuple(shape[0])
-        return ops.Reshape(self, shape=tuple(keywords.pop("shape", shape)), **keywords)
-
-    def astype(self, dtype: Any) -> Any:
-        return ops.Cast(self, dtype=dtype)
 
 
 # ------------------------------------------------------------------------------------------------ making

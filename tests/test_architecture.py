@@ -22,7 +22,8 @@ ORDER = [line.split() for line in """
     opreg.dispatch
     opreg.op
     opreg.registry
-    opreg.calls opreg.value
+    opreg.calls
+    opreg.value
     opreg.surface opreg.sampling opreg.graph
     opreg.gradient opreg.placeholder
     opreg.backend
@@ -31,7 +32,7 @@ ORDER = [line.split() for line in """
     opreg.schedule
     opreg.expression
     opreg.composition opreg.algebra
-    opreg.custom_gradient
+    opreg.custom_gradient opreg.custom_signature opreg.custom_dry_run opreg.custom_watch
     opreg.custom_run
     opreg.custom_prop opreg.custom_function
     opreg.custom
@@ -52,6 +53,7 @@ ORDER = [line.split() for line in """
     opreg.ndarray
     opreg.symbol.naming opreg.symbol.infer opreg.symbol.program
     opreg.symbol.symbol
+    opreg.symbol.rules
     opreg.symbol.passes
     opreg.symbol.plan
     opreg.symbol.profile opreg.symbol.checking opreg.symbol.arrivals
@@ -72,12 +74,13 @@ ORDER = [line.split() for line in """
 #: Functions that open a floor above them when they are called: ``Symbol.bind`` needs an executor.
 LATE = {
     "opreg.op": {"opreg.ndarray.bound"},
-    "opreg.custom_gradient": {"opreg.symbol.passes.follow"},
+    "opreg.custom_gradient": {"opreg.ndarray.function", "opreg.symbol.passes.follow", "opreg.symbol.rules"},
+    "opreg.custom_dry_run": {"opreg.ndarray.context", "opreg.ndarray.ndarray", "opreg.ndarray.followed"},
     "opreg.ndarray.tape": {"opreg.ndarray.ndarray"},
     "opreg.ndarray.ndarray": {"opreg.ndarray.function", "opreg.ndarray.numpy_protocol"},
     "opreg.ndarray.autograd": {"opreg.symbol.symbol"},
     "opreg.symbol.symbol": {f"opreg.symbol.{name}" for name in (
-        "function", "json", "show", "passes.gradient", "binding")},
+        "function", "json", "rules", "show", "passes.gradient", "binding")},
 }
 
 #: Packages whose modules have floors of their own. Their folders stand beside that of ``opreg``, which links to them.

@@ -682,7 +682,8 @@ def failing(dx):
 
 @pytest.mark.parametrize("answer, kind, words", [
     (lambda dx: (dx, dx), ArgumentError, "expected 1 gradients.*got 2"),
-    (lambda dx: nd.ones(5), ShapeError, r"gradient 0 has shape \(5,\), its input \(2, 3\)"),
+    (lambda dx: nd.ones(5), ShapeError, r"gradient 0 has shape \(5,\), expected \(2, 3\)"),
+    (lambda dx: dx.sum(axis=0), ShapeError, r"gradient 0 has shape \(3,\), expected \(2, 3\)"),
     (lambda dx: 5, ArgumentError, "gradient 0 must be an NDArray, got int"),
     (lambda dx: dx.__imul__(2), OpError, "read-only"),
     (failing, KeyError, "mine"),
@@ -695,6 +696,21 @@ def test_broken_functions(answer, kind, words):
         y.backward()
     assert any("Function Broken, recorded at" in note for note in caught.value.__notes__)
     assert slope(lambda x: x * 2, x)[0].tolist() == (Z + 2).tolist()
+
+
+def test_gradients_of_a_function_are_summed_down():
+    class Rows(autograd.Function):
+        def forward(self, x):
+            return nd.broadcast_to(x, shape=(4, 3))
+
+        def backward(self, dx):
+            return dx
+
+    x = marked([[1, 2, 3]])
+    with autograd.record():
+        y = Rows()(x)
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [[4, 4, 4]]
 
 
 def test_a_function_is_called_once():

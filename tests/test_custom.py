@@ -500,8 +500,8 @@ def test_keywords_without_annotation_are_text():
         seen.update(a=a, b=b, **more)
 
     name = prop_of(init)
-    eagerly(name, nd.ones(1), a=True, c=(1, 2), d=None, e=1.5, f="x")
-    assert seen == {"a": "True", "b": 2, "c": "(1, 2)", "d": "None", "e": "1.5", "f": "x"}
+    eagerly(name, nd.ones(1), a=True, c=(1, 2), d=None, e=1.5, f="x", g=["y", ("z",)])
+    assert seen == {"a": "True", "b": 2, "c": "(1, 2)", "d": "None", "e": "1.5", "f": "x", "g": "['y', ('z',)]"}
     with mx.AttrScope(ctx_group="dev1", __foo__="bar"):
         sym.Custom(sym.Variable("x"), op_type=name, a=1, lr_mult=2)
     assert {key: value for key, value in seen.items() if key.startswith("_")} == {
@@ -634,6 +634,16 @@ def test_dtypes_may_be_said_in_any_way(run, answer):
     assert run(name, nd.ones(2)).dtype is np.float64
 
 
+def test_dtypes_that_do_not_follow_from_inputs():
+    """As in MXNet a Prop may say the dtypes of inputs that nobody knows."""
+    name = registered(list_arguments=lambda self: ["data", "index"], infer_shape=lambda self, s: (s, s[:1]),
+                      infer_type=lambda self, types: ([types[0], np.int32], [np.float16], []))
+    net = sym.Custom(sym.Variable("x"), sym.Variable("y"), op_type=name)
+    assert net.infer_type() == ([np.float32, np.int32], [np.float16], [])
+    assert net.infer_type(x=np.float64) == ([np.float64, np.int32], [np.float16], [])
+    assert net.simple_bind(mx.cpu(), x=(2,), y=(3,)).arg_dict["y"].dtype is np.int32
+
+
 def test_default_inference():
     prop = mx.operator.CustomOpProp()
     assert prop.infer_shape([[2, 3]]) == ([[2, 3]], ([2, 3],), ())
@@ -761,7 +771,8 @@ WRONG_OPERATORS = [
     (doing(lambda self, ins, outs, req: ins[0][0].__setitem__(0, 0)), OpError, "read-only"),
     (doing(lambda self, ins, outs, req: ins[0].reshape((6,)).__iadd__(1)), OpError, "read-only"),
     (doing(lambda self, ins, outs, req: nd.relu(ins[0], out=ins[0])), OpError, "read-only"),
-    (wrong(forward=lambda self, train, data: None), TypeError, "unexpected keyword"),
+    (wrong(forward=lambda self, train, data: None), TypeError, r"Op\.forward of operator '.*' takes \(train, data\); "
+     "it is called by keyword, so its parameters must be named is_train, req, in_data, out_data, aux"),
 ]
 
 

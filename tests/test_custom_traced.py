@@ -357,7 +357,7 @@ def test_a_loss_and_its_label():
     found = []
     for traced in (False, True):
         name = registered(Op, traced, __init__=lambda self: mx.operator.CustomOpProp.__init__(self, False),
-                          list_arguments=lambda self: ["x0", "x1"],
+                          list_arguments=lambda self: ["x0", "label"],
                           infer_shape=lambda self, shapes: (shapes, shapes[:1]))
         executor = bound(name, [RNG.standard_normal((2, 3)).astype("float32") * 0 + [[0, 1, 2], [3, 5, 4]], label])
         executor.forward(is_train=True)

@@ -543,6 +543,15 @@ def test_errors_say_what_was_called():
     assert caught.value.__notes__ == ["operator sum applied to data (2, 3) float32"]
 
 
+def test_an_array_as_an_attribute_is_its_number():
+    bound = nd.array([2.0])
+    for expected in (2, 3):  # it is not remembered
+        bound[:] = expected
+        assert nd.clip(nd.array([1, 9]), 0, bound).asnumpy().tolist() == [1, expected]
+    with pytest.raises(AttrError, match=r"clip: attribute a_max: expected float, got an array of shape \(2,\)"):
+        nd.clip(nd.ones(2), 0, nd.ones(2))
+
+
 @pytest.mark.parametrize("call", [lambda: a() + nd.ones(2), nd.relu, lambda: nd.clip(np.ones(1), 1),
                                   lambda: mx.operator.CustomOp().assign(a(), "write", nd.ones(2))])
 def test_errors_come_alone(call):

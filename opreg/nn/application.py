@@ -12,7 +12,7 @@ from typing import Any
 
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol import infer as inference
-from opreg.symbol.symbol import RULES, RuleSymbol
+from opreg.symbol.rules import RULES, RuleSymbol
 
 from ..attrs import Schema
 from ..errors import NotDifferentiableError

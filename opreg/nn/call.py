@@ -13,7 +13,7 @@ from typing import Any
 
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
-from opreg.symbol.symbol import RuleSymbol
+from opreg.symbol.rules import RuleSymbol
 
 from ..attrs import Schema
 from ..errors import ArgumentError

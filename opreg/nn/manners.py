@@ -16,7 +16,6 @@ import numpy as np
 from opreg.ndarray import numpy_protocol
 from opreg.ndarray.ndarray import NDArray
 
-from ..calls import ordered, split
 from ..errors import ArgumentError, ShapeError
 from ..registry import get, ops
 from ..spec import as_dtype, is_floating, show
@@ -63,16 +62,7 @@ class Manners(Value):
         """A list, NumPy array or number as a tensor that operators take beside this."""
         raise NotImplementedError
 
-    @classmethod
-    def _surface(cls, name: str) -> Callable:
-        op = get(name)
-
-        def call(*args: Any, **keywords: Any) -> Any:
-            inputs, attrs = split(op, args, keywords, lambda value: isinstance(value, Value))
-            values = inputs if isinstance(inputs, list) else ordered(op, inputs, op.complete(attrs))
-            return op(*values, **attrs)
-
-        return call
+    _called, _surface = Value._called, vars(Value)["_surface"]  # not those of arrays, whose results are no tensors
 
     # --------------------------------------------------------------------------------------------- operators
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.passes.gradient import grow
-from opreg.symbol.symbol import RuleSymbol
+from opreg.symbol.rules import RuleSymbol, Specs
 
 from ..attrs import Schema, to_text
 from ..errors import ArgumentError, OpError, here, note
@@ -386,7 +386,7 @@ class Trace:
         order = [*[node for node in self.specs if node.op is None], *self.nodes]
         arriving = [(value._entry, functools.partial(RuleSymbol, (seed._entry,))) for value, seed in seeds]
         with self:
-            found = grow(order, arriving, {node for node, _ in wanted}, self.nodes)
+            found = grow(order, arriving, {node for node, _ in wanted}, self.nodes, Specs(self.specs))
         self.settle()
         return [self.wrap(found[entry]._entries[0]) if entry in found else None for entry in wanted]
 

@@ -1,12 +1,13 @@
 """Checks for people who write operators: outputs and gradients of symbols against NumPy and central differences.
 
 Where something differs an ``AssertionError`` says where and by how much. Random numbers come from a generator of this
-module, which ``set_seed`` starts over.
+module, which ``set_seed`` starts over; a check that failed names the seed that makes it draw the same ones again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ __all__ = ["default_context", "set_default_context", "default_dtype", "get_rtol"
            "numeric_grad", "check_numeric_gradient", "check_symbolic_forward", "check_symbolic_backward",
            "check_consistency", "list_gpus"]
 
-_STATE: dict[str, Any] = {"context": None, "rng": np.random.default_rng(0)}
+_STATE: dict[str, Any] = {"context": None, "rng": np.random.default_rng(0), "seed": None}
 
 # By itemsize of the coarser of two dtypes: relative and absolute differences that count as none.
 _TOLERANCES = {2: (1e-2, 1e-2), 4: (1e-4, 1e-5), 8: (1e-7, 1e-9)}
@@ -51,8 +52,20 @@ def list_gpus() -> list[int]:
 
 
 def set_seed(seed: int) -> None:
-    """Start this module's random numbers over."""
-    _STATE["rng"] = np.random.default_rng(seed)
+    """Start this module's random numbers over; a check that follows draws from this seed."""
+    _STATE["rng"], _STATE["seed"] = np.random.default_rng(seed), seed
+
+
+@contextlib.contextmanager
+def _drawing() -> Iterator[np.random.Generator]:
+    """Random numbers for one check, whose failure tells how to have them again."""
+    seed, _STATE["seed"] = _STATE["seed"], None
+    if seed is None:
+        seed = int(_STATE["rng"].integers(1 << 31))
+    try:
+        yield np.random.default_rng((seed, 1))  # not those that set_seed gives to others
+    except AssertionError as error:
+        raise AssertionError(f"{error}; set_seed({seed}) before the check draws the same numbers") from None
 
 
 # -------------------------------------------------------------------------------------------- comparing
@@ -199,7 +212,7 @@ def random_sample(population: Sequence[Any], k: int) -> list[Any]:
 def rand_ndarray(shape: Sequence[int], stype: str = "default", density: float | None = None, dtype: Any = None,
                  modifier_func: Any = None, shuffle_csr_indices: bool = False, distribution: str | None = None,
                  ctx: Context | None = None) -> NDArray:
-    """An array of uniform numbers between -1 and 1."""
+    """An array of uniform numbers between -1 and 1; what concerns sparse ones counts for nothing."""
     if stype != "default":
         raise ArgumentError(f"rand_ndarray: there are no arrays of storage type {stype!r}, only 'default'")
     return array(_STATE["rng"].uniform(-1.0, 1.0, tuple(shape)), ctx, dtype or default_dtype())
@@ -269,7 +282,8 @@ def numeric_grad(executor: Any, location: Mapping[str, Any], aux_states: Mapping
         Whether to run as in training.
     """
     values = {name: _host(value) for name, value in location.items()}
-    executor.copy_params_from({name: array(value) for name, value in values.items()}, allow_extra_params=True)
+    executor.copy_params_from({name: array(value, dtype=value.dtype) for name, value in values.items()},
+                              allow_extra_params=True)
 
     def total() -> float:
         for name, value in (aux_states or {}).items():
@@ -301,6 +315,8 @@ def check_numeric_gradient(sym: Any, location: Any, aux_states: Any = None, nume
                            dtype: Any = np.float32) -> None:
     """Fail unless a symbol's gradients are those by central differences.
 
+    The differences are taken in float64, where the symbol can be computed in it.
+
     Parameters
     ----------
     sym : Symbol
@@ -315,17 +331,17 @@ def check_numeric_gradient(sym: Any, location: Any, aux_states: Any = None, nume
         Arguments whose gradients are checked; by default all real ones. Where the request is "add" they must be added
         to what is there, where it is "null" it must stay.
     dtype : dtype
-        What to compute in; float64 makes sharper checks.
+        Of the gradients that are checked.
 
     Raises
     ------
     AssertionError
-        Naming the argument.
+        Naming the argument, and the seed of the random numbers.
 
     Examples
     --------
     >>> import opreg as mx
-    >>> check_numeric_gradient(mx.sym.tanh(mx.sym.var("x")), {"x": np.array([0.3, -1.0])}, dtype=np.float64)
+    >>> check_numeric_gradient(mx.sym.tanh(mx.sym.var("x")), {"x": np.array([0.3, -1.0])})
     """
     ctx = ctx or default_context()
     names = sym.list_arguments()
@@ -334,46 +350,88 @@ def check_numeric_gradient(sym: Any, location: Any, aux_states: Any = None, nume
     if grad_nodes is None:
         grad_nodes = [name for name in names if is_floating(np.dtype(held[name].dtype))]
     requests = dict(grad_nodes) if isinstance(grad_nodes, Mapping) else dict.fromkeys(grad_nodes, "write")
-    rng = _STATE["rng"]
-    shapes = sym.infer_shape(**{name: value.shape for name, value in held.items()})[1]
-    heads = [rng.normal(0, 0.01, shape) + 1.0 for shape in shapes]
-    exact = np.dtype(dtype) == np.float64
-    eps = (1e-6 if exact else 1e-3) if numeric_eps is None else numeric_eps
+    with _drawing() as rng:
+        shapes = sym.infer_shape(**{name: value.shape for name, value in held.items()})[1]
+        heads = [rng.uniform(0.1, 1.1, shape) for shape in shapes]  # never near zero, where much would pass
+        before: dict[str, np.ndarray] = {
+            name: rng.normal(size=value.shape).astype(value.dtype) for name, value in held.items()}
+        found = _gradients(sym, ctx, held, aux, requests, before, heads)
+        expected, usual = _differences(sym, ctx, held, aux, requests, heads, numeric_eps, use_forward_train)
+        rtol, atol = usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
+        for name, request in requests.items():
+            value = before[name] if request == "null" else expected[name] + (before[name] if request == "add" else 0.0)
+            assert_almost_equal(found[name], value, rtol, atol,
+                                (f"gradient of {name} ({request})", "central differences"))
 
-    before = {name: rng.normal(0, 0.01, value.shape) for name, value in held.items()}
+
+def _gradients(sym: Any, ctx: Context, held: Mapping[str, NDArray], aux: Mapping[str, NDArray],
+               requests: Mapping[str, str], before: Mapping[str, np.ndarray], heads: Sequence[np.ndarray]
+               ) -> dict[str, np.ndarray]:
+    """What backward leaves of the numbers that were there before."""
     grads = {name: array(before[name], ctx, held[name].dtype) for name in requests}
     executor = sym.bind(ctx, {name: value.copy() for name, value in held.items()}, grads,
-                        {name: requests.get(name, "null") for name in names},
+                        {name: requests.get(name, "null") for name in held},
                         {name: value.copy() for name, value in aux.items()})
     executor.forward(is_train=True)
     executor.backward([array(head, ctx, out.dtype) for head, out in zip(heads, executor.outputs)])
+    return {name: each.asnumpy() for name, each in grads.items()}
 
-    weighed = _Weighed(executor, heads)
+
+# By itemsize of gradients: the distance of the two points, and which differences count as none, relative and absolute.
+_SLOPES = {2: (1e-3, 1e-2, 1e-1), 4: (1e-3, 1e-3, 1e-4), 8: (1e-6, 1e-4, 1e-6)}
+#: The same where something inside computes in float32, whatever goes in.
+_COARSE = (2.0 ** -7, 2.5e-3, 5e-4)
+
+
+def _differences(sym: Any, ctx: Context, held: Mapping[str, NDArray], aux: Mapping[str, NDArray],
+                 requests: Mapping[str, str], heads: Sequence[np.ndarray], eps: float | None, is_train: bool
+                 ) -> tuple[dict[str, np.ndarray], tuple[float, float]]:
+    """Central differences of what is asked for, and how far gradients may be from them."""
+    usual = _SLOPES[min([np.dtype(held[name].dtype).itemsize for name in requests] or [8])]
+    try:
+        weighed, held, aux = _weighed(sym, ctx, _wide(held, ctx), _wide(aux, ctx), heads, is_train)
+    except Exception:  # whatever keeps it from float64, its own dtype is what it is made for
+        weighed, held, aux = _weighed(sym, ctx, held, aux, heads, is_train)
     wanted = {name: held[name].asnumpy() for name, request in requests.items() if request != "null"}
-    expected = numeric_grad(weighed, wanted, {name: value.asnumpy() for name, value in aux.items()}, eps,
-                            use_forward_train)
-    rtol = (1e-4 if exact else 1e-2) if rtol is None else rtol
-    atol = (1e-6 if exact else 1e-3) if atol is None else atol
-    for name, request in requests.items():
-        found = grads[name].asnumpy()
-        if request == "null":
-            value = before[name].astype(found.dtype)
-        else:
-            value = expected[name] + (before[name] if request == "add" else 0.0)
-        assert_almost_equal(found, value, rtol, atol, (f"gradient of {name} ({request})", "central differences"))
+    states = {name: value.asnumpy() for name, value in aux.items()}
+    found = numeric_grad(weighed, wanted, states, usual[0] if eps is None else eps, is_train)
+    if weighed.coarse and usual[1] < _COARSE[1]:
+        usual = _COARSE
+        found = numeric_grad(weighed, wanted, states, usual[0], is_train) if eps is None else found
+    return found, usual[1:]
+
+
+def _wide(arrays: Mapping[str, NDArray], ctx: Context) -> dict[str, NDArray]:
+    return {name: value if np.dtype(value.dtype).kind in "iub" else array(value, ctx, np.float64)
+            for name, value in arrays.items()}
+
+
+def _weighed(sym: Any, ctx: Context, held: Mapping[str, NDArray], aux: Mapping[str, NDArray],
+             heads: Sequence[np.ndarray], is_train: bool) -> tuple[_Weighed, Any, Any]:
+    executor = sym.bind(ctx, {name: value.copy() for name, value in held.items()}, grad_req="null",
+                        aux_states={name: value.copy() for name, value in aux.items()})
+    executor.forward(is_train=is_train)
+    return _Weighed(executor, heads), held, aux
 
 
 class _Weighed:
-    """An executor whose outputs are multiplied by given numbers."""
+    """An executor whose outputs are multiplied by given numbers.
+
+    Attributes
+    ----------
+    coarse : bool
+        Whether all outputs so far were float32, whatever their dtype says: something inside computes in it.
+    """
 
     def __init__(self, executor: Any, heads: Sequence[np.ndarray]):
-        self._executor, self._heads = executor, heads
+        self._executor, self._heads, self.coarse = executor, heads, True
         self.arg_dict, self.aux_dict = executor.arg_dict, executor.aux_dict
         self.copy_params_from = executor.copy_params_from
 
     def forward(self, is_train: bool) -> list[NDArray]:
-        outputs = self._executor.forward(is_train=is_train)
-        return [array(out.asnumpy() * head, dtype="float64") for out, head in zip(outputs, self._heads)]
+        outputs = [each.asnumpy() for each in self._executor.forward(is_train=is_train)]
+        self.coarse = self.coarse and all((out.astype(np.float32) == out).all() for out in outputs)
+        return [array(out * head, dtype="float64") for out, head in zip(outputs, self._heads)]
 
 
 def check_symbolic_forward(sym: Any, location: Any, expected: Any, rtol: float | None = None, atol: float | None = None,
@@ -433,21 +491,23 @@ def check_symbolic_backward(sym: Any, location: Any, out_grads: Any, expected: A
         requests = {name: grad_req if name in wanted else "null" for name in names}
     else:
         requests = dict(grad_req) if isinstance(grad_req, Mapping) else dict(zip(names, grad_req))
-    before = {name: _STATE["rng"].normal(size=held[name].shape).astype(held[name].dtype) for name in wanted}
-    grads = {name: array(value, ctx, value.dtype) for name, value in before.items()}
-    executor = sym.bind(ctx, held, grads, requests,
-                        _located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype))
-    executor.forward(is_train=True)
-    if isinstance(out_grads, Mapping):
-        out_grads = [out_grads[name] for name in sym.list_outputs()]
-    heads = None if out_grads is None else [array(_host(head), ctx, out.dtype)
-                                            for head, out in zip(out_grads, executor.outputs)]
-    executor.backward(heads)
-    for name, value in wanted.items():
-        request = requests.get(name, "null")
-        target = {"write": _host(value), "add": _host(value) + before[name], "null": before[name]}[request]
-        assert_almost_equal(target, grads[name], rtol, atol,
-                            (f"expected gradient of {name} ({request})", "gradient"), equal_nan)
+    states = _located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype)
+    with _drawing() as rng:
+        before: dict[str, np.ndarray] = {
+            name: rng.normal(size=held[name].shape).astype(held[name].dtype) for name in wanted}
+        grads = {name: array(value, ctx, value.dtype) for name, value in before.items()}
+        executor = sym.bind(ctx, held, grads, requests, states)
+        executor.forward(is_train=True)
+        if isinstance(out_grads, Mapping):
+            out_grads = [out_grads[name] for name in sym.list_outputs()]
+        heads = None if out_grads is None else [array(_host(head), ctx, out.dtype)
+                                                for head, out in zip(out_grads, executor.outputs)]
+        executor.backward(heads)
+        for name, value in wanted.items():
+            request = requests.get(name, "null")
+            target = {"write": _host(value), "add": _host(value) + before[name], "null": before[name]}[request]
+            assert_almost_equal(target, grads[name], rtol, atol,
+                                (f"expected gradient of {name} ({request})", "gradient"), equal_nan)
     return grads
 
 
@@ -470,6 +530,10 @@ def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: fl
         Gradients are compared too unless it is "null".
     arg_params, aux_params : dict of str to array
         Arguments and auxiliary states to begin with.
+    use_uniform : bool
+        Draw between ``-scale`` and ``scale``, all alike.
+    rand_type : dtype
+        Of the numbers that are drawn.
 
     Returns
     -------
@@ -478,28 +542,35 @@ def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: fl
     """
     symbols = sym if isinstance(sym, (list, tuple)) else [sym] * len(ctx_list)
     executors = [each.simple_bind(grad_req=grad_req, **settings) for each, settings in zip(symbols, ctx_list)]
-    numbers = {name: _STATE["rng"].normal(0, scale, held.shape) for name, held in executors[0].arg_dict.items()}
-    numbers.update({name: _host(value) for name, value in (arg_params or {}).items()})
-    results = []
-    for executor in executors:
-        for name, held in executor.arg_dict.items():
-            held[:] = numbers[name].astype(held.dtype)
-        for name, held in executor.aux_dict.items():
-            held[:] = _host(aux_params[name]) if aux_params else 0.0
-        outputs = executor.forward(is_train=grad_req != "null")
-        found = {f"output {i}": each.asnumpy() for i, each in enumerate(outputs)}
-        if grad_req != "null":
-            executor.backward(list(outputs))
-            found.update({f"gradient of {name}": each.asnumpy() for name, each in executor.grad_dict.items()
-                          if each is not None})
-        results.append(found)
-    finest = max(range(len(results)), key=lambda i: min(each.dtype.itemsize for each in results[i].values()))
-    for i, found in enumerate(results):
-        for name, value in found.items() if i != finest else ():
-            try:
-                assert_almost_equal(value, results[finest][name], rtol, atol,
-                                    (f"{name} of entry {i}", f"entry {finest}"), equal_nan)
-            except AssertionError:
-                if raise_on_err:
-                    raise
+    with _drawing() as rng:
+        numbers = {name: rng.uniform(-scale, scale, held.shape) if use_uniform else rng.normal(0, scale, held.shape)
+                   for name, held in executors[0].arg_dict.items()}
+        numbers.update({name: _host(value) for name, value in (arg_params or {}).items()})
+        results = []
+        for executor in executors:
+            for name, held in executor.arg_dict.items():
+                held[:] = numbers[name].astype(rand_type).astype(held.dtype)
+            for name, held in executor.aux_dict.items():
+                held[:] = _host(aux_params[name]) if aux_params else 0.0
+            results.append(_results(executor, grad_req != "null"))
+        finest = max(range(len(results)), key=lambda i: min(each.dtype.itemsize for each in results[i].values()))
+        for i, found in enumerate(results):
+            for name, value in found.items() if i != finest else ():
+                try:
+                    assert_almost_equal(value, results[finest][name], rtol, atol,
+                                        (f"{name} of entry {i}", f"entry {finest}"), equal_nan)
+                except AssertionError:
+                    if raise_on_err:
+                        raise
     return [value for name, value in results[finest].items() if name.startswith("output")]
+
+
+def _results(executor: Any, backward: bool) -> dict[str, np.ndarray]:
+    """Outputs of a run, and gradients where they are asked for."""
+    outputs = executor.forward(is_train=backward)
+    found = {f"output {i}": each.asnumpy() for i, each in enumerate(outputs)}
+    if backward:
+        executor.backward(list(outputs))
+        found.update({f"gradient of {name}": each.asnumpy() for name, each in executor.grad_dict.items()
+                      if each is not None})
+    return found

@@ -25,7 +25,7 @@ from opreg.op import Call, FirstRun
 from opreg.spec import Spec, is_floating
 
 from ..program import Program, replaced
-from ..symbol import RuleSymbol
+from ..rules import RuleSymbol, Specs
 from .gradient import grow
 
 __all__ = ["follow", "expand", "Opened", "computed"]
@@ -117,7 +117,7 @@ def _derived(op: Derived, attrs: Any, use: Use, body: Body, slots: list[Entry], 
     seeds = [(head, functools.partial(RuleSymbol, (top,))) for top, head in zip(tops, heads)]
     made: list[Node] = []
     found = grow([*[node for node in body.specs if node.op is None], *body.nodes], seeds,
-                 {node for (node, _), need in zip(slots, attrs.needs) if need}, made, use.is_train)
+                 {node for (node, _), need in zip(slots, attrs.needs) if need}, made, Specs(body.specs), use.is_train)
     for node in made:
         body.add(node)
     return [body.cast(found[slot]._entries[0], spec.dtype) if slot in found and is_floating(spec.dtype)  # type: ignore

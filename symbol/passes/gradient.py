@@ -13,7 +13,8 @@ from opreg.spec import Spec
 
 from .. import infer as inference
 from ..program import Bound, Program, reachable
-from ..symbol import RULES, RuleSymbol, output_name
+from ..rules import RULES, RuleSymbol, Specs
+from ..symbol import output_name
 
 __all__ = ["grow", "gradients", "gradient", "GRADIENTS"]
 
@@ -22,14 +23,12 @@ GRADIENTS = "__gradients__"
 
 
 def grow(order: Sequence[Node], seeds: Sequence[tuple[Entry, Callable[[], Any]]], wanted: Iterable[Node],
-         made: list[Node], is_train: bool = True, watched: bool = False) -> dict[Entry, Any]:
+         made: list[Node], specs: Specs, is_train: bool = True, watched: bool = False) -> dict[Entry, Any]:
     """Gradients of the entries of wanted nodes, as RuleSymbols; the nodes that compute them are appended to ``made``.
 
     ``order`` are the forward nodes, inputs before users; ``watched`` nodes say which gradients they compute; the others
     as of ``gradients``.
     """
-    before = RULES.made, RULES.source
-    RULES.made, RULES.source = made, None
     repeats: dict[tuple, _Repeat] = {}
 
     def repeat(node: Node, g: Any, needs: list[bool]) -> Sequence[Any] | None:
@@ -47,15 +46,13 @@ def grow(order: Sequence[Node], seeds: Sequence[tuple[Entry, Callable[[], Any]]]
         return ([RuleSymbol((entry,)) for entry in node.inputs],
                 [RuleSymbol(((node, i),)) for i in range(node.count)])
 
-    try:
+    with RULES.noting(made, None, specs):
         arriving: dict[Entry, Any] = {}
         for entry, make in seeds:
             value, other = make(), arriving.get(entry)
             arriving[entry] = other if value is None else value if other is None else other + value
         return walk(order, arriving, wanted, values, ops.zeros_like, is_train, repeat=repeat,
                     found_for=_title if watched else None)
-    finally:
-        RULES.made, RULES.source = before
 
 
 def _title(node: Node, gradients: Sequence[Any]) -> None:
@@ -83,12 +80,9 @@ class _Repeat:
         assert op is not None
         places: dict[Entry, int] = {(Node(None, ""), 0): i for i in range(len(needs) + 2)}
         g, *ins, out = [RuleSymbol((entry,)) for entry in places]
-        before, RULES.made = RULES.made, []
-        try:
+        made: list[Node] = []
+        with RULES.noting(made):
             found = op.differentiate(g, ins, [out], node.attrs, needs)
-            made = RULES.made
-        finally:
-            RULES.made = before
         self._nodes: list[tuple[Any, Any, Any, list[int]]] = []
         for each in made:
             self._nodes.append((each.op, each.attrs, each.given, [places[entry] for entry in each.inputs]))
@@ -105,7 +99,7 @@ class _Repeat:
         return [None if place is None else RuleSymbol((entries[place],)) for place in self._found]
 
 
-def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wanted: Sequence[Node],
+def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wanted: Sequence[Node], specs: Specs,
               is_train: bool = True, watched: bool = False) -> tuple[dict[Node, Entry], list[Node]]:
     """Entries of the gradients of wanted variables.
 
@@ -117,6 +111,8 @@ def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wa
         The function makes the gradient that arrives there, a RuleSymbol, or None for a loss.
     wanted : sequence of variables
         With respect to what.
+    specs : Specs
+        What is known of the graph, for rules that ask for a shape.
     is_train : bool
         Whether operators are differentiated as they compute in training.
     watched : bool
@@ -131,7 +127,7 @@ def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wa
         weights stands beside that of its data.
     """
     made: list[Node] = []
-    found = grow(graph.nodes, seeds, wanted, made, is_train, watched)
+    found = grow(graph.nodes, seeds, wanted, made, specs, is_train, watched)
     return {node: value._entries[0] for (node, _), value in found.items()}, made
 
 
@@ -141,10 +137,11 @@ def gradient(program: Program) -> Program:
     if program.backward is None or not bound.grads:
         return program
     seeds, arrivals = _seeds(bound)
-    found, made = gradients(bound.graph, seeds, list(bound.grads), program.backward, program.watched)
     for node, array in arrivals.items():
         program.arrays[node], program.contexts[node] = array, bound.ctx
         program.specs[node] = [Spec(array.shape, array.dtype)]
+    found, made = gradients(bound.graph, seeds, list(bound.grads), Specs(program.specs), program.backward,
+                            program.watched)
     program.wanted = [node for node in bound.grads if node in found]
     program.late = [bound.grads[node] for node in program.wanted]
     heads = [found[node] for node in program.wanted]

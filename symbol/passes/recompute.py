@@ -25,7 +25,7 @@ from opreg.graph import Entry, Node
 
 from .. import infer as inference
 from ..program import Program, nbytes, reachable, replaced
-from ..symbol import RULES, RuleSymbol
+from ..rules import RULES, RuleSymbol
 from .common import pure
 
 __all__ = ["recompute", "asked", "AGAIN"]
@@ -222,12 +222,8 @@ class _Copies:
     def _followed(self, node: Node, inputs: Sequence[Entry]) -> Entry | None:
         """The first output by the operator's rule, from inputs and the other outputs."""
         rule: Any = node.op._again  # type: ignore[union-attr]
-        before = RULES.made, RULES.source
-        RULES.made, RULES.source = self.nodes, node
-        try:
+        with RULES.noting(self.nodes, node):
             specs = [self.source.specs[source][i] for source, i in node.inputs]
             found = rule({**node.attrs, "specs": specs}, [RuleSymbol((entry,)) for entry in inputs],
                          [RuleSymbol(((node, i),)) for i in range(node.count)])
-        finally:
-            RULES.made, RULES.source = before
         return None if found is None else found._entries[0]

@@ -1,0 +1,464 @@
+"""Operators made of one function: what their signatures mean, how they are called, their gradients, dry runs."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import pickle
+import random
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.errors import ArgumentError, AttrError, NotDifferentiableError, ShapeError
+
+nd, sym, autograd = mx.nd, mx.sym, mx.autograd
+X = np.float32([[0, 1, 2], [3, 4, 5]])
+_NUMBERS = itertools.count()
+
+
+def defined(function, grad=None, **options):
+    """An operator under a name of its own."""
+    op = mx.operator.define(function, name=f"test_define_{next(_NUMBERS)}", **options)
+    if grad is not None:
+        op.grad(grad)
+    return op
+
+
+def eagerly(op, *arrays, **attrs):
+    """The gradients of the sum of the outputs."""
+    arrays = [nd.array(each) for each in arrays]
+    for each in arrays:
+        each.attach_grad()
+    with autograd.record():
+        found = op(*arrays, **attrs)
+    autograd.backward(found)
+    return [each.grad.asnumpy() for each in arrays]
+
+
+def in_a_graph(op, *arrays, **attrs):
+    """The same, of a bound symbol."""
+    names = [f"x{i}" for i in range(len(arrays))]
+    net = op(*map(sym.Variable, names), **attrs)
+    executor = net.simple_bind(mx.cpu(), **{name: np.shape(each) for name, each in zip(names, arrays)})
+    executor.forward(is_train=True, **{name: nd.array(each) for name, each in zip(names, arrays)})
+    executor.backward([nd.ones(out.shape) for out in executor.outputs])
+    return [executor.grad_dict[name].asnumpy() for name in names]
+
+
+BOTH = pytest.mark.parametrize("run", [eagerly, in_a_graph])
+
+
+# ------------------------------------------------------------------------------------------------ signatures
+
+
+async def _async(x):
+    return x
+
+
+def _yields(x):
+    yield x
+
+
+class _Callable:
+    def __call__(self, x, *, by: int = 2):
+        return x * by
+
+
+REFUSED = [
+    (lambda x, beta=1.0: x, {}, r"\(x, beta=1\.0\): .*If beta is an attribute put \* before it: \(…, \*, beta=1\.0\)"),
+    (lambda x, **kw: x, {}, r"\*\*kw names no attributes"),
+    (_async, {}, r"_async\(x\) is an async def"), (_yields, {}, r"_yields\(x\) yields"),
+    (lambda x, out: x, {}, "cannot be called 'out'"), (lambda x, *, name: x, {}, "cannot be called 'name'"),
+    (lambda ctx: ctx, {}, "cannot be called 'ctx'"),
+    (lambda x, mean: x, {"auxiliary": ["maen"]}, "no input 'maen' .* Did you mean 'mean'"),
+    (lambda x, mean: x, {"auxiliary": ["x"]}, "auxiliary states come last, behind all inputs: mean, x"),
+    (lambda x, *xs: x, {"auxiliary": ["x"]}, "auxiliary states come last"),
+    (lambda x, mean: x, {"auxiliary": "mean"}, "expected a list of names"),
+    (lambda x: x, {"outputs": "ab"}, "outputs='ab': expected a list"),
+    (lambda x: x, {"outputs": ["a", "a"]}, "list of different names"), (lambda x: x, {"outputs": ()}, "list of"),
+    (dict, {}, "expected a function, got the class dict"), (5, {}, "expected a function, got 5"),
+]
+
+
+@pytest.mark.parametrize("function, options, words", REFUSED)
+def test_signatures_that_cannot_be_meant(function, options, words):
+    with pytest.raises(TypeError, match=f"define: .*{words}"):
+        mx.operator.define(function, name="test_define_refused", **options)
+    assert "custom.test_define_refused" not in mx.operator.__dict__
+    with pytest.raises(AttributeError):
+        mx.nd.custom.test_define_refused  # noqa: B018
+
+
+def test_a_function_without_a_name_needs_one():
+    with pytest.raises(ArgumentError, match="has no name: give it one"):
+        mx.operator.define(lambda x: x)
+    with pytest.raises(TypeError, match="nme"):
+        mx.operator.define(lambda x: x, nme="x")
+
+
+def test_objects_that_can_be_called():
+    assert defined(_Callable())(nd.ones(1), by=3).asscalar() == 3
+    assert defined(lambda x, /: x + 1)(nd.ones(1)).asscalar() == 2
+
+
+@pytest.fixture(scope="module")
+def total():
+    def total(*xs, scale: float = 1.0):
+        """A multiple of a sum."""
+        return sum(xs[1:], xs[0]) * scale
+
+    return defined(total, lambda g, ins, outs, *, scale: [g * scale for _ in ins])
+
+
+@BOTH
+def test_any_number_of_inputs(run, total):
+    for count in (1, 2, 5):
+        assert [g.tolist() for g in run(total, *[X] * count, scale=3)] == [np.full_like(X, 3).tolist()] * count
+
+
+def test_any_number_of_inputs_by_every_way(total):
+    a, b = nd.array(X), nd.array(2 * X)
+    for found in (total(a, b, scale=2), total([a, b], scale=2), getattr(nd.custom, total.op_type)(a, b, scale=2),
+                  nd.Custom(a, b, op_type=total.op_type, scale=2), total(xs0=a, xs1=b, scale=2)):
+        np.testing.assert_array_equal(found.asnumpy(), 6 * X)
+    net = sym.load_json(total(sym.var("a"), sym.var("b"), name="node", scale=2).tojson())
+    assert net.list_arguments() == ["a", "b"]
+    np.testing.assert_array_equal(net.eval(a=a, b=b)[0].asnumpy(), 6 * X)
+    assert str(inspect.signature(total)) == "(*xs, scale: float = 1.0, name=None)"
+
+
+def test_some_inputs_and_any_number_of_others():
+    op = defined(lambda x, *rest: x * len(rest))
+    assert op(nd.ones(1), nd.ones(2), nd.ones(3)).asscalar() == 2
+    assert op(sym.var("x"), sym.var("y"), name="node").get_children().list_outputs() == ["x", "y"]
+    assert mx.operator.get(op.name).list_arguments(num_args=3) == ["x", "rest0", "rest1"]
+
+
+# -------------------------------------------------------------------------------------------------- calling
+
+
+@pytest.fixture(scope="module")
+def scaled():
+    def scaled(x, *, by: float = 2.0):
+        """A multiple of x."""
+        return x * by
+
+    return defined(scaled, lambda g, ins, outs, *, by: g * by)
+
+
+def test_it_is_called_as_functions_are(scaled):
+    x, out = nd.array(X), nd.zeros((2, 3))
+    for found in (scaled(x), scaled(x=x), scaled(x, 2.0), scaled(x, by="2"), scaled(X), scaled(x, name="any")):
+        np.testing.assert_array_equal(found.asnumpy(), 2 * X)
+    assert scaled(x, by=3, out=out) is out
+    np.testing.assert_array_equal(out.asnumpy(), 3 * X)
+    net = scaled(x=sym.var("x"), by=3, name="node", attr={"ctx_group": "a"})
+    assert (net.list_outputs(), net.attr("by"), net.attr("ctx_group")) == (["node_output"], "3", "a")
+    assert sym.load_json(net.tojson()).attr_dict() == net.attr_dict()
+
+
+def test_it_describes_itself(scaled):
+    for each in (scaled, getattr(nd.custom, scaled.op_type), getattr(sym.custom, scaled.op_type)):
+        assert str(inspect.signature(each)) == "(x=None, by: float = 2.0, *, name=None)"
+        assert each.__doc__ == "A multiple of x."
+    assert (scaled.__name__, scaled.__module__) == (scaled.op_type, __name__)
+    assert pickle.loads(pickle.dumps(scaled)) is scaled
+
+
+@pytest.mark.parametrize("call, kind, words", [
+    (lambda op: op(2.0), ArgumentError, r"input x must be an array or symbol, got float; nd.array\(...\) makes an array"),
+    (lambda op: op([1.0, 2.0]), ArgumentError, r"got list; nd.array\(...\)"),
+    (lambda op: op(), ArgumentError, "missing x"), (lambda op: op(nd.ones(1), bye=2), AttrError, "Did you mean 'by'"),
+    (lambda op: op(nd.ones(1), nd.ones(2)), AttrError, "attribute by"),
+    (lambda op: op(nd.ones(1), x=nd.ones(1)), ArgumentError, "given twice"),
+    (lambda op: op(y=sym.var("y")), ArgumentError, "no input 'y'"),
+])
+def test_wrong_calls(scaled, call, kind, words):
+    with pytest.raises(kind, match=words):
+        call(scaled)
+
+
+def test_tensors_stay_tensors(scaled):
+    x = mx.Tensor(X)
+    assert type(scaled(x)) is type(scaled(x=x, by=3)) is mx.Tensor
+    assert (mx.grad(mx.jit(lambda x: scaled(x, by=3).sum()))(x).asnumpy() == 3).all()
+
+
+def test_states_of_its_own():
+    """Moved in training alone, by every way of running it."""
+    def centred(x, mean, *, momentum: float = 0.5, is_train):
+        if is_train:
+            mean[:] = mean * momentum + x.mean(axis=0) * (1 - momentum)
+        return x - mean
+
+    op = defined(centred, lambda g, ins, outs: g, auxiliary=["mean"])
+    op.fill(lambda ins, outs: [ins[0], ins[0][1:]])
+    mean = X.mean(0) / 2
+    x, state = nd.array(X), nd.zeros(3)
+    x.attach_grad()
+    np.testing.assert_array_equal(op(x, state).asnumpy(), X)
+    with autograd.record():
+        y = op(x, state)
+    y.backward()
+    np.testing.assert_array_equal(state.asnumpy(), mean)
+    np.testing.assert_array_equal(y.asnumpy(), X - mean)
+    assert (x.grad.asnumpy() == 1).all()
+    net = sym.load_json(op(sym.var("x"), name="node").tojson())
+    assert (net.list_arguments(), net.list_auxiliary_states()) == (["x"], ["node_mean"])
+    executor = net.simple_bind(mx.cpu(), x=(2, 3))
+    for is_train, expected in ((False, 0 * mean), (True, mean), (False, mean), (True, mean * 1.5)):
+        (y,) = executor.forward(is_train=is_train, x=x)
+        np.testing.assert_allclose(y.asnumpy(), X - expected, rtol=1e-6)
+    executor.backward(nd.ones((2, 3)))
+    np.testing.assert_allclose(executor.aux_dict["node_mean"].asnumpy(), mean * 1.5)
+    assert (executor.grad_dict["x"].asnumpy() == 1).all()
+
+
+def test_where_and_in_which_mode_it_computes():
+    seen = []
+
+    def watching(x, *, ctx, is_train):
+        seen.append((ctx, mx.current_context(), is_train, autograd.is_training()))
+        return x + ctx.device_id
+
+    op = defined(watching)
+    assert op.schema.names == ()
+    with autograd.train_mode():
+        assert op(nd.zeros(1, ctx=mx.cpu(1))).asscalar() == 1
+    executor = op(sym.var("x")).bind(mx.cpu(2), {"x": nd.zeros(1, ctx=mx.cpu(2))})
+    del seen[1:]
+    assert executor.forward(is_train=True)[0].asscalar() == executor.forward()[0].asscalar() == 2
+    by_mode = {each[2]: each for each in seen if each[0] == mx.cpu(2)}
+    assert seen[0] == (mx.cpu(1), mx.cpu(1), True, True)
+    assert by_mode == {True: (mx.cpu(2), mx.cpu(2), True, True), False: (mx.cpu(2), mx.cpu(2), False, False)}
+
+
+# ------------------------------------------------------------------------------------------------- gradients
+
+
+def square(x):
+    return x * x
+
+
+SQUARED = {
+    "operators": lambda g, ins, outs: 2 * g * ins[0],
+    "nd": lambda g, ins, outs: nd.broadcast_mul(g, 2 * nd.sqrt(nd.square(ins[0]))),
+    "shapes": lambda g, ins, outs: g * ins[0] * (2 * ins[0].size / (ins[0].shape[0] * len(ins[0].T))),
+    "kinds": lambda g, ins, outs: 2 * g * ins[0] if ins[0].ndim == 2 and g.dtype is np.float32 else None,
+    "parts": lambda g, ins, outs: nd.stack(*[g[i] * 2 * row for i, row in enumerate(ins[0])]),
+    "in place": lambda g, ins, outs: in_place(g, ins[0]),
+    "one part": lambda g, ins, outs: 2 * g * ins[0] if ins[0].reshape((-1,))[1].shape == (1,) else None,
+    "numpy of symbols": lambda g, ins, outs: 2 * g * np.sqrt(ins[0] * ins[0]),
+    "numpy": lambda g, ins, outs: 2 * g.asnumpy() * ins[0].asnumpy(),
+    "numpy of arrays": lambda g, ins, outs: g * nd.array(np.asarray(2 * ins[0].asnumpy())),
+    "an array beside": lambda g, ins, outs: nd.full((1,), 2) * g * ins[0],
+    "random numbers beside": lambda g, ins, outs: g * ins[0] * (2 + 0 * nd.random.uniform(shape=g.shape)),
+    "numbers": lambda g, ins, outs: 2 * g * ins[0] if ins[0].sum().asscalar() > 0 else None,
+    "a branch": lambda g, ins, outs: 2 * g * ins[0] if ins[0].sum() > 0 else None,
+}
+
+
+def in_place(g, x):
+    g = g * 2
+    g *= x
+    return g
+
+
+@BOTH
+@pytest.mark.parametrize("way", SQUARED)
+def test_gradients_may_be_written_in_many_ways(run, way):
+    """And mean the same eagerly and in graphs."""
+    (found,) = run(defined(square, SQUARED[way]), X)
+    np.testing.assert_array_equal(found, 2 * X)
+
+
+def test_gradients_in_operators_are_differentiated_again():
+    for way in ("operators", "nd", "shapes", "parts"):
+        op, x = defined(square, SQUARED[way]), nd.array(X + 1)
+        x.attach_grad()
+        with autograd.record():
+            (g,) = autograd.grad(op(x), x, create_graph=True)
+        g.backward()
+        np.testing.assert_allclose(x.grad.asnumpy(), np.full_like(X, 2), rtol=1e-6, err_msg=way)
+        net = op(sym.var("x", shape=(2, 3))).gradient(["x"]).gradient(["x"])
+        np.testing.assert_allclose(net.eval(x=x)[0].asnumpy(), np.full_like(X, 2), rtol=1e-6, err_msg=way)
+
+
+@pytest.mark.parametrize("way", ["numpy", "numbers", "a branch", "an array beside", "numpy of arrays"])
+def test_gradients_that_need_numbers_are_differentiated_once(way):
+    op, x = defined(square, SQUARED[way]), nd.array(X)
+    x.attach_grad()
+    with autograd.record():
+        (g,) = autograd.grad(op(x), x, create_graph=True)
+    np.testing.assert_array_equal(g.asnumpy(), 2 * X)
+    with pytest.raises(NotDifferentiableError, match=r"Python code that needs numbers.*traced=True"):
+        g.backward()
+    net = op(sym.var("x")).gradient(["x"])
+    np.testing.assert_array_equal(net.eval(x=x)[0].asnumpy(), 2 * X)
+    with pytest.raises(NotDifferentiableError, match="Python code that needs numbers"):
+        net.gradient(["x"])
+
+
+def test_a_traced_gradient_in_numpy_is_nodes():
+    op = defined(square, SQUARED["numpy"], traced=True)
+    executor = op(sym.var("x")).simple_bind(mx.cpu(), x=(2, 3))
+    executor.forward(is_train=True, x=nd.array(X))
+    executor.backward(nd.ones((2, 3)))
+    np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), 2 * X)
+    assert "custom." not in executor.explain()
+    net = op(sym.var("x")).gradient(["x"]).gradient(["x"])
+    np.testing.assert_array_equal(net.eval(x=nd.array(X))[0].asnumpy(), np.full_like(X, 2))
+
+
+@BOTH
+def test_gradients_of_several_outputs_in_numpy(run):
+    def grad(g, ins, outs):
+        return g[0].asnumpy() + g[1].asnumpy() * ins[1].asnumpy(), None
+
+    op = defined(lambda x, y: (x + y, x.asnumpy() * y.asnumpy()), grad, outputs=["sum", "product"])
+    x, y = run(op, X, X + 1)
+    np.testing.assert_array_equal(x, X + 2)
+    assert not y.any()
+
+
+@BOTH
+def test_losses(run):
+    """Nothing need arrive at them."""
+    for grad in (lambda g, ins, outs: (outs[0] - ins[1], None),
+                 lambda g, ins, outs: (outs[0].asnumpy() - ins[1].asnumpy(), 0)):
+        op = defined(lambda x, label: x * 1, grad, loss=True)
+        assert [each.tolist() for each in run(op, X, X + 1)] == [(0 * X - 1).tolist(), (0 * X).tolist()]
+        executor = op(sym.var("x"), sym.var("label")).simple_bind(mx.cpu(), x=(2, 3), label=(2, 3))
+        executor.forward(is_train=True, x=nd.array(X))
+        executor.backward()
+        np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), X)
+
+
+def test_a_gradient_may_not_change_what_it_is_shown():
+    def grad(g, ins, outs):
+        ins[0][:] = 0
+
+    with pytest.raises(mx.MXNetError, match="read-only"):
+        eagerly(defined(square, grad), X)
+
+
+SHAPES = [  # of the input, of the gradient, of what is made of it
+    ((2, 3), (2, 3), (2, 3)), ((1, 3), (2, 3), (1, 3)), ((3,), (2, 3), (3,)), ((1,), (), (1,)), ((1,), (2, 3), (1,)),
+    ((2, 3), (3,), None), ((2, 3), (1,), None), ((2, 3), (), None), ((2, 3), (2, 1), None), ((2, 3), (3, 2), None),
+]
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["operators", "numpy", "prop"])
+@pytest.mark.parametrize("shape, given, expected", SHAPES)
+def test_gradients_are_summed_down_and_never_repeated(run, kind, shape, given, expected):
+    def grad(g, ins, outs):
+        return np.ones(given, "float32") if kind == "numpy" else nd.ones_like(g).sum().reshape((1,)).broadcast_to(
+            given) / 6 if given else g.sum() / 6
+
+    if kind != "numpy" and given == ():
+        given = (1,)  # sums of arrays have one axis
+    if kind == "prop":
+        class Prop(mx.operator.CustomOpProp):
+            def infer_shape(self, shapes):
+                return shapes, [(2, 3)], []
+
+            def create_operator(self, ctx, shapes, dtypes):
+                class Op(mx.operator.CustomOp):
+                    def forward(self, is_train, req, in_data, out_data, aux):
+                        self.assign(out_data[0], req[0], 1)
+
+                return Op()
+
+            def gradient(self, g, ins, outs):
+                return grad(g, ins, outs)
+
+        name = f"test_define_{next(_NUMBERS)}"
+        mx.operator.register(name)(Prop)
+        op = mx.operator.get(f"custom.{name}")
+    else:
+        op = defined(lambda x: nd.ones((2, 3)), grad)
+    if expected is None:
+        with pytest.raises(ShapeError, match=r"gradient of input '(x|data)' has shape \(.*\), expected \(2, 3\)"):
+            run(op, np.zeros(shape))
+    else:
+        (found,) = run(op, np.zeros(shape))
+        assert (found.shape, found.sum()) == (expected, np.prod(given))
+
+
+# -------------------------------------------------------------------------------------------------- dry runs
+
+
+@pytest.mark.parametrize("function, shape", [
+    (lambda x: np.linalg.inv(x.asnumpy()), (3, 3)), (lambda x: np.linalg.cholesky(x.asnumpy()), (2, 3, 3)),
+    (lambda x: x if x.asnumpy().min() > 0 else 1 / 0, (4,)),
+    (lambda x: nd.array([1.0 / float(each) for each in x.asnumpy().ravel()]), (4,)),
+])
+def test_functions_that_fail_on_zeros(function, shape):
+    op = defined(lambda x: function(x))
+    assert op(sym.var("x")).infer_shape(x=shape)[1] == [shape]
+
+
+def test_a_function_that_fails_on_all_numbers():
+    op = defined(lambda x: x / {}["key"])
+    with pytest.raises(KeyError) as caught:
+        op(sym.var("x")).infer_shape(x=(2,))
+    assert f"in the dry run on zeros that finds the shapes of operator {op.op_type!r}" in "".join(
+        caught.value.__notes__)
+    assert f"declare them with @{op.op_type}.infer" in "".join(caught.value.__notes__)
+
+
+def test_huge_inputs_cost_nothing():
+    shape = 10 ** 6, 10 ** 6
+    assert defined(lambda x: nd.relu(x)[0:3] + 1)(sym.var("x")).infer_shape(x=shape)[1] == [(3, 10 ** 6)]
+    assert defined(lambda x: x.asnumpy().sum(axis=0))(sym.var("x")).infer_shape(x=shape)[1] == [(10 ** 6,)]
+    op = defined(lambda x: nd.ones((int(x.asnumpy().sum()),)))
+    with pytest.raises(TypeError) as caught:
+        op(sym.var("x")).infer_shape(x=shape)
+    assert "inputs of 4,000,000,000,000 bytes are too large" in "".join(caught.value.__notes__)
+
+
+def test_a_dry_run_draws_no_random_numbers():
+    def noisy(x):
+        return x + nd.random.normal(shape=x.shape) + nd.array(np.random.rand(2)) + random.random()  # noqa: NPY002
+
+    op, found = defined(noisy), []
+    for symbolic in (False, True):
+        mx.random.seed(3)
+        np.random.seed(4)  # noqa: NPY002
+        random.seed(5)
+        found.append((op(sym.var("x")).eval(x=nd.zeros(2))[0] if symbolic else op(nd.zeros(2))).asnumpy())
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_dry_run_is_not_recorded():
+    seen = []
+
+    def watching(x):
+        seen.append(autograd.is_recording())
+        return x
+
+    with autograd.record():
+        defined(watching)(sym.var("x")).infer_shape(x=(2,))
+    assert set(seen) == {False}
+
+
+def test_a_shape_that_changes_from_run_to_run():
+    """It is refused, not repeated to fill the output."""
+    lengths = itertools.chain([3, 3, 1], itertools.repeat(1))
+    executor = defined(lambda x: nd.ones(next(lengths)))(sym.var("x")).simple_bind(mx.cpu(), x=(3,))
+    executor.forward()
+    with pytest.raises(ShapeError, match=r"expected shape \(3,\), the function returned \(1,\)"):
+        executor.forward()
+
+
+def test_a_dtype_that_nobody_said():
+    op = defined(lambda x: x.astype("int32"))
+    op.infer(lambda x: x)
+    with pytest.raises(mx.MXNetError, match="expected dtype float32, the function returned int32; say so with types="):
+        op(sym.var("x")).simple_bind(mx.cpu(), x=(3,)).forward()
+    op = defined(lambda x: x.astype("int32"), types="T->int32")
+    op.infer(lambda x: x)
+    assert op(sym.var("x")).simple_bind(mx.cpu(), x=(3,)).forward()[0].dtype is np.int32

@@ -1,0 +1,324 @@
+"""Mistakes in users' operators: the sentence that each is answered with, at which moment."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.errors import ArgumentError, OpError
+
+nd, sym, autograd = mx.nd, mx.sym, mx.autograd
+CustomOp, CustomOpProp = mx.operator.CustomOp, mx.operator.CustomOpProp
+_NUMBERS = itertools.count()
+
+
+class Twice(CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0] * 2)
+
+
+def registered(operator=Twice, inputs=("data",), **methods) -> str:
+    """Register a Prop with these methods under a name of its own."""
+    name = f"test_mistakes_{next(_NUMBERS)}"
+    methods = {"create_operator": lambda self, ctx, shapes, dtypes: operator(),
+               "list_arguments": lambda self: list(inputs), **methods}
+    mx.operator.register(name)(type("P", (CustomOpProp,), {key: each for key, each in methods.items() if each}))
+    return name
+
+
+def doing(forward=None, backward=None):
+    """A CustomOp whose methods are these functions of itself and the lists."""
+    def run_forward(self, is_train, req, in_data, out_data, aux):
+        forward(self, req, in_data, out_data)
+
+    def run_backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        backward(self, req, out_grad, in_grad)
+
+    methods = {"forward": forward and run_forward, "backward": backward and run_backward}
+    return type("Op", (Twice,), {key: each for key, each in methods.items() if each})
+
+
+def composed(name, **keywords):
+    """A symbol is made."""
+    sym.Custom(sym.Variable("x"), op_type=name, **keywords)
+
+
+def eagerly(name, **keywords):
+    """A gradient is taken."""
+    x = nd.ones((2, 3))
+    x.attach_grad()
+    with autograd.record():
+        y = nd.Custom(x, op_type=name, **keywords)
+    y.backward()
+    return x.grad
+
+
+def in_a_graph(name, **keywords):
+    """The same of a bound symbol."""
+    executor = sym.Custom(sym.Variable("x"), op_type=name, name="node", **keywords).simple_bind(mx.cpu(), x=(2, 3))
+    executor.arg_dict["x"][:] = 1
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((2, 3)))
+    return executor.grad_dict["x"]
+
+
+BOTH = pytest.mark.parametrize("run", [eagerly, in_a_graph])
+
+
+# ------------------------------------------------------------------------------------------------- refused
+
+
+def forgets(self):
+    self.k = 1
+
+
+MISTAKES = [
+    (dict(create_operator=None), ArgumentError, r"P has no create_operator\(self, ctx, shapes, dtypes\)"),
+    (dict(create_operator=lambda *_: Twice), ArgumentError, r"returned <class .*, expected a CustomOp: Twice\(\)"),
+    (dict(__init__=forgets), ArgumentError, r"P\.__init__ does not call super\(\).__init__\(\)"),
+    (dict(operator=type("Op", (Twice,), {"forward": lambda self, is_train, req, ins, outs, aux: None})), ArgumentError,
+     r"Op\.forward of operator '.*' takes \(is_train, req, ins, outs, aux\); it is called by keyword, so its "
+     "parameters must be named is_train, req, in_data, out_data, aux"),
+    (dict(operator=type("Op", (Twice,), {"backward": lambda self, req, top, bottom, out, grad, aux: None})),
+     ArgumentError, "must be named req, out_grad, in_data, out_data, in_grad, aux"),
+    (dict(operator=doing(lambda self, req, ins, outs: ins[0].__setitem__(0, 1))), OpError,
+     r"an input of the operator and is read-only: copy it first, x = x\.copy\(\)\. \(In MXNet"),
+]
+
+
+@BOTH
+@pytest.mark.parametrize("made, kind, words", MISTAKES)
+def test_mistakes(run, made, kind, words):
+    name = registered(**made)
+    for _ in range(2):
+        with pytest.raises(kind, match=words) as caught:
+            run(name)
+        assert name in str(caught.value) + "".join(getattr(caught.value, "__notes__", ()))
+
+
+def test_a_constructor_is_checked_when_a_symbol_is_made():
+    with pytest.raises(ArgumentError, match=r"does not call super\(\)"):
+        composed(registered(__init__=forgets))
+    with_answer = registered(__init__=forgets, declare_backward_dependency=lambda self, tops, ins, outs: [*tops, *ins])
+    assert (in_a_graph(with_answer).asnumpy() == 2).all()
+
+
+TEXT = [  # what is done with a keyword that is text
+    lambda self, k: [0] * k, lambda self, k: k + 1, lambda self, k: np.zeros(3) * k, lambda self, k: range(k),
+]
+
+
+@BOTH
+@pytest.mark.parametrize("use", TEXT)
+@pytest.mark.parametrize("place", ["__init__", "infer_shape", "forward", "backward"])
+def test_a_keyword_is_text(run, use, place):
+    def init(self, k):
+        CustomOpProp.__init__(self)
+        self.k = k
+        if place == "__init__":
+            use(self, k)
+
+    def infer_shape(self, shapes):
+        if place == "infer_shape":
+            use(self, self.k)
+        return shapes, shapes, []
+
+    def create_operator(self, ctx, shapes, dtypes):
+        class Op(Twice):
+            def forward(op, **given):
+                if place == "forward":
+                    use(self, self.k)
+                Twice.forward(op, **given)
+
+            def backward(op, **given):
+                if place == "backward":
+                    use(self, self.k)
+
+        return Op()
+
+    name = registered(__init__=init, infer_shape=infer_shape, create_operator=create_operator)
+    with pytest.raises(TypeError) as caught:
+        run(name, k=3)
+    assert any("keywords of a Prop are text where they have no annotation, as in MXNet: k='3'" in each
+               for each in caught.value.__notes__)
+
+
+def test_other_exceptions_hear_nothing_of_text():
+    def init(self, word, k: int = 1):
+        CustomOpProp.__init__(self)
+
+    for kind, keywords in ((ValueError, {"word": 3}), (TypeError, {"word": "three", "k": 3})):
+        def infer_shape(self, shapes, kind=kind):
+            raise kind("mine")
+
+        with pytest.raises(kind, match="mine") as caught:
+            eagerly(registered(__init__=init, infer_shape=infer_shape), **keywords)
+        assert "annotation" not in "".join(caught.value.__notes__)
+
+
+@pytest.mark.parametrize("namespace", ["nd", "sym"])
+def test_users_operators_have_a_namespace(namespace):
+    name = registered()
+    with pytest.raises(AttributeError, match=rf"One of users has the name: {namespace}.custom.{name}"):
+        getattr(getattr(mx, namespace), name)
+
+
+# ---------------------------------------------------------------------------------------------------- warned of
+
+
+def line_of(function) -> int:
+    return inspect.getsourcelines(function)[1]
+
+
+@BOTH
+@pytest.mark.parametrize("value, words", [
+    (lambda x: x.sum(axis=0), r"\(3,\)"), (lambda x: np.ones((2, 1)), r"\(2, 1\)"), (lambda x: [1, 2, 3], r"\(3,\)"),
+])
+def test_a_result_that_is_repeated(run, value, words):
+    def forward(self, req, ins, outs):
+        self.assign(outs[0], req[0], value(ins[0]))
+
+    name = registered(doing(forward))
+    with pytest.warns(UserWarning, match=rf"^Op\.forward of operator '{name}': out_data\[0\], 'output', has shape "
+                                         rf"\(2, 3\) and is assigned {words}, which is repeated to fill it$") as caught:
+        run(name)
+    assert [(each.filename, each.lineno) for each in caught] == [(__file__, line_of(forward) + 1)]
+
+
+@BOTH
+def test_a_gradient_that_is_repeated(run):
+    name = registered(doing(backward=lambda self, req, tops, grads: self.assign(grads[0], req[0], tops[0].sum(axis=0))))
+    with pytest.warns(UserWarning, match=r"Op\.backward of .*: in_grad\[0\], 'data', has shape \(2, 3\) and is ass"):
+        found = run(name)
+    assert (found.asnumpy() == 2).all()
+
+
+@BOTH
+@pytest.mark.parametrize("value", [
+    3, 2.5, np.float32(2), np.ones(1), np.ones((1, 1)), np.ones((1, 2, 3)), nd.ones(1), [1.0], np.ones((2, 3), int)])
+def test_numbers_are_repeated_in_silence(run, value):
+    run(registered(doing(lambda self, req, ins, outs: self.assign(outs[0], req[0], value))))
+
+
+@BOTH
+def test_imaginary_parts_are_lost(run):
+    """In the user's line, on every run, and not in one of ours."""
+    def forward(self, req, ins, outs):
+        self.assign(outs[0], req[0], np.fft.fft(ins[0].asnumpy()))
+
+    def often():
+        run(name)
+        executor = sym.Custom(sym.Variable("x"), op_type=name).simple_bind(mx.cpu(), x=(2, 3))
+        for _ in range(3):
+            executor.forward()
+
+    name = registered(doing(forward))
+    with pytest.warns(np.exceptions.ComplexWarning, match="whose imaginary parts are lost; take .real") as caught:
+        often()
+    assert {(each.filename, each.lineno) for each in caught} == {(__file__, line_of(forward) + 1)}
+
+
+def test_assign_is_the_operators_own_again():
+    """What watches it is gone after the first run, and an own one is left alone."""
+    made = []
+
+    class Own(Twice):
+        def __init__(self):
+            made.append(self)
+
+        def assign(self, dst, req, src):
+            dst[:] = src
+
+    for operator in (Own, type("Op", (Own,), {"assign": CustomOp.assign})):
+        in_a_graph(registered(operator))
+        assert "assign" not in vars(made[-1])
+
+
+def gradients_of(name, count):
+    """The gradients of all inputs, eagerly and in a graph."""
+    arrays = [nd.ones(2) for _ in range(count)]
+    for each in arrays:
+        each.attach_grad()
+    with autograd.record():
+        y = nd.Custom(*arrays, op_type=name)
+    y.backward()
+    net = sym.Custom(*[sym.Variable(f"x{i}") for i in range(count)], op_type=name)
+    executor = net.simple_bind(mx.cpu(), **{f"x{i}": (2,) for i in range(count)})
+    executor.forward(is_train=True)
+    executor.backward(nd.ones(2))
+    return [each.grad.asnumpy().tolist() for each in arrays], [each.asnumpy().tolist() for each in executor.grad_arrays]
+
+
+UNWRITTEN = [  # inputs, backward, what is said
+    (["a", "b"], lambda self, req, tops, grads: self.assign(grads[0], req[0], tops[0]),
+     r"the gradient of 'b': nothing is written by Op\.backward of operator '.*', so zeros are used"),
+    (["a", "b"], lambda self, req, tops, grads: tops[0] * 2, "the gradients of 'a', 'b': nothing is written by"),
+    (["a", "label", "b"], lambda self, req, tops, grads: self.assign(grads[0], req[0], 1),
+     "the gradient of 'b': nothing is written by"),
+]
+
+
+@pytest.mark.parametrize("inputs, backward, words", UNWRITTEN)
+def test_gradients_that_are_never_written(inputs, backward, words):
+    """Said once, in the line of backward."""
+    name = registered(doing(backward=backward), inputs)
+    with pytest.warns(UserWarning, match=words) as caught:
+        eager, graph = gradients_of(name, len(inputs))
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert eager == graph
+    assert eager[-1] == [0, 0]
+
+
+def test_no_backward_at_all():
+    class Op(CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0])
+
+    name = registered(Op, ["a", "b"])
+    with pytest.warns(UserWarning, match=r"the gradients of 'a', 'b': there is no Op\.backward of operator") as caught:
+        assert gradients_of(name, 2) == ([[0, 0]] * 2, [[0, 0]] * 2)
+    assert [each.filename for each in caught] == [__file__]
+
+
+def passes(self, req, out_grad, in_data, out_data, in_grad, aux):
+    """It has none."""
+    pass  # noqa: PIE790  as users write it
+
+
+@pytest.mark.parametrize("inputs, operator", [
+    (["a", "b"], type("Op", (Twice,), {"backward": passes})),
+    (["data", "label"], Twice), (["data", "softmax_label"], Twice),
+    (["a"], doing(backward=lambda self, req, tops, grads: self.assign(grads[0], req[0], 0))),
+])
+def test_gradients_that_nobody_expects(inputs, operator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gradients_of(registered(operator, inputs), len(inputs))
+
+
+def test_gradients_that_were_not_asked_for():
+    name = registered(Twice, ["a", "b"])
+    x = nd.ones(2)
+    x.attach_grad()
+    with autograd.record():
+        y = nd.Custom(x, nd.ones(2), op_type=name)
+    y.backward()
+    executor = sym.Custom(sym.Variable("a"), sym.Variable("b"), op_type=name).simple_bind(
+        mx.cpu(), {"a": "write", "b": "null"}, a=(2,), b=(2,))
+    executor.forward(is_train=True)
+    executor.backward(nd.ones(2))
+
+
+def test_all_names_of_mxnet_are_there():
+    """``from mxnet.operator import *`` brings them."""
+    assert {"OperatorArguments", "CustomOp", "CustomOpProp", "register", "get_operator_arguments",
+            "get_all_registered_operators"} <= set(mx.operator.__all__)
