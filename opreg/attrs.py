@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import numbers
 import re
 import types
 import typing
@@ -161,7 +162,7 @@ def _to_tuple(item: Converter) -> Converter:
             return tuple([item(part.strip()) for part in parts])
         if isinstance(value, (tuple, list, range)) or (isinstance(value, np.ndarray) and value.ndim == 1):
             return tuple([item(part) for part in value])
-        if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        if isinstance(value, numbers.Real) and not isinstance(value, bool):
             return (item(value),)
         raise TypeError(value)
 

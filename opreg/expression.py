@@ -24,6 +24,7 @@ import numpy as np
 
 from . import schedule, special
 from .registry import ops
+from .spec import is_floating
 from .value import forms
 
 __all__ = ["Term", "Expression", "Instruction", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive",
@@ -430,7 +431,7 @@ class Expression:
                                for a, number in zip(args, numbers)])
             registers.append(value.astype(wide) if logical else value)
         found = self._answer(xp, registers)
-        return found if wide.kind == "f" or dtype.kind == "b" else found.astype(dtype, copy=False)
+        return found if is_floating(wide) or dtype.kind == "b" else found.astype(dtype, copy=False)
 
     @property
     def exact(self) -> bool:

@@ -70,21 +70,11 @@ class _Job:
             self.helping -= 1
             self.idle.notify()
 
-    def finish(self) -> None:
-        """Wait for the others, who write arrays of the caller's. An interruption leaves parts that nobody has begun,
-        and leaves when the others are done."""
-        interruption: BaseException | None = None
-        while True:
-            try:
-                with self.idle:
-                    while self.helping:
-                        self.idle.wait()
-                break
-            except BaseException as error:
-                self.waiting.clear()
-                interruption = error
-        if interruption is not None:
-            raise interruption
+    def wait(self) -> None:
+        """Wait for the others, who write arrays of the caller's."""
+        with self.idle:
+            while self.helping:
+                self.idle.wait()
 
 
 class _Pool:
@@ -136,15 +126,20 @@ def _share(parts: Sequence[Callable[[], object]]) -> None:
     with _Pool.making:
         pool = _Pool.made = _Pool.made or _Pool(count() - 1)
     job = _Job(parts)
-    for _ in range(min(pool.helpers, len(parts) - 1)):
-        pool.jobs.put(job)
-    try:
-        job.work()
-    except BaseException:  # between two parts
-        job.waiting.clear()
-        raise
-    finally:
-        job.finish()
+    calls = iter(range(min(pool.helpers, len(parts) - 1)))
+    interruption: BaseException | None = None
+    while True:
+        try:  # nothing that writes goes on when this is left, wherever an interruption strikes
+            for _ in calls:
+                pool.jobs.put(job)
+            job.work()
+            job.wait()
+            break
+        except BaseException as error:
+            job.waiting.clear()
+            interruption = error
+    if interruption is not None:
+        raise interruption
     if job.error is not None:
         raise job.error
 

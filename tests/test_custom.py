@@ -1046,7 +1046,7 @@ def test_the_registry():
     assert mx.operator.get("custom.custom_op").list_arguments() == ["data"]
     arguments = mx.operator.get_operator_arguments("FullyConnected")
     assert (arguments.narg, arguments.names[:4]) == (len(arguments.types), ["data", "weight", "bias", "num_hidden"])
-    assert arguments.types[:4] == ["NDArray-or-Symbol"] * 3 + ["int"]
+    assert arguments.types[:4] == ["NDArray-or-Symbol"] * 3 + ["int from one up"]
     assert mx.operator.get_operator_arguments("test_softmax").names == ["data", "label"]
     assert mx.operator.get_operator_arguments("test_typed").names[0] == "a"
     with pytest.raises(UnknownOperatorError, match="Convolution"):

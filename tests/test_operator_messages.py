@@ -33,7 +33,7 @@ def mish(x, *, beta: float = 1.0):
     (lambda: mx.nd.messages_mish(ARRAY), "One of users has the name: nd.custom.messages_mish"),
     (lambda: mx.sym.messages_mish(SYMBOL), "One of users has the name: sym.custom.messages_mish"),
     (lambda: mx.nd.Custom(ARRAY, op_type="messages_mihs"), "Did you mean 'messages_mish'"),
-    (lambda: mx.sym.Custom(SYMBOL, op_type="relu"), "A built-in one has the name: nd.relu, sym.relu"),
+    (lambda: mx.sym.Custom(SYMBOL, op_type="arctanh"), "A built-in one has the name: nd.arctanh, sym.arctanh"),
     (lambda: mx.nd.softmacs(ARRAY), "nd has no operator 'softmacs'. Did you mean 'softmax'"),
     (lambda: mx.sym._plus_scalr(SYMBOL), "Did you mean '_plus_scalar'"),
 ])

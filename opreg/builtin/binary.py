@@ -61,7 +61,8 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
         what is too large for it wraps around."""
         found = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
         if found.exact and dtype.kind != "b":
-            found = expression({"scalar": float(np.int64(scalar).astype(dtype))})
+            held = expression({"scalar": float(np.int64(scalar).astype(dtype))})
+            return held if held.exact else found  # beside uint64 a negative number is one of int64
         return found
 
     def scalar_xp(xp: Any, data: Any, *, scalar: float, is_int: bool) -> Any:

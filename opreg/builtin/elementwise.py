@@ -127,7 +127,7 @@ def attach(op: Op, expression: Traced, finite: bool = False) -> None:
     @op.kernel()
     def elementwise_xp(xp: Any, *arrays: Any, **attrs: Any) -> Any:
         found = expression(attrs)(xp, *arrays)
-        if finite and found.dtype.kind == "f" and arrays[0].dtype.kind in "iub":
+        if finite and is_numpy_float(found.dtype) and arrays[0].dtype.kind in "iub":
             found = xp.where(xp.isfinite(found), found, 0.0)
         return found
 
