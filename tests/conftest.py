@@ -7,11 +7,28 @@ from hypothesis import settings
 
 from opreg import generators
 from opreg.backend import backend
-from opreg.errors import DeviceError
+from opreg.errors import DeviceError, UnknownOperatorError
+
+from . import rows
 
 # A run says the same as the one before; `pytest --hypothesis-profile=default` looks further.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--op``, for who writes an operator and will not wait for the rest."""
+    parser.addoption("--op", metavar="NAME", help="only the rows of this operator and of its gradient")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose rows before the modules are read that make tests of them."""
+    name = config.getoption("--op")
+    if name:
+        try:
+            rows.choose(name)
+        except UnknownOperatorError as error:
+            raise pytest.UsageError(f"--op: {error}") from None
 
 
 def _missing_gpu() -> str:

@@ -13,7 +13,11 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Row", "all_rows", "normal", "uniform", "integers"]
+from opreg.registry import get
+
+__all__ = ["Row", "all_rows", "choose", "chosen", "normal", "uniform", "integers"]
+
+_CHOSEN: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,20 @@ def integers(low: int, high: int, *shape: int, seed: int = 0, dtype: str = "int3
     return np.random.default_rng((seed, *shape)).integers(low, high, shape).astype(dtype)
 
 
+def choose(name: str) -> None:
+    """From now on only the rows of one operator, under any of its names, and of its gradient are there."""
+    name = get(name).name
+    _CHOSEN.update((name, f"_backward_{name}"))
+
+
+def chosen(name: str) -> bool:
+    """Whether an operator's rows are there."""
+    return not _CHOSEN or get(name).name in _CHOSEN
+
+
 def all_rows() -> list[Row]:
-    """The rows of every family."""
+    """The rows of every family, or of the operator that was chosen."""
     rows: list[Row] = []
     for module in pkgutil.iter_modules(__path__):
         rows += importlib.import_module(f"{__name__}.{module.name}").ROWS
-    return rows
+    return [row for row in rows if chosen(row.op)]
