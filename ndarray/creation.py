@@ -187,6 +187,11 @@ class _Capsule:
         return 1, 0
 
 
+#: Whether NumPy takes all that comes by DLPack for read-only; before 2.1 nobody could say what may be written, and
+#: nobody handed out what may not.
+_UNTOLD = np.lib.NumpyVersion(np.__version__) < "2.1.0"
+
+
 class _Writable:
     """Presents an array's memory as writeable: a bare capsule cannot say that it is, and NumPy then assumes not."""
 
@@ -219,6 +224,8 @@ def from_dlpack(source: Any) -> NDArray:
     ctx = Context("gpu", number) if int(kind) == 2 else Context("cpu")
     data = ctx.xp.from_dlpack(source)
     as_dtype(data.dtype)
+    if _UNTOLD and ctx.xp is np:
+        data = np.asarray(_Writable(data))
     return NDArray(data if data.flags.c_contiguous else ctx.xp.ascontiguousarray(data), ctx)
 
 

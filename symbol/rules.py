@@ -195,9 +195,11 @@ class RuleSymbol(Symbol):
         return ops.Cast(self, dtype=dtype)
 
     def copy(self) -> Any:
+        """The same numbers in another node."""
         return ops._copy(self)
 
     def detach(self) -> Any:
+        """The same numbers, as a constant to whoever differentiates."""
         return ops.BlockGrad(self)
 
     def _no_numbers(self, *_: Any, **__: Any) -> NeedsNumbers:

@@ -732,8 +732,9 @@ def test_from_numpy_shares_memory():
 
 def test_dlpack():
     x = a()
-    np.from_dlpack(x)[0, 0] = 7
-    assert x[0, 0].asscalar() == 7
+    host = np.from_dlpack(x)
+    x[0, 0] = 7
+    assert host[0, 0] == 7
     y = nd.from_dlpack(x)
     y[:] = 8
     assert x[0, 0].asscalar() == 8
