@@ -34,11 +34,11 @@ class Runner:
     """
 
     __slots__ = ("op", "attrs", "kernel", "shapes", "dtypes", "visible", "count", "single", "recipes", "ctx",
-                 "_function", "_xp", "_copies", "_fits", "_first", "_takes_out")
+                 "is_train", "_function", "_xp", "_copies", "_fits", "_first", "_takes_out")
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool):
         _check_count(op, attrs, arrays)
-        self.op, self.attrs, self.ctx = op, attrs, ctx
+        self.op, self.attrs, self.ctx, self.is_train = op, attrs, ctx, is_train
         ins = [array.shape for array in arrays]
         outputs = op.outputs(attrs)
         self.count, self.visible = len(outputs), op.visible(attrs)
@@ -153,7 +153,7 @@ class BoundRunner(Runner):
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
         _check_count(op, attrs, arrays)
-        self.op, self.kernel, self.recipes = op, op.kernels[-1], None
+        self.op, self.kernel, self.recipes, self.is_train = op, op.kernels[-1], None, is_train
         count = self.count = len(op.outputs(attrs))
         self.visible = op.visible(attrs)
         _, shapes = op.infer_shapes([array.shape for array in arrays], [None] * count, attrs)
@@ -183,12 +183,12 @@ class BoundRunner(Runner):
 class FunctionRunner(Runner):
     """A call of one function of arrays, which shows by itself what comes out."""
 
-    __slots__ = ("_compute", "_ctx", "_wrap", "_inputs", "_is_train")
+    __slots__ = ("_compute", "_ctx", "_wrap", "_inputs")
 
     def __init__(self, op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
         _check_count(op, attrs, arrays)
         self.op, self.attrs, self._compute, self._ctx, self._wrap = op, attrs, op.compute, ctx, wrap
-        self._inputs, self._is_train = len(op.arguments(attrs)), is_train
+        self._inputs, self.is_train = len(op.arguments(attrs)), is_train
         self.recipes = None
         self.count = self.visible = len(op.outputs(attrs))
 
@@ -196,7 +196,7 @@ class FunctionRunner(Runner):
         wrap, ctx, inputs = self._wrap, self._ctx, self._inputs
         values = [wrap(array, ctx, i < inputs) for i, array in enumerate(arrays)]
         with Recording(False, None), ctx:
-            found = self._compute(values, self.attrs, ctx, self._is_train)
+            found = self._compute(values, self.attrs, ctx, self.is_train)
         return [self._own(each, arrays) for each in found]
 
     def _own(self, found: Any, arrays: Sequence[Any]) -> Any:
@@ -224,14 +224,15 @@ watch(_KEEPER)
 
 def settle(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any) -> Runner:
     """The runner of a call with complete attributes, made at the first of its kind."""
-    key = (op, id(attrs), MODE.training if op.mode or op.states else None, ctx,
+    is_train = MODE.training if op.mode or op.states else True
+    key = (op, id(attrs), is_train, ctx,
            *[(array.shape, array.dtype) for array in arrays])
     found = _RUNNERS.get(key)
     if found is None:
         if len(_RUNNERS) >= _LIMIT:
             _RUNNERS.clear()
         # It holds the attributes, so that their address is not used again while it is there.
-        found = _RUNNERS[key] = Runner(op, attrs, arrays, ctx, MODE.training)
+        found = _RUNNERS[key] = Runner(op, attrs, arrays, ctx, is_train)
     return found
 
 

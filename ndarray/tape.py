@@ -73,6 +73,10 @@ class TapeNode:
         self.op, self.attrs, self.inputs, self.ins, self.outs = op, attrs, inputs, ins, outs
         self.count, self.ctx, self.where, self.settled, self.number = count, ctx, where, settled, number()
 
+    def in_training(self, is_train: bool | None) -> bool:
+        """Whether it is differentiated as in training: as a backward pass says, or, None, as it was computed."""
+        return (self.settled is None or self.settled.is_train) if is_train is None else is_train
+
     def describe(self) -> str:
         """As an error note names it."""
         kind = "array" if self.op is None else f"operator {self.op.name}"
@@ -291,7 +295,7 @@ def _numbers(node: TapeNode) -> tuple[Sequence[Any], Sequence[Any]]:
     return ins, outs
 
 
-def _walk_recorded(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool) -> dict:
+def _walk_recorded(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None) -> dict:
     """Gradients by entry, which are recorded themselves."""
     wrap = _wrap()
 
@@ -305,14 +309,14 @@ def _walk_recorded(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode
         return wrapped
 
     before = MODE.recording, MODE.training
-    MODE.recording, MODE.training = True, train_mode
+    MODE.recording, MODE.training = True, train_mode is not False
     try:
         return walk(order, seeds, wanted, values, _zeros_like, train_mode)
     finally:
         MODE.recording, MODE.training = before
 
 
-def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool) -> dict:
+def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None) -> dict:
     """Raw gradients by entry: what ``opreg.gradient.walk`` does, of raw arrays, for nobody who records it."""
     targets = set(wanted)
     live = set(targets)
@@ -323,7 +327,7 @@ def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_
                 break
     grads, sums = seeds, set()
     before = MODE.recording, MODE.training
-    MODE.recording, MODE.training = False, train_mode
+    MODE.recording, MODE.training = False, train_mode is not False
     try:
         for node in reversed(order):
             if node.op is None or node not in live:
@@ -354,9 +358,10 @@ def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_
     return grads
 
 
-def _differentiate(node: TapeNode, arriving: list[Any], needs: tuple[bool, ...], train_mode: bool) -> Sequence[Any]:
+def _differentiate(node: TapeNode, arriving: list[Any], needs: tuple[bool, ...], train_mode: bool | None
+                   ) -> Sequence[Any]:
     """Raw gradients of a node's inputs, None where there is none."""
-    op, attrs, ctx = node.op, node.attrs, node.ctx
+    op, attrs, ctx, is_train = node.op, node.attrs, node.ctx, node.in_training(train_mode)
     ins, outs = ((), ()) if op.blind else _numbers(node)
     if node.count != 1 and not op.partial:
         visible = op.visible(attrs)
@@ -367,13 +372,13 @@ def _differentiate(node: TapeNode, arriving: list[Any], needs: tuple[bool, ...],
             if back is not None:
                 return back(attrs, arriving, needs, ctx)
         elif not op.late and op.where is None:
-            found = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, train_mode)
+            found = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train)
             if found is not None:
                 return found
         wrap = _wrap()
         g = [None if each is None else wrap(each, ctx) for each in arriving]
         values = op.differentiate(g[0] if node.count == 1 else tuple(g), [wrap(data, ctx) for data in ins],
-                                  [wrap(data, ctx) for data in outs], attrs, needs, train_mode)
+                                  [wrap(data, ctx) for data in outs], attrs, needs, is_train)
         return [None if value is None else value._data for value in values]
     except NotDifferentiableError as error:
         note(error, node.describe())
@@ -410,7 +415,7 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any] | None = None, reta
 
 
 def gradients(heads: Sequence[Any], variables: Sequence[Any], head_grads: Sequence[Any] | None, retain_graph: bool,
-              create_graph: bool, train_mode: bool) -> list[Any]:
+              create_graph: bool, train_mode: bool | None) -> list[Any]:
     """Gradients of heads with respect to variables, as new arrays; recorded themselves with ``create_graph``."""
     for i, variable in enumerate(variables):
         if variable._entry is None:
@@ -436,7 +441,8 @@ def gradients(heads: Sequence[Any], variables: Sequence[Any], head_grads: Sequen
 
 
 def raw_gradients(heads: Sequence[Any], variables: Sequence[Any], entries: Sequence[tuple[TapeNode, int]],
-                  head_grads: Sequence[Any] | None, retain_graph: bool = False, train_mode: bool = True) -> list[Any]:
+                  head_grads: Sequence[Any] | None, retain_graph: bool = False, train_mode: bool | None = True
+                  ) -> list[Any]:
     """Gradients of heads with respect to variables that have these entries, as raw arrays that nobody else has."""
     seeds = _seeds(heads, head_grads, False)
     handed = set(map(id, seeds.values()))

@@ -78,7 +78,9 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.nn.parameter", name) for name in ("Parameter", "ParameterTuple")},
     **{name: ("opreg.nn.state", name) for name in ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE")},
     **{name: ("opreg.nn.grad", name) for name in (
-        "grad", "value_and_grad", "get_grad", "jvp", "vjp", "jacrev", "jacfwd", "no_grad")},
+        "grad", "value_and_grad", "get_grad", "no_grad")},
+    **{name: ("opreg.nn.jacobian", name) for name in ("jvp", "vjp", "jacrev", "jacfwd")},
+    "mutable": ("opreg.nn.tree", "mutable"),
     "_no_grad": ("opreg.nn.grad", "no_grad"),
     **{name: ("opreg.nn.settings", name) for name in ("JitConfig", "jit_class", "set_device")},
     "ms_class": ("opreg.nn.settings", "jit_class"),

@@ -60,7 +60,7 @@ def _stretches(shape: Any, wanted: Any) -> bool:
 
 def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Iterable[Any],
          values: Callable[[Any], tuple[Sequence[Any], Sequence[Any]]],
-         zeros: Callable[[Any], Any], is_train: bool = True,
+         zeros: Callable[[Any], Any], is_train: bool | None = True,
          repeat: Callable[[Any, Any, list[bool]], Sequence[Any] | None] | None = None,
          found_for: Callable[[Any, Sequence[Any]], None] | None = None) -> dict[tuple[Any, int], Any]:
     """Gradients of the sum of heads times seeds.
@@ -68,7 +68,8 @@ def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Ite
     Parameters
     ----------
     order : sequence of nodes
-        Inputs before users. A node has ``op`` (None for a variable), ``attrs``, ``inputs``, ``describe()``.
+        Inputs before users. A node has ``op`` (None for a variable), ``attrs``, ``inputs``, ``in_training()``,
+        ``describe()``.
     seeds : mapping of entry to value
         Gradients that arrive at the heads; None for a loss that needs none.
     wanted : iterable of nodes
@@ -77,8 +78,8 @@ def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Ite
         Its inputs and outputs as values.
     zeros : function of a value
         Zeros like it, for outputs that no gradient reaches while others of the node have one.
-    is_train : bool
-        The mode the forward pass ran in.
+    is_train : bool or None
+        The mode the forward pass ran in; None where each node knows its own.
     repeat : function of a node, the gradient of its output and which inputs need one, optional
         What the rule of an operator with one output gives, where that is known without running it; else None.
     found_for : function of a node and the gradients of its inputs, optional
@@ -130,7 +131,7 @@ def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Ite
                 if count != 1 and not op.partial:
                     visible = op.visible(attrs)
                     g = tuple(zeros(outs[i]) if each is None and i < visible else each for i, each in enumerate(g))
-                results = op.differentiate(g, ins, outs, attrs, needs, is_train)
+                results = op.differentiate(g, ins, outs, attrs, needs, node.in_training(is_train))
         except NotDifferentiableError as error:
             note(error, node.describe())
             raise

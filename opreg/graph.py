@@ -13,7 +13,10 @@ from .errors import OpError, Where, note
 from .op import Op
 from .spec import Spec
 
-__all__ = ["Node", "Entry", "Graph", "topological", "rewrite", "verify", "fail"]
+__all__ = ["Node", "Entry", "Graph", "INFERENCE", "topological", "rewrite", "verify", "fail"]
+
+#: Tag of a node that computes as in inference, whatever the plan it is part of is for.
+INFERENCE = "__inference__"
 
 
 class Node:
@@ -61,6 +64,10 @@ class Node:
         if tuple(inputs) == self.inputs:
             return self
         return Node(self.op, self.name, self.attrs, inputs, self.given, self.tags, self.where)
+
+    def in_training(self, is_train: bool | None) -> bool:
+        """Whether it computes as in training, where the plan it is part of does."""
+        return bool(is_train) and INFERENCE not in self.tags
 
     def describe(self) -> str:
         """The node as an error note names it."""

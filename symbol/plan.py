@@ -287,7 +287,7 @@ class Plan:
                 ins[i] = ctx.xp.broadcast_to(ctx.xp.zeros((), self.specs[source][index].dtype),
                                              self.specs[source][index].shape)
         rng = generators.generator(ctx.backend_name, ctx.device_id) if op.random else None
-        call = Call(op, attrs, ins, outs, reqs, ctx.xp, ctx, self.is_train, rng, self.specs[node],
+        call = Call(op, attrs, ins, outs, reqs, ctx.xp, ctx, node.in_training(self.is_train), rng, self.specs[node],
                     functools.partial(self._scratch.array, ctx), wrap, self.memo)
         kernel, declined = choose(call)
         try:

@@ -8,21 +8,36 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opreg.nn import grad as module
+from opreg.nn import pullback as module
 from opreg.nn.cell import Cell
-from opreg.nn.grad import GradOperation, get_grad, grad, jacrev, jvp, no_grad, stop_gradient, value_and_grad, vjp
+from opreg.nn.grad import GradOperation, get_grad, grad, no_grad, stop_gradient, value_and_grad
+from opreg.nn.jacobian import jacrev, jvp, vjp
 from opreg.nn.jit import jit
+from opreg.nn.layers import Identity
 from opreg.nn.parameter import Parameter, ParameterTuple
+from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.nn.tensor import Tensor
+from opreg.nn.tree import mutable
 from opreg.registry import ops
 
 Run = Callable[[Any], Any]
 X, Y = np.array([1.0, -2.0, 3.0], np.float32), np.array([2.0, 4.0, 5.0], np.float32)
 
 
-@pytest.fixture(params=["eager", "compiled"])
+def in_graph_mode(function: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        set_context(mode=GRAPH_MODE)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            set_context(mode=PYNATIVE_MODE)
+
+    return call
+
+
+@pytest.fixture(params=["eager", "compiled", "graph mode"])
 def run(request: pytest.FixtureRequest) -> Run:
-    return (lambda function: function) if request.param == "eager" else jit
+    return {"eager": lambda function: function, "compiled": jit, "graph mode": in_graph_mode}[request.param]
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +57,8 @@ def y() -> Tensor:
 def numbers(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return tuple(map(numbers, value))
+    if isinstance(value, dict):
+        return {key: numbers(each) for key, each in value.items()}
     return value.asnumpy().tolist() if isinstance(value, Tensor) else value
 
 
@@ -90,6 +107,10 @@ def test_wrong_arguments(run):
         run(grad(product, 1))(x(), 3.0)
     with pytest.raises(TypeError, match="expected a function"):
         grad(3)
+    with pytest.raises(RuntimeError, match="grad_position is empty"):
+        grad(product, ())
+    with pytest.raises(TypeError, match="vjp of product: input 1 is of type float"):
+        vjp(product, x(), 3.0)
 
 
 # -------------------------------------------------------------------------------------------------- weights
@@ -153,6 +174,86 @@ def test_has_aux(run):
         run(grad(lambda a: a, has_aux=True))(x())
 
 
+def one_aux(a: Any) -> Any:
+    return a * a, a + 1
+
+
+def two_aux(a: Any) -> Any:
+    return a * a, a + 1, a + 2
+
+
+def nested_aux(a: Any) -> Any:
+    return a * a, (a + 1, a + 2)
+
+
+AUX = {one_aux: (X + 1).tolist(), two_aux: ((X + 1).tolist(), (X + 2).tolist()),
+       nested_aux: ((X + 1).tolist(), (X + 2).tolist())}
+SQUARE, TWICE, DIAGONAL = (X * X).tolist(), (2 * X).tolist(), np.diag(2 * X).tolist()
+
+
+@pytest.mark.parametrize("function", AUX, ids=lambda function: function.__name__)
+def test_further_outputs_of_products(run, function):
+    """A single one comes bare, as MindSpore returns it; ``grad`` has a tuple around all."""
+    aux, ones = AUX[function], Tensor(np.ones(3, np.float32))
+
+    def through(a: Any) -> Any:
+        value, back, rest = vjp(function, a, has_aux=True)
+        return value, back(ones), rest
+
+    assert numbers(run(through)(x())) == (SQUARE, (TWICE,), aux)
+    assert numbers(run(lambda a: jvp(function, a, ones, has_aux=True))(x())) == (SQUARE, TWICE, aux)
+    for position in (0, (0,)):
+        assert numbers(run(jacrev(function, position, has_aux=True))(x())) == (DIAGONAL, aux)
+    assert numbers(run(grad(function, has_aux=True))(x())) == (TWICE, aux if function is two_aux else (aux,))
+
+
+def test_products_need_a_further_output_where_they_are_told_of_one():
+    for make in (lambda: vjp(product, x(), y(), has_aux=True), lambda: jvp(product, (x(), y()), (x(), y()), True),
+                 lambda: jacrev(product, has_aux=True)(x(), y())):
+        with pytest.raises(ValueError, match="has_aux needs at least 2 outputs"):
+            make()
+
+
+def test_products_run_the_function_once():
+    seen: list[int] = []
+
+    def drawn(a: Any) -> Any:
+        seen.append(1)
+        return a * len(seen)
+
+    value, back = vjp(drawn, x())
+    assert numbers(value) == X.tolist() and numbers(back(x())) == numbers(back(x())) == (X.tolist(),)
+    assert numbers(jvp(drawn, x(), x())) == ((2 * X).tolist(), (2 * X).tolist())
+    assert numbers(jacrev(drawn)(x())) == np.diag([3] * 3).tolist() and len(seen) == 3
+
+
+def test_the_way_back_may_be_compiled():
+    _, back = vjp(lambda a: a * a, x())
+    assert numbers(jit(back)(y())) == ((2 * X * Y).tolist(),)
+
+
+@pytest.mark.filterwarnings("ignore:grad of")
+@pytest.mark.parametrize("function, expected", [
+    (lambda p, a: p, [1] * 3), (lambda p, a: (p, p * a), (1 + X).tolist()), (lambda p, a: {"p": [p]}, [1] * 3),
+    (lambda p, a: Identity()(p), [1] * 3), (lambda p, a: (p, p), [2] * 3)],
+    ids=["itself", "beside another", "nested", "through a Cell", "twice"])
+def test_a_parameter_that_is_a_result(run, function, expected):
+    p = Parameter(Tensor([2.0, 2.0, 2.0]), name="p")
+    bound = lambda a: function(p, a)  # noqa: E731
+    assert numbers(run(grad(bound, None, p))(x())) == expected
+    assert numbers(run(lambda a: GradOperation(get_by_list=True)(bound, [p])(a))(x())) == (expected,)
+    with p.register_hook(lambda g: g * 10):
+        np.testing.assert_allclose(run(grad(bound, None, p))(x()).asnumpy(), np.multiply(expected, 10))
+
+
+def test_a_parameter_that_is_a_result_beside_options(run):
+    p = Parameter(Tensor([2.0, 2.0, 2.0]), name="p")
+    assert numbers(run(grad(lambda a: (p, a), None, p, has_aux=True))(x())) == ([1] * 3, (X.tolist(),))
+    operation = GradOperation(get_by_list=True, sens_param=True)
+    assert numbers(run(lambda a, s: operation(lambda a: p, p)(a, s))(x(), y())) == Y.tolist()
+    assert numbers(run(lambda a: vjp(lambda a: p, a, weights=p)[1](a))(x())) == (([0] * 3,), X.tolist())
+
+
 def test_outputs_without_gradients(run):
     assert numbers(run(grad(lambda a: 3.0))(x())) == [0] * 3
     assert numbers(run(grad(lambda a: a > 0))(x())) == [0] * 3
@@ -166,8 +267,70 @@ def test_dtypes_and_broadcasting(run):
     np.testing.assert_allclose(found[1].asnumpy(), np.full((4, 1), X.sum()))
 
 
-def test_keyword_arguments(run):
-    assert numbers(run(grad(lambda a, b=None: a * b))(x(), b=y())) == Y.tolist()
+def squared(a: Any, b: Any = None) -> Any:
+    return a * a * b
+
+
+class Squared(Cell):
+    def construct(self, a: Any, b: Any = None) -> Any:
+        return a * a * b
+
+
+BY_A, BY_B = (2 * X * Y).tolist(), (X * X).tolist()
+
+
+@pytest.mark.parametrize("function", [squared, Squared()], ids=["function", "cell"])
+@pytest.mark.parametrize("make, expected", [
+    (lambda f: grad(f)(x(), b=y()), BY_A), (lambda f: grad(f)(a=x(), b=y()), BY_A),
+    (lambda f: grad(f)(b=y(), a=x()), BY_B), (lambda f: grad(f, 1)(x(), b=y()), BY_B),
+    (lambda f: grad(f, (0, 1))(x(), b=y()), (BY_A, BY_B)), (lambda f: grad(f, (1, 0))(x(), b=y()), (BY_B, BY_A)),
+    (lambda f: value_and_grad(f, (0, 1))(x(), b=y()), ((X * X * Y).tolist(), (BY_A, BY_B))),
+    (lambda f: GradOperation(get_all=True)(f)(x(), b=y()), (BY_A, BY_B)),
+    (lambda f: GradOperation(get_all=True)(f)(b=y(), a=x()), (BY_B, BY_A)),
+    (lambda f: GradOperation()(f)(a=x(), b=y()), BY_A), (lambda f: GradOperation()(f)(b=y(), a=x()), BY_B),
+    (lambda f: GradOperation(get_all=True, sens_param=True)(f)(x(), b=y(), sens=x()),
+     ((2 * X * X * Y).tolist(), (X * X * X).tolist())),
+    (lambda f: GradOperation(get_all=True, sens_param=True)(f)(x(), x(), b=y()),
+     ((2 * X * X * Y).tolist(), (X * X * X).tolist())),
+    (lambda f: GradOperation(sens_param=True)(f)(a=x(), sens=x(), b=y()), (2 * X * X * Y).tolist()),
+    (lambda f: jacrev(f, 1)(x(), b=y()), np.diag(X * X).tolist())])
+def test_positions_count_over_arguments_then_keywords(run, function, make, expected):
+    assert numbers(run(lambda: make(function))()) == expected
+
+
+def nested(pair: Any, options: Any) -> Any:
+    return pair[0] * pair[1][0] * options["c"]
+
+
+@pytest.mark.parametrize("make, expected", [
+    (lambda: grad(nested)((x(), [y()]), {"c": x()}), ((X * Y).tolist(), ((X * X).tolist(),))),
+    (lambda: grad(nested, 1)((x(), [y()]), {"c": x(), "n": 2}), {"c": (X * Y).tolist(), "n": None}),
+    (lambda: grad(nested, (1, 0))((x(), [y()]), {"c": x()}),
+     ({"c": (X * Y).tolist()}, ((X * Y).tolist(), ((X * X).tolist(),)))),
+    (lambda: grad(lambda pair: pair[0] * pair[1])((x(), 2.0)), ([2] * 3, None)),
+    (lambda: vjp(nested, (x(), (y(),)), {"c": x()})[1](x()),
+     (((X * X * Y).tolist(), ((X * X * X).tolist(),)), {"c": (X * X * Y).tolist()})),
+    # What is no tensor is skipped, as MindSpore does, unless it is mutable.
+    (lambda: GradOperation(get_all=True)(nested)((x(), [y()]), {"c": x()}), ()),
+    (lambda: GradOperation(get_all=True)(lambda pair, c: pair[0] * c)((x(), y()), x()), (X.tolist(),)),
+    (lambda: GradOperation(get_all=True)(nested)(mutable((x(), [y()])), mutable({"c": x()})),
+     (((X * Y).tolist(), ((X * X).tolist(),)), {"c": (X * Y).tolist()})),
+    (lambda: GradOperation()(lambda pair: pair[0] * pair[1])(mutable([x(), y()])), (Y.tolist(), X.tolist())),
+    (lambda: GradOperation()(lambda pair, c: pair[0] * c)((x(), y()), x()), ()),
+    (lambda: GradOperation()(lambda n: x() * n)(2.0), ()), (lambda: GradOperation()(lambda: x() * 2)(), ()),
+    (lambda: grad(lambda: x() * 2)(), ()), (lambda: value_and_grad(lambda: x() * 2)(), ((2 * X).tolist(), ()))])
+def test_inputs_that_hold_tensors(run, make, expected):
+    assert numbers(run(make)()) == expected
+
+
+@pytest.mark.parametrize("value, message", [
+    ("abc", "got str"), (None, "got NoneType"), ((1, "a"), "got str"), (X, "got ndarray")])
+def test_what_mutable_takes(value, message):
+    with pytest.raises(TypeError, match=message):
+        mutable(value)
+    with pytest.raises(TypeError, match="must be a tuple or list"):
+        mutable({"a": x()}, True)
+    assert isinstance(mutable((x(), 1)), tuple) and mutable([1], True) == [1] and mutable(3) == 3
 
 
 def test_ids(run):
@@ -241,6 +404,10 @@ def test_grad_operation_by_list(run):
     assert numbers(run(lambda a: GradOperation(get_by_list=True)(net)(a))(x())) == (X.tolist(), [1] * 3)
     both = GradOperation(get_all=True, get_by_list=True)(net, weights)
     assert numbers(run(lambda a: both(a))(x())) == (([2] * 3,), (X.tolist(), [1] * 3))
+    for weights, expected in ((net.w, X.tolist()), ([net.w], (X.tolist(),)), ((net.w,), (X.tolist(),)), ([], ())):
+        assert numbers(run(lambda a: GradOperation(get_by_list=True)(net, weights)(a))(x())) == expected
+        both = GradOperation(get_all=True, get_by_list=True)(net, weights)
+        assert numbers(run(both)(x())) == (([2] * 3,), expected)
 
 
 def test_sensitivities(run):
@@ -309,6 +476,7 @@ def test_vjp_of_a_cell_with_weights(run):
         return back(a)
 
     assert numbers(run(both)(x())) == (((2 * X).tolist(),), ((X * X).tolist(),))
+    assert numbers(run(lambda a: vjp(net, a, weights=net.w)[1](a))(x())) == (((2 * X).tolist(),), (X * X).tolist())
 
 
 def test_jacrev(run):

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from opreg.ndarray import tape
-from opreg.ndarray.ndarray import NDArray
-
-from ..errors import ArgumentError, DTypeError, OpError, ShapeError
+from ..errors import ArgumentError, OpError
 from ..mode import MODE, Recording
 from ..registry import ops
-from ..spec import Spec, show
 from . import tree
-from .hooks import gradient_chain, through_hooks, through_own_hooks
 from .jit import Jitted, jit
 from .manners import Manners
 from .parameter import Parameter, parameters
+from .pullback import check_not_blocked, differentiate, name_of
 from .state import STATE, compiles
-from .tensor import Tensor, fresh, made, tensor
+from .tensor import tensor
 
-__all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "jvp", "vjp", "jacrev", "jacfwd", "stop_gradient",
-           "no_grad"]
-
-_WARNED: set[str] = set()
+__all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient", "no_grad", "positions_of",
+           "check_positions", "asked", "answer"]
 
 
 class no_grad(Recording):
@@ -65,164 +58,11 @@ def stop_gradient(value: Any) -> Any:
     return ops.BlockGrad(tensor(value))
 
 
-# ------------------------------------------------------------------------------------------------- the engine
-
-
-def _named(function: Any) -> str:
-    return getattr(function, "__name__", None) or type(function).__name__
-
-
-def _differentiate(function: Callable, args: Sequence[Any], kwargs: dict[str, Any], positions: Sequence[int],
-                   weights: Sequence[Parameter], first_only: bool, seed: Any = None) -> tuple[Any, list, list]:
-    """The value of a function, gradients of arguments and of weights."""
-    if STATE.blocked:
-        raise OpError(f"grad of {_named(function)}: In no_grad context, you can not calculate gradient")
-    if STATE.trace is not None:
-        return _in_trace(function, args, kwargs, positions, weights, first_only, seed)
-    again = MODE.recording
-    given = list(args)
-    places: dict[int, Tensor] = {}
-    for i in positions:
-        if i not in places:
-            places[i] = given[i] = fresh(given[i])
-    variables, entries = [places[i] for i in positions], [places[i]._entry for i in positions]
-    before = [(weight, weight._entry) for weight in weights]
-    leaves: dict[int, int] = {}  # places among the variables
-    for weight in weights:
-        if weight._requires_grad and id(weight) not in leaves:
-            leaves[id(weight)] = len(variables)
-            variables.append(weight)
-            weight._entry = fresh(weight)._entry
-            entries.append(weight._entry)
-    nested = STATE.nested
-    MODE.recording, STATE.nested = True, again
-    try:
-        out = function(*given, **kwargs)
-    finally:
-        MODE.recording, STATE.nested = again, nested
-        for weight, entry in before:
-            weight._entry = entry
-    found = _found(_heads(function, out, first_only, seed is not None), seed, variables, entries, again)
-    for at, i in enumerate(positions):
-        if entries[at][0].attrs is not None or args[i]._entry is not None:  # perhaps it has hooks
-            found[at] = through_own_hooks(args[i]._entry, through_own_hooks(entries[at], found[at]))
-    weight_grads = [_hooked(weight, found[leaves[id(weight)]] if weight._requires_grad else None) for weight in weights]
-    return out if again else _unrecorded(out), found[:len(positions)], weight_grads
-
-
-def _found(heads: Sequence[Any], seed: Any, variables: Sequence[Tensor], entries: Sequence[Any], again: bool
-           ) -> list[Any]:
-    """Gradients of heads with respect to variables with these entries, recorded themselves when ``again``."""
-    arriving = None if seed is None else _seeds(heads, seed)
-    recorded = [i for i, head in enumerate(heads) if getattr(head, "_entry", None) is not None]
-    if not recorded or not entries:
-        return [made(each._ctx.xp.zeros_like(each._data), each._ctx) for each in variables]
-    if len(recorded) < len(heads):
-        heads = [heads[i] for i in recorded]
-        arriving = None if arriving is None else [arriving[i] for i in recorded]
-    if not again:
-        found = tape.raw_gradients(heads, variables, entries, arriving)
-        return [made(data, each._ctx) for data, each in zip(found, variables)]
-    return [_as_tensor(g) for g in
-            tape.gradients(heads, list(map(_variable, variables, entries)), arriving, True, True, True)]
-
-
-def _variable(like: NDArray, entry: Any) -> Tensor:
-    result = made(like._data, like._ctx)
-    result._entry = entry
-    return result
-
-
-def _as_tensor(g: Any) -> Any:
-    result = made(g._data, g._ctx)
-    result._entry = g._entry
-    return result
-
-
-def _hooked(weight: Parameter, g: Any) -> Any:
-    """A weight's gradient after its hooks; zeros where there is none."""
-    if g is None:
-        g = made(weight._ctx.xp.zeros_like(weight._data), weight._ctx) if STATE.trace is None else \
-            ops.zeros_like(STATE.trace.read(weight))
-    if not weight._hooks:
-        return g
-
-    title = f"Parameter {weight.name}"
-    return through_hooks(functools.partial(gradient_chain, weight._hooks, title), [[g]],
-                         [[Spec(weight.shape, weight._dt)]], 0, title)[0]
-
-
-def _unrecorded(out: Any) -> Any:
-    """The value without the tape that is used up."""
-    if isinstance(out, Tensor):
-        return made(out._data, out._ctx)
-    leaves: list[Any] = []
-    structure = tree.flatten(out, leaves)
-    return tree.rebuild(structure, iter([leaf if isinstance(leaf, Parameter) or leaf._entry is None else
-                                         made(leaf._data, leaf._ctx) for leaf in leaves]))
-
-
-def _heads(function: Callable, out: Any, first_only: bool, seeded: bool) -> list[Any]:
-    """The tensors whose sum is differentiated."""
-    if isinstance(out, Manners):
-        if first_only:
-            raise ValueError(f"grad of {_named(function)}: has_aux needs at least 2 outputs, got 1")
-        return [out]
-    if first_only:
-        if not isinstance(out, (tuple, list)) or len(out) < 2:
-            raise ValueError(f"grad of {_named(function)}: has_aux needs at least 2 outputs")
-        return tree.tensors(out[0])
-    heads = tree.tensors(out)
-    if len(heads) > 1 and not seeded and _named(function) not in _WARNED:
-        _WARNED.add(_named(function))
-        warnings.warn(f"grad of {_named(function)}: it returns {len(heads)} tensors; the gradients are those of their "
-                      "sum. With has_aux=True only the first is differentiated.", UserWarning, stacklevel=5)
-    return heads
-
-
-def _seeds(heads: Sequence[Any], seed: Any) -> list[Any]:
-    """The gradients that arrive at the heads, as they were given."""
-    given = tree.tensors(seed) if not isinstance(seed, Manners) else [seed]
-    if len(given) != len(heads):
-        raise ArgumentError(f"grad: expected {len(heads)} sensitivities, one for each output, got {len(given)}")
-    for i, (head, each) in enumerate(zip(heads, given)):
-        if each.shape != head.shape:
-            raise ShapeError(f"grad: sensitivity {i} has shape {show(each.shape)}, expected {show(head.shape)}")
-        if each._dt != head._dt:
-            raise DTypeError(f"grad: sensitivity {i} has dtype {each._dt}, expected {head._dt}")
-    return given
-
-
-def _in_trace(function: Callable, args: Sequence[Any], kwargs: dict[str, Any], positions: Sequence[int],
-              weights: Sequence[Parameter], first_only: bool, seed: Any) -> tuple[Any, list, list]:
-    trace = STATE.trace
-    given = list(args)
-    for i in dict.fromkeys(positions):
-        given[i] = ops._copy(trace.read(given[i]))
-        trace.arguments[given[i]._entry] = None
-    entries = [given[i]._entry for i in positions]
-    held = [trace.read(weight) for weight in weights]  # before the function may assign to them
-    out = function(*given, **kwargs)
-    heads = [trace.read(head) for head in _heads(function, out, first_only, seed is not None)]
-    if seed is None:
-        pairs = [(head, ops.ones_like(head)) for head in heads]
-    else:
-        pairs = [(head, trace.read(each)) for head, each in zip(heads, _seeds(heads, seed))]
-    wanted = entries + [value._entry for value in held]
-    found = trace.differentiate(pairs, wanted)
-    grads = [ops.zeros_like(given[i]) if g is None else g for i, g in zip(positions, found)]
-    for at, (i, entry) in enumerate(zip(positions, entries)):
-        grads[at] = through_own_hooks(args[i]._entry, through_own_hooks(entry, grads[at]))
-    weight_grads = [_hooked(weight, g if weight._requires_grad else None)
-                    for weight, g in zip(weights, found[len(positions):])]
-    return out, grads, weight_grads
-
-
 # ------------------------------------------------------------------------------------------------- grad
 
 
-class _Grad:
-    """What ``grad`` and ``value_and_grad`` return; see there."""
+class _Gradients:
+    """What ``grad`` and ``value_and_grad`` compute; see there."""
 
     def __init__(self, function: Callable, grad_position: Any, weights: Any, has_aux: bool, return_ids: bool,
                  with_value: bool):
@@ -233,38 +73,22 @@ class _Grad:
         for what, value in (("has_aux", has_aux), ("return_ids", return_ids)):
             if not isinstance(value, bool):
                 raise TypeError(f"grad: {what} must be a bool, got {type(value).__name__}")
-        self.positions = _positions(grad_position)
+        self.positions = positions_of(grad_position)
         self.single = isinstance(grad_position, int) or (grad_position is not None and len(grad_position) == 1)
         self.by_position = grad_position is not None
         self.weights = [] if weights is None else list(parameters(weights, "grad: weights"))
         self.single_weight = isinstance(weights, Parameter)
         self.by_weight = weights is not None
         self.has_aux, self.return_ids, self.with_value = has_aux, return_ids, with_value
-        self._function = function
-        self._compiled: Jitted | None = None
-        self.__name__ = f"grad_{_named(function)}"
-        self.__wrapped__ = function
+        self.function = function.function if isinstance(function, Jitted) else function
+        self.__name__ = f"grad_{name_of(function)}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if STATE.trace is None and not MODE.recording and (compiles() or self._function.__class__ is Jitted):
-            if self._compiled is None:
-                self._compiled = jit(self._run)
-            return self._compiled(*args, **kwargs)
-        return self._run(*args, **kwargs)
-
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
-        function, positions = self._function, self.positions
-        for i in positions:
-            if i >= len(args):
-                raise OpError(f"grad of {_named(function)}: there is no argument {i}, it was given {len(args)}")
-            if not isinstance(args[i], Manners):
-                if not isinstance(args[i], (NDArray, np.ndarray)):
-                    raise TypeError(f"grad of {_named(function)}: argument {i} is of type {type(args[i]).__name__}, "
-                                    "only tensors have gradients")
-                args = (*args[:i], tensor(args[i]), *args[i + 1:])
-        if function.__class__ is Jitted:
-            function = function.function
-        out, grads, weight_grads = _differentiate(function, args, kwargs, positions, self.weights, self.has_aux)
+        inputs = [*args, *kwargs.values()]
+        if inputs:
+            check_positions(self.function, self.positions, inputs)
+        out, grads, weight_grads = differentiate(self.function, args, kwargs, self.positions if inputs else (),
+                                                 self.weights, self.has_aux)
         result = self._arranged(grads, weight_grads)
         if self.with_value:
             return out, result
@@ -280,13 +104,31 @@ class _Grad:
             return by_position
         return (by_position, by_weight) if self.by_position else by_weight
 
+
+class _Grad:
+    """A function that computes gradients, compiled in ``GRAPH_MODE`` and where what it differentiates is."""
+
+    def __init__(self, function: Callable, compute: Callable):
+        self._compute, self._compiled = compute, jit(compute)
+        self._always = isinstance(function, Jitted)
+        self.__name__, self.__wrapped__ = name_of(compute), function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if STATE.trace is None and not MODE.recording and (self._always or compiles()):
+            check_not_blocked(self.__wrapped__)
+            return self._compiled(*args, **kwargs)
+        return self._compute(*args, **kwargs)
+
     def __repr__(self) -> str:
-        return f"<gradient of {_named(self._function)}>"
+        return f"<gradient of {name_of(self.__wrapped__)}>"
 
 
-def _positions(grad_position: Any) -> tuple[int, ...]:
+def positions_of(grad_position: Any) -> tuple[int, ...]:
+    """The positions that ``grad_position`` means, checked."""
     if grad_position is None:
         return ()
+    if grad_position == ():
+        raise OpError("grad: grad_position is empty; it must say with respect to what, or be None beside weights")
     listed = (grad_position,) if isinstance(grad_position, int) else grad_position
     if not isinstance(listed, tuple) or isinstance(grad_position, bool) or not all(
             isinstance(each, int) and not isinstance(each, bool) for each in listed):
@@ -295,6 +137,16 @@ def _positions(grad_position: Any) -> tuple[int, ...]:
         if each < 0:
             raise ValueError(f"grad: grad_position must not be negative, got {each}")
     return listed
+
+
+def check_positions(function: Callable, positions: Sequence[int], inputs: Sequence[Any]) -> None:
+    """Refuse positions where there is no input, or one without tensors."""
+    for i in positions:
+        if i >= len(inputs):
+            raise OpError(f"grad of {name_of(function)}: there is no argument {i}, it was given {len(inputs)}")
+        if not (isinstance(inputs[i], np.ndarray) or tree.tensors(inputs[i])):
+            raise TypeError(f"grad of {name_of(function)}: argument {i} is of type {type(inputs[i]).__name__}, only "
+                            "tensors have gradients")
 
 
 def grad(fn: Callable, grad_position: Any = 0, weights: Any = None, has_aux: bool = False, return_ids: bool = False
@@ -306,7 +158,9 @@ def grad(fn: Callable, grad_position: Any = 0, weights: Any = None, has_aux: boo
     fn : callable
         Returns a tensor, or several, whose sum is differentiated.
     grad_position : int or tuple of int, optional
-        Which arguments; an int gives a bare gradient, a tuple of several a tuple.
+        Which inputs, counted over arguments, then keywords in the order they are given; an int gives a bare gradient,
+        a tuple of several a tuple. An input that is a tuple, list or dict has gradients nested as it is, None where it
+        holds no tensor.
     weights : Parameter, or list or tuple of them, optional
         Further variables; with positions the result is ``(by position, by weight)``.
     has_aux : bool
@@ -325,7 +179,7 @@ def grad(fn: Callable, grad_position: Any = 0, weights: Any = None, has_aux: boo
     >>> grad(cube)(Tensor(2.0)), grad(grad(cube))(Tensor(2.0))
     (Tensor(shape=[], dtype=Float32, value= 12), Tensor(shape=[], dtype=Float32, value= 12))
     """
-    return _Grad(fn, grad_position, weights, has_aux, return_ids, False)
+    return _Grad(fn, _Gradients(fn, grad_position, weights, has_aux, return_ids, False))
 
 
 def value_and_grad(fn: Callable, grad_position: Any = 0, weights: Any = None, has_aux: bool = False,
@@ -337,7 +191,7 @@ def value_and_grad(fn: Callable, grad_position: Any = 0, weights: Any = None, ha
     >>> value_and_grad(lambda x: x * x)(Tensor(3.0))
     (Tensor(shape=[], dtype=Float32, value= 9), Tensor(shape=[], dtype=Float32, value= 6))
     """
-    return _Grad(fn, grad_position, weights, has_aux, return_ids, True)
+    return _Grad(fn, _Gradients(fn, grad_position, weights, has_aux, return_ids, True))
 
 
 def get_grad(gradients: Any, identifier: Any) -> Any:
@@ -368,15 +222,31 @@ def get_grad(gradients: Any, identifier: Any) -> Any:
     return found
 
 
+def asked(inputs: Sequence[Any], get_all: bool, get_by_list: bool) -> list[int]:
+    """The positions that ``GradOperation`` differentiates in: tensors and what is ``mutable`` among the inputs."""
+    found = [i for i, value in enumerate(inputs)
+             if isinstance(value, Manners) or (isinstance(value, tree.Mutable) and tree.tensors(value))]
+    return found if get_all else [] if get_by_list else [i for i in found if i == 0]
+
+
+def answer(grads: Sequence[Any], by_weight: Any, get_all: bool, get_by_list: bool) -> Any:
+    """Gradients as ``GradOperation`` returns them."""
+    if get_by_list:
+        return (tuple(grads), by_weight) if get_all else by_weight
+    return grads[0] if grads and not get_all else tuple(grads)
+
+
 class GradOperation:
     """Gradients by the older interface: configured once, then applied to a function or Cell.
 
     Parameters
     ----------
     get_all : bool
-        Gradients of all tensors among the arguments, in a tuple; else of the first alone.
+        Gradients of all tensors among the arguments and keywords, and of what is ``mutable``, in a tuple; else of the
+        first input alone, ``()`` where that is no tensor.
     get_by_list : bool
-        Gradients of weights, in a tuple; with ``get_all`` both, ``(inputs, weights)``.
+        Gradients of weights, in a tuple, bare where one Parameter is given; with ``get_all`` both, ``(inputs,
+        weights)``.
     sens_param : bool
         The gradient that arrives at the output is given: as the last argument, or ``sens=``.
 
@@ -398,18 +268,12 @@ class GradOperation:
         if self.get_by_list and weights is None:
             weights = fn.trainable_params() if hasattr(fn, "trainable_params") else []
         held = parameters(weights, "GradOperation: weights") if self.get_by_list else []
-        inner = functools.partial(self._run, fn.function if isinstance(fn, Jitted) else fn, held)
-        functools.update_wrapper(inner, fn if hasattr(fn, "__name__") else type(fn), updated=())
-        compiled = jit(inner)
+        compute = functools.partial(self._run, fn.function if isinstance(fn, Jitted) else fn, held,
+                                    isinstance(weights, Parameter))
+        functools.update_wrapper(compute, fn if hasattr(fn, "__name__") else type(fn), updated=())
+        return _Grad(fn, compute)
 
-        def after_grad(*args: Any, **kwargs: Any) -> Any:
-            if STATE.trace is None and not MODE.recording and (compiles() or isinstance(fn, Jitted)):
-                return compiled(*args, **kwargs)
-            return inner(*args, **kwargs)
-
-        return after_grad
-
-    def _run(self, fn: Callable, weights: Sequence[Parameter], *args: Any, **kwargs: Any) -> Any:
+    def _run(self, fn: Callable, weights: Sequence[Parameter], bare: bool, *args: Any, **kwargs: Any) -> Any:
         seed = None
         if self.sens_param:
             if "sens" in kwargs:
@@ -418,131 +282,10 @@ class GradOperation:
                 args, seed = args[:-1], args[-1]
             else:
                 raise ArgumentError("GradOperation: with sens_param the last argument is the gradient that arrives")
-        tensors = [i for i, arg in enumerate(args) if isinstance(arg, Manners)]
-        positions = tensors if self.get_all else [] if self.get_by_list else tensors[:1]
-        if not (self.get_all or self.get_by_list or positions):
-            raise TypeError(f"GradOperation: {_named(fn)} was given no tensor")
-        _, grads, weight_grads = _differentiate(fn, args, kwargs, positions, weights, False, seed)
-        if self.get_all and self.get_by_list:
-            return tuple(grads), tuple(weight_grads)
-        if self.get_by_list:
-            return tuple(weight_grads)
-        return tuple(grads) if self.get_all else grads[0]
+        positions = asked([*args, *kwargs.values()], self.get_all, self.get_by_list)
+        _, grads, by_weight = differentiate(fn, args, kwargs, positions, weights, False, seed)
+        return answer(grads, by_weight[0] if bare else tuple(by_weight), self.get_all, self.get_by_list)
 
     def __repr__(self) -> str:
         return (f"GradOperation(get_all={self.get_all}, get_by_list={self.get_by_list}, "
                 f"sens_param={self.sens_param})")
-
-
-# ------------------------------------------------------------------------------------------------- products
-
-
-def vjp(fn: Callable, *inputs: Any, weights: Any = None, has_aux: bool = False) -> tuple:
-    """The value of a function, and a function from gradients of its outputs to those of its inputs.
-
-    Examples
-    --------
-    >>> value, back = vjp(lambda x: x * x, Tensor(3.0))
-    >>> back(Tensor(1.0))
-    (Tensor(shape=[], dtype=Float32, value= 6),)
-    """
-    held = [] if weights is None else parameters(weights, "vjp: weights")
-
-    def first(*args: Any) -> Any:
-        return fn(*args)[0]
-
-    out = fn(*inputs)
-
-    def back(*seeds: Any) -> Any:
-        _, grads, weight_grads = _differentiate(first if has_aux else fn, inputs, {}, range(len(inputs)), held, False,
-                                                seeds[0] if len(seeds) == 1 else seeds)
-        return (tuple(grads), tuple(weight_grads)) if held else tuple(grads)
-
-    return (out[0], back, tuple(out[1:])) if has_aux else (out, back)
-
-
-def jvp(fn: Callable, inputs: Any, v: Any, has_aux: bool = False) -> tuple:
-    """The value of a function, and its derivative along directions of its inputs.
-
-    The derivative of a gradient with respect to what arrives is linear in it; so it is the gradient of a gradient.
-
-    Examples
-    --------
-    >>> jvp(lambda x: x * x, Tensor(3.0), Tensor(2.0))
-    (Tensor(shape=[], dtype=Float32, value= 9), Tensor(shape=[], dtype=Float32, value= 12))
-    """
-    given = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
-    along = list(v) if isinstance(v, (tuple, list)) else [v]
-    if len(given) != len(along):
-        raise ArgumentError(f"jvp: expected {len(given)} directions, one for each input, got {len(along)}")
-    for i, (value, direction) in enumerate(zip(given, along)):
-        if value.shape != direction.shape:
-            raise ShapeError(f"jvp: direction {i} has shape {show(direction.shape)}, expected {show(value.shape)}")
-    whole = fn(*given)
-    out = whole[0] if has_aux else whole
-    heads = tree.tensors(out)
-    probes = [ops.zeros_like(head) for head in heads]
-
-    def inner(*seeds: Any) -> Any:
-        _, grads, _ = _differentiate(_first(fn) if has_aux else fn, given, {}, range(len(given)), [], False,
-                                     tuple(seeds))
-        return tuple(grads)
-
-    _, found, _ = _differentiate(inner, probes, {}, range(len(probes)), [], False, tuple(along))
-    leaves: list[Any] = []
-    derivative = tree.rebuild(tree.flatten(out, leaves), iter(found))
-    return (out, derivative, tuple(whole[1:])) if has_aux else (out, derivative)
-
-
-def _first(fn: Callable) -> Callable:
-    return lambda *args: fn(*args)[0]
-
-
-def jacrev(fn: Callable, grad_position: Any = 0, has_aux: bool = False) -> Callable:
-    """A function that computes Jacobians: the output's shape followed by the input's.
-
-    Parameters
-    ----------
-    fn : callable
-        Returns a tensor, or several.
-    grad_position : int or tuple of int
-        Which arguments.
-    has_aux : bool
-        Only the first output is differentiated, the others are returned behind the Jacobian.
-
-    Examples
-    --------
-    >>> jacrev(lambda x: x * x)(Tensor([1.0, 2.0])).asnumpy()
-    array([[2., 0.],
-           [0., 4.]], dtype=float32)
-    """
-    positions = _positions(grad_position)
-
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        whole = fn(*args, **kwargs)
-        out = whole[0] if has_aux else whole
-        heads: list[Any] = []
-        structure = tree.flatten(out, heads)
-        found = []
-        for number, head in enumerate(heads):
-            rows: list[list[Any]] = [[] for _ in positions]
-            for at in range(head.size):
-                seeds = []
-                for k, each in enumerate(heads):
-                    unit = np.zeros(each.size, each._dt)
-                    unit[at:at + 1] = 1 if k == number else 0
-                    seeds.append(tensor(unit.reshape(each.shape)))
-                _, grads, _ = _differentiate(_first(fn) if has_aux else fn, args, kwargs, positions, [], False,
-                                             tuple(seeds))
-                for row, g in zip(rows, grads):
-                    row.append(g)
-            parts = tuple(ops.stack(*row, axis=0, num_args=len(row)).reshape(*head.shape, *args[i].shape)
-                          for i, row in zip(positions, rows))
-            found.append(parts[0] if isinstance(grad_position, int) else parts)
-        result = found[0] if structure is tree.LEAF else tuple(found)
-        return (result, tuple(whole[1:])) if has_aux else result
-
-    return jacobian
-
-
-jacfwd = jacrev

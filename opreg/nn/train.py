@@ -7,10 +7,11 @@ from typing import Any
 from ..errors import ArgumentError
 from ..spec import is_floating
 from .cell import Cell
-from .grad import _differentiate
-from .manners import Manners, is_number
+from .grad import answer, asked
+from .manners import is_number
 from .optim.settings import flag
 from .parameter import Parameter, ParameterTuple, assign, parameters
+from .pullback import differentiate
 
 __all__ = ["WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell",
            "ParameterUpdate"]
@@ -110,14 +111,9 @@ class ForwardValueAndGrad(Cell):
             if not inputs:
                 raise ArgumentError("ForwardValueAndGrad: with sens_param the last input is the gradient that arrives")
             inputs, seed = inputs[:-1], inputs[-1]
-        tensors = [i for i, value in enumerate(inputs) if isinstance(value, Manners)]
-        positions = tensors if self.get_all else [] if self.get_by_list else tensors[:1]
-        value, grads, weight_grads = _differentiate(self.network, inputs, {}, positions, self.weights, False, seed)
-        if self.get_all and self.get_by_list:
-            return value, (tuple(grads), tuple(weight_grads))
-        if self.get_by_list:
-            return value, tuple(weight_grads)
-        return value, tuple(grads) if self.get_all else grads[0]
+        positions = asked(inputs, self.get_all, self.get_by_list)
+        value, grads, by_weight = differentiate(self.network, inputs, {}, positions, self.weights, False, seed)
+        return value, answer(grads, tuple(by_weight), self.get_all, self.get_by_list)
 
 
 class WithGradCell(Cell):
@@ -141,7 +137,7 @@ class WithGradCell(Cell):
         self._net_with_loss.set_grad()
 
     def construct(self, *inputs: Any) -> tuple:
-        return tuple(_differentiate(self._net_with_loss, inputs, {}, (), self.weights, False, self.sens)[2])
+        return tuple(differentiate(self._net_with_loss, inputs, {}, (), self.weights, False, self.sens)[2])
 
 
 class TrainOneStepCell(Cell):
@@ -176,9 +172,9 @@ class TrainOneStepCell(Cell):
 
     def construct(self, *inputs: Any) -> Any:
         if self.sens == 1:
-            loss, _, gradients = _differentiate(self.network, inputs, {}, (), self.weights, False)
+            loss, _, gradients = differentiate(self.network, inputs, {}, (), self.weights)
         else:
-            (_, loss), _, gradients = _differentiate(self._scaled, inputs, {}, (), self.weights, True)
+            (_, loss), _, gradients = differentiate(self._scaled, inputs, {}, (), self.weights, True)
         self.optimizer(tuple(gradients))
         if self.return_grad:
             return loss, {p.name: g for p, g in zip(self.weights, gradients)}

@@ -11,10 +11,68 @@ from opreg.ndarray.ndarray import NDArray
 
 from .manners import Manners
 
-__all__ = ["flatten", "rebuild", "tensors", "constants", "count", "names", "key_of", "LEAF"]
+__all__ = ["flatten", "rebuild", "emptied", "tensors", "constants", "count", "names", "key_of", "LEAF", "Mutable",
+           "mutable"]
 
 #: Stands in a structure where a tensor was.
 LEAF = "tensor"
+
+
+class Mutable:
+    """A tuple, list or dict that counts as an input to be differentiated in, as a tensor does; see ``mutable``."""
+
+    __slots__ = ()
+
+
+class _Tuple(Mutable, tuple):
+    __slots__ = ()
+
+
+class _List(Mutable, list):
+    __slots__ = ()
+
+
+class _Dict(Mutable, dict):
+    __slots__ = ()
+
+
+_MUTABLE: dict[type, type] = {tuple: _Tuple, list: _List, dict: _Dict}
+
+
+def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
+    """The same tuple, list or dict, of whose tensors ``GradOperation(get_all=True)`` gives gradients, too.
+
+    Parameters
+    ----------
+    input_data : Tensor, bool, int, float, tuple, list or dict
+        All but containers are returned as they are.
+    dynamic_len : bool
+        Accepted for tuples and lists: a compiled function is traced for each length anyway.
+
+    Raises
+    ------
+    TypeError
+        For anything else, also inside of a container.
+
+    Examples
+    --------
+    >>> mutable((1, [2.5]))
+    (1, [2.5])
+    """
+    if dynamic_len and not isinstance(input_data, (tuple, list)):
+        raise TypeError(f"mutable: with dynamic_len the data must be a tuple or list, got {type(input_data).__name__}")
+    _check_mutable(input_data)
+    made = next((kind for plain, kind in _MUTABLE.items() if isinstance(input_data, plain)), None)
+    return input_data if made is None or isinstance(input_data, Mutable) else made(input_data)
+
+
+def _check_mutable(value: Any) -> None:
+    if isinstance(value, (tuple, list, dict)):
+        for each in value.values() if isinstance(value, dict) else value:
+            _check_mutable(each)
+    elif not isinstance(value, (Manners, bool, int, float)):
+        raise TypeError("mutable: expected a Tensor, bool, int, float, or a tuple, list or dict of them, got "
+                        f"{type(value).__name__}: {value!r}")
 
 
 class Structure(tuple):
@@ -36,6 +94,9 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
     if isinstance(value, (Manners, NDArray)) or (is_leaf is not None and is_leaf(value)):
         leaves.append(value)
         return LEAF
+    if isinstance(value, Mutable):
+        plain = next(kind for kind in _MUTABLE if isinstance(value, kind))
+        return Structure(("mutable", None, (flatten(plain(value), leaves, is_leaf),)))
     if isinstance(value, tuple):
         kind = type(value) if hasattr(value, "_fields") else None
         return Structure(("tuple", kind, tuple([flatten(each, leaves, is_leaf) for each in value])))
@@ -65,6 +126,8 @@ def rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
     if kind == "constant":
         return structure[1]
     parts = [rebuild(part, leaves) for part in structure[2]]
+    if kind == "mutable":
+        return mutable(parts[0])
     if kind == "dataclass":
         new = object.__new__(structure[1])
         for name, part in zip(structure[1].__dataclass_fields__, parts):
@@ -73,6 +136,23 @@ def rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
     if kind == "tuple":
         return tuple(parts) if structure[1] is None else structure[1](*parts)
     return parts if kind == "list" else dict(zip(structure[1], parts))
+
+
+def emptied(structure: Any) -> Any:
+    """The plain structure with None in the place of everything that is no tensor, as gradients are nested.
+
+    Examples
+    --------
+    >>> emptied(flatten({"a": 2}, []))
+    ('dict', ('a',), (('constant', None),))
+    """
+    if structure is LEAF:
+        return LEAF
+    if structure[0] == "constant":
+        return Structure(("constant", None))
+    if structure[0] == "mutable":
+        return emptied(structure[2][0])
+    return Structure((structure[0], structure[1], tuple(map(emptied, structure[2]))))
 
 
 def tensors(value: Any) -> list[Any]:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..grad import GradOperation, grad, jacfwd, jacrev, jvp, value_and_grad, vjp
+from ..grad import GradOperation, grad, value_and_grad
 from ..hooks import HookBackward, InsertGradientOf
+from ..jacobian import jacfwd, jacrev, jvp, vjp
 from ..settings import constexpr
 from . import (
     activation,

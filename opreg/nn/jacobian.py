@@ -1,0 +1,161 @@
+"""vjp, jvp, jacrev, jacfwd: products with Jacobians, and Jacobians. The function runs once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, ShapeError
+from ..registry import ops
+from ..spec import show
+from . import tree
+from .grad import check_positions, positions_of
+from .parameter import Parameter, parameters
+from .pullback import Pullback, differentiate, name_of, pullback
+from .state import STATE
+from .tensor import tensor
+
+__all__ = ["jvp", "vjp", "jacrev", "jacfwd"]
+
+
+def _value(back: Pullback, has_aux: bool) -> Any:
+    return back.out[0] if has_aux else back.out
+
+
+def _with_aux(found: tuple, back: Pullback, has_aux: bool) -> tuple:
+    """Results with the further outputs behind them, a single one bare."""
+    if not has_aux:
+        return found
+    aux = tuple(back.out[1:])
+    return *found, aux[0] if len(aux) == 1 else aux
+
+
+def vjp(fn: Callable, *inputs: Any, weights: Any = None, has_aux: bool = False) -> tuple:
+    """The value of a function, and a function from gradients of its outputs to those of its inputs.
+
+    Parameters
+    ----------
+    fn : callable
+        Returns a tensor, or several.
+    *inputs
+        Tensors, or tuples, lists and dicts of them.
+    weights : Parameter, or list or tuple of them, optional
+        With respect to what else; the second function returns ``(inputs, weights)`` then.
+    has_aux : bool
+        Only the first output is differentiated; the others come third, a single one bare.
+
+    Examples
+    --------
+    >>> value, back = vjp(lambda x: x * x, tensor(3.0))
+    >>> back(tensor(1.0))
+    (Tensor(shape=[], dtype=Float32, value= 6),)
+    """
+    held = [] if weights is None else parameters(weights, "vjp: weights")
+    for i, value in enumerate(inputs):
+        if not isinstance(value, np.ndarray) and not tree.tensors(value):
+            raise TypeError(f"vjp of {name_of(fn)}: input {i} is of type {type(value).__name__}, only tensors have "
+                            "gradients")
+
+    def run() -> Pullback:
+        return pullback(fn, inputs, {}, range(len(inputs)), held, has_aux)
+
+    first, trace = run(), STATE.trace
+
+    def back(*seeds: Any) -> Any:
+        here = first if STATE.trace is trace else run()  # what was computed is known where it was
+        grads, by_weight = here(seeds[0] if len(seeds) == 1 else seeds, keep=True)
+        if not held:
+            return tuple(grads)
+        return tuple(grads), by_weight[0] if isinstance(weights, Parameter) else tuple(by_weight)
+
+    return _with_aux((_value(first, has_aux), back), first, has_aux)
+
+
+def jvp(fn: Callable, inputs: Any, v: Any, has_aux: bool = False) -> tuple:
+    """The value of a function, and its derivative along directions of its inputs.
+
+    The derivative of a gradient with respect to what arrives is linear in it; so it is the gradient of a gradient.
+
+    Parameters
+    ----------
+    fn : callable
+        Returns a tensor, or several.
+    inputs, v : tensor, or tuple or list of them
+        Its inputs, and a direction for each, of the same shape.
+    has_aux : bool
+        Only the first output is differentiated; the others come third, a single one bare.
+
+    Examples
+    --------
+    >>> jvp(lambda x: x * x, tensor(3.0), tensor(2.0))
+    (Tensor(shape=[], dtype=Float32, value= 9), Tensor(shape=[], dtype=Float32, value= 12))
+    """
+    given = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
+    along = list(v) if isinstance(v, (tuple, list)) else [v]
+    if len(given) != len(along):
+        raise ArgumentError(f"jvp: expected {len(given)} directions, one for each input, got {len(along)}")
+    for i, (value, direction) in enumerate(zip(given, along)):
+        if value.shape != direction.shape:
+            raise ShapeError(f"jvp: direction {i} has shape {show(direction.shape)}, expected {show(value.shape)}")
+    back = pullback(fn, given, {}, range(len(given)), (), has_aux)
+
+    def of_seeds(*seeds: Any) -> tuple:
+        return tuple(back(tuple(seeds), keep=True)[0])
+
+    probes = [ops.zeros_like(head) for head in back.heads]
+    _, found, _ = differentiate(of_seeds, probes, {}, range(len(probes)), seed=tuple(along))
+    value = _value(back, has_aux)
+    return _with_aux((value, tree.rebuild(tree.flatten(value, []), iter(found))), back, has_aux)
+
+
+def jacrev(fn: Callable, grad_position: Any = 0, has_aux: bool = False) -> Callable:
+    """A function that computes Jacobians: the output's shape followed by the input's.
+
+    Parameters
+    ----------
+    fn : callable
+        Returns a tensor, or several.
+    grad_position : int or tuple of int
+        Which inputs, counted over arguments, then keywords; with several each output has a tuple of Jacobians.
+    has_aux : bool
+        Only the first output is differentiated; the others are returned behind the Jacobian, a single one bare.
+
+    Examples
+    --------
+    >>> jacrev(lambda x: x * x)(tensor([1.0, 2.0])).asnumpy()
+    array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    positions = positions_of(grad_position)
+
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        inputs = [*args, *kwargs.values()]
+        check_positions(fn, positions, inputs)
+        back = pullback(fn, args, kwargs, positions, (), has_aux)
+        found = []
+        for number, head in enumerate(back.heads):
+            rows: list[Sequence[Any]] = [back(tuple(_units(back.heads, number, at)), keep=True)[0]
+                                         for at in range(head.size)]
+            parts = tuple(ops.stack(*column, axis=0, num_args=len(column)).reshape(*head.shape, *inputs[i].shape)
+                          for i, column in zip(positions, zip(*rows)))
+            found.append(parts[0] if len(positions) == 1 else parts)
+        single = tree.flatten(_value(back, has_aux), []) is tree.LEAF
+        result = found[0] if single else tuple(found)
+        return _with_aux((result,), back, has_aux) if has_aux else result
+
+    return jacobian
+
+
+def _units(heads: Sequence[Any], number: int, at: int) -> list[Any]:
+    """What arrives at the heads: one where that number of that head is, zero everywhere else."""
+    found = []
+    for k, head in enumerate(heads):
+        unit = np.zeros(head.size, head._dt)
+        unit[at:at + 1] = k == number
+        found.append(tensor(unit.reshape(head.shape)))
+    return found
+
+
+jacfwd = jacrev

@@ -1,0 +1,288 @@
+"""Pullback: a function that has run, and the way back from its outputs to what it is differentiated in.
+
+Eagerly that is the tape, in a compiled function further nodes. It may be gone more than once.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray import tape
+from opreg.ndarray.ndarray import NDArray
+
+from ..errors import ArgumentError, DTypeError, OpError, ShapeError
+from ..mode import MODE
+from ..registry import ops
+from ..spec import Spec, show
+from . import tree
+from .hooks import gradient_chain, through_hooks, through_own_hooks
+from .manners import Manners
+from .parameter import Parameter
+from .state import STATE
+from .tensor import Tensor, fresh, made, tensor
+
+__all__ = ["Pullback", "pullback", "differentiate", "check_not_blocked", "name_of"]
+
+_WARNED: set[str] = set()
+
+
+def name_of(function: Any) -> str:
+    """How errors call a function or Cell."""
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+class _Inputs:
+    """The inputs of a call by position: arguments, then keywords in the order they were given.
+
+    Attributes
+    ----------
+    leaves : list of Tensor
+        Those in the inputs that are differentiated in, each input's in a row.
+    structures : dict by position
+        How they are nested.
+    """
+
+    def __init__(self, args: Sequence[Any], kwargs: dict[str, Any], positions: Sequence[int]):
+        self._values, self._count, self._names = [*args, *kwargs.values()], len(args), list(kwargs)
+        self.structures: dict[int, Any] = {}
+        leaves: list[Any] = []
+        for i in positions:
+            if i not in self.structures:
+                self.structures[i] = tree.flatten(self._values[i], leaves, _is_array)
+        self.leaves = [tensor(leaf) for leaf in leaves]
+
+    def call(self, function: Callable, variables: Sequence[Any]) -> Any:
+        """Call the function with these in the place of the leaves."""
+        values, rest = list(self._values), iter(variables)
+        for i, structure in self.structures.items():
+            values[i] = tree.rebuild(structure, rest)
+        if not self._names:
+            return function(*values)
+        return function(*values[:self._count], **dict(zip(self._names, values[self._count:])))
+
+    def arranged(self, gradients: Sequence[Any], positions: Sequence[int]) -> list[Any]:
+        """Gradients of the leaves nested as the inputs are, None in the place of what is no tensor."""
+        rest = iter(gradients)
+        found = {i: tree.rebuild(structure if structure is tree.LEAF else tree.emptied(structure), rest)
+                 for i, structure in self.structures.items()}
+        return [found[i] for i in positions]
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+class Pullback:
+    """A function that has run, with the way back from its outputs to inputs and weights.
+
+    Attributes
+    ----------
+    out
+        What it returned.
+    heads : list of tensors
+        Those of the outputs whose sum is differentiated.
+    """
+
+    out: Any
+    heads: list[Any]
+
+    def __init__(self, function: Callable, inputs: _Inputs, positions: Sequence[int], weights: Sequence[Parameter]):
+        self.name, self._inputs, self._positions, self._weights = name_of(function), inputs, positions, weights
+
+    def __call__(self, seed: Any = None, keep: bool = False) -> tuple[list[Any], list[Any]]:
+        """Gradients by position, nested as the inputs are, and of weights.
+
+        Parameters
+        ----------
+        seed : tensor or nesting of tensors, optional
+            What arrives at the heads; ones by default.
+        keep : bool
+            Whether it will be called again.
+        """
+        found = self._back(None if seed is None else _seeds(self.heads, seed), keep)
+        count = len(self._inputs.leaves)
+        return (self._inputs.arranged(found[:count], self._positions),
+                [_hooked(weight, g) for weight, g in zip(self._weights, found[count:])])
+
+    def _back(self, arriving: Sequence[Any] | None, keep: bool) -> list[Any]:
+        """Gradients of the leaves, then of the weights, None for those that are not trained."""
+        raise NotImplementedError
+
+
+class _OnTape(Pullback):
+    """Of a function that runs now."""
+
+    def __init__(self, function: Callable, inputs: _Inputs, positions: Sequence[int], weights: Sequence[Parameter],
+                 first_only: bool):
+        super().__init__(function, inputs, positions, weights)
+        again, nested = MODE.recording, STATE.nested
+        self._variables: list[Tensor] = [fresh(leaf) for leaf in inputs.leaves]
+        self._entries = [variable._entry for variable in self._variables]
+        given = list(self._variables)
+        self._trained: dict[int, int] = {}  # places among the variables
+        before = [(weight, weight._entry) for weight in weights]
+        for weight in weights:
+            if weight._requires_grad and id(weight) not in self._trained:
+                self._trained[id(weight)] = len(self._variables)
+                self._variables.append(weight)
+                weight._entry = fresh(weight)._entry
+                self._entries.append(weight._entry)
+        MODE.recording, STATE.nested = True, again
+        try:
+            out = inputs.call(function, given)
+            # A weight that is a result is what it was while the function ran.
+            self.heads = [_variable(head, head._entry) if isinstance(head, Parameter) else head
+                          for head in _heads(self.name, out, first_only)]
+        finally:
+            MODE.recording, STATE.nested = again, nested
+            for weight, entry in before:
+                weight._entry = entry
+        self.out = out if again else _unrecorded(out)
+
+    def _back(self, arriving: Sequence[Any] | None, keep: bool) -> list[Any]:
+        found, entries, leaves = self._found(arriving, keep), self._entries, self._inputs.leaves
+        for i, leaf in enumerate(leaves):
+            if entries[i][0].attrs is not None or leaf._entry is not None:  # perhaps it has hooks
+                found[i] = through_own_hooks(leaf._entry, through_own_hooks(entries[i], found[i]))
+        return found[:len(leaves)] + [found[self._trained[id(weight)]] if weight._requires_grad
+                                      and id(weight) in self._trained else None for weight in self._weights]
+
+    def _found(self, arriving: Sequence[Any] | None, keep: bool) -> list[Any]:
+        heads, variables, entries = self.heads, self._variables, self._entries
+        recorded = [i for i, head in enumerate(heads) if getattr(head, "_entry", None) is not None]
+        if not recorded or not entries:
+            return [made(each._ctx.xp.zeros_like(each._data), each._ctx) for each in variables]
+        if len(recorded) < len(heads):
+            heads = [heads[i] for i in recorded]
+            arriving = None if arriving is None else [arriving[i] for i in recorded]
+        if not MODE.recording:
+            found = tape.raw_gradients(heads, variables, entries, arriving, keep, None)
+            return [made(data, each._ctx) for data, each in zip(found, variables)]
+        return [_variable(g, g._entry) for g in
+                tape.gradients(heads, list(map(_variable, variables, entries)), arriving, True, True, None)]
+
+
+class _InTrace(Pullback):
+    """Of a function that is being compiled."""
+
+    def __init__(self, function: Callable, inputs: _Inputs, positions: Sequence[int], weights: Sequence[Parameter],
+                 first_only: bool):
+        super().__init__(function, inputs, positions, weights)
+        trace = STATE.trace
+        self._variables = [ops._copy(trace.read(leaf)) for leaf in inputs.leaves]
+        self._entries = [variable._entry for variable in self._variables]  # before the function may change them
+        trace.arguments.update((entry, None) for entry in self._entries)
+        self._held = [trace.read(weight)._entry for weight in weights]
+        given = list(self._variables)
+        self.out = inputs.call(function, given)
+        self.heads = [trace.read(head) for head in _heads(self.name, self.out, first_only)]
+
+    def _back(self, arriving: Sequence[Any] | None, keep: bool) -> list[Any]:
+        trace, leaves = STATE.trace, self._inputs.leaves
+        if arriving is None:
+            pairs = [(head, ops.ones_like(head)) for head in self.heads]
+        else:
+            pairs = [(head, trace.read(each)) for head, each in zip(self.heads, arriving)]
+        found = trace.differentiate(pairs, [*self._entries, *self._held])
+        grads = [ops.zeros_like(variable) if g is None else g for variable, g in zip(self._variables, found)]
+        for i, (leaf, entry) in enumerate(zip(leaves, self._entries)):
+            grads[i] = through_own_hooks(leaf._entry, through_own_hooks(entry, grads[i]))
+        return grads + [g if weight._requires_grad else None for weight, g in zip(self._weights, found[len(leaves):])]
+
+
+def check_not_blocked(function: Any) -> None:
+    """Refuse to differentiate inside ``no_grad``."""
+    if STATE.blocked:
+        raise OpError(f"grad of {name_of(function)}: In no_grad context, you can not calculate gradient")
+
+
+def pullback(function: Callable, args: Sequence[Any], kwargs: dict[str, Any], positions: Sequence[int],
+             weights: Sequence[Parameter] = (), first_only: bool = False) -> Pullback:
+    """Run a function such that it can be differentiated.
+
+    Parameters
+    ----------
+    function : callable
+        Returns a tensor, or a nesting of them.
+    args, kwargs
+        What it is called with.
+    positions : sequence of int
+        In which of the arguments, then the keywords, it is differentiated: in all tensors within these.
+    weights : sequence of Parameter
+        In which else.
+    first_only : bool
+        Whether only the first of several outputs is differentiated.
+    """
+    check_not_blocked(function)
+    made_by = _OnTape if STATE.trace is None else _InTrace
+    return made_by(function, _Inputs(args, kwargs, positions), positions, weights, first_only)
+
+
+def differentiate(function: Callable, args: Sequence[Any], kwargs: dict[str, Any], positions: Sequence[int],
+                  weights: Sequence[Parameter] = (), first_only: bool = False, seed: Any = None
+                  ) -> tuple[Any, list[Any], list[Any]]:
+    """The value of a function, and its gradients by position and of weights; see ``pullback``."""
+    back = pullback(function, args, kwargs, positions, weights, first_only)
+    if seed is None and len(back.heads) > 1 and not first_only and back.name not in _WARNED:
+        _WARNED.add(back.name)
+        warnings.warn(f"grad of {back.name}: it returns {len(back.heads)} tensors; the gradients are those of their "
+                      "sum. With has_aux=True only the first is differentiated.", UserWarning, stacklevel=4)
+    grads, weight_grads = back(seed)
+    return back.out, grads, weight_grads
+
+
+def _variable(like: NDArray, entry: Any) -> Tensor:
+    result = made(like._data, like._ctx)
+    result._entry = entry
+    return result
+
+
+def _hooked(weight: Parameter, g: Any) -> Any:
+    """A weight's gradient after its hooks; zeros where there is none."""
+    if g is None:
+        g = made(weight._ctx.xp.zeros_like(weight._data), weight._ctx) if STATE.trace is None else \
+            ops.zeros_like(STATE.trace.read(weight))
+    if not weight._hooks:
+        return g
+
+    title = f"Parameter {weight.name}"
+    return through_hooks(functools.partial(gradient_chain, weight._hooks, title), [[g]],
+                         [[Spec(weight.shape, weight._dt)]], 0, title)[0]
+
+
+def _unrecorded(out: Any) -> Any:
+    """The value without the tape that is used up."""
+    if isinstance(out, Tensor) and not isinstance(out, Parameter):
+        return made(out._data, out._ctx)
+    leaves: list[Any] = []
+    structure = tree.flatten(out, leaves)
+    return tree.rebuild(structure, iter([leaf if isinstance(leaf, Parameter) or leaf._entry is None else
+                                         made(leaf._data, leaf._ctx) for leaf in leaves]))
+
+
+def _heads(name: str, out: Any, first_only: bool) -> list[Any]:
+    """The tensors whose sum is differentiated."""
+    if not first_only:
+        return [out] if isinstance(out, Manners) else tree.tensors(out)
+    if not isinstance(out, (tuple, list)) or len(out) < 2:
+        got = "" if isinstance(out, (tuple, list)) else ", got 1"
+        raise ValueError(f"grad of {name}: has_aux needs at least 2 outputs{got}")
+    return tree.tensors(out[0])
+
+
+def _seeds(heads: Sequence[Any], seed: Any) -> list[Any]:
+    """The gradients that arrive at the heads, as they were given."""
+    given = tree.tensors(seed) if not isinstance(seed, Manners) else [seed]
+    if len(given) != len(heads):
+        raise ArgumentError(f"grad: expected {len(heads)} sensitivities, one for each output, got {len(given)}")
+    for i, (head, each) in enumerate(zip(heads, given)):
+        if each.shape != head.shape:
+            raise ShapeError(f"grad: sensitivity {i} has shape {show(each.shape)}, expected {show(head.shape)}")
+        if each._dt != head._dt:
+            raise DTypeError(f"grad: sensitivity {i} has dtype {each._dt}, expected {head._dt}")
+    return given
