@@ -381,6 +381,21 @@ def test_compiled_functions_inside_eager_gradients():
     np.testing.assert_allclose(grad(grad(lambda a: inner(a) * a))(x()).asnumpy(), 12 * X + 2, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "bool", "float16", "bfloat16", "float32",
+                                   "float64"])
+def test_every_dtype_has_gradients_through_compiled_functions(dtype):
+    """The same on every way: eagerly, compiled inside, compiled around."""
+    a, b = (Tensor([1.0, 0.0]).astype(dtype), Tensor([3.0, 1.0]).astype(dtype))
+    expected, inner = grad(product, (0, 1))(a, b), jit(product)
+    for found in (grad(lambda a, b: inner(a, b), (0, 1))(a, b), grad(inner, (0, 1))(a, b),
+                  jit(grad(product, (0, 1)))(a, b)):
+        for value, like in zip(found, expected):
+            assert value.dtype == like.dtype and numbers(value.astype("float32")) == numbers(like.astype("float32"))
+    w = Parameter(a, name="w")
+    weighted = jit(lambda b: w * b)
+    assert numbers(grad(lambda b: weighted(b), None, w)(b).astype("float32")) == numbers(b.astype("float32"))
+
+
 def test_a_compiled_function_called_twice_before_its_gradient():
     inner = jit(lambda a: a * a * a)
     np.testing.assert_allclose(grad(lambda a: inner(a) + inner(a * 2))(x()).asnumpy(), 27 * X * X)

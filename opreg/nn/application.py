@@ -17,6 +17,7 @@ from opreg.symbol.rules import RULES, RuleSymbol
 from ..attrs import Schema
 from ..errors import NotDifferentiableError
 from ..graph import Entry, Graph, Node
+from ..mode import MODE
 from ..op import Op
 from ..registry import ops
 from ..spec import Spec, known
@@ -131,7 +132,7 @@ def followed(application: Application, op: Applied, leaves: Sequence[Any], words
     for i, (parameter, _) in enumerate(assigned, len(heads)):
         trace.assign(parameter, trace.wrap((node, i)))
     results = [trace.wrap((node, i)) for i in range(application.visible)]
-    return [ops.BlockGrad(each) for each in results] if STATE.blocked else results
+    return results if MODE.recording else [ops.BlockGrad(each) for each in results]
 
 
 class Applied(Op):

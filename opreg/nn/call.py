@@ -139,7 +139,7 @@ def _walked(record: Record, *values: Any) -> list[Any]:
     if not heads:
         return [made(variable._ctx.xp.zeros_like(variable._data), variable._ctx) for variable in variables]
     return [tensor(each) for each in tape.gradients([head for head, _ in heads], variables, [g for _, g in heads], True,
-                                                    MODE.recording, True)]
+                                                    MODE.recording, None)]
 
 
 class _Python(Op):

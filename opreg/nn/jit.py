@@ -28,7 +28,7 @@ from ..errors import OpError, note, refuse_keywords
 from ..graph import Entry, Graph, Node
 from ..mode import MODE, Recording, quiet
 from ..op import Op, watch
-from ..spec import Spec, is_floating, known
+from ..spec import Spec, known
 from . import tree
 from .holder import Holder
 from .parameter import Parameter
@@ -43,14 +43,28 @@ _MAKING = threading.RLock()
 
 
 class _Traced:
-    """What tracing a function gave: a graph, what its variables are bound to, how its results are nested."""
+    """What tracing a function gave: a graph, what its variables are bound to, how its results are nested.
+
+    Attributes
+    ----------
+    ctx : Context
+        Where it computes.
+    training : bool or None
+        The mode of the caller it is true for, None for any.
+    """
 
     def __init__(self, trace: Trace, inputs: list[Node], heads: list[Entry], structure: Any, ctx: Context):
         self.trace, self.inputs, self.heads, self.structure, self.ctx = trace, inputs, heads, structure, ctx
+        self.training = MODE.training if trace.minds_training else None
         self.owners = [(owner, owner._version) for owner in trace.owners.values()]
         self.epoch = EPOCH[0]
         self.assigned = [(trace.variables[key][0], trace.values[key]._entry) for key in trace.updated]
         self.held = [(array, node) for array, node in trace.variables.values()]
+
+    def serves(self, leaves: Sequence[Any]) -> bool:
+        """Whether it is true where its caller is: in place and mode."""
+        ctx = leaves[0]._ctx if leaves else current_context()
+        return ctx is self.ctx and (self.training is None or self.training is MODE.training)
 
     def stale(self) -> bool:
         """Whether something it depended on has changed."""
@@ -171,10 +185,6 @@ def _empty(ctx: Context, spec: Spec) -> Any:
     return ctx.backend.zeros(spec.shape, spec.dtype or np.dtype(np.float32), ctx.device_id)
 
 
-def _floating(spec: Spec) -> bool:
-    return spec.dtype is None or is_floating(spec.dtype)
-
-
 class _Compiled:
     """A function compiled for inputs of one kind.
 
@@ -187,14 +197,16 @@ class _Compiled:
         Whether hooks and the like are called.
     pure : bool
         Whether running it twice is running it once: nothing is called, assigned or drawn.
-    idle, idle_recorded : list of _Plan
-        Plans nobody has now, without and with gradients.
+    idle : list of _Plan
+        Plans nobody has now.
+    idle_recorded : dict of tuple of bool to list of _Plan
+        Those with gradients, by which inputs and weights have one.
     """
 
     def __init__(self, traced: _Traced, function: Callable, arguments: Any):
         self.traced, self.function, self.arguments = traced, function, arguments
         self.idle: list[_Plan] = []
-        self.idle_recorded: list[_Plan] = []
+        self.idle_recorded: dict[tuple[bool, ...], list[_Plan]] = {}
         held = [array for array, _ in traced.held]
         self._weights: list[Any] = [array for array in held if isinstance(array, Parameter) and array.requires_grad]
         self._others = [array for array in held if not (isinstance(array, Parameter) and array.requires_grad)]
@@ -211,13 +223,13 @@ class _Compiled:
         if closed:  # somebody differentiates in a tensor that the function has from outside
             self._weights += closed
             self._others = [array for array in self._others if array._entry is None]
-            self.idle_recorded = []
-        if not (any(leaf._entry is not None for leaf in leaves)
-                or any(weight._entry is not None for weight in self._weights)):
+            self.idle_recorded = {}
+        needs = tuple([each._entry is not None for each in (*leaves, *self._weights)])
+        if True not in needs:
             return self.run(leaves)
         if STATE.nested and not self.pure:  # the gradient of its gradient would run it again
             return self.function(*tree.rebuild(self.arguments, iter(leaves)))
-        return self.run_recorded(leaves)
+        return self.run_recorded(leaves, needs)
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """Compute, with nothing recorded."""
@@ -236,14 +248,15 @@ class _Compiled:
         finally:
             self.idle.append(plan)
 
-    def run_recorded(self, leaves: Sequence[Any]) -> Any:
-        """Compute as one application on the tape."""
+    def run_recorded(self, leaves: Sequence[Any], needs: tuple[bool, ...]) -> Any:
+        """Compute as one application on the tape, which has gradients of those inputs and weights that need one."""
+        idle = self.idle_recorded.setdefault(needs, [])
         try:
-            plan = self.idle_recorded.pop()
+            plan = idle.pop()
         except IndexError:
             with _MAKING:
-                plan = self._second_half()
-        run = _Run(self, plan, len(leaves))
+                plan = self._second_half(needs)
+        run = _Run(self, plan, len(leaves), idle)
         plan.fill(leaves)
         plan.forward()
         every = [*leaves, *self._weights]
@@ -256,12 +269,12 @@ class _Compiled:
             tape.record(_TAPED, run, every, data, outs)
         return tree.rebuild(self.traced.structure, iter(outs))
 
-    def _second_half(self) -> _Plan:
-        """The plan with gradients of all floating inputs and trained parameters behind it."""
+    def _second_half(self, needs: Sequence[bool]) -> _Plan:
+        """The plan with gradients of inputs and weights behind it."""
         traced, trace = self.traced, self.traced.trace
         variables = {id(array): node for array, node in traced.held}
         targets = [*traced.inputs, *[variables[id(weight)] for weight in self._weights]]
-        wanted = [(node, 0) for node in targets if _floating(trace.specs[node][0])]
+        wanted = [(node, 0) for node, need in zip(targets, needs) if need]
         count, specs = len(trace.nodes), len(trace.specs)
         pairs, seeds = [], []
         for entry in traced.heads:
@@ -314,9 +327,9 @@ class _Run:
 
     __slots__ = ("compiled", "plan", "count", "spent", "idle")
 
-    def __init__(self, compiled: _Compiled, plan: _Plan, count: int):
+    def __init__(self, compiled: _Compiled, plan: _Plan, count: int, idle: list[_Plan]):
         self.compiled, self.plan, self.count, self.spent = compiled, plan, count, False
-        self.idle = compiled.idle_recorded  # where the plan goes back to
+        self.idle = idle  # where the plan goes back to
 
     def __del__(self) -> None:
         self.idle.append(self.plan)
@@ -356,7 +369,7 @@ class _Taped(tape.Taped):
         heads = [(head, g) for head, g in zip(tree.tensors(out), arriving) if head._entry is not None]
         wanted = [i for i, variable in enumerate(variables) if variable._entry is not None]
         found = tape.gradients([head for head, _ in heads], [variables[i] for i in wanted], [g for _, g in heads], True,
-                               True, True) if heads and wanted else []
+                               True, None) if heads and wanted else []
         result: list[Any] = [None] * len(variables)
         for i, value in zip(wanted, found):
             result[i] = value
@@ -456,8 +469,8 @@ class Jitted:
         if len(key) != 2 * len(args) or kwargs:
             key, leaves, arguments = self._general(args, kwargs)
         found = self._cache.get(key)
-        if found is not None and leaves and leaves[0]._ctx is not found.traced.ctx:
-            key = key, leaves[0]._ctx
+        if found is not None and not found.traced.serves(leaves):
+            key = key, leaves[0]._ctx if leaves else current_context(), MODE.training
             found = self._cache.get(key)
         if found is None or (found.traced.epoch != EPOCH[0] and found.traced.stale()):
             found = self._cache[key] = self._compile(args, kwargs, leaves, arguments)
@@ -486,7 +499,8 @@ class Jitted:
         """Each step of each plan made so far."""
         lines = []
         for key, compiled in self._cache.items():
-            for title, plans in (("", compiled.idle), (" with gradients", compiled.idle_recorded)):
+            for title, plans in (("", compiled.idle), *((" with gradients", plans)
+                                                        for plans in compiled.idle_recorded.values())):
                 for plan in plans[:1]:
                     lines.append(f"for {key}{title}:")
                     steps = [*plan.plan.forward.steps, *plan.plan.backward.steps]
@@ -518,7 +532,7 @@ def follow(function: Callable, arguments: Any, specs: Sequence[tuple[Any, Any]],
     for owner in _within(function, args):
         trace.visit(owner)
     try:
-        with trace, Recording(False, True):
+        with trace, _Neutral(ctx):
             out = function(*args, **kwargs)
     except Exception as error:
         note(error, f"while {title} was compiled")
@@ -529,6 +543,23 @@ def follow(function: Callable, arguments: Any, specs: Sequence[tuple[Any, Any]],
     if ctx is None:
         ctx = next((array._ctx for array, _ in trace.variables.values()), current_context())
     return _Traced(trace, [value._entry[0] for value in inputs], heads, structure, ctx)
+
+
+class _Neutral:
+    """A stretch of code of which the state of the caller is kept away, as it is not that of later callers: whether
+    gradients are blocked around it, in which context it stands."""
+
+    def __init__(self, ctx: Context | None):
+        self._ctx = current_context() if ctx is None else ctx
+
+    def __enter__(self) -> None:
+        self._before = STATE.blocked, STATE.kept
+        STATE.blocked, STATE.kept = 0, None
+        self._ctx.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._ctx.__exit__(*error)
+        STATE.blocked, STATE.kept = self._before
 
 
 def _within(function: Any, args: Sequence[Any] = ()) -> list[Any]:
@@ -616,7 +647,8 @@ def symbol_of(cell: Any, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Symbo
         needed = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty]
         arguments, specs = [tree.LEAF] * len(needed), [(None, None)] * len(needed) + specs
     structure = ("list", None, (("list", None, tuple(arguments)), keywords))
-    traced = follow(cell, structure, specs, None)
+    with Recording(None, True):  # an executor says itself in which mode it runs
+        traced = follow(cell, structure, specs, None)
     if traced.assigned:
         raise OpError(f"{cell.path}.to_symbol: it assigns {', '.join(_name(a) for a, _ in traced.assigned)}, and a "
                       "Symbol can not change its arguments")

@@ -18,7 +18,8 @@ from opreg.symbol.rules import RuleSymbol, Specs
 
 from ..attrs import Schema, to_text
 from ..errors import ArgumentError, OpError, here, note
-from ..graph import Entry, Node
+from ..graph import INFERENCE, Entry, Node
+from ..mode import MODE
 from ..op import Op
 from ..registry import ops
 from ..spec import Shape, Spec, known, show
@@ -220,6 +221,9 @@ class Trace:
         What hooks returned that was not expected.
     owners : dict
         By identity, Cells and Parameters that took part: when one changes, the trace is no longer true.
+    minds_training : bool
+        Whether an operator joined that computes otherwise in training than in inference: it does as it would where it
+        joined.
     """
 
     def __init__(self, title: str, parent: Trace | None = None, nodes: list[Node] | None = None):
@@ -236,16 +240,18 @@ class Trace:
         self.scope: list[str] = [] if parent is None else parent.scope
         self.surprises: Surprises = Surprises() if parent is None else parent.surprises
         self.arguments: dict[Entry, Any] = {} if parent is None else parent.arguments
+        self.root: Trace = self if parent is None else parent.root
+        self.minds_training = False
         self._settled = 0
         self._before: list[Any] = []
 
     def __enter__(self) -> Trace:
-        self._before.append(STATE.trace)
-        STATE.trace = self
+        self._before.append((STATE.trace, MODE.recording))
+        STATE.trace, MODE.recording = self, True  # whoever stops that blocks the gradient of what joins meanwhile
         return self
 
     def __exit__(self, *_: Any) -> None:
-        STATE.trace = self._before.pop()
+        STATE.trace, MODE.recording = self._before.pop()
 
     # ---------------------------------------------------------------------------------------------- variables
 
@@ -330,8 +336,10 @@ class Trace:
         self.assign(tensor, changed)
 
     def knows(self, value: Any) -> bool:
-        """Whether an array is read by name instead of computed with: a Parameter, or what was assigned."""
+        """Whether an array is read by name instead of computed with: a Parameter, what was assigned, what is recorded
+        outside."""
         return (getattr(value, "traced", False) or id(value) in self.values
+                or getattr(value, "_entry", None) is not None
                 or (self.parent is not None and self.parent.knows(value)))
 
     # ----------------------------------------------------------------------------------------------- operators
@@ -351,7 +359,7 @@ class Trace:
             raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), got "
                                 f"{len(inputs)}")
         made = self.add(op, attrs, [each._entry for each in inputs], given)
-        if not STATE.blocked or op.name == "BlockGrad":
+        if MODE.recording or op.name == "BlockGrad":
             return made
         return ops.BlockGrad(made) if isinstance(made, Traced) else tuple([ops.BlockGrad(each) for each in made])
 
@@ -359,7 +367,10 @@ class Trace:
         """Add a node over entries; a value, or a tuple of them, one an output."""
         hint = op.name.lower().strip("_")
         name = self.unique("_".join([*self.scope, hint]))
-        node = Node(op, name, attrs, inputs, given, where=here())
+        minds = op.mode or bool(op.states)
+        self.root.minds_training = self.root.minds_training or minds
+        tags = {INFERENCE: "1"} if minds and not MODE.training else {}
+        node = Node(op, name, attrs, inputs, given, tags, here())
         self.specs[node] = self._infer(node)
         self.nodes.append(node)
         made = tuple(Traced(self, (node, i), self.specs[node][i]) for i in range(op.visible(attrs)))

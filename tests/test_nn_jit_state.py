@@ -1,0 +1,214 @@
+"""What a compiled function must not keep of the caller who happened to come first: each caller gets his own answer."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg
+import opreg.symbol as sym
+from opreg import custom, random
+from opreg.ndarray import autograd, cpu
+from opreg.nn.cell import Cell
+from opreg.nn.grad import grad, no_grad
+from opreg.nn.hooks import convention
+from opreg.nn.jit import jit
+from opreg.nn.layers import Dense, Dropout
+from opreg.nn.parameter import Parameter
+from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, STATE, set_context
+from opreg.nn.symbolic import from_symbol
+from opreg.nn.tensor import Tensor
+from opreg.registry import ops
+
+X = np.array([1.0, -2.0, 3.0], np.float32)
+ONES = np.ones((4, 3), np.float32)
+
+
+def x() -> Tensor:
+    return Tensor(X)
+
+
+@contextlib.contextmanager
+def graph_mode() -> Any:
+    set_context(mode=GRAPH_MODE)
+    try:
+        yield
+    finally:
+        set_context(mode=PYNATIVE_MODE)
+
+
+@contextlib.contextmanager
+def inside_a_cell() -> Any:
+    STATE.inside = True
+    try:
+        yield
+    finally:
+        STATE.inside = False
+
+
+#: What surrounds a call.
+STATES: dict[str, Callable[[], Any]] = {
+    "nothing": contextlib.nullcontext, "no_grad": no_grad, "two no_grads": lambda: _both(no_grad(), no_grad()),
+    "record": autograd.record, "record, predicting": lambda: autograd.record(train_mode=False),
+    "pause": autograd.pause, "train mode": autograd.train_mode, "predict mode": autograd.predict_mode,
+    "graph mode": graph_mode, "inside a Cell": inside_a_cell, "another context": lambda: cpu(1),
+    "errors raised": lambda: np.errstate(all="raise"), "convention": lambda: convention("2.4"),
+    "scope of attributes": lambda: sym.AttrScope(__ctx_group__="dev1", __force_mirroring__="True"),
+    "prefix": lambda: sym.Prefix("before_")}
+
+
+@contextlib.contextmanager
+def _both(first: Any, second: Any) -> Any:
+    with first, second:
+        yield
+
+
+class Weighted(Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = Parameter(Tensor([2.0, 2.0, 2.0]), name="w")
+
+    def construct(self, a: Any) -> Any:
+        return a * a * self.w
+
+
+@custom.register("nn_test_as_in_training")
+class _AsInTrainingProp(custom.CustomOpProp):
+    def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
+        class AsInTraining(custom.CustomOp):
+            def forward(self, is_train, req, in_data, out_data, aux):
+                self.assign(out_data[0], req[0], in_data[0] * (10 if is_train else 1))
+
+            def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+                self.assign(in_grad[0], req[0], out_grad[0] * 5)
+
+        return AsInTraining()
+
+
+#: What is called: a function that makes it, so that nothing is left of the one before.
+FUNCTIONS: dict[str, Callable[[], Any]] = {
+    "product": lambda: lambda a: a * a, "weighted": Weighted,
+    "with a constant": lambda: lambda a: a * Tensor([1.0, 2.0, 3.0]),
+    "made inside": lambda: lambda a: a + opreg.ops.zeros((3,), opreg.float32),
+    "in training only": lambda: lambda a: ops.Dropout(a, p=0.999)[0:1] * 0 + a,
+    "a user's": lambda: lambda a: opreg.ops.Custom(a, op_type="nn_test_as_in_training"),
+    "gradient inside": lambda: lambda a: a * grad(lambda b: b * b * b)(a),
+    "blocked inside": lambda: lambda a: _blocked(a) * a, "paused inside": lambda: lambda a: _paused(a) * a}
+
+
+def _blocked(a: Any) -> Any:
+    with no_grad():
+        return a * a
+
+
+def _paused(a: Any) -> Any:
+    with autograd.pause():
+        return a * a
+
+
+def answers(function: Any) -> list[Any]:
+    """Values, and gradients taken in three ways."""
+    weights = list(getattr(function, "trainable_params", list)())
+    found = [function(x()), grad(lambda a: function(a))(x())]
+    found += grad(lambda a: function(a), None, weights)(x())
+    value = x()
+    value.attach_grad()
+    with autograd.record():
+        out = function(value)
+    out.backward()
+    return [each.asnumpy().tolist() for each in (*found, value.grad)]
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_first_caller_does_not_decide_for_later_ones(name, state):
+    make = FUNCTIONS[name]
+    compiled = jit(make())
+    with contextlib.suppress(RuntimeError), STATES[state]():  # a gradient inside of no_grad may be refused
+        compiled(x())
+        compiled(Tensor(X[:2]) if name in ("product", "blocked inside") else x())
+    assert answers(compiled) == answers(make())
+    with contextlib.suppress(RuntimeError), STATES[state]():
+        found, expected = compiled(x()), make()(x())
+        np.testing.assert_array_equal(found.asnumpy(), expected.asnumpy())
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_is_made_inside_lies_where_the_caller_stands(state):
+    compiled = jit(lambda: opreg.ops.zeros((3,), opreg.float32))
+    for around in (STATES[state], contextlib.nullcontext, STATES[state]):
+        with around():
+            assert compiled().context == opreg.ops.zeros((3,), opreg.float32).context
+
+
+@pytest.mark.parametrize("compiles", [jit, lambda net: net.compile(Tensor(ONES))], ids=["jit", "compile"])
+def test_evaluating_then_training(compiles):
+    """The ordinary order: the first call of a network is one that needs no gradients."""
+    net = Dense(3, 2)
+    compiled, weights = compiles(net), net.trainable_params()
+    expected = grad(lambda a: net(a).sum(), None, weights)(Tensor(ONES))
+
+    @no_grad()
+    def evaluate(a: Any) -> Any:
+        return compiled(a)
+
+    evaluate(Tensor(ONES))
+    found = grad(lambda a: compiled(a).sum(), None, weights)(Tensor(ONES))
+    for g, like in zip(found, expected):
+        np.testing.assert_allclose(g.asnumpy(), like.asnumpy(), rtol=1e-6)
+
+
+def test_random_numbers_are_drawn_on_every_run():
+    function = jit(lambda a: a + opreg.ops.uniform((3,), Tensor(0.0), Tensor(1.0)))
+    random.seed(1)
+    drawn = [function(x()).asnumpy().tolist() for _ in range(3)]
+    assert drawn[0] != drawn[1] != drawn[2]
+    random.seed(1)
+    assert [function(x()).asnumpy().tolist() for _ in range(3)] == drawn
+    net = Dropout(p=0.5).set_train()
+    compiled = jit(net)
+    with no_grad():
+        compiled(Tensor(ONES))
+    assert compiled(Tensor(ONES)).asnumpy().tolist() != compiled(Tensor(ONES)).asnumpy().tolist()
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_symbols_as_cells_compute_as_their_mode_says(training):
+    """Their operators look at the mode; in a compiled function, too."""
+    hidden = sym.BatchNorm(sym.Variable("data"), fix_gamma=False, name="bn")
+    dropped = sym.Dropout(sym.Variable("data"), p=0.5)
+
+    def both(run: Callable) -> list[Any]:
+        cell = from_symbol(hidden).set_train(training)
+        value = Tensor(np.arange(12.0).reshape(4, 3)).astype("float32")
+        cell(value)
+        weights = cell.trainable_params()
+        found = [*run(grad(lambda a: (cell(a) * a).sum(), 0, weights))(value)[1], run(cell)(value),
+                 run(grad(lambda a: (cell(a) * a).sum()))(value), cell._params["bn_moving_mean"]]
+        kept = run(from_symbol(dropped).set_train(training))(Tensor(ONES))
+        assert (kept.asnumpy() == 1).all() is not np.bool_(training)
+        return [each.asnumpy() for each in found]
+
+    for a, b in zip(both(jit), both(lambda function: function)):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_in_inference_are_those_of_inference():
+    """Central differences agree: nothing moves with the batch."""
+    cell = from_symbol(sym.BatchNorm(sym.Variable("data"), fix_gamma=False, name="bn"))
+    value = Tensor(np.arange(6.0).reshape(2, 3)).astype("float32")
+    found = grad(lambda a: (cell(a) * a).sum())(value).asnumpy()
+    np.testing.assert_allclose(found, 2 * value.asnumpy() / np.sqrt(1 + 1e-3), rtol=1e-3)
+
+
+def test_tensors_that_are_recorded_outside_are_read_by_name():
+    """Also where they meet numbers alone."""
+    def outer(w: Any) -> Any:
+        doubled = w * 2
+        return jit(lambda a: a * (doubled * 3) + doubled * doubled)(x())
+
+    np.testing.assert_allclose(grad(outer)(x()).asnumpy(), 6 * X + 8 * X)
