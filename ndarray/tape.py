@@ -361,7 +361,8 @@ def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_
 def _differentiate(node: TapeNode, arriving: list[Any], needs: tuple[bool, ...], train_mode: bool | None
                    ) -> Sequence[Any]:
     """Raw gradients of a node's inputs, None where there is none."""
-    op, attrs, ctx, is_train = node.op, node.attrs, node.ctx, node.in_training(train_mode)
+    op, attrs, ctx = node.op, node.attrs, node.ctx
+    is_train = node.in_training(None) if train_mode is None else train_mode
     ins, outs = ((), ()) if op.blind else _numbers(node)
     if node.count != 1 and not op.partial:
         visible = op.visible(attrs)

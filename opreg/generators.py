@@ -14,7 +14,7 @@ from typing import Any
 from .backend import backend
 from .errors import ArgumentError
 
-__all__ = ["generator", "kept", "seed"]
+__all__ = ["generator", "kept", "seed", "state", "set_state"]
 
 
 _GENERATORS: dict[tuple[str, int], Any] = {}
@@ -105,6 +105,16 @@ def kept() -> Iterator[None]:
                 _restart(device_type, device_id, held, _entropy(value, device_id))
             else:
                 _set_state(device_type, device_id, held.bit_generator, state)
+
+
+def state(device_type: str, device_id: int = 0) -> Any:
+    """Where the generator of a device stands, for ``set_state``."""
+    return _state(generator(device_type, device_id).bit_generator)
+
+
+def set_state(value: Any, device_type: str, device_id: int = 0) -> None:
+    """Let the generator of a device go on from a ``state``."""
+    _set_state(device_type, device_id, generator(device_type, device_id).bit_generator, value)
 
 
 def _entropy(value: int, device_id: int) -> tuple[int, ...]:

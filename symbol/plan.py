@@ -166,9 +166,13 @@ def _plain(function: Callable) -> bool:
 
 
 class Scratch:
-    """Temporary memory, shared by all steps of a plan. Steps that hold it hold no plan, which holds them."""
+    """Temporary memory, shared by all steps of a plan. Steps that hold it hold no plan, which holds them.
 
-    def __init__(self) -> None:
+    ``take`` gives memory of a context, of so many bytes.
+    """
+
+    def __init__(self, take: Callable[[Any, int], Any]):
+        self._take = take
         self._held: dict[tuple[Any, int], Any] = {}
 
     def array(self, ctx: Any, number: int, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -177,7 +181,7 @@ class Scratch:
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         held = self._held.get((ctx, number))
         if held is None or held.size < nbytes:
-            held = self._held[ctx, number] = ctx.backend.arena(max(nbytes, 1), ctx.device_id)
+            held = self._held[ctx, number] = self._take(ctx, max(nbytes, 1))
         return held[:nbytes].view(dtype).reshape(shape)
 
     @property
@@ -209,17 +213,17 @@ class Plan:
         self.arrays: dict[Entry, Any] = dict(variables)
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds
-        self._scratch = Scratch()
         self._made: dict[tuple[Storage, Spec], Any] = {}
+        self._take = program.bound.arena or _own
+        self._scratch = Scratch(self._take)
         self._arenas = {ctx: self._arena(ctx, nbytes, program) for ctx, nbytes in memory.arena.items() if nbytes}
         self._halves = tuple([self._step(node) for node in nodes if node.op is not None]
                              for nodes in (program.nodes[:split], program.nodes[split:]))
 
-    @staticmethod
-    def _arena(ctx: Any, size: int, program: Program) -> Any:
+    def _arena(self, ctx: Any, size: int, program: Program) -> Any:
         """Memory for the results between, or an error that names the node of the largest."""
         try:
-            return ctx.backend.arena(size, ctx.device_id)
+            return self._take(ctx, size)
         except OpError as error:
             node = max((node for node in program.nodes if node.op is not None),
                        key=lambda node: nbytes(program.specs[node]))
@@ -387,6 +391,11 @@ class Plan:
     def nbytes(self) -> int:
         """Bytes held beside bound arrays, outputs and gradients: arenas and temporaries."""
         return sum(self.memory.arena.values()) + self._scratch.nbytes
+
+
+def _own(ctx: Any, nbytes: int) -> Any:
+    """Memory of its own."""
+    return ctx.backend.arena(nbytes, ctx.device_id)
 
 
 def choose(call: Call) -> tuple[Kernel, list[tuple[str, str]]]:

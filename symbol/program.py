@@ -41,6 +41,8 @@ class Bound:
         What users' operators keep between forward and backward.
     recompute : bool or "all"
         Whether backward computes cheap results of forward again, or all it can, which are not kept then.
+    arena : function of a context and a number of bytes, or None
+        Gives the memory to compute in; it is the plan's own by default.
     """
 
     graph: Graph
@@ -54,6 +56,7 @@ class Bound:
     head_grads: list[Any] = field(default_factory=list)
     memo: dict = field(default_factory=dict)
     recompute: bool | str = False
+    arena: Callable[[Any, int], Any] | None = None
 
 
 @dataclass

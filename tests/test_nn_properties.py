@@ -399,6 +399,7 @@ def _steps(run: Callable[[Any], Any]) -> Iterator[None]:
         yield
 
 
+@pytest.mark.filterwarnings("ignore:.*runs as Python")  # other hooks on every call
 @pytest.mark.parametrize("run", [eager, jit], ids=["eager", "compiled"])
 def test_hooks_that_come_and_go_leave_nothing(run):
     steps, counts = _steps(run), []

@@ -116,6 +116,7 @@ def followed(application: Application, op: Applied, leaves: Sequence[Any], words
     application.ins = [value._spec for value in values]
     slots = [body.input(word, *spec) for word, spec in zip(words, application.ins)]
     application.slots = [slot._entry[0] for slot in slots]
+    body.slots = dict(zip(application.slots, values))
     with body:
         heads = [body.read(each) for each in run(slots)]
         for weight in application.internal:
@@ -127,6 +128,7 @@ def followed(application: Application, op: Applied, leaves: Sequence[Any], words
     held = {node: array for array, node in body.variables.values()}
     application.arrays = [held.get(node) for node in application.captured]
     entries = [value._entry for value in (*values, *[body.outer[node] for node in application.captured])]
+    body.close()
     trace.add(op, {"record": application}, entries, {op.name.strip("_"): application.kind})
     node = trace.nodes[-1]
     for i, (parameter, _) in enumerate(assigned, len(heads)):
@@ -203,6 +205,11 @@ class Applied(Op):
                 became[node, i] = new, i
             nodes.append(new)
         return nodes, [became.get(entry, entry) for entry in record.heads]
+
+    def opened(self, attrs: Any, inputs: Sequence[Entry]) -> tuple[list[Entry], dict[Node, Entry]]:
+        """What its outputs are, and what variables of that stand for."""
+        record = attrs["record"]
+        return record.heads, dict(zip((*record.slots, *record.captured), inputs))
 
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
         record = attrs["record"]

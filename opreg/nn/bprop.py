@@ -120,12 +120,17 @@ def _fitted(cell: Any, what: str, value: Any, g: Any) -> Any:
 
 
 class _Call(Application):
-    """One call of a Cell with bprop."""
+    """One call of a Cell with bprop; ``of`` gives the Cell, which a graph does not keep alive."""
 
-    def __init__(self, cell: Any, inputs: Any, count: int):
+    def __init__(self, cell: Any, inputs: Any, count: int, of: Callable[[], Any]):
         internal = getattr(cell, "internal_params", None) or ()
         super().__init__(cell.path, type(cell).__name__, inputs, count, internal)
-        self.cell = cell
+        self._of = of
+
+    @property
+    def cell(self) -> Any:
+        """The Cell."""
+        return self._of()
 
     @property
     def debugged(self) -> bool:
@@ -152,7 +157,7 @@ def apply(cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return out
     fresh = [made(each._data, each._ctx) for each in found]
     if fresh and MODE.recording:
-        record = _Call(cell, structure, len(leaves))
+        record = _Call(cell, structure, len(leaves), lambda: cell)
         record.out = arranged
         every = [*leaves, *record.internal]
         tape.record(_TAPED, record, every, [each._data for each in every], fresh)
@@ -185,7 +190,7 @@ def _traced(cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     inputs, keywords = _inputs(cell, args, kwargs)
     leaves: list[Any] = []
     structure = flatten(inputs, leaves)
-    record = _Call(cell, structure, len(leaves))
+    record = _Call(cell, structure, len(leaves), STATE.trace.reference(cell))
     words = [parameter.name for parameter in inspect.signature(cell.construct).parameters.values()]
 
     def run(slots: Sequence[Any]) -> list[Any]:

@@ -20,9 +20,10 @@ from ..errors import ArgumentError
 from ..mode import MODE, Recording
 from ..op import Call, Op
 from ..spec import Spec, show
+from .bailout import HookSignatureChanged
 from .state import STATE
 from .tensor import TENSORS, Tensor, made, tensor
-from .trace import Surprise, Traced
+from .trace import Traced
 
 __all__ = ["call", "PYTHON"]
 
@@ -44,6 +45,10 @@ class Record:
         Whose gradient this is.
     differentiated : bool
         Whether a gradient of it is in the graph, so that it must run recorded.
+    place : hashable
+        Names it in a compiled function, among the calls of one run.
+    key : hashable
+        That of a function that looks at its results itself.
     """
 
     def __init__(self, function: Callable, ins: Sequence[Spec], outs: Sequence[Spec], title: str,
@@ -52,7 +57,9 @@ class Record:
         self.differentiated = False
         self._own: dict[Any, Any] = {}  # in place of a plan's, for executors
         self.key: Any = None
-        self.surprises: Any = None
+        self.place: Any = None
+        self.signatures: Any = None
+        self._backs = 0
 
     def __repr__(self) -> str:
         return self.title
@@ -70,24 +77,24 @@ class Record:
 
     def run(self, values: list[Tensor]) -> Sequence[Any]:
         """Call the function as one step of a plan."""
-        if self.key is None:
+        if self.place is None:
             return self._run(values)
-        old = self.surprises.replay.pop(self.key, None)
+        old = self.signatures.replay.pop(self.place, None)
         if old is not None:
             self.kept = old
         else:
             try:
                 self._run(values)
-            except Surprise as surprise:
-                self.surprises.done[self.key] = self.kept[0], surprise.results
+            except HookSignatureChanged as change:
+                self.signatures.done[self.place] = self.kept[0], change.results
                 raise
-        self.surprises.done[self.key] = self.kept
+        self.signatures.done[self.place] = self.kept
         return self.kept[1]
 
     def _run(self, values: list[Tensor]) -> Sequence[Any]:
         if not self.differentiated:  # a plan runs with nothing recorded
             results = self._checked(self.function(*values))
-            if self.key is not None:
+            if self.place is not None:
                 self.kept = (), results
             return results
         variables = []
@@ -118,8 +125,12 @@ class Record:
     def back(self) -> Record:
         """The record of its gradient: of the gradients of its results, then its inputs."""
         self.differentiated = True
-        return Record(functools.partial(_walked, self), [*self.outs, *self.ins], self.ins,
-                      f"the gradient of {self.title}", self)
+        found = Record(functools.partial(_walked, self), [*self.outs, *self.ins], self.ins,
+                       f"the gradient of {self.title}", self)
+        if self.place is not None:
+            self._backs += 1
+            found.place, found.signatures = (self.place, self._backs), self.signatures
+        return found
 
 
 def _walked(record: Record, *values: Any) -> list[Any]:
@@ -217,6 +228,6 @@ def call(function: Callable, values: Sequence[Any], specs: Sequence[Spec], outs:
             found = value._apply(PYTHON, values, attrs)
             return list(found) if isinstance(found, (tuple, list)) else [found]
     trace = STATE.trace or next(value for value in values if isinstance(value, Traced))._trace
-    record.key, record.surprises = key, trace.surprises
+    record.key, record.place, record.signatures = key, key or (title, trace.unique(title)), trace.signatures
     found = trace.apply(PYTHON, values, attrs)
     return list(found) if isinstance(found, tuple) else [found]

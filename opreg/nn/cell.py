@@ -85,14 +85,14 @@ class Cell(Holder):
                 if not own["_checked_names"]:
                     self.check_names()
                 if compiles():
-                    return self._compiled()(*args, **kwargs)
+                    return self._cache().call(self, args, kwargs)
                 STATE.inside = True
                 try:
                     return self._run(args, kwargs)
                 finally:
                     STATE.inside = False
             return self._run(args, kwargs)
-        trace.visit(self)
+        trace.reads.visit(self)
         if own["_name"] is not None:
             trace.scope.append(own["_name"])
         try:
@@ -174,13 +174,19 @@ class Cell(Holder):
 
     # -------------------------------------------------------------------------------------------- compilation
 
-    def _compiled(self) -> Any:
+    def _cache(self) -> Any:
+        """What it is compiled to, which does not keep it alive."""
         own = self.__dict__
         if own["_jitted"] is None:
-            from .jit import Jitted
+            from .jit import Cache
 
-            own["_jitted"] = Jitted(self)
+            own["_jitted"] = Cache(self)
         return own["_jitted"]
+
+    def _compiled(self) -> Any:
+        from .jit import Jitted
+
+        return Jitted(self, self._cache())
 
     def compile(self, *args: Any, **kwargs: Any) -> Any:
         """Compile for inputs like these, without running; returns the compiled Cell, to be called as the Cell is.
@@ -219,7 +225,7 @@ class Cell(Holder):
         >>> Twice().to_symbol().list_arguments()
         ['x']
         """
-        from .jit import symbol_of
+        from .follow import symbol_of
 
         return symbol_of(self, inputs, kwargs)
 
@@ -250,7 +256,7 @@ class Cell(Holder):
     def phase(self, value: str) -> None:
         if not isinstance(value, str):
             raise TypeError(f"{self.path}: phase must be text, got {type(value).__name__}")
-        self.__dict__["_phase"] = value
+        self._phase = value
 
     @property
     def bprop_debug(self) -> bool:

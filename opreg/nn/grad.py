@@ -84,11 +84,10 @@ class _Gradients:
         self.__name__ = f"grad_{name_of(function)}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        inputs = [*args, *kwargs.values()]
-        if inputs:
-            check_positions(self.function, self.positions, inputs)
-        out, grads, weight_grads = differentiate(self.function, args, kwargs, self.positions if inputs else (),
-                                                 self.weights, self.has_aux)
+        positions = self.positions if args or kwargs else ()
+        if positions:
+            check_positions(self.function, positions, (*args, *kwargs.values()) if kwargs else args)
+        out, grads, weight_grads = differentiate(self.function, args, kwargs, positions, self.weights, self.has_aux)
         result = self._arranged(grads, weight_grads)
         if self.with_value:
             return out, result
@@ -144,7 +143,7 @@ def check_positions(function: Callable, positions: Sequence[int], inputs: Sequen
     for i in positions:
         if i >= len(inputs):
             raise OpError(f"grad of {name_of(function)}: there is no argument {i}, it was given {len(inputs)}")
-        if not (isinstance(inputs[i], np.ndarray) or tree.tensors(inputs[i])):
+        if not (isinstance(inputs[i], (Manners, np.ndarray)) or tree.tensors(inputs[i])):
             raise TypeError(f"grad of {name_of(function)}: argument {i} is of type {type(inputs[i]).__name__}, only "
                             "tensors have gradients")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import here, note
-from .state import get_context, set_context
+from .state import STATE, get_context, set_context
 
 __all__ = ["Hook", "Hooks", "HookHandle", "convention", "naming", "KINDS"]
 
@@ -20,7 +20,7 @@ _NUMBERS = itertools.count()
 class Hook:
     """A registered function with its options."""
 
-    __slots__ = ("function", "with_kwargs", "always_call", "convention", "where")
+    __slots__ = ("function", "with_kwargs", "always_call", "convention", "where", "__weakref__")
 
     def __init__(self, function: Callable, with_kwargs: bool = False, always_call: bool = False,
                  convention: str | None = None):
@@ -76,7 +76,15 @@ class HookHandle:
             rest = [(key, hooks.pop(key)) for key in list(hooks) if key != number]
             hooks.update(rest)
         owner._touch()
-        return cls(owner, hooks, number)
+        handle = cls(owner, hooks, number)
+        if STATE.trace is not None and hasattr(owner, "_version"):  # of a Cell or Parameter, no part of the graph
+            STATE.trace.root.registered.append(handle)
+        return handle
+
+    @property
+    def registered(self) -> bool:
+        """Whether the hook is still there."""
+        return self.hook_id in (self._hooks() or ())
 
     def remove(self) -> None:
         """Take the hook away; nothing happens when it is gone already."""

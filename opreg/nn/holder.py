@@ -11,13 +11,15 @@ from typing import Any
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..errors import ArgumentError, OpError, did_you_mean
+from ..errors import ArgumentError, did_you_mean
 from ..spec import is_floating
 from .hooks import Hooks
 from .manners import Manners
 from .parameter import Parameter, ParameterTuple
-from .state import EPOCH
+from .reads import attribute
+from .state import EPOCH, STATE
 from .tensor import Tensor
+from .tree import tensors
 
 __all__ = ["Holder"]
 
@@ -25,6 +27,7 @@ _PREFIX = re.compile(r"^\w+[0-9a-zA-Z_.]*$")
 
 #: Classes of attributes that say all of themselves by ``==``.
 _PLAIN = frozenset({bool, int, str, type(None)})
+_NESTED = (list, tuple, dict)
 
 
 class Holder:
@@ -58,6 +61,8 @@ class Holder:
         if "_params" not in own:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '_auto_prefix': please call "
                                  "Cell.__init__() firstly, as in super().__init__(), before setting attributes")
+        if STATE.trace is not None:
+            self._set_in_trace(name, value)
         if value.__class__ in _PLAIN and name in own and own[name].__class__ is value.__class__ and own[name] == value:
             return  # nothing changes, and nothing needs to be traced anew
         own["_version"] += 1
@@ -85,10 +90,14 @@ class Holder:
         else:
             if isinstance(value, (list, tuple)) and value and all(isinstance(each, Parameter) for each in value):
                 _check_names(self, value)
-            elif isinstance(value, Manners) and not isinstance(value, NDArray):
-                raise OpError(f"{self.path}.{name}: a value of a compiled function can not be kept on a Cell; keep a "
-                              "Parameter and use ops.assign")
             object.__setattr__(self, name, value)
+
+    def _set_in_trace(self, name: str, value: Any) -> None:
+        """Note that a trace changes an attribute; values of the trace can not be kept there."""
+        STATE.trace.reads.change(self, name)
+        held = [value] if isinstance(value, Manners) else tensors(value) if isinstance(value, _NESTED) else []
+        if name not in self.__dict__["_params"] and not all(isinstance(each, NDArray) for each in held):
+            STATE.trace.leave(f"it keeps a value on {self.path}.{name}, which is no Parameter")
 
     def _put_parameter(self, name: str, value: Parameter) -> None:
         own = self.__dict__
@@ -142,6 +151,8 @@ class Holder:
         if "_params" not in own:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}: please call "
                                  "Cell.__init__() firstly, as in super().__init__()")
+        if STATE.trace is not None:
+            STATE.trace.reads.attribute(self, name, attribute(self, name))
         if name in own["_params"]:
             value = own["_params"][name]
             return value._cast(own["_cast"]) if own["_cast"] is not None and own["_running"] and value is not None \
@@ -155,6 +166,8 @@ class Holder:
 
     def __delattr__(self, name: str) -> None:
         own = self.__dict__
+        if STATE.trace is not None:
+            STATE.trace.reads.change(self, name)
         known = False
         for group in (own["_params"], own["_cells"], own["_buffers"]):
             if name in group:

@@ -7,6 +7,7 @@ are and hand the gradients that come back to Python; so the same rule serves the
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,12 +21,13 @@ from ..errors import ArgumentError
 from ..mode import MODE
 from ..op import Op
 from ..spec import Spec, show
+from .bailout import HookSignatureChanged
 from .call import call
 from .handles import KINDS, Hook, HookHandle, Hooks, convention, naming
 from .manners import Manners, is_number
 from .state import STATE
 from .tensor import FRESH, TENSORS, Tensor, lent, lent_raw, made, tensor
-from .trace import Surprise, Traced
+from .trace import Traced
 from .tree import constants, flatten, key_of, rebuild, tensors
 
 __all__ = ["Hooks", "HookHandle", "HookBackward", "InsertGradientOf", "convention", "hook_tensor", "forward",
@@ -53,25 +55,50 @@ def _lifted(chain: Callable[..., Any], given: tuple[Any, ...], kept: Any, title:
     key = title, trace.unique(title)
     expected: list[Any] = []
     arranged = flatten(kept, expected)
-    arranged, specs = trace.surprises.known.get(key, (arranged, [_spec(leaf) for leaf in expected]))
+    arranged, specs = trace.signatures.known.get(key, (arranged, [_spec(leaf) for leaf in expected]))
     kind = key_of(arranged)
 
     def function(*values: Any) -> list[Any]:
         found: list[Any] = []
         now = flatten(chain(*rebuild(structure, iter(values))), found)
         if key_of(now) != kind or [_spec(each) for each in found] != specs:
-            raise Surprise(key, now, found, [_spec(each) for each in found])
+            raise HookSignatureChanged(key, now, found, [_spec(each) for each in found])
         return found
 
     results = call(function, leaves, [_spec(leaf) for leaf in leaves], specs, title, key)
     return rebuild(arranged, iter(results))
 
 
+def _reference(cell: Any) -> Callable[[], Any]:
+    """What gives a Cell to its hooks."""
+    return (lambda: cell) if STATE.trace is None else STATE.trace.reference(cell)
+
+
+def _now(hooks: Hooks) -> Callable[[], list[Hook]]:
+    """What gives the hooks that there are now.
+
+    A trace does not keep them alive, as it is over when one of them is removed; but those that are registered within
+    it, which its every run would register and perhaps remove.
+    """
+    trace, found = STATE.trace, list(hooks.values())
+    if trace is None:
+        return lambda: found
+    own = {handle.hook_id for handle in trace.root.registered}
+    held = [functools.partial(_given, hook) if number in own else weakref.ref(hook) for number, hook in hooks.items()]
+    return lambda: [hook for each in held if (hook := each()) is not None]
+
+
+def _given(hook: Hook) -> Hook:
+    return hook
+
+
 def forward_pre(cell: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     """What a Cell is given after its forward pre-hooks."""
+    hooks, of = _now(cell._hooks["forward_pre"]), _reference(cell)
 
     def chain(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        for hook in list(cell._hooks["forward_pre"].values()):
+        cell = of()
+        for hook in hooks():
             with naming("forward pre-hook", hook, cell):
                 found = hook.function(cell, args, kwargs) if hook.with_kwargs else hook.function(cell, args)
                 if found is None:
@@ -115,13 +142,15 @@ def changed_inputs(cell: Any, before: Any, after: Any) -> str | None:
 
 def forward(cell: Any, args: tuple, kwargs: dict, out: Any, failed: bool = False) -> Any:
     """What a Cell returns after its forward hooks; those that always run, when it has failed."""
+    hooks, of = _now(cell._hooks["forward"]), _reference(cell)
 
     def chain(args: tuple, kwargs: dict, out: Any) -> Any:
         error, only = None, failed
-        for hook in list(cell._hooks["forward"].values()):
+        for hook in hooks():
             if only and not hook.always_call:
                 continue
             try:
+                cell = of()
                 with naming("forward hook", hook, cell):
                     given = (args, kwargs, out) if hook.with_kwargs else (args, out)
                     found = hook.function(cell, *given)
@@ -262,6 +291,10 @@ class _Tag(Op):
         """New nodes, and the entries its outputs become, once gradients are made."""
         return [], list(inputs[:attrs["count"]])
 
+    def opened(self, attrs: Any, inputs: Sequence[Any]) -> tuple[list[Any], dict[Any, Any]]:
+        """What its outputs are, and what variables of that stand for."""
+        return list(inputs[:attrs["count"]]), {}
+
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
         return self._pass(attrs, g if attrs["count"] != 1 else (g,), needs, through_hooks)
 
@@ -348,12 +381,13 @@ def _replaced(cell_path: str, kind: str, found: Any, now: Sequence[Any]) -> tupl
     return (*found,)  # another tuple: it may be the one the hook was given, with other numbers in it
 
 
-def _backward_chain(cell: Any) -> Callable | None:
+def _backward_chain(cell: Any, of: Callable[[], Any]) -> Callable | None:
     hooks = cell._hooks["backward"]
     if not hooks:
         return None
 
     def chain(arriving: tuple, leaving: tuple) -> tuple:
+        cell = of()
         for hook in list(hooks.values()):
             with naming("backward hook", hook, cell):
                 if hook.convention == "document":
@@ -367,12 +401,13 @@ def _backward_chain(cell: Any) -> Callable | None:
     return chain
 
 
-def _backward_pre_chain(cell: Any) -> Callable | None:
+def _backward_pre_chain(cell: Any, of: Callable[[], Any]) -> Callable | None:
     hooks = cell._hooks["backward_pre"]
     if not hooks:
         return None
 
     def chain(arriving: tuple) -> tuple:
+        cell = of()
         for hook in list(hooks.values()):
             with naming("backward pre-hook", hook, cell):
                 found = hook.function(cell, arriving)
@@ -385,7 +420,8 @@ def _backward_pre_chain(cell: Any) -> Callable | None:
 
 def tag_inputs(cell: Any, args: tuple) -> tuple[tuple, Link, Sequence[Any]]:
     """A Cell's inputs behind a tag, the link to the one at its outputs, and the tensors at the tag."""
-    link = Link(_backward_chain(cell), _backward_pre_chain(cell), lambda: f"the backward hooks of {cell.path}")
+    of = _reference(cell)
+    link = Link(_backward_chain(cell, of), _backward_pre_chain(cell, of), lambda: f"the backward hooks of {of().path}")
     if link.backward is None:
         return args, link, ()
     if args and TENSORS.issuperset(map(type, args)):

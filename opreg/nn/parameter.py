@@ -129,8 +129,24 @@ class Parameter(Tensor):
         return id(self)
 
     def asnumpy(self) -> np.ndarray:
-        """Its numbers; on the host a view, through which they can be changed."""
+        """Its numbers; on the host a view, through which they can be changed, but not in a compiled function."""
+        if STATE.trace is not None:
+            found = STATE.trace.ask(self, "asnumpy()")
+            found.flags.writeable = False
+            return found
         return self._data if isinstance(self._data, np.ndarray) else super().asnumpy()
+
+    def __bool__(self) -> bool:
+        return super().__bool__() if STATE.trace is None else STATE.trace.ask(self, "bool()")
+
+    def __int__(self) -> int:
+        return super().__int__() if STATE.trace is None else STATE.trace.ask(self, "int()")
+
+    def __float__(self) -> float:
+        return super().__float__() if STATE.trace is None else STATE.trace.ask(self, "float()")
+
+    def __index__(self) -> int:
+        return super().__index__() if STATE.trace is None else STATE.trace.ask(self, "an index")
 
     def __deepcopy__(self, memo: Any) -> Parameter:
         return self.clone()
@@ -292,10 +308,9 @@ def assign(variable: Any, value: Any) -> Any:
     TypeError
         When the dtype would lose something.
     """
-    if not isinstance(variable, Tensor):
-        what = "an argument or result of a compiled function, which holds nothing; a Parameter of a Cell, or from " \
-            "outside of the function, does" if isinstance(variable, Manners) else type(variable).__name__
-        raise TypeError(f"assign: expected a Parameter or Tensor, got {what}")
+    held = isinstance(variable, Tensor)  # else it is an argument of a compiled function, or what that has computed
+    if not (held or (STATE.trace is not None and isinstance(variable, Manners))):
+        raise TypeError(f"assign: expected a Parameter or Tensor, got {type(variable).__name__}")
     if is_number(value):
         value = tensor(np.full(variable.shape, value, variable._dt))
     value = tensor(value)
@@ -308,6 +323,9 @@ def assign(variable: Any, value: Any) -> Any:
             raise DTypeError(f"assign: a value of dtype {tensor_type(incoming)} does not fit {_called(variable)} of "
                              f"dtype {tensor_type(own)}")
         value = value._cast(own)
+    if not held:
+        variable[...] = value
+        return variable
     if STATE.trace is not None:
         STATE.trace.assign(variable, value)
         return STATE.trace.read(variable)

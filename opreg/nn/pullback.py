@@ -24,7 +24,7 @@ from .hooks import gradient_chain, through_hooks, through_own_hooks
 from .manners import Manners
 from .parameter import Parameter
 from .state import STATE
-from .tensor import Tensor, fresh, made, tensor
+from .tensor import TENSORS, Tensor, fresh, made, tensor
 
 __all__ = ["Pullback", "pullback", "differentiate", "check_not_blocked", "name_of"]
 
@@ -43,33 +43,50 @@ class _Inputs:
     ----------
     leaves : list of Tensor
         Those in the inputs that are differentiated in, each input's in a row.
-    structures : dict by position
-        How they are nested.
+    bare : bool
+        Whether all of these inputs are tensors themselves.
     """
 
+    __slots__ = ("_values", "_args", "_kwargs", "_structures", "leaves", "bare")
+
     def __init__(self, args: Sequence[Any], kwargs: dict[str, Any], positions: Sequence[int]):
-        self._values, self._count, self._names = [*args, *kwargs.values()], len(args), list(kwargs)
-        self.structures: dict[int, Any] = {}
-        leaves: list[Any] = []
+        self._values, self._args, self._kwargs = [*args, *kwargs.values()], args, kwargs
+        self._structures: dict[int, Any] = {}  # by position
+        self.leaves: list[Any] = []
+        self.bare = True
         for i in positions:
-            if i not in self.structures:
-                self.structures[i] = tree.flatten(self._values[i], leaves, _is_array)
-        self.leaves = [tensor(leaf) for leaf in leaves]
+            if i in self._structures:
+                continue
+            value = self._values[i]
+            if value.__class__ in TENSORS:
+                self.leaves.append(value)
+                self._structures[i] = tree.LEAF
+                continue
+            leaves: list[Any] = []
+            structure = self._structures[i] = tree.flatten(value, leaves, _is_array)
+            self.leaves += map(tensor, leaves)
+            self.bare = self.bare and structure is tree.LEAF
 
     def call(self, function: Callable, variables: Sequence[Any]) -> Any:
         """Call the function with these in the place of the leaves."""
-        values, rest = list(self._values), iter(variables)
-        for i, structure in self.structures.items():
-            values[i] = tree.rebuild(structure, rest)
-        if not self._names:
+        values = list(self._values)
+        if self.bare:
+            for i, variable in zip(self._structures, variables):
+                values[i] = variable
+        else:
+            rest = iter(variables)
+            for i, structure in self._structures.items():
+                values[i] = tree.rebuild(structure, rest)
+        if not self._kwargs:
             return function(*values)
-        return function(*values[:self._count], **dict(zip(self._names, values[self._count:])))
+        count = len(self._args)
+        return function(*values[:count], **dict(zip(self._kwargs, values[count:])))
 
     def arranged(self, gradients: Sequence[Any], positions: Sequence[int]) -> list[Any]:
         """Gradients of the leaves nested as the inputs are, None in the place of what is no tensor."""
         rest = iter(gradients)
         found = {i: tree.rebuild(structure if structure is tree.LEAF else tree.emptied(structure), rest)
-                 for i, structure in self.structures.items()}
+                 for i, structure in self._structures.items()}
         return [found[i] for i in positions]
 
 
@@ -88,11 +105,15 @@ class Pullback:
         Those of the outputs whose sum is differentiated.
     """
 
+    __slots__ = ("out", "heads", "_inputs", "_positions", "_weights", "_variables", "_entries")
+
     out: Any
     heads: list[Any]
-
-    def __init__(self, function: Callable, inputs: _Inputs, positions: Sequence[int], weights: Sequence[Parameter]):
-        self.name, self._inputs, self._positions, self._weights = name_of(function), inputs, positions, weights
+    _inputs: _Inputs
+    _positions: Sequence[int]
+    _weights: Sequence[Parameter]
+    _variables: list[Any]
+    _entries: list[Any]
 
     def __call__(self, seed: Any = None, keep: bool = False) -> tuple[list[Any], list[Any]]:
         """Gradients by position, nested as the inputs are, and of weights.
@@ -104,24 +125,26 @@ class Pullback:
         keep : bool
             Whether it will be called again.
         """
-        found = self._back(None if seed is None else _seeds(self.heads, seed), keep)
-        count = len(self._inputs.leaves)
-        return (self._inputs.arranged(found[:count], self._positions),
-                [_hooked(weight, g) for weight, g in zip(self._weights, found[count:])])
+        grads, by_weight = self._back(None if seed is None else _seeds(self.heads, seed), keep)
+        if not (self._inputs.bare and len(grads) == len(self._positions)):
+            grads = self._inputs.arranged(grads, self._positions)
+        return grads, [_hooked(weight, g) for weight, g in zip(self._weights, by_weight)] if by_weight else by_weight
 
-    def _back(self, arriving: Sequence[Any] | None, keep: bool) -> list[Any]:
-        """Gradients of the leaves, then of the weights, None for those that are not trained."""
+    def _back(self, arriving: Sequence[Any] | None, keep: bool) -> tuple[list[Any], list[Any]]:
+        """Gradients of the leaves, and of the weights, None for those that are not trained."""
         raise NotImplementedError
 
 
 class _OnTape(Pullback):
     """Of a function that runs now."""
 
+    __slots__ = ("_trained",)
+
     def __init__(self, function: Callable, inputs: _Inputs, positions: Sequence[int], weights: Sequence[Parameter],
                  first_only: bool):
-        super().__init__(function, inputs, positions, weights)
+        self._inputs, self._positions, self._weights = inputs, positions, weights
         again, nested = MODE.recording, STATE.nested
-        self._variables: list[Tensor] = [fresh(leaf) for leaf in inputs.leaves]
+        self._variables = [fresh(leaf) for leaf in inputs.leaves]
         self._entries = [variable._entry for variable in self._variables]
         given = list(self._variables)
         self._trained: dict[int, int] = {}  # places among the variables
@@ -137,52 +160,56 @@ class _OnTape(Pullback):
             out = inputs.call(function, given)
             # A weight that is a result is what it was while the function ran.
             self.heads = [_variable(head, head._entry) if isinstance(head, Parameter) else head
-                          for head in _heads(self.name, out, first_only)]
+                          for head in _heads(function, out, first_only)]
         finally:
             MODE.recording, STATE.nested = again, nested
             for weight, entry in before:
                 weight._entry = entry
         self.out = out if again else _unrecorded(out)
 
-    def _back(self, arriving: Sequence[Any] | None, keep: bool) -> list[Any]:
-        found, entries, leaves = self._found(arriving, keep), self._entries, self._inputs.leaves
-        for i, leaf in enumerate(leaves):
-            if entries[i][0].attrs is not None or leaf._entry is not None:  # perhaps it has hooks
-                found[i] = through_own_hooks(leaf._entry, through_own_hooks(entries[i], found[i]))
-        return found[:len(leaves)] + [found[self._trained[id(weight)]] if weight._requires_grad
-                                      and id(weight) in self._trained else None for weight in self._weights]
-
-    def _found(self, arriving: Sequence[Any] | None, keep: bool) -> list[Any]:
-        heads, variables, entries = self.heads, self._variables, self._entries
+    def _back(self, arriving: Sequence[Any] | None, keep: bool) -> tuple[list[Any], list[Any]]:
+        heads, variables, entries, leaves = self.heads, self._variables, self._entries, self._inputs.leaves
         recorded = [i for i, head in enumerate(heads) if getattr(head, "_entry", None) is not None]
-        if not recorded or not entries:
-            return [made(each._ctx.xp.zeros_like(each._data), each._ctx) for each in variables]
         if len(recorded) < len(heads):
             heads = [heads[i] for i in recorded]
             arriving = None if arriving is None else [arriving[i] for i in recorded]
-        if not MODE.recording:
-            found = tape.raw_gradients(heads, variables, entries, arriving, keep, None)
-            return [made(data, each._ctx) for data, each in zip(found, variables)]
-        return [_variable(g, g._entry) for g in
-                tape.gradients(heads, list(map(_variable, variables, entries)), arriving, True, True, None)]
+        if not recorded or not entries:
+            found = [made(each._ctx.xp.zeros_like(each._data), each._ctx) for each in variables]
+        elif MODE.recording:
+            found = [_variable(g, g._entry) for g in
+                     tape.gradients(heads, list(map(_variable, variables, entries)), arriving, True, True, None)]
+        else:
+            raw = tape.raw_gradients(heads, variables, entries, arriving, keep, None)
+            found = [made(data, each._ctx) for data, each in zip(raw, variables)]
+        for i, leaf in enumerate(leaves):
+            if entries[i][0].attrs is not None or leaf._entry is not None:  # perhaps it has hooks
+                found[i] = through_own_hooks(leaf._entry, through_own_hooks(entries[i], found[i]))
+        if not self._weights:
+            return found, []
+        places = self._trained
+        return found[:len(leaves)], [found[places[id(weight)]] if id(weight) in places else None
+                                     for weight in self._weights]
 
 
 class _InTrace(Pullback):
     """Of a function that is being compiled."""
 
+    __slots__ = ("_held",)
+
     def __init__(self, function: Callable, inputs: _Inputs, positions: Sequence[int], weights: Sequence[Parameter],
                  first_only: bool):
-        super().__init__(function, inputs, positions, weights)
+        self._inputs, self._positions, self._weights = inputs, positions, weights
         trace = STATE.trace
+        trace.reads.function(function)
         self._variables = [ops._copy(trace.read(leaf)) for leaf in inputs.leaves]
         self._entries = [variable._entry for variable in self._variables]  # before the function may change them
         trace.arguments.update((entry, None) for entry in self._entries)
         self._held = [trace.read(weight)._entry for weight in weights]
         given = list(self._variables)
         self.out = inputs.call(function, given)
-        self.heads = [trace.read(head) for head in _heads(self.name, self.out, first_only)]
+        self.heads = [trace.read(head) for head in _heads(function, self.out, first_only)]
 
-    def _back(self, arriving: Sequence[Any] | None, keep: bool) -> list[Any]:
+    def _back(self, arriving: Sequence[Any] | None, keep: bool) -> tuple[list[Any], list[Any]]:
         trace, leaves = STATE.trace, self._inputs.leaves
         if arriving is None:
             pairs = [(head, ops.ones_like(head)) for head in self.heads]
@@ -192,7 +219,7 @@ class _InTrace(Pullback):
         grads = [ops.zeros_like(variable) if g is None else g for variable, g in zip(self._variables, found)]
         for i, (leaf, entry) in enumerate(zip(leaves, self._entries)):
             grads[i] = through_own_hooks(leaf._entry, through_own_hooks(entry, grads[i]))
-        return grads + [g if weight._requires_grad else None for weight, g in zip(self._weights, found[len(leaves):])]
+        return grads, [g if weight._requires_grad else None for weight, g in zip(self._weights, found[len(leaves):])]
 
 
 def check_not_blocked(function: Any) -> None:
@@ -218,7 +245,8 @@ def pullback(function: Callable, args: Sequence[Any], kwargs: dict[str, Any], po
     first_only : bool
         Whether only the first of several outputs is differentiated.
     """
-    check_not_blocked(function)
+    if STATE.blocked:
+        check_not_blocked(function)
     made_by = _OnTape if STATE.trace is None else _InTrace
     return made_by(function, _Inputs(args, kwargs, positions), positions, weights, first_only)
 
@@ -228,12 +256,11 @@ def differentiate(function: Callable, args: Sequence[Any], kwargs: dict[str, Any
                   ) -> tuple[Any, list[Any], list[Any]]:
     """The value of a function, and its gradients by position and of weights; see ``pullback``."""
     back = pullback(function, args, kwargs, positions, weights, first_only)
-    if seed is None and len(back.heads) > 1 and not first_only and back.name not in _WARNED:
-        _WARNED.add(back.name)
-        warnings.warn(f"grad of {back.name}: it returns {len(back.heads)} tensors; the gradients are those of their "
-                      "sum. With has_aux=True only the first is differentiated.", UserWarning, stacklevel=4)
-    grads, weight_grads = back(seed)
-    return back.out, grads, weight_grads
+    if seed is None and len(back.heads) > 1 and not first_only and name_of(function) not in _WARNED:
+        _WARNED.add(name_of(function))
+        warnings.warn(f"grad of {name_of(function)}: it returns {len(back.heads)} tensors; the gradients are those of "
+                      "their sum. With has_aux=True only the first is differentiated.", UserWarning, stacklevel=4)
+    return back.out, *back(seed)
 
 
 def _variable(like: NDArray, entry: Any) -> Tensor:
@@ -257,7 +284,7 @@ def _hooked(weight: Parameter, g: Any) -> Any:
 
 def _unrecorded(out: Any) -> Any:
     """The value without the tape that is used up."""
-    if isinstance(out, Tensor) and not isinstance(out, Parameter):
+    if out.__class__ is Tensor:
         return made(out._data, out._ctx)
     leaves: list[Any] = []
     structure = tree.flatten(out, leaves)
@@ -265,13 +292,13 @@ def _unrecorded(out: Any) -> Any:
                                          made(leaf._data, leaf._ctx) for leaf in leaves]))
 
 
-def _heads(name: str, out: Any, first_only: bool) -> list[Any]:
+def _heads(function: Any, out: Any, first_only: bool) -> list[Any]:
     """The tensors whose sum is differentiated."""
     if not first_only:
         return [out] if isinstance(out, Manners) else tree.tensors(out)
     if not isinstance(out, (tuple, list)) or len(out) < 2:
         got = "" if isinstance(out, (tuple, list)) else ", got 1"
-        raise ValueError(f"grad of {name}: has_aux needs at least 2 outputs{got}")
+        raise ValueError(f"grad of {name_of(function)}: has_aux needs at least 2 outputs{got}")
     return tree.tensors(out[0])
 
 

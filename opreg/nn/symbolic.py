@@ -18,6 +18,7 @@ from .cell import Cell
 from .initializer import initializer
 from .manners import Manners
 from .parameter import Parameter
+from .state import STATE
 from .tensor import tensor
 
 __all__ = ["from_symbol", "SymbolCell"]
@@ -67,6 +68,8 @@ class SymbolCell(Cell):
                                     "how to initialise it; list it in inputs= or give it in params=")
             kind = kind if len(by_name[name]) > 1 or kind in ("zeros", "ones") else "zeros"
             self._hold(name, initializer(kind, by_name[name], np.float32))
+        if STATE.trace is not None:
+            STATE.trace.reads.renew(self)
 
     def construct(self, *inputs: Any) -> Any:
         if len(inputs) != len(self.inputs):

@@ -11,7 +11,7 @@ from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import NDArray, _compute, attach
 from opreg.ndarray.tape import Taped, TapeNode
 
-from ..errors import ArgumentError, DTypeError, OpError, ShapeError, here, note
+from ..errors import ArgumentError, DTypeError, ShapeError, here, note
 from ..mode import MODE, quiet
 from ..op import Op
 from ..registry import ops
@@ -21,8 +21,8 @@ from . import printing
 from .manners import COMPARISONS, Manners, is_number
 from .state import STATE
 
-__all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "fresh", "lent", "lent_raw", "subscript",
-           "from_numpy", "is_tensor", "TENSORS", "FRESH"]
+__all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "fresh", "lent", "lent_raw", "picked",
+           "subscript", "from_numpy", "is_tensor", "TENSORS", "FRESH"]
 
 #: Exact classes that operators take without a second look; ``Parameter`` joins them.
 TENSORS: set[type] = set()
@@ -184,7 +184,7 @@ class Tensor(Manners, NDArray):
     def __getitem__(self, key: Any) -> Any:
         key = subscript(key, self.shape)
         if isinstance(key, Manners):
-            return ops.take(self, key, axis=0, mode="clip")
+            return picked(self, key)
         if (MODE.recording and self._entry is not None) or (STATE.trace is not None and STATE.trace.knows(self)):
             return ops._subscript(self, key=key)
         data = self._data[key]
@@ -441,17 +441,21 @@ def fresh(value: NDArray) -> Tensor:
     return result
 
 
+def picked(value: Any, places: Any) -> Any:
+    """The parts along the first axis at the places an integer tensor names; negative ones count from the end."""
+    places = places._cast(np.dtype(np.int64))
+    return ops.take(value, places + (places < 0) * value.shape[0], axis=0, mode="raise")
+
+
 def subscript(key: Any, shape: Sequence[int]) -> Any:
-    """A subscript in NumPy's terms; masks become positions, tensors of a trace stay when they stand alone."""
+    """A subscript in NumPy's terms; masks become positions, integer tensors of a trace stay when they stand alone."""
     if key.__class__ is int or key.__class__ is slice or key is Ellipsis or key is None:
         return key
     if isinstance(key, Manners) and not isinstance(key, NDArray):
-        return key
+        return key if key._dt.kind in "iu" else subscript(key.asnumpy(), shape)  # type: ignore[attr-defined]
     if isinstance(key, tuple):
-        parts = [subscript(part, ()) for part in key]
-        if any(isinstance(part, Manners) for part in parts):
-            raise OpError("a subscript of several parts takes no tensor whose numbers are not known while tracing; "
-                          "use ops.gather or ops.gather_nd")
+        parts = [subscript(part.asnumpy() if isinstance(part, Manners) else part, ())  # type: ignore[attr-defined]
+                 for part in key]
         flat: list[Any] = []
         for part in parts:
             flat += part if isinstance(part, tuple) else [part]

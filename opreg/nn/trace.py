@@ -7,6 +7,7 @@ are known at once, so mistakes are refused in the line that makes them.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,27 +26,54 @@ from ..registry import ops
 from ..spec import Shape, Spec, known, show
 from ..value import Value
 from . import dtype as dtypes
+from .bailout import HookSignatures
+from .guards import GUARD, LOOKS, Numbers, Path, Unknown, calls
 from .manners import Manners
+from .reads import Reads
 from .state import STATE
-from .tensor import subscript, tensor
+from .tensor import made, picked, subscript, tensor
 
-__all__ = ["Trace", "Traced", "TraceError", "Surprise", "Surprises", "create"]
+__all__ = ["Trace", "Traced", "TraceError", "LeftToPython", "create"]
 
 
 class TraceError(OpError, TypeError):
-    """Numbers were asked for while tracing, when there are none yet."""
+    """What was asked for is not known while tracing."""
+
+
+class LeftToPython(TraceError):
+    """A function does what a graph can not do: it is not compiled, but run as the Python code it is.
+
+    Attributes
+    ----------
+    reason : str
+        What it does, and where.
+    reads : Reads or None
+        What was read before.
+    """
+
+    def __init__(self, text: str, reason: str, reads: Reads | None = None):
+        super().__init__(text)
+        self.reason, self.reads = reason, reads
 
 
 class Traced(Manners):
     """A tensor of a trace: its shape and dtype are known, its numbers are not."""
 
-    __slots__ = ("_entry", "_spec", "_trace", "__weakref__")
+    __slots__ = ("_entry", "_spec", "_home", "__weakref__")
     __hash__ = object.__hash__
     _rank = 3
     has_init = False
 
     def __init__(self, trace: Trace, entry: Entry, spec: Spec):
-        self._trace, self._entry, self._spec = trace, entry, spec
+        self._home, self._entry, self._spec = trace.ref, entry, spec
+
+    @property
+    def _trace(self) -> Trace:
+        """The trace it is of, which it does not keep alive."""
+        found = self._home()
+        if found is None:
+            raise TraceError(f"{self!r} {_OVER}")
+        return found
 
     def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
         return (STATE.trace or self._trace).apply(op, values, given)
@@ -132,72 +160,61 @@ class Traced(Manners):
     def __getitem__(self, key: Any) -> Any:
         key = subscript(key, self.shape)
         if isinstance(key, Manners):
-            return ops.take(self, key, axis=0, mode="clip")
+            return picked(self, key)
         return ops._subscript(self, key=key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        trace = STATE.trace or self._trace
+        if id(self) in trace.given:
+            trace.leave("it changes an argument in place")
         key = subscript(key, self.shape)
         if isinstance(key, Manners):
-            raise TraceError("x[i] = … needs i while tracing: use ops.scatter_nd or ops.select")
+            key = subscript(key.asnumpy(), self.shape)  # type: ignore[attr-defined]
         value = value if isinstance(value, Manners) else tensor(np.asarray(value, self._dt))
         changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
         self._entry, self._spec = changed._entry, changed._spec
+
+    # --------------------------------------------------------------------------------------------- numbers
+
+    def _look(title: str) -> Callable:  # type: ignore[misc]
+        def method(self: Traced) -> Any:
+            """Numbers, which are looked at in every run from now on."""
+            return (STATE.trace or self._trace).ask(self, title)
+
+        return method
+
+    __bool__, __int__, __float__, __index__ = map(_look, ("bool()", "int()", "float()", "an index"))
+    asnumpy, asscalar = _look("asnumpy()"), _look("asscalar()")
+
+    def item(self, index: Any = None) -> Any:
+        """The only element, or that at a flat or full index, as a Python number."""
+        if index is None:
+            return (STATE.trace or self._trace).ask(self, "item()")
+        return (self[index] if isinstance(index, tuple) else self.reshape((-1,))[index]).item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers."""
+        return self.asnumpy().tolist()
 
     # ---------------------------------------------------------------------------------------- what cannot be
 
     def _refuse(what: str, instead: str) -> Callable:  # type: ignore[misc]
         def method(self: Traced, *_: Any, **__: Any) -> Any:
-            """Refused: a tensor of a trace has no numbers yet."""
-            raise TraceError(f"{here()}: {what} needs the numbers of a tensor, which are not known while a function "
-                             f"is compiled. {instead}")
+            """Refused: it would leave the graph."""
+            raise TraceError(f"{here()}: {what} of a tensor leaves the graph of a compiled function. {instead}")
 
         return method
 
-    __bool__ = _refuse("a branch or a loop condition", "Use ops.select for a choice of values, ops.cond for one of "
-                       "computations, ops.while_loop for a loop; or run in PYNATIVE_MODE")
-    __float__ = _refuse("float()", "Keep it a tensor")
-    __int__ = __index__ = _refuse("int()", "Keep it a tensor; shapes are Python numbers already")
-    __array__ = _refuse("NumPy", "Use functions of ops, or a CustomOp")
-    asnumpy = item = tolist = asscalar = _refuse("asnumpy() or item()", "Print it from a hook, or return it")
+    __array__ = _refuse("NumPy", "Use functions of ops, or a CustomOp; x.asnumpy() where numbers are meant")
     backward = attach_grad = _refuse("backward()", "Use grad, which compiles too")
     __format__ = Value.__format__
 
 
-class Surprise(Exception):
-    """A hook of a compiled function returned something of another shape, dtype or nesting than was expected."""
+#: Said of values whose trace is gone.
+_OVER = "belongs to another compiled function, which is over: it must not be kept on an attribute or in a global"
 
-    def __init__(self, key: Any, structure: Any, results: list[Any], specs: list[Spec]):
-        super().__init__(f"{key} returned something else than expected")
-        self.key, self.structure, self.results, self.specs = key, structure, results, specs
-
-
-class Surprises:
-    """What is known of the hooks of a function that is traced again because one of them returned something else.
-
-    Attributes
-    ----------
-    known : dict of key to (structure, list of Spec)
-        What hooks return.
-    done : dict of key to (variables, results)
-        Calls of Python in the run that is going on.
-    replay : dict of key to (variables, results)
-        Those of the run that was given up, which are not made twice.
-    """
-
-    def __init__(self) -> None:
-        self.known: dict[Any, tuple[Any, list[Spec]]] = {}
-        self.done: dict[Any, Any] = {}
-        self.replay: dict[Any, Any] = {}
-
-    def learn(self, surprise: Surprise) -> None:
-        """Take note of a surprise, and of what has run before it."""
-        self.known[surprise.key] = surprise.structure, surprise.specs
-        self.replay, self.done = dict(self.done), {}
-
-    def settle(self) -> None:
-        """A run is over."""
-        self.done.clear()
-        self.replay.clear()
+#: How many numbers Python may ask for in one trace.
+ASKED = 1000
 
 
 class Trace:
@@ -217,13 +234,33 @@ class Trace:
         By identity, Parameters that were assigned.
     arguments : dict of entry to hooks or None
         What functions are differentiated in, and the hooks on it.
-    surprises : Surprises
+    signatures : HookSignatures
         What hooks returned that was not expected.
-    owners : dict
-        By identity, Cells and Parameters that took part: when one changes, the trace is no longer true.
+    reads : Reads
+        What was found in Cells and Parameters: when it changes, the trace is no longer true.
+    arrays : dict of variable to array
+        What variables are bound to.
+    outer, slots : dict of variable to Traced
+        Of a body: what its variables are outside of it, captured or given.
+    given : set of identities
+        The arguments of the function.
     minds_training : bool
         Whether an operator joined that computes otherwise in training than in inference: it does as it would where it
         joined.
+    calls : str
+        What calls Python on every run, in words, if something does.
+    drawn : list of Node
+        Random operators in their order.
+    path, numbers : Path, Numbers or None
+        How Python gets the numbers it asks for, while the function is followed.
+    symbolic : bool
+        Whether the trace is of a Symbol, which has no numbers.
+    left : str
+        Why the function is left to Python, if it is.
+    owner : weak reference or None
+        The Cell that keeps what is compiled, which must not be kept by it.
+    registered : list of HookHandle
+        Of hooks that were registered meanwhile.
     """
 
     def __init__(self, title: str, parent: Trace | None = None, nodes: list[Node] | None = None):
@@ -234,14 +271,24 @@ class Trace:
         self.variables: dict[int, tuple[NDArray, Node]] = {}
         self.values: dict[int, Traced] = {}
         self.updated: dict[int, NDArray] = {}
-        self.outer: dict[Node, Traced] = {}  # of a body: what its variables are outside of it
-        self.owners: dict[int, Any] = {} if parent is None else parent.owners
+        self.ref = weakref.ref(self)
+        self.arrays: dict[Node, NDArray] = {}
+        self.outer: dict[Node, Traced] = {}
+        self.slots: dict[Node, Traced] = {}
+        self.reads: Reads = Reads() if parent is None else parent.reads
         self.counts: dict[str, int] = {} if parent is None else parent.counts
         self.scope: list[str] = [] if parent is None else parent.scope
-        self.surprises: Surprises = Surprises() if parent is None else parent.surprises
+        self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
         self.arguments: dict[Entry, Any] = {} if parent is None else parent.arguments
-        self.root: Trace = self if parent is None else parent.root
+        self.given: set[int] = set()
         self.minds_training = False
+        self.calls, self.left = "", ""
+        self.drawn: list[Node] = []
+        self.symbolic = False
+        self.path: Path | None = None
+        self.numbers: Numbers | None = None
+        self.owner: Any = None
+        self.registered: list[Any] = []
         self._settled = 0
         self._before: list[Any] = []
 
@@ -253,15 +300,31 @@ class Trace:
     def __exit__(self, *_: Any) -> None:
         STATE.trace, MODE.recording = self._before.pop()
 
-    # ---------------------------------------------------------------------------------------------- variables
+    @property
+    def root(self) -> Trace:
+        """The trace of the whole function."""
+        found = self
+        while found.parent is not None:
+            found = found.parent
+        return found
 
-    def visit(self, owner: Any) -> None:
-        """A Cell, with all below it whose attributes it may read, or a Parameter takes part."""
-        if id(owner) not in self.owners:
-            self.owners[id(owner)] = owner
-            for child in getattr(owner, "_cells", {}).values():
-                if child is not None:
-                    self.visit(child)
+    def leave(self, reason: str) -> Any:
+        """Leave the function to Python."""
+        root = self.root
+        where = here()
+        root.left = root.left or (f"{reason} ({where})" if where else reason)
+        raise LeftToPython(f"{root.title} can not be a graph: {root.left}", root.left)
+
+    def reference(self, owner: Any) -> Callable[[], Any]:
+        """What gives a Cell to nodes of this trace, which keeps it alive unless it is the one that keeps the trace."""
+        own = self.root.owner
+        return own if own is not None and own() is owner else (lambda: owner)
+
+    def close(self) -> None:
+        """This body is done; it keeps nothing of what it stands in."""
+        self.parent, self.outer, self.slots = None, {}, {}
+
+    # ---------------------------------------------------------------------------------------------- variables
 
     def input(self, name: str, shape: Shape | None, dtype: Any) -> Traced:
         """A new variable."""
@@ -286,13 +349,14 @@ class Trace:
         found = self.variables.get(id(value))
         if found is None:
             if hasattr(value, "_version"):
-                self.visit(value)
+                self.reads.visit(value)
             if self.parent is not None:
                 outside = self.parent.read(value)
                 node = Node(None, outside._entry[0].name)
                 self.outer[node] = outside
             else:
                 node = Node(None, self._variable_name(value), tags={"__shape__": to_text(value.shape)})
+                self.arrays[node] = value
             found = self.variables[id(value)] = value, node
             self.specs[node] = [Spec(value.shape, value._data.dtype)]
         return self.wrap((found[1], 0))
@@ -305,11 +369,10 @@ class Trace:
         return name
 
     def _mine(self, value: Traced) -> Traced:
-        if value._trace is self or value._entry[0] in self.specs:
+        if value._home is self.ref or value._entry[0] in self.specs:
             return value
         if self.parent is None:
-            raise TraceError(f"{value!r} belongs to another compiled function, which is over: it must not be kept on "
-                             "an attribute or in a global")
+            raise TraceError(f"{value!r} {_OVER}")
         key = id(value)
         if key not in self.variables:
             outside = self.parent._mine(value)
@@ -373,8 +436,44 @@ class Trace:
         node = Node(op, name, attrs, inputs, given, tags, here())
         self.specs[node] = self._infer(node)
         self.nodes.append(node)
+        self._note(node)
         made = tuple(Traced(self, (node, i), self.specs[node][i]) for i in range(op.visible(attrs)))
         return made[0] if len(made) == 1 else made
+
+    def _note(self, node: Node) -> None:
+        """What Python must know of a node before it may ask for numbers."""
+        op: Any = node.op
+        root = self.root
+        if op.random:
+            root.drawn.append(node)
+        root.calls = root.calls or calls(op)
+
+    # ------------------------------------------------------------------------------------------------- numbers
+
+    def ask(self, value: Any, title: str) -> Any:
+        """What Python asks of the numbers of a tensor: they are found now, and guarded in every run."""
+        root, look = self.root, LOOKS[title]
+        entry = self.read(value)._entry
+        if root.numbers is None and not root.symbolic:
+            self.leave(f"its gradient asks for {title} of what arrives")
+        if root.path is None or root.numbers is None:
+            raise TraceError(f"{here()}: {title} needs the numbers of a tensor, which a Symbol does not know. Use "
+                             "ops.select for a choice of values, ops.cond for one of computations, ops.while_loop for "
+                             "a loop")
+        if len(root.path.steps) >= ASKED:
+            self.leave(f"it asks for more than {ASKED} numbers; ops.while_loop asks for none")
+
+        def find() -> Any:
+            return look.of(made(root.numbers.of(self, entry), root.numbers.ctx))  # type: ignore[union-attr]
+
+        try:
+            fork, answer = root.path.ask(look, find)
+        except Unknown as error:
+            self.leave(f"{title} asks for numbers {error}")
+        drawn = [(node, 0) for node in root.drawn if node in self.specs]
+        attrs = {"fork": fork, "answer": answer, "count": 1 + len(drawn)}
+        self.add(GUARD, attrs, [entry, *drawn])
+        return np.array(answer) if isinstance(answer, np.ndarray) else answer
 
     def _infer(self, node: Node) -> list[Spec]:
         op, attrs = node.op, node.attrs
@@ -417,6 +516,7 @@ class Trace:
         for node in self.nodes[self._settled:]:
             if node not in self.specs:
                 self.specs[node] = self._infer(node)
+                self._note(node)
         self._settled = len(self.nodes)
 
 
@@ -439,6 +539,10 @@ class _Assigned(Op):
     def inline(self, attrs: Any, inputs: Sequence[Entry], specs: Any) -> tuple[list[Node], list[Entry]]:
         """No nodes, and the value itself, once gradients are made."""
         return [], [inputs[1]]
+
+    def opened(self, attrs: Any, inputs: Sequence[Entry]) -> tuple[list[Entry], dict[Node, Entry]]:
+        """What its outputs are, and what variables of that stand for."""
+        return [inputs[1]], {}
 
     def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
         return [g, None]

@@ -161,8 +161,9 @@ def while_loop(cond_func: Callable, loop_func: Callable, init_val: Any, max_iter
         Of the value; one number.
     loop_func : callable
         Of the value; returns the next, of the same shapes and dtypes.
-    max_iterations : int
-        The most rounds. While a function is compiled it must be given: it decides how much memory gradients take.
+    max_iterations : int, optional
+        The most rounds. While a function is compiled it decides how much memory gradients take; without it the loop is
+        one of Python, which is traced for as many rounds as come.
 
     Examples
     --------
@@ -170,14 +171,13 @@ def while_loop(cond_func: Callable, loop_func: Callable, init_val: Any, max_iter
     192.0
     """
     value = _tensors(init_val)
-    if STATE.trace is None:
+    if STATE.trace is None or max_iterations is None:
         rounds = 0
         while bool(cond_func(value)) and (max_iterations is None or rounds < max_iterations):
             value, rounds = loop_func(value), rounds + 1
         return value
-    if not isinstance(max_iterations, int) or max_iterations < 1:
-        raise ArgumentError("while_loop: max_iterations must be an int from 1 while a function is compiled, got "
-                            f"{max_iterations!r}")
+    if max_iterations < 1:
+        raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
     value = _live(value)
     leaves: list[Any] = []
     structure = flatten(value, leaves)

@@ -11,7 +11,6 @@ import numpy as np
 from ...errors import ArgumentError, ShapeError
 from ...registry import ops
 from ...spec import is_floating, limits
-from ..trace import Traced, TraceError
 from .array import broadcast_to, swapaxes
 from .creation import zeros
 from .lift import like, one_axis, shape_of, tensor
@@ -32,11 +31,8 @@ def _index(value: Any, what: str) -> Any:
     return index
 
 
-def _known(value: Any, what: str, instead: str) -> Any:
+def _known(value: Any) -> Any:
     """Numbers on the host, for functions whose results have a shape that follows from them."""
-    if isinstance(value, Traced):
-        raise TraceError(f"{what}: the shape of its result follows from numbers, which are not known while a function "
-                         f"is compiled; {instead}, or run in PYNATIVE_MODE")
     return tensor(value).asnumpy()
 
 
@@ -298,7 +294,7 @@ def searchsorted(sorted_sequence: Any, values: Any, *, out_int32: bool = False, 
 
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis; not while compiling."""
-    found = np.nonzero(_known(input, "nonzero", "use ops.where"))
+    found = np.nonzero(_known(input))
     return tuple(map(tensor, found)) if as_tuple else tensor(np.stack(found, axis=1).astype(np.int64))
 
 
@@ -309,7 +305,7 @@ def argwhere(input: Any) -> Any:
 
 def masked_select(input: Any, mask: Any) -> Any:
     """The numbers where a mask holds, in a row; not while compiling."""
-    x, mask = tensor(input), np.asarray(_known(mask, "masked_select", "use ops.select"))
+    x, mask = tensor(input), np.asarray(_known(mask))
     shape = np.broadcast_shapes(x.shape, mask.shape)
     found = tensor(np.flatnonzero(np.broadcast_to(mask, shape)))
     return ops.take(broadcast_to(x, shape).reshape((-1,)), found, axis=0)
@@ -317,7 +313,7 @@ def masked_select(input: Any, mask: Any) -> Any:
 
 def unique(input: Any) -> tuple[Any, Any]:
     """The different numbers in the order they first occur, and for each number which it is; not while compiling."""
-    numbers = _known(input, "unique", "sort it")
+    numbers = _known(input)
     found, first, back = np.unique(numbers.ravel(), return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)
@@ -328,6 +324,6 @@ def unique(input: Any) -> tuple[Any, Any]:
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each number from 0 up occurs, or the sums of weights; not while compiling."""
-    numbers = _known(input, "bincount", "use ops.one_hot")
+    numbers = _known(input)
     given = None if weights is None else tensor(weights).asnumpy()
     return tensor(np.bincount(numbers, given, minlength).astype(np.float32))

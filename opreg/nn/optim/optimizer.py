@@ -177,7 +177,7 @@ class Optimizer(Cell):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._planned and STATE.trace is None and self._plain:
-            return self._compiled()(*args, **kwargs)
+            return self._cache().call(self, args, kwargs)
         return super().__call__(*args, **kwargs)
 
     def construct(self, *hyper_params: Any) -> Any:

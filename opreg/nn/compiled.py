@@ -1,0 +1,408 @@
+"""Compiled: what a function was followed to, bound to memory and run; on the tape as one application."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray import tape
+from opreg.ndarray.context import Context, current_context
+from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.compile import compile_program
+from opreg.symbol.plan import Segment
+from opreg.symbol.program import Bound, Program
+
+from ..errors import OpError
+from ..graph import Entry, Graph, Node
+from ..mode import MODE, quiet
+from ..spec import known
+from . import tree
+from .follow import Followed
+from .parameter import Parameter
+from .rooms import Room, Rooms
+from .state import STATE
+from .tensor import made, tensor
+from .trace import LeftToPython
+
+__all__ = ["Compiled", "run_in_python"]
+
+#: Held while a plan is made: two threads may make plans of one trace.
+_MAKING = threading.RLock()
+
+
+class _Plan:
+    """A followed function bound to memory and flattened.
+
+    Parameters
+    ----------
+    followed : Followed
+        The function.
+    room : Room
+        Where it computes; it is taken while it runs, and as long as its results are needed.
+    late : list of Entry
+        Gradients, computed by a second half.
+    seeds : list of Node
+        Variables of the gradients that arrive.
+    """
+
+    def __init__(self, followed: Followed, room: Room, late: Sequence[Entry] = (), seeds: Sequence[Node] = ()):
+        trace = followed.trace
+        self.room, ctx = room, followed.ctx
+        self.ctx = ctx
+        stretches, specs = room.stretches(), trace.specs
+
+        def empty(entry: Entry) -> Any:
+            spec = specs[entry[0]][entry[1]]
+            if spec.shape is None or not known(spec.shape):
+                raise OpError("a compiled function needs shapes that follow from those of its inputs: one operator's "
+                              "depends on numbers")
+            return stretches.array(ctx, spec)
+
+        private = bool(late)  # a parameter that is assigned is still read, as it was, by the second half
+        aside = private or bool(followed.steps) or followed.calls  # and a run that is given up must not have changed it
+        assigned = {id(array) for array, _ in followed.assigned}
+        arrays: dict[Node, Any] = {}
+        contexts: dict[Node, Context] = {}
+        self.holders: list[tuple[NDArray, Any]] = []  # arrays whose memory the plan reads
+        self.copied: list[tuple[NDArray, Any]] = []  # those it reads a copy of
+        for array, node in followed.held:
+            contexts[node] = array._ctx
+            if private and id(array) in assigned:
+                arrays[node] = array._data.copy()
+                self.copied.append((array, arrays[node]))
+            else:
+                arrays[node] = array._data
+                self.holders.append((array, array._data))
+        for node in (*followed.inputs, *seeds):
+            arrays[node], contexts[node] = empty((node, 0)), ctx
+        self.slots = [arrays[node] for node in followed.inputs]
+        self.seeds = [arrays[node] for node in seeds]
+        heads = [*followed.heads, *[entry for _, entry in followed.assigned], *followed.last]
+        variables = [node for node in specs if node.op is None and node in arrays]
+        graph = Graph(heads, [*variables, *trace.nodes])
+        self.outputs = [empty(entry) for entry in followed.heads]
+        self.stored: list[tuple[NDArray, Any]] = []  # what assigned arrays become when a run is over
+        targets = []
+        for array, entry in followed.assigned:
+            targets.append(empty(entry) if aside else array._data)
+            if aside:
+                self.stored.append((array, targets[-1]))
+        targets += [empty(entry) for entry in followed.last]
+        self.gradients = [empty(entry) for entry in late]
+        bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
+                      arena=stretches.take)
+        program = Program.of(bound, True)
+        program.heads = [*program.heads, *late]
+        program.late = [(array, "write") for array in self.gradients]
+        self.plan = compile_program(program)
+        self.quiet = not followed.calls
+        self.kept: dict[Any, Any] = {}  # what calls of Python keep for their gradients
+        self.places: list[int | None] = []  # which of the gradients each input and weight has
+
+    def fill(self, leaves: Sequence[Any]) -> None:
+        """Bring inputs, and parameters that moved to other memory, to where the plan reads them."""
+        for slot, leaf in zip(self.slots, leaves):
+            slot[...] = leaf._data
+        for array, data in self.holders:
+            if array._data is not data:
+                data[...] = array._data
+                array._data = data
+        if self.copied:
+            for array, data in self.copied:
+                data[...] = array._data
+
+    def forward(self) -> None:
+        """Run the first half."""
+        plan = self.plan
+        native = plan.forward.native
+        if native is None:
+            self.run(plan.forward)
+        else:
+            native()
+        for store in plan.stores:
+            store()
+
+    def backward(self) -> None:
+        """Run the second half."""
+        self.run(self.plan.backward)
+
+    def run(self, segment: Segment) -> None:
+        """Run one of the halves."""
+        if segment.plain:
+            quiet(segment.run)
+            return
+        before, MODE.recording = MODE.recording, False
+        trace, STATE.trace = STATE.trace, None
+        kept, STATE.kept = STATE.kept, self.kept
+        try:
+            if self.quiet and not segment.fresh and current_context() is self.ctx:
+                quiet(segment.run)
+                return
+            with self.ctx, np.errstate(all="ignore"):
+                segment.run()
+        finally:
+            MODE.recording = before
+            STATE.trace, STATE.kept = trace, kept
+
+    def free(self, idle: list[_Plan]) -> None:
+        """Give the memory back; what was kept of Python's is not needed again."""
+        if self.kept:
+            self.kept.clear()
+        self.room.free()
+        idle.append(self)
+
+
+class Compiled:
+    """A function compiled for inputs of one kind, and for the numbers it asks for.
+
+    A plan is one caller's while it runs, and while its gradient may be asked for: threads, a hook that calls what it
+    hangs on, and calls that wait for their gradients each have their own.
+
+    Attributes
+    ----------
+    certain : bool
+        Whether a run is never given up.
+    pure : bool
+        Whether running it twice is running it once: nothing is called, assigned or drawn.
+    idle : list of _Plan
+        Plans nobody has now.
+    idle_recorded : dict of tuple of bool to list of _Plan
+        Those with gradients, by which inputs and weights have one.
+    """
+
+    def __init__(self, followed: Followed, arguments: Any, rooms: Rooms):
+        self.followed, self.arguments, self._rooms = followed, arguments, rooms
+        self.reads, self.ctx, self.training = followed.reads, followed.ctx, followed.training
+        self.idle: list[_Plan] = []
+        self.idle_recorded: dict[tuple[bool, ...], list[_Plan]] = {}
+        held = [array for array, _ in followed.held]
+        self._weights: list[Any] = [array for array in held if isinstance(array, Parameter) and array.requires_grad]
+        self._others = [array for array in held if not (isinstance(array, Parameter) and array.requires_grad)]
+        self._simple = followed.structure is tree.LEAF
+        self._in_python = False  # whether its gradient is that of the Python code
+        self.certain = not (followed.calls or followed.steps)
+        self.pure = not (followed.calls or followed.assigned or followed.random)
+
+    def call(self, function: Callable, leaves: Sequence[Any]) -> Any:
+        """Compute; as one application on the tape where somebody wants its gradient."""
+        if not MODE.recording:
+            return self.run(leaves)
+        closed = [array for array in self._others if array._entry is not None]
+        if closed:  # somebody differentiates in a tensor that the function has from outside
+            self._weights += closed
+            self._others = [array for array in self._others if array._entry is None]
+            self.idle_recorded = {}
+        needs = tuple([each._entry is not None for each in (*leaves, *self._weights)])
+        if True not in needs:
+            return self.run(leaves)
+        if self._in_python or (STATE.nested and not self.pure):  # the gradient of its gradient would run it again
+            return run_in_python(function, *tree.rebuild(self.arguments, iter(leaves)))
+        return self.run_recorded(function, leaves, needs)
+
+    def changed(self) -> str | None:
+        """What is no longer as it was, in words."""
+        return self.reads.changed()
+
+    def prepare(self) -> None:
+        """Make a plan, if there is none."""
+        if not self.idle:
+            with _MAKING:
+                plan = _Plan(self.followed, self._rooms.take())
+            plan.free(self.idle)
+
+    def _another(self, idle: list[_Plan], make: Callable[[Room], _Plan]) -> _Plan:
+        """A plan for one run, when it is not the first that is idle."""
+        for plan in tuple(idle):
+            if plan.room.take():
+                try:
+                    idle.remove(plan)
+                except ValueError:  # another thread has taken it meanwhile
+                    plan.room.free()
+                else:
+                    return plan
+        with _MAKING:
+            room = self._rooms.take()
+            try:
+                return make(room)
+            except BaseException:
+                room.free()
+                raise
+
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """Compute, with nothing recorded."""
+        idle = self.idle
+        try:
+            plan = idle.pop()
+        except IndexError:
+            plan = self._another(idle, self._first_half)
+        else:
+            if not plan.room.take():  # another runs there
+                idle.append(plan)
+                plan = self._another(idle, self._first_half)
+        try:
+            plan.fill(leaves)
+            plan.forward()
+            for array, value in plan.stored:
+                array._data[...] = value
+            ctx = plan.ctx
+            if self._simple:
+                return made(plan.outputs[0].copy(), ctx)
+            return tree.rebuild(self.followed.structure, iter([made(out.copy(), ctx) for out in plan.outputs]))
+        finally:
+            plan.free(idle)
+
+    def _first_half(self, room: Room) -> _Plan:
+        return _Plan(self.followed, room)
+
+    def run_recorded(self, function: Callable, leaves: Sequence[Any], needs: tuple[bool, ...]) -> Any:
+        """Compute as one application on the tape, which has gradients of those inputs and weights that need one."""
+        idle = self.idle_recorded.setdefault(needs, [])
+        try:
+            plan = self._another(idle, lambda room: self._second_half(needs, room))
+        except LeftToPython:  # a bprop asks for the numbers of what arrives
+            self._in_python = True
+            return self.call(function, leaves)
+        run = _Run(self, function, plan, len(leaves), idle)
+        plan.fill(leaves)
+        plan.forward()
+        every = [*leaves, *self._weights]
+        before = {id(array): data.copy() for array, data in plan.copied}
+        data = [before.get(id(each), each._data) for each in every]
+        for array, value in plan.stored:
+            array._data = value.copy()
+        outs = [made(out.copy(), plan.ctx) for out in plan.outputs]
+        if outs:
+            tape.record(_TAPED, run, every, data, outs)
+        return tree.rebuild(self.followed.structure, iter(outs))
+
+    def _second_half(self, needs: Sequence[bool], room: Room) -> _Plan:
+        """The plan with gradients of inputs and weights behind it."""
+        followed, trace = self.followed, self.followed.trace
+        variables = {id(array): node for array, node in followed.held}
+        targets = [*followed.inputs, *[variables[id(weight)] for weight in self._weights]]
+        wanted = [(node, 0) for node, need in zip(targets, needs) if need]
+        count, specs = len(trace.nodes), len(trace.specs)
+        pairs, seeds = [], []
+        try:
+            for entry in followed.heads:
+                spec = trace.specs[entry[0]][entry[1]]
+                seed = trace.input(trace.unique("arriving"), *spec)
+                seeds.append(seed._entry[0])
+                pairs.append((trace.wrap(entry), seed))
+            found = trace.differentiate(pairs, wanted)
+            late = [(at, value._entry) for at, value in enumerate(found) if value is not None]
+            places = {wanted[at][0]: place for place, (at, _) in enumerate(late)}
+            plan = _Plan(followed, room, [entry for _, entry in late], seeds)
+        finally:
+            trace.forget(count, specs)
+        plan.places = [places.get(node) for node in targets]
+        return plan
+
+    def gradients(self, run: _Run, arriving: Sequence[Any], ins: Sequence[Any]) -> list[Any]:
+        """Gradients of inputs and weights for a run, which is run again when they were asked for already."""
+        plan = run.plan
+        if run.spent:
+            self._run_again(plan, ins[run.count:])
+        for slot, g in zip(plan.seeds, arriving):
+            slot[...] = g._data
+        run.spent = True  # what backward steps took over is gone
+        plan.backward()
+        return [None if place is None else made(plan.gradients[place].copy(), plan.ctx) for place in plan.places]
+
+    def _run_again(self, plan: _Plan, weights: Sequence[Any]) -> None:
+        """The first half with the weights of that run; auxiliary states and assigned parameters stay as they are."""
+        old = {id(weight): value._data for weight, value in zip(self._weights, weights)}
+        kept = [(data, data.copy(), old[id(array)]) for array, data in plan.holders if id(array) in old]
+        try:
+            for data, _, before in kept:
+                data[...] = before
+            plan.run(plan.plan.forward)
+        finally:
+            for data, now, _ in kept:
+                data[...] = now
+
+    @property
+    def plans(self) -> list[tuple[str, _Plan]]:
+        """One plan of each sort that was made, with its title."""
+        found = [("", self.idle), *[(" with gradients", plans) for plans in self.idle_recorded.values()]]
+        return [(title, plans[0]) for title, plans in found if plans]
+
+
+class _Run:
+    """One recorded run of a compiled function; the plan is its own until it is forgotten.
+
+    Attributes
+    ----------
+    function : callable
+        What was compiled.
+    count : int
+        Number of inputs, before the weights.
+    spent : bool
+        Whether the plan no longer holds what gradients need.
+    """
+
+    __slots__ = ("compiled", "function", "plan", "count", "spent", "idle")
+
+    def __init__(self, compiled: Compiled, function: Callable, plan: _Plan, count: int, idle: list[_Plan]):
+        self.compiled, self.function, self.plan = compiled, function, plan
+        self.count, self.spent, self.idle = count, False, idle
+
+    def __del__(self) -> None:
+        self.plan.free(self.idle)
+
+
+def run_in_python(function: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a function as the Python code it is, also where Cells are compiled when they are called."""
+    inside, STATE.inside = STATE.inside, True
+    try:
+        return function(*args, **kwargs)
+    finally:
+        STATE.inside = inside
+
+
+class _Taped(tape.Taped):
+    """The application of a compiled function on the tape."""
+
+    name = "compiled function"
+
+    def visible(self, attrs: Any) -> int:
+        return 1 << 30
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+        arriving = list(g) if isinstance(g, tuple) else [g]
+        if MODE.recording:
+            return self._again(attrs, arriving, ins)
+        return attrs.compiled.gradients(attrs, arriving, ins)
+
+    @staticmethod
+    def _again(run: _Run, arriving: list[Any], ins: Any) -> list[Any]:
+        """Gradients that can be differentiated again: those of the Python code, on the numbers of that run."""
+        variables = [tensor(each) for each in ins]
+        compiled, count = run.compiled, run.count
+        weights = list(zip(compiled._weights, variables[count:]))
+        before = [(array, array._data, array._entry)
+                  for array in {id(each): each for each, _ in (*weights, *run.plan.copied)}.values()]
+        for array, data in run.plan.copied:
+            array._data = data.copy()
+        for weight, variable in weights:
+            weight._data, weight._entry = variable._data, variable._entry
+        try:
+            out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
+            results = [leaf for leaf, kept in zip(tree.tensors(out), compiled.followed.kept) if not kept]
+        finally:
+            for array, data, entry in before:  # what it assigns was assigned already
+                array._data, array._entry = data, entry
+        heads = [(head, g) for head, g in zip(results, arriving) if head._entry is not None]
+        wanted = [i for i, variable in enumerate(variables) if variable._entry is not None]
+        found = tape.gradients([head for head, _ in heads], [variables[i] for i in wanted], [g for _, g in heads], True,
+                               True, None) if heads and wanted else []
+        result: list[Any] = [None] * len(variables)
+        for i, value in zip(wanted, found):
+            result[i] = value
+        return result
+
+
+_TAPED = _Taped()

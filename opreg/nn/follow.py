@@ -1,0 +1,197 @@
+"""follow: a function called once with values that have no numbers yet, and what it did."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray.context import Context, current_context
+from opreg.symbol.symbol import Symbol
+
+from ..errors import OpError, note
+from ..graph import Entry, Node
+from ..mode import MODE, Recording
+from . import tree
+from .bailout import HookSignatures
+from .guards import GUARD, Numbers, Path
+from .holder import Holder
+from .parameter import Parameter
+from .reads import noting
+from .state import STATE
+from .trace import LeftToPython, Trace
+
+__all__ = ["Followed", "follow", "symbol_of"]
+
+
+class Followed:
+    """What following a function gave: a graph, what its variables are bound to, how its results are nested.
+
+    Attributes
+    ----------
+    inputs : list of Node
+        Variables of the tensors among the arguments.
+    heads : list of Entry
+        The tensors among the results.
+    structure
+        How the results are nested.
+    kept : list of bool
+        Which tensors among the results are there as they are: Parameters that were not assigned.
+    ctx : Context
+        Where it computes.
+    training : bool or None
+        The mode of the caller it is true for, None for any.
+    held : list of (array, Node)
+        Arrays from outside, and the variables they are bound to.
+    assigned : list of (array, Entry)
+        Arrays that change, and what they hold in the end.
+    steps : sequence of (fork, answer)
+        The numbers that Python asked for.
+    calls, random : bool
+        Whether runs call users' Python; whether they draw random numbers.
+    last : list of Entry
+        The last that does something beside computing.
+    """
+
+    def __init__(self, trace: Trace, inputs: list[Node], out: Any, ctx: Context | None):
+        self.trace, self.inputs, self.reads = trace, inputs, trace.reads
+        leaves: list[Any] = []
+        structure = tree.flatten(out, leaves)
+        kept = [isinstance(leaf, Parameter) and id(leaf) not in trace.values for leaf in leaves]
+        self.kept = kept
+        self.heads: list[Entry] = [trace.read(leaf)._entry for leaf, as_it_is in zip(leaves, kept) if not as_it_is]
+        self.structure = _with(structure, iter(zip(leaves, kept))) if any(kept) else structure
+        if ctx is None:
+            ctx = next((array._ctx for array, _ in trace.variables.values()), current_context())
+        self.ctx = ctx
+        self.training = MODE.training if trace.minds_training else None
+        self.assigned = [(trace.variables[key][0], trace.values[key]._entry) for key in trace.updated]
+        self.held = [(array, node) for array, node in trace.variables.values()]
+        ops: list[Any] = [node.op for node in trace.nodes]
+        self.steps = [] if trace.path is None else trace.path.steps
+        self.calls = any(op.effect and op is not GUARD for op in ops)
+        self.random = any(op.random for op in ops)
+        # What nobody reads runs in the first half all the same: nothing up to the last of these belongs to the second.
+        self.last: list[Entry] = [(node, 0) for node in trace.nodes if node.op.effect and node.count][-1:]  # type: ignore[union-attr]
+        trace.path = None
+        self.reads.settle()
+
+
+def _with(structure: Any, leaves: Any) -> Any:
+    """The structure with those leaves in it that are results as they are."""
+    if structure is tree.LEAF:
+        leaf, as_it_is = next(leaves)
+        return tree.Structure(("constant", leaf)) if as_it_is else tree.LEAF
+    if structure[0] == "constant":
+        return structure
+    return tree.Structure((structure[0], structure[1], tuple([_with(part, leaves) for part in structure[2]])))
+
+
+class _Neutral:
+    """A stretch of code of which the state of the caller is kept away, as it is not that of later callers: whether
+    gradients are blocked around it, in which context it stands."""
+
+    def __init__(self, ctx: Context | None):
+        self._ctx = current_context() if ctx is None else ctx
+
+    def __enter__(self) -> None:
+        self._before = STATE.blocked, STATE.kept
+        STATE.blocked, STATE.kept = 0, None
+        self._ctx.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._ctx.__exit__(*error)
+        STATE.blocked, STATE.kept = self._before
+
+
+def follow(function: Callable, arguments: Any, specs: Sequence[tuple[Any, Any]], ctx: Context | None = None,
+           signatures: HookSignatures | None = None, path: Path | None = None, leaves: Sequence[Any] = (),
+           owner: Any = None) -> Followed:
+    """Follow a function whose arguments are nested like this, with tensors of these shapes and dtypes.
+
+    Parameters
+    ----------
+    signatures : HookSignatures, optional
+        What is known of its hooks.
+    path : Path, optional
+        Which way it goes where it asks for numbers; without one it may not ask.
+    leaves : sequence of tensors
+        The tensors, whose numbers are looked at where it asks for some.
+    owner : weak reference, optional
+        The Cell that keeps what is compiled.
+
+    Raises
+    ------
+    LeftToPython
+        When it does what a graph can not do.
+    """
+    title = getattr(function, "__name__", type(function).__name__)
+    trace = Trace(title)
+    trace.signatures = signatures or trace.signatures
+    inputs = [trace.input(name, shape, dtype) for name, (shape, dtype) in zip(_names(function, arguments), specs)]
+    trace.path, trace.symbolic, trace.owner, trace.given = path, path is None, owner, set(map(id, inputs))
+    nodes = [value._entry[0] for value in inputs]
+    if path is not None:
+        trace.numbers = Numbers({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())
+    args, kwargs = tree.rebuild(arguments, iter(inputs))
+    trace.reads.function(function)
+    try:
+        with trace, _Neutral(ctx), noting(Holder):
+            out = function(*args, **kwargs)
+            if not trace.left and any(handle.registered for handle in trace.registered):
+                trace.left = "it registers a hook, which every run would do again"
+    except Exception as error:
+        if not trace.left:
+            note(error, f"while {title} was compiled")
+            raise
+    finally:
+        if trace.numbers is not None:
+            trace.numbers.close()
+            trace.numbers = None
+    if trace.left:
+        for handle in trace.registered:
+            handle.remove()
+        trace.reads.settle(False)
+        raise LeftToPython(f"{title} can not be a graph: {trace.left}", trace.left, trace.reads)
+    return Followed(trace, nodes, out, ctx)
+
+
+def _names(function: Callable, arguments: Any) -> list[str]:
+    """Names of the tensors among the arguments, from the signature."""
+    try:
+        target = function.construct if hasattr(function, "construct") else function
+        words = [p.name for p in inspect.signature(target).parameters.values()]
+    except (TypeError, ValueError):
+        words = []
+    positional, (_, keys, parts) = arguments[2][0][2], arguments[2][1]
+    return [*tree.names(words, positional), *tree.names(keys, parts)]
+
+
+def symbol_of(cell: Any, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Symbol:
+    """See ``Cell.to_symbol``."""
+    leaves: list[Any] = []
+    arguments = [tree.flatten(value, leaves, _is_shape) for value in inputs]
+    keywords = tree.flatten(kwargs, leaves, _is_shape)
+    specs: list[tuple[Any, Any]] = [(leaf, np.dtype(np.float32)) if _is_shape(leaf) else (leaf.shape, leaf._data.dtype)
+                                    for leaf in leaves]
+    if not inputs:
+        parameters = inspect.signature(cell.construct).parameters.values()
+        needed = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty]
+        arguments, specs = [tree.LEAF] * len(needed), [(None, None)] * len(needed) + specs
+    structure = ("list", None, (("list", None, tuple(arguments)), keywords))
+    with Recording(None, True):  # an executor says itself in which mode it runs
+        found = follow(cell, structure, specs)
+    if found.assigned:
+        raise OpError(f"{cell.path}.to_symbol: it assigns {', '.join(_name(a) for a, _ in found.assigned)}, and a "
+                      "Symbol can not change its arguments")
+    return Symbol(found.heads)
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, tuple) and all(type(dim) is int for dim in value)
+
+
+def _name(array: Any) -> str:
+    return getattr(array, "name", "a tensor")

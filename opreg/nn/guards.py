@@ -1,0 +1,329 @@
+"""Guards: numbers that Python asks for while a function is compiled, in branches, loops, ``int()`` or ``asnumpy()``.
+
+The number is found at once, by computing as much of the graph as it follows from, and Python goes on with it. In its
+place the graph has a guard, a step that looks at the number of each run. Where it is another, the run is given up and
+started over in the variant of the function that was traced for that number, or is traced now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opreg import generators
+from opreg.ndarray.eager import run
+from opreg.ndarray.ndarray import wrap
+
+from ..attrs import Schema
+from ..errors import Where, here
+from ..graph import Entry, Node
+from ..mode import Recording
+from ..op import Call, Op
+from .bailout import NumberChanged
+from .state import STATE
+
+__all__ = ["GUARD", "LOOKS", "Fork", "Look", "Numbers", "Path", "Unknown", "Variants", "calls", "up_to"]
+
+
+class Look(NamedTuple):
+    """A way to look at numbers.
+
+    Attributes
+    ----------
+    title : str
+        As it is called.
+    of : function
+        What Python gets of a tensor.
+    again : function
+        The same of an array on the host, of which it is known that it can be asked.
+    """
+
+    title: str
+    of: Callable[[Any], Any]
+    again: Callable[[np.ndarray], Any]
+
+
+#: What Python may ask of a tensor.
+LOOKS = {look.title: look for look in (
+    Look("bool()", bool, lambda data: bool(data.item())), Look("int()", int, lambda data: int(data.item())),
+    Look("float()", float, lambda data: float(data.item())),
+    Look("an index", lambda value: value.__index__(), lambda data: data.item()),
+    Look("item()", lambda value: value.item(), lambda data: data.item()),
+    Look("asscalar()", lambda value: value.asscalar(), lambda data: data.reshape(-1)[0]),
+    Look("asnumpy()", lambda value: np.array(value.asnumpy()), np.array))}
+
+
+def _key(answer: Any) -> Any:
+    """What equals that of another answer only if Python would do the same with both."""
+    if isinstance(answer, np.ndarray):
+        return answer.shape, answer.dtype, answer.tobytes()
+    return answer.__class__, answer if answer.__class__ in (bool, int) else repr(answer)
+
+
+class Fork:
+    """A place where a number is asked for.
+
+    Attributes
+    ----------
+    where : Where or None
+        The line of user code.
+    look : Look
+        What is asked.
+    answers : dict
+        By key, what came.
+    branches : dict
+        By key, what follows: the next fork, or the number of a variant where nothing more is asked.
+    latest
+        The key that came last.
+    """
+
+    __slots__ = ("where", "look", "answers", "branches", "latest")
+
+    def __init__(self, where: Where | None, look: Look):
+        self.where, self.look = where, look
+        self.answers: dict[Any, Any] = {}
+        self.branches: dict[Any, Any] = {}
+        self.latest: Any = None
+
+
+class Variants:
+    """All ways through the numbers that a function asks for, as far as they were traced.
+
+    Attributes
+    ----------
+    first
+        The first fork, or the number of the only variant where nothing is asked.
+    compiled : list
+        What the function was compiled to on each way.
+    """
+
+    def __init__(self) -> None:
+        self.first: Any = None
+        self.compiled: list[Any] = []
+
+    def at(self, fork: Fork, answer: Any) -> Any:
+        """The variant where the number at a fork is this, and all after it are what they were last; None if there is
+        none."""
+        key = _key(answer)
+        while key in fork.branches:
+            fork.latest = key
+            found = fork.branches[key]
+            if not isinstance(found, Fork):
+                return self.compiled[found]
+            fork, key = found, found.latest
+        return None
+
+
+def up_to(steps: Sequence[tuple[Fork, Any]], fork: Fork, answer: Any) -> list[tuple[Fork, Any]]:
+    """What is known of a way when the number at one of its forks is another."""
+    return [*steps[:next(i for i, (each, _) in enumerate(steps) if each is fork)], (fork, answer)]
+
+
+class Path:
+    """The way of one trace through the numbers it asks for.
+
+    Parameters
+    ----------
+    variants : Variants
+        Which it will be one of.
+    known : sequence of (fork, answer)
+        Numbers that are known already.
+    """
+
+    def __init__(self, variants: Variants, known: Sequence[tuple[Fork, Any]] = ()):
+        self._variants, self._known = variants, list(known)
+        self.steps: list[tuple[Fork, Any]] = []
+
+    def ask(self, look: Look, find: Callable[[], Any]) -> tuple[Fork, Any]:
+        """The next fork and its number, which is found if it is not known."""
+        fork = self._next(look)
+        answer = self._known.pop(0)[1] if self._known and self._known[0][0] is fork else find()
+        fork.answers[_key(answer)] = answer
+        self.steps.append((fork, answer))
+        return fork, answer
+
+    def _next(self, look: Look) -> Fork:
+        where = here()
+        before, answer = self.steps[-1] if self.steps else (None, None)
+        fork = self._variants.first if before is None else before.branches.get(_key(answer))
+        if not isinstance(fork, Fork) or (fork.where, fork.look) != (where, look):  # Python has gone another way
+            fork = Fork(where, look)
+            if before is None:
+                self._variants.first = fork
+            else:
+                before.branches[_key(answer)] = fork
+        return fork
+
+    def end(self, compiled: Any) -> None:
+        """Nothing more is asked: this is what was compiled."""
+        variants = self._variants
+        for fork, answer in self.steps:
+            fork.latest = _key(answer)
+        old = fork.branches.get(fork.latest) if self.steps else variants.first
+        if isinstance(old, int):
+            variants.compiled[old] = compiled
+        elif self.steps:
+            fork.branches[fork.latest] = len(variants.compiled)
+            variants.compiled.append(compiled)
+        else:
+            variants.first = len(variants.compiled)
+            variants.compiled.append(compiled)
+
+
+class _Guard(Op):
+    """The operator that looks whether a number is what it was taken for.
+
+    It is given the results of random operators before it, too, so that they are drawn in a run as they were when the
+    number was found.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("_guard", Schema([], True), ())
+        self.late = self.effect = True
+        self.kernel("guard", bound=True)(_guard)
+
+    def complete(self, given: Any) -> Any:
+        return given
+
+    def arguments(self, attrs: Any) -> tuple[str, ...]:
+        return tuple(f"data{i}" for i in range(attrs["count"]))
+
+    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return ins, [()]
+
+    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return ins, [np.dtype(bool)]
+
+
+def _guard(step: Call) -> Callable:
+    """Give the run up when the number is another."""
+    fork, expected = step.attrs["fork"], _key(step.attrs["answer"])
+    data, look = step.ins[0], fork.look.again
+    host = None if isinstance(data, np.ndarray) else step.ctx.backend.to_numpy
+
+    def run() -> None:
+        answer = look(data if host is None else host(data))
+        if _key(answer) != expected:
+            raise NumberChanged(fork, answer)
+
+    return run
+
+
+GUARD = _Guard()
+
+
+class Unknown(Exception):
+    """A number that can not be found while a function is compiled: why."""
+
+
+class Numbers:
+    """The numbers of a trace, computed as far as somebody asks for them.
+
+    Parameters
+    ----------
+    inputs : dict of variable to raw array
+        The inputs of the function.
+    ctx : Context
+        Where they lie.
+    """
+
+    def __init__(self, inputs: dict[Node, Any], ctx: Any):
+        self._arrays: dict[Entry, Any] = {(node, 0): data for node, data in inputs.items()}
+        self.ctx = ctx
+        self._same: dict[Entry, Entry] = {}  # what entries stand for
+        self._drawn = 0
+        self._dice: Any = None
+
+    def of(self, trace: Any, entry: Entry) -> Any:
+        """The raw array of an entry of a trace, or of the body of a Cell in it.
+
+        Raises
+        ------
+        Unknown
+            Saying what it follows from.
+        """
+        root = trace.root
+        if root.calls:
+            raise Unknown(f"behind {root.calls}, which would be called twice")
+        with Recording(False, None):
+            before, STATE.trace = STATE.trace, None
+            try:
+                for node in root.drawn[self._drawn:]:  # in their order
+                    self._find(trace, (node, 0))
+                self._drawn = len(root.drawn)
+                return self._find(trace, entry)
+            finally:
+                STATE.trace = before
+
+    def close(self) -> None:
+        """Put the random generator back to where it was: a run draws the same numbers."""
+        if self._dice is not None:
+            generators.set_state(self._dice, self.ctx.backend_name, self.ctx.device_id)
+
+    def _find(self, trace: Any, wanted: Entry) -> Any:
+        waiting = [wanted]
+        while waiting:
+            entry = waiting[-1]
+            if entry in self._arrays:
+                waiting.pop()
+                continue
+            node = entry[0]
+            missing = [each for each in self._needs(trace, entry) if each not in self._arrays]
+            if missing:
+                waiting += missing
+            elif entry in self._same:
+                self._arrays[entry] = self._arrays[self._same[entry]]
+            elif node.op is not None:
+                for i, data in enumerate(self._computed(node)):
+                    self._arrays[node, i] = data
+        return self._arrays[wanted]
+
+    def _needs(self, trace: Any, entry: Entry) -> Sequence[Entry]:
+        """What an entry follows from."""
+        node = entry[0]
+        if entry in self._same:
+            return [self._same[entry]]
+        if node.op is None:
+            self._variable(trace, node)
+            return [self._same[entry]] if entry in self._same else []
+        opened = getattr(node.op, "opened", None)
+        if opened is None:
+            return node.inputs
+        heads, inputs = opened(node.attrs, node.inputs)
+        self._same.update(((slot, 0), source) for slot, source in inputs.items())
+        self._same.update(((node, i), head) for i, head in enumerate(heads))
+        return [self._same[entry]]
+
+    def _variable(self, trace: Any, node: Node) -> None:
+        """What a variable stands for: an array, or an entry outside of a body."""
+        while trace is not None:
+            if node in trace.arrays:
+                self._arrays[node, 0] = trace.arrays[node]._data
+                return
+            outside = trace.outer.get(node) or trace.slots.get(node)
+            if outside is not None:
+                self._same[node, 0] = outside._entry
+                return
+            trace = trace.parent
+        raise Unknown("in the body of a loop or a branch, where they differ from round to round")
+
+    def _computed(self, node: Node) -> list[Any]:
+        op, ctx = node.op, self.ctx
+        assert op is not None
+        if op.random and self._dice is None:
+            self._dice = generators.state(ctx.backend_name, ctx.device_id)
+        arrays = [self._arrays[entry] for entry in node.inputs]
+        for i in op.mutates:
+            arrays[i] = arrays[i].copy()
+        with Recording(False, node.in_training(True)):
+            return run(op, node.attrs, arrays, ctx, None, wrap)[1][:node.count]
+
+
+def calls(op: Op) -> str:
+    """What an operator calls of users' Python on every run, in words; nothing for others."""
+    if op.effect and op is not GUARD:
+        return "a hook or a print"
+    return f"the operator {op.name}" if op.where is not None and not getattr(op, "traced", False) else ""
+

@@ -1,0 +1,320 @@
+"""What a compiled function has read is watched: it is traced anew when that changes, and only then."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opreg.nn.cell import Cell
+from opreg.nn.grad import grad
+from opreg.nn.holder import Holder
+from opreg.nn.jit import WASTED, jit
+from opreg.nn.layers import CellList, Dense, Identity, ReLU, SequentialCell
+from opreg.nn.parameter import Parameter
+from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, set_context
+from opreg.nn.tensor import Tensor
+
+X = np.array([1.0, -2.0, 3.0], np.float32)
+
+
+def x() -> Tensor:
+    return Tensor(X)
+
+
+class Scale(Cell):
+    def __init__(self, scale: float = 2.0) -> None:
+        super().__init__()
+        self.scale, self.unread = scale, 0
+        self.numbers, self.options, self.nested = [1.0, 2.0], {"factor": 2.0}, ([1.0], {"a": [3.0]})
+        self.table = Tensor([1.0, 1.0, 1.0])
+        self.w = Parameter(Tensor([1.0, 2.0, 3.0]), name="w")
+
+    def construct(self, a: Any) -> Any:
+        return a * self.scale
+
+
+class Reads(Scale):
+    """Reads everything."""
+
+    def construct(self, a: Any) -> Any:
+        a = a * self.scale * self.numbers[0] * self.options["factor"] * self.nested[1]["a"][0] + self.table
+        if hasattr(self, "later"):
+            a = a * self.later
+        return a * self.w if self.w.requires_grad else a
+
+
+scale = 2.0
+shift = [1.0]
+cell = Scale()
+box: Any = [cell]
+
+
+def multiplied(a: Any) -> Any:
+    return a * scale
+
+
+class UsesGlobal(Cell):
+    def construct(self, a: Any) -> Any:
+        return a * scale
+
+
+def _globally(name: str, value: Any) -> None:
+    globals()[name] = value
+
+
+def closure(what: Any) -> tuple[Callable, Callable]:
+    """A function that has something from outside, and what gives it something else."""
+    def set_to(value: Any) -> None:
+        nonlocal what
+        what = value
+
+    return lambda a: a * what, set_to
+
+
+#: A function, and what changes what it reads.
+def _cases() -> dict[str, tuple[Any, Callable[[], Any]]]:
+    one, two, three = Scale(), Reads(), Scale()
+    tree: Any = {"deep": [(one,)]}
+    holder = type("Plain", (), {})()
+    holder.cell = one
+    with_closure, set_to = closure(2.0)
+    listed = CellList([Scale(), Scale()])
+    chain = SequentialCell(Scale(), Identity())
+    cases: dict[str, tuple[Any, Callable[[], Any]]] = {
+        "a Cell in a list": (lambda a: a * box[0].scale, lambda: setattr(cell, "scale", 3.0)),
+        "another Cell in a list": (lambda a: a * box[0].scale, lambda: box.__setitem__(0, Scale(7.0))),
+        "a Cell in a nesting": (lambda a: a * tree["deep"][0][0].scale, lambda: setattr(one, "scale", 3.0)),
+        "a Cell on an object": (lambda a: a * holder.cell.scale, lambda: setattr(one, "scale", 3.0)),
+        "a Cell from outside": (lambda a: a * one.scale, lambda: setattr(one, "scale", 3.0)),
+        "a Cell that is called": (lambda a: box[0](a), lambda: setattr(box[0], "scale", 5.0)),
+        "an attribute": (two, lambda: setattr(two, "scale", 5.0)),
+        "a list, in place": (two, lambda: two.numbers.__setitem__(0, 4.0)),
+        "a list, longer": (two, lambda: two.numbers.insert(0, 4.0)),
+        "a dict, in place": (two, lambda: two.options.update(factor=9.0)),
+        "a nesting, in place": (two, lambda: two.nested[1]["a"].__setitem__(0, 8.0)),
+        "a tensor": (two, lambda: setattr(two, "table", Tensor([5.0, 5.0, 5.0]))),
+        "an attribute that comes": (two, lambda: setattr(two, "later", 3.0)),
+        "an attribute that goes": (two, lambda: delattr(two, "later")),
+        "a Parameter": (two, lambda: setattr(two, "w", Parameter(Tensor([7.0, 7.0, 7.0]), name="v"))),
+        "whether a Parameter is trained": (two, lambda: setattr(two.w, "requires_grad", False)),
+        "the class of a child": (chain, lambda: chain.__setitem__(1, ReLU())),
+        "a child that comes": (lambda a: [a := each(a) for each in listed][-1], lambda: listed.append(Scale(3.0))),
+        "a cast": (three, lambda: three.to_float(np.float16)),
+        "a hook": (three, lambda: three.register_forward_hook(lambda cell, args, out: out * 2.0)),
+        "a global": (lambda a: a * scale, lambda: _globally("scale", 3.0)),
+        "a global of a function it calls": (lambda a: multiplied(a), lambda: _globally("scale", 4.0)),
+        "a global of a Cell": (UsesGlobal(), lambda: _globally("scale", 5.0)),
+        "a global list": (lambda a: a + shift[0], lambda: shift.__setitem__(0, 5.0)),
+        "another Cell of a name": (lambda a: a * cell.scale, lambda: _globally("cell", Scale(11.0))),
+        "a variable of a function": (with_closure, lambda: set_to(5.0)),
+        "its kind": (with_closure, lambda: set_to(5)), "a tensor from outside": (with_closure, lambda: set_to(x())),
+    }
+    return cases
+
+
+NAMES = list(_cases())
+
+
+@pytest.mark.parametrize("mode", ["jit", "gradient", "graph mode"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_change_is_seen(name, mode):
+    saved = globals()["scale"], globals()["cell"], box[0], shift[0]
+    try:
+        function, change = _cases()[name]
+        eager = grad(function) if mode == "gradient" else function
+        made = jit(eager) if mode != "graph mode" or not isinstance(function, Cell) else function
+        if name == "an attribute that goes":
+            function.later = 2.0
+
+        def compiled(a: Any) -> Any:
+            set_context(mode=GRAPH_MODE if mode == "graph mode" else PYNATIVE_MODE)
+            try:
+                return made(a)
+            finally:
+                set_context(mode=PYNATIVE_MODE)
+
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(x()).asnumpy(), eager(x()).asnumpy())
+        before = function(x()).asnumpy()
+        change()
+        assert function(x()).asnumpy().tolist() != before.tolist() or name in (
+            "its kind", "the class of a child", "a cast"), "nothing changes"
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(x()).asnumpy(), eager(x()).asnumpy())
+    finally:
+        _globally("scale", saved[0])
+        _globally("cell", saved[1])
+        box[0], shift[0] = saved[2:]
+        cell.scale = 2.0
+
+
+@pytest.fixture
+def seen() -> list[int]:
+    return []
+
+
+def counted(function: Any, seen: list[int]) -> Any:
+    def call(a: Any) -> Any:
+        seen.append(1)
+        return function(a)
+
+    return call
+
+
+def test_what_is_not_read_does_not_matter(seen):
+    one, other = Scale(), Scale()
+    compiled = jit(counted(one, seen))
+    compiled(x())
+    for change in (lambda: setattr(one, "unread", 5), lambda: setattr(one, "numbers", [9.0]), lambda: one.set_train(),
+                   lambda: setattr(other, "scale", 9.0), lambda: one.w.set_data(0.0), lambda: one.numbers.append(3.0),
+                   lambda: setattr(one, "scale", 2.0), lambda: other.register_forward_hook(print)):
+        change()
+        compiled(x())
+    assert len(seen) == 1
+
+
+def test_what_changes_back_is_not_traced_again(seen):
+    """As when a network is trained and evaluated in turn."""
+    class Mode(Cell):
+        def construct(self, a: Any) -> Any:
+            return a * 2 if self.training else a
+
+    net = Mode()
+    compiled = jit(counted(net, seen))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3 * WASTED):
+            for training in (True, False):
+                net.set_train(training)
+                assert compiled(x()).asnumpy().tolist() == (2 * X if training else X).tolist()
+    assert len(seen) == 2
+
+
+def test_what_changes_on_every_call_is_left_to_python(seen):
+    net = Scale()
+    compiled = jit(counted(net, seen))
+
+    def run() -> None:
+        for number in range(3 * WASTED):
+            net.scale = float(number)
+            assert compiled(x()).asnumpy().tolist() == (number * X).tolist()
+
+    with pytest.warns(UserWarning, match=r"runs as Python: Scale.scale changes from call to call") as told:
+        run()
+    assert len(told) == 1
+
+
+class Counts(Cell):
+    """Changes what it reads itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n, self.mark, self.made = 0, "", False
+
+    def construct(self, a: Any) -> Any:
+        self.n += 1
+        self.mark = "seen"
+        return a * self.n
+
+
+@pytest.mark.filterwarnings("ignore:.*runs as Python")
+def test_what_a_function_changes_itself(seen):
+    for run in (jit, lambda net: net):
+        net = Counts()
+        call = run(net)
+        for number in range(1, 2 * WASTED):
+            assert call(x()).asnumpy().tolist() == (number * X).tolist() and net.n == number
+
+
+def test_what_a_function_sets_is_set_on_every_run(seen):
+    class Marks(Cell):
+        def construct(self, a: Any) -> Any:
+            seen.append(1)
+            self.mark = "seen"
+            return a * 2
+
+    net = Marks()
+    compiled = jit(net)
+    for _ in range(3):
+        compiled(x())
+    assert len(seen) == 1
+    net.mark = "other"
+    compiled(x())
+    assert net.mark == "seen"
+
+
+def test_layers_that_complete_themselves_settle(seen):
+    class Lazy(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = None
+
+        def construct(self, a: Any) -> Any:
+            seen.append(1)
+            if self.inner is None:
+                self.inner = Dense(3, 2)
+            return self.inner(a.reshape(1, 3))
+
+    net = Lazy()
+    compiled = jit(net)
+    first = compiled(x()).asnumpy()
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(x()).asnumpy(), first)
+    assert len(seen) <= 2
+
+
+def test_effects_of_a_function_are_no_changes(seen):
+    """What it appends to a list, while it is traced, is not taken for a change from outside."""
+    log: list[str] = []
+
+    def function(a: Any) -> Any:
+        seen.append(1)
+        log.append("traced")
+        return a * 2
+
+    compiled = jit(function)
+    for value in (x(), Tensor(X[:2]), x(), Tensor(X[:2]), x()):
+        compiled(value)
+    assert log == ["traced"] * 2
+
+
+def test_large_containers_are_told_by_identity(seen):
+    table = dict.fromkeys(range(1000), 1.0)
+    compiled = jit(counted(lambda a: a * table[0], seen))
+    compiled(x())
+    table[0] = 2.0
+    assert compiled(x()).asnumpy().tolist() == X.tolist() and len(seen) == 1
+
+
+def test_nothing_is_noted_when_nobody_traces():
+    jit(Scale())(x())
+    assert "__getattribute__" not in vars(Holder) and "__getattribute__" not in vars(Cell)
+    with pytest.raises(ZeroDivisionError):
+        jit(lambda a: a * (1 // 0))(x())
+    assert "__getattribute__" not in vars(Holder)
+
+
+def test_a_call_from_another_thread_while_something_is_traced():
+    import threading
+
+    inside, done = threading.Event(), threading.Event()
+    found: list[Any] = []
+
+    def slow(a: Any) -> Any:
+        inside.set()
+        assert done.wait(30)
+        return a * 2
+
+    thread = threading.Thread(target=lambda: found.append(jit(slow)(x()).asnumpy().tolist()))
+    thread.start()
+    assert inside.wait(30)
+    other = Scale(5.0)
+    assert other(x()).asnumpy().tolist() == (5 * X).tolist()
+    assert jit(other)(x()).asnumpy().tolist() == (5 * X).tolist()
+    done.set()
+    thread.join()
+    assert found == [(2 * X).tolist()]
