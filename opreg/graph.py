@@ -81,10 +81,13 @@ Entry = tuple[Node, int]
 
 def fail(error: Exception, node: Node, specs: Sequence[Spec] = ()) -> NoReturn:
     """Raise what came out of a node's rules or kernels, with a note on the node; see ``Op.fail``."""
-    note(error, node.describe())
-    if node.op is None:
-        raise error
-    node.op.fail(error, specs, node.name)
+    try:
+        note(error, node.describe())
+        if node.op is None:
+            raise error
+        node.op.fail(error, specs, node.name)
+    finally:
+        del error  # its traceback keeps this frame
 
 
 def topological(heads: Iterable[Entry]) -> list[Node]:

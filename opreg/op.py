@@ -569,13 +569,16 @@ class Op:
     def fail(self, error: Exception, specs: Sequence[Spec] = (), node: str = "") -> NoReturn:
         """Raise what came out of its rules or kernels: an error of users' code as itself, another as an `OpError` that
         names operator and node, and for arrays too large to be had the outputs' ``specs``."""
-        if isinstance(error, OpError) or self.where is not None or (self.kernels and self.kernels[0].bound):
-            raise error
-        text = f"operator {self.name}" + (f", node {node!r}" if node else "")
-        if isinstance(error, MemoryError) or "too big" in str(error) or "Maximum allowed" in str(error):
-            text += "".join([f", output {spec}, {bytes_of(spec.shape, spec.dtype)}" for spec in specs
-                             if spec.shape is not None and known(spec.shape) and spec.dtype is not None])
-        raise adopted(error, text)
+        try:
+            if isinstance(error, OpError) or self.where is not None or (self.kernels and self.kernels[0].bound):
+                raise error
+            text = f"operator {self.name}" + (f", node {node!r}" if node else "")
+            if isinstance(error, MemoryError) or "too big" in str(error) or "Maximum allowed" in str(error):
+                text += "".join([f", output {spec}, {bytes_of(spec.shape, spec.dtype)}" for spec in specs
+                                 if spec.shape is not None and known(spec.shape) and spec.dtype is not None])
+            raise adopted(error, text)
+        finally:
+            del error  # its traceback keeps this frame
 
     def __call__(self, *values: Any, **keywords: Any) -> Any:
         """Apply the operator to values: arrays compute now, symbols grow a graph."""

@@ -130,11 +130,14 @@ class Segment:
 
     def _fail(self, error: Exception, step: Step, number: int) -> NoReturn:
         """Raise what came out of a step."""
-        if step.node is None:
-            raise error
-        note(error, step.node.describe())
-        note(error, f"step {number} of {len(self.steps)}, kernel {step.kernel}")
-        fail(error, step.node)
+        try:
+            if step.node is None:
+                raise error
+            note(error, step.node.describe())
+            note(error, f"step {number} of {len(self.steps)}, kernel {step.kernel}")
+            fail(error, step.node)
+        finally:
+            del error  # its traceback keeps this frame
 
 
 def _joined(functions: Sequence[Callable], owners: Sequence[Step], held: list[Native]

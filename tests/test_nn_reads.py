@@ -152,6 +152,28 @@ def test_a_change_is_seen(name, mode):
         cell.scale = 2.0
 
 
+def test_what_a_bprop_reads_is_watched():
+    """Whether its gradient is taken inside of the compiled function or around it."""
+    class Own(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.slope, self.slopes = 2.0, [1.0]
+
+        def construct(self, a: Any) -> Any:
+            return a * 1.0
+
+        def bprop(self, a: Any, out: Any, dout: Any) -> Any:
+            return (dout * self.slope * self.slopes[0],)
+
+    net = Own()
+    inner = jit(net)
+    ways = [grad(lambda a: inner(a)), jit(grad(net)), grad(net), grad(lambda a: jit(lambda b: net(b))(a))]
+    for change in (lambda: None, lambda: setattr(net, "slope", 5.0), lambda: net.slopes.__setitem__(0, 3.0)):
+        change()
+        for way in ways:
+            assert way(x()).asnumpy().tolist() == [net.slope * net.slopes[0]] * 3
+
+
 @pytest.fixture
 def seen() -> list[int]:
     return []

@@ -21,7 +21,9 @@ from ..mode import MODE, quiet
 from ..spec import known
 from . import tree
 from .follow import Followed
+from .holder import Holder
 from .parameter import Parameter
+from .reads import Reads, noting
 from .rooms import Room, Rooms
 from .state import STATE
 from .tensor import made, tensor
@@ -286,18 +288,22 @@ class Compiled:
         wanted = [(node, 0) for node, need in zip(targets, needs) if need]
         count, specs = len(trace.nodes), len(trace.specs)
         pairs, seeds = [], []
+        trace.reads = Reads()  # of bprops
         try:
             for entry in followed.heads:
                 spec = trace.specs[entry[0]][entry[1]]
                 seed = trace.input(trace.unique("arriving"), *spec)
                 seeds.append(seed._entry[0])
                 pairs.append((trace.wrap(entry), seed))
-            found = trace.differentiate(pairs, wanted)
+            with noting(Holder):
+                found = trace.differentiate(pairs, wanted)
             late = [(at, value._entry) for at, value in enumerate(found) if value is not None]
             places = {wanted[at][0]: place for place, (at, _) in enumerate(late)}
             plan = _Plan(followed, room, [entry for _, entry in late], seeds)
         finally:
             trace.forget(count, specs)
+            trace.reads.settle()
+            followed.reads.join(trace.reads)
         plan.places = [places.get(node) for node in targets]
         return plan
 

@@ -158,7 +158,10 @@ def forward(cell: Any, args: tuple, kwargs: dict, out: Any, failed: bool = False
             except Exception as raised:
                 error, only = error or raised, True
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # its traceback keeps this frame
         return out
 
     if not failed and STATE.trace is not None:
@@ -227,16 +230,17 @@ def through_hooks(function: Callable, groups: Sequence[Sequence[Any]], specs: Se
     present = [(i, j) for i, group in enumerate(groups) for j, g in enumerate(group) if g is not None]
     values = [groups[i][j] for i, j in present]
     expected = [j for i, j in present if i == which]
+    counts = list(map(len, groups))  # the groups themselves would hold the nodes that hold the function
 
     def on_tensors(*given: Any) -> list[Any]:
-        arranged: list[list[Any]] = [[None] * len(group) for group in groups]
+        arranged: list[list[Any]] = [[None] * count for count in counts]
         for (i, j), value in zip(present, given):
             arranged[i][j] = lent(value)
         shown = [tuple(group) for group in arranged]
         found = function(*shown)
         if found is shown[which]:  # nothing was replaced, whatever was done to what was shown
             return [value for (i, _), value in zip(present, given) if i == which]
-        if any(g is None and new is not None for g, new in zip(groups[which], found)):
+        if any(new is not None and j not in expected for j, new in enumerate(found)):
             raise ArgumentError(f"{title}: a gradient was returned where none arrives, which a function does not "
                                 "expect that was compiled; leave None there, or run it in PYNATIVE_MODE")
         return [found[j] for j in expected]
@@ -314,9 +318,10 @@ class _OutputTag(_Tag):
         link, count = attrs["link"], attrs["count"]
         if link.backward_pre is not None:
             arriving = through(link.backward_pre, [arriving], [link.outs], 0, link.title)
-        link.arriving = arriving
         tied = attrs["given"] > count
-        if link.backward is not None and not (tied and needs[-1]):  # no gradient will leave at the inputs
+        if tied and needs[-1]:
+            link.arriving = arriving
+        elif link.backward is not None:  # no gradient will leave at the inputs
             through(link.backward, [arriving, [None] * link.count], [link.outs, link.ins], 1, link.title)
         return [*arriving, None] if tied else list(arriving)
 

@@ -209,6 +209,14 @@ class Reads:
         self.loose = bool(self._outside or self._containers)
         self._owners, self._states, self._before, self._changed, self._names = {}, {}, {}, {}, {}
 
+    def join(self, other: Reads) -> None:
+        """What another trace has read matters, too."""
+        self._noted += other._noted
+        self._outside += other._outside
+        self._containers += other._containers
+        self.loose = self.loose or other.loose
+        self.epoch = min(self.epoch, other.epoch)
+
     # --------------------------------------------------------------------------------------------- asking
 
     def changed(self) -> str | None:
@@ -274,16 +282,16 @@ def _outside(place: Any, name: str) -> Any:
 @functools.lru_cache(1024)
 def _globals(code: Any) -> tuple[str, ...]:
     """The names that a piece of code, and what is defined within it, loads as globals."""
+    return tuple(dict.fromkeys(_loaded(code)))
 
-    def found(code: Any) -> Iterator[str]:
-        for step in dis.get_instructions(code):
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                yield step.argval
-        for inner in code.co_consts:
-            if isinstance(inner, types.CodeType):
-                yield from found(inner)
 
-    return tuple(dict.fromkeys(found(code)))
+def _loaded(code: Any) -> Iterator[str]:
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield step.argval
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _loaded(inner)
 
 
 class noting:
