@@ -293,18 +293,18 @@ def searchsorted(sorted_sequence: Any, values: Any, *, out_int32: bool = False, 
 
 
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
-    """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis; not while compiling."""
+    """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis."""
     found = np.nonzero(_known(input))
     return tuple(map(tensor, found)) if as_tuple else tensor(np.stack(found, axis=1).astype(np.int64))
 
 
 def argwhere(input: Any) -> Any:
-    """Places of numbers that are not zero, one a row; not while compiling."""
+    """Places of numbers that are not zero, one a row."""
     return nonzero(input)
 
 
 def masked_select(input: Any, mask: Any) -> Any:
-    """The numbers where a mask holds, in a row; not while compiling."""
+    """The numbers where a mask holds, in a row."""
     x, mask = tensor(input), np.asarray(_known(mask))
     shape = np.broadcast_shapes(x.shape, mask.shape)
     found = tensor(np.flatnonzero(np.broadcast_to(mask, shape)))
@@ -312,7 +312,7 @@ def masked_select(input: Any, mask: Any) -> Any:
 
 
 def unique(input: Any) -> tuple[Any, Any]:
-    """The different numbers in the order they first occur, and for each number which it is; not while compiling."""
+    """The different numbers in the order they first occur, and for each number which it is."""
     numbers = _known(input)
     found, first, back = np.unique(numbers.ravel(), return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -323,7 +323,7 @@ def unique(input: Any) -> tuple[Any, Any]:
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each number from 0 up occurs, or the sums of weights; not while compiling."""
+    """How often each number from 0 up occurs, or the sums of weights."""
     numbers = _known(input)
     given = None if weights is None else tensor(weights).asnumpy()
     return tensor(np.bincount(numbers, given, minlength).astype(np.float32))
