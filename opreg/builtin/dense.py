@@ -182,8 +182,6 @@ def _parameters(num_hidden: int, inputs: int | None, no_bias: bool) -> list[Shap
 
 @fully_connected.infer
 def fully_connected_infer(data, weight, bias=None, *, num_hidden, flatten):
-    if num_hidden < 1:
-        raise AttrError(f"num_hidden={num_hidden}: expected a positive number")
     return (data[0], num_hidden) if flatten else (*data[:-1], num_hidden)
 
 
