@@ -505,7 +505,10 @@ class Op:
         found = self._shapes(attrs, *ins)
         if not isinstance(found, list):
             found = [found]
-        return ins, [self._agree(name, old, new) for name, old, new in zip(self.outputs(attrs), outs, found)]
+        outs = [self._agree(name, old, new) for name, old, new in zip(self.outputs(attrs), outs, found)]
+        if not all(map(known, ins)):
+            ins = self._filled(ins, outs, attrs)  # attributes may say more of the outputs than was known
+        return ins, outs
 
     def _filled(self, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
         """Input shapes with those filled in that the operator says follow from the rest."""

@@ -40,7 +40,7 @@ def shown(shapes):
     ("slice_axis", {"axis": 0, "begin": 1, "end": -1}, [(_, 3)], [(_, 3)]),
     ("SliceChannel", {"num_outputs": 2, "axis": 0}, [(_, 3)], [(_, 3), (_, 3)]),
     ("SliceChannel", {"num_outputs": 2, "axis": 0, "squeeze_axis": True}, [(_, 3)], [(3,), (3,)]),
-    ("_split_v2", {"indices": (0, 2), "axis": 0}, [(_, 3)], [None, None]),
+    ("_split_v2", {"indices": (0, 2), "axis": 0}, [(_, 3)], [(_, 3), (_, 3)]),
     ("Concat", {"num_args": 2, "dim": 1}, [(2, _), (_, 3)], [(2, _)]),
     ("tile", {"reps": (2, 2)}, [(_, 3)], [(_, 6)]),
     ("broadcast_to", {"shape": (0, 4)}, [(_, 1)], [(_, 4)]),

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..registry import declare, ops
 from ..spec import Shape, show
-from .places import settle, wide
+from .places import as_output, settle, wide
 from .shape import stored
 
 __all__: list[str] = []
@@ -286,6 +286,9 @@ def backward_encdec_qk_grad(h, ins, outs, *, heads):
 @declare(name="_contrib_div_sqrt_dim", inplace=(0,))
 def div_sqrt_dim(data):
     """The data divided by the square root of their last dimension."""
+
+
+div_sqrt_dim.fill(as_output)
 
 
 @div_sqrt_dim.infer

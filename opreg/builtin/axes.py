@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..errors import AttrError
 from ..registry import declare, ops
-from ..spec import ANY, check_axis, known
+from ..spec import check_axis
 from .shape import stored
 
 __all__: list[str] = []
@@ -29,14 +29,11 @@ def transpose(data, *, axes: tuple[int, ...] = ()):
 
 @transpose.fill
 def transpose_fill(ins, outs, *, axes):
-    (data,), (out,) = ins, outs
-    if out is None or (data is not None and known(data)):
+    (out,) = outs
+    if out is None:
         return ins
     order = _order(axes, len(out))
-    found = tuple([out[order.index(i)] for i in range(len(out))])
-    if data is None or len(data) != len(found):
-        return [found if data is None else data]
-    return [tuple([new if old is ANY else old for old, new in zip(data, found)])]
+    return [tuple([out[order.index(i)] for i in range(len(out))])]
 
 
 @transpose.infer
@@ -67,8 +64,7 @@ def swapaxes(data, *, dim1: int = 0, dim2: int = 0):
 
 @swapaxes.fill
 def swapaxes_fill(ins, outs, *, dim1, dim2):
-    (data,), (out,) = ins, outs
-    return [swapaxes_infer(out, dim1=dim1, dim2=dim2)] if data is None and out is not None else ins
+    return ins if outs[0] is None else [swapaxes_infer(outs[0], dim1=dim1, dim2=dim2)]
 
 
 @swapaxes.infer

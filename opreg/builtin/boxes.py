@@ -339,13 +339,13 @@ def box_encode(samples, matches, anchors, refs, means, stds):
 
 @box_encode.fill
 def box_encode_fill(ins, outs):
-    samples, matches, anchors, refs, means, stds = ins
+    samples, matches, anchors, refs = ins[:4]
     some = next((shape for shape in (samples, matches) if shape is not None), None)
     if some is None and anchors is not None:
         some = anchors[:2]
     if anchors is None and some is not None:
         anchors = (*some, 4)
-    return [samples or some, matches or some, anchors, refs, means or (4,), stds or (4,)]
+    return [samples or some, matches or some, anchors, refs, (4,), (4,)]
 
 
 @box_encode.infer

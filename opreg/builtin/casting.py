@@ -12,7 +12,7 @@ from ..op import ZERO
 from ..registry import declare, ops
 from ..spec import is_floating
 from .joining import single
-from .places import numbered
+from .places import as_output, numbered
 from .shape import stored
 
 __all__: list[str] = []
@@ -157,6 +157,11 @@ def amp_multicast(*data, num_outputs: Few, cast_narrow: bool = False):
     """The inputs in the widest of their floating dtypes, or the narrowest; integers stay as they are."""
 
 
+@amp_multicast.fill
+def amp_multicast_fill(ins, outs):
+    return outs
+
+
 @amp_multicast.infer
 def amp_multicast_infer(*data):
     return list(data)
@@ -185,6 +190,9 @@ def amp_multicast_grad(g, ins, outs):
 @declare(aliases=("_sparse_cast_storage",), inplace=(0,))
 def cast_storage(data, *, stype: Literal["default", "row_sparse", "csr"]):
     """``data``, stored densely."""
+
+
+cast_storage.fill(as_output)
 
 
 @cast_storage.infer

@@ -30,7 +30,7 @@ from ..kernels.blas import share
 from ..registry import declare, ops
 from ..spec import ANY, Shape, show
 from .dense import adjoint, bilinear, product, wide, with_bias
-from .sliding import Window, channels_first, channels_last, extent, span, spatial, window
+from .sliding import Window, channels_first, channels_last, extent, needed, span, spatial, window
 
 __all__ = ["Then", "correlate", "spread", "match", "plus", "product_alone", "run_convolution", "of_deconvolution",
            "of_weight"]
@@ -626,8 +626,6 @@ def of_weight(layout: str | None, weights_first: bool) -> str | None:
 
 
 def _check_groups(num_filter: int, num_group: int, channels: int) -> None:
-    if num_filter < 1 or num_group < 1:
-        raise AttrError(f"num_filter={num_filter}, num_group={num_group}: expected positive numbers")
     for what, count in (("filters", num_filter), ("channels", channels)):
         if count % num_group != 0:
             raise AttrError(f"num_group={num_group} does not divide the {count} {what}")
@@ -659,10 +657,16 @@ def _filled(ins, outs, weights, *, kernel, num_filter, num_group, no_bias, layou
 
 
 @convolution.fill
-def convolution_fill(ins, outs, *, kernel, num_filter, num_group, no_bias, layout, weights_first=False):
-    return _filled(ins, outs, lambda channels: (num_filter, channels // num_group), kernel=kernel,
-                   num_filter=num_filter, num_group=num_group, no_bias=no_bias, layout=layout,
-                   weights_first=weights_first)
+def convolution_fill(ins, outs, *, kernel, stride, dilate, pad, num_filter, num_group, no_bias, layout,
+                     weights_first=False):
+    data, *others = _filled(ins, outs, lambda channels: (num_filter, channels // num_group), kernel=kernel,
+                            num_filter=num_filter, num_group=num_group, no_bias=no_bias, layout=layout,
+                            weights_first=weights_first)
+    if data is not None and outs[0] is not None and len(outs[0]) == len(data):
+        batch, channels = channels_first(data, layout)[:2]
+        places = needed(channels_first(outs[0], layout)[2:], window(kernel, stride, dilate, pad))
+        data = channels_last((batch, channels, *places), layout)
+    return [data, *others]
 
 
 @convolution.infer

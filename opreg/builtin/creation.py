@@ -6,11 +6,11 @@ A dimension given as 0 is unknown: in a graph it follows from the rest, as the b
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from ..attrs import Count, Few, Finite, Positive
+from ..attrs import Count, Few, Finite, Limit, Positive
 from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare
@@ -18,38 +18,46 @@ from ..spec import ANY, Shape, as_dtype, check_axis, is_narrow
 from .joining import MANY
 from .shape import constant, stored
 
-__all__: list[str] = []
+__all__ = ["Dims", "unsettled", "settled"]
 
 _FLOAT32 = np.dtype("float32")
 
 
-def _open(shape: int | tuple[int, ...] | None) -> Shape | None:
+#: A dimension of what is made.
+Dim = Annotated[int, Limit("from zero up, or -1 where a graph finds it", lambda number: number >= -1)]
+Dims = Dim | tuple[Dim, ...]
+
+
+def unsettled(shape: int | Shape | None) -> Shape | None:
     """A shape attribute as shape inference reads it: 0 and -1 are unknown, and so is the rank of an empty one."""
     if shape is None or shape == ():
         return None
-    dims = (shape,) if isinstance(shape, int) else shape
-    if any(dim < -1 for dim in dims):
-        raise AttrError(f"shape={shape}: expected numbers from zero up, -1 where a graph has to find one")
-    return tuple([ANY if dim <= 0 else dim for dim in dims])
+    return tuple([ANY if dim <= 0 else dim for dim in ((shape,) if isinstance(shape, int) else shape)])
+
+
+def settled(shape: int | Shape | None) -> Shape:
+    """A shape attribute as an array has it that no graph says more of."""
+    dims = () if shape is None else (shape,) if isinstance(shape, int) else shape
+    if -1 in dims:
+        raise AttrError(f"shape={shape}: -1 is found in graphs alone")
+    return dims
 
 
 def _filled(xp: Any, number: Any, shape: int | tuple[int, ...] | None, dtype: Any, out: Any) -> Any:
     if out is None:
-        if shape is not None and -1 in (shape if isinstance(shape, tuple) else (shape,)):
-            raise AttrError(f"shape={shape}: -1 is found in graphs alone")
-        return xp.full(() if shape is None else shape, number, dtype=dtype)
+        return xp.full(settled(shape), number, dtype=dtype)
     out[...] = number
     return out
 
 
 @declare(name="_zeros", types="->@dtype")
-def zeros(*, shape: int | tuple[int, ...] = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
+def zeros(*, shape: Dims = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
     """Zeros."""
 
 
 @zeros.infer
 def zeros_infer(*, shape):
-    return _open(shape)
+    return unsettled(shape)
 
 
 @zeros.kernel()
@@ -61,13 +69,13 @@ zeros.grad(ZERO)
 
 
 @declare(name="_ones", types="->@dtype")
-def ones(*, shape: int | tuple[int, ...] = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
+def ones(*, shape: Dims = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
     """Ones."""
 
 
 @ones.infer
 def ones_infer(*, shape):
-    return _open(shape)
+    return unsettled(shape)
 
 
 @ones.kernel()
@@ -79,14 +87,14 @@ ones.grad(ZERO)
 
 
 @declare(name="_full", aliases=("_npi_full",), types="->@dtype")
-def full(*, shape: int | tuple[int, ...] | None = None, ctx: str = "", dtype: np.dtype = _FLOAT32,
+def full(*, shape: Dims | None = None, ctx: str = "", dtype: np.dtype = _FLOAT32,
          value: float):
     """One number everywhere, cast to ``dtype`` by cutting off."""
 
 
 @full.infer
 def full_infer(*, shape):
-    return _open(shape)
+    return unsettled(shape)
 
 
 @full.kernel()
@@ -98,13 +106,13 @@ full.grad(ZERO)
 
 
 @declare(name="_zeros_without_dtype")
-def zeros_without_dtype(*, shape: int | tuple[int, ...] | None = None, ctx: str = "", dtype: int = -1):
+def zeros_without_dtype(*, shape: Dims | None = None, ctx: str = "", dtype: int = -1):
     """Zeros whose dtype, given as -1, follows from the rest."""
 
 
 @zeros_without_dtype.infer
 def zeros_without_dtype_infer(*, shape):
-    return _open(shape)
+    return unsettled(shape)
 
 
 @zeros_without_dtype.types

@@ -18,9 +18,10 @@ from ..errors import ShapeError
 from ..expression import Expression, derive, exp, gammaln, log, trace
 from ..op import Op
 from ..registry import declare, ops, register
-from ..spec import Shape, show, unify
+from ..spec import Shape, show
 from ..special import gammaln as gammaln_xp
 from ..special import polygamma
+from .places import together
 
 __all__: list[str] = []
 
@@ -102,9 +103,10 @@ def _infer(sample: Shape, *parameters: Shape) -> Shape:
 
 
 def _fill(ins: list, outs: list) -> list:
-    known = next((shape for shape in ins[1:] if shape is not None), None)
-    sample = unify(ins[0], outs[0])
-    return [sample, *[known if shape is None else shape for shape in ins[1:]]]
+    sample, one = together([ins[0], outs[0]]), together(ins[1:])
+    if sample is not None and one is not None:
+        one = together([one, sample[:len(one)]])
+    return [sample, *[one] * (len(ins) - 1)]
 
 
 def _spread(sample: Any, parameter: Any) -> Any:

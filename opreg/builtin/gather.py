@@ -11,6 +11,7 @@ from ..op import ZERO
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, show, unify
 from .indexing import add_at, check_some
+from .places import as_output
 from .shape import stored
 
 __all__: list[str] = []
@@ -124,6 +125,9 @@ def scatter_nd_grad(g, ins, outs):
 @declare(name="_scatter_set_nd", types="T,T,I->T", aliases=("_npi_scatter_set_nd",), inplace=(0,))
 def scatter_set_nd(lhs, rhs, indices, *, shape: int | tuple[int, ...] = ()):
     """``lhs`` with the parts that ``gather_nd`` would find replaced by those of ``rhs``."""
+
+
+scatter_set_nd.fill(as_output)
 
 
 @scatter_set_nd.infer
@@ -372,6 +376,11 @@ def ravel_multi_index(data, *, shape: int | tuple[int, ...] | None = None):
     """Flat indices into ``shape`` of places whose indices are the columns of ``data``."""
 
 
+@ravel_multi_index.fill
+def ravel_multi_index_fill(ins, outs, *, shape):
+    return [outs[0] and (len(_strides(shape)), *outs[0])]
+
+
 @ravel_multi_index.infer
 def ravel_multi_index_infer(data, *, shape):
     if len(data) < 2 or data[0] != len(_strides(shape)):
@@ -391,6 +400,11 @@ ravel_multi_index.grad(ZERO)
 @declare(name="_unravel_index", aliases=("unravel_index",))
 def unravel_index(data, *, shape: int | tuple[int, ...] | None = None):
     """The indices in ``shape`` of places given as flat indices, as columns."""
+
+
+@unravel_index.fill
+def unravel_index_fill(ins, outs):
+    return [outs[0] and outs[0][1:]]
 
 
 @unravel_index.infer

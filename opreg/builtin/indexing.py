@@ -17,6 +17,7 @@ from ..errors import AttrError, ShapeError
 from ..op import ZERO, Call
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, common_dtype, show, unify
+from .places import one_of
 from .shape import constant
 
 __all__ = ["whole", "check_some", "add_at"]
@@ -201,7 +202,11 @@ def pick(data, index, *, axis: int | None = -1, keepdims: bool = False, mode: Pi
 @pick.fill
 def pick_fill(ins, outs, *, axis, keepdims):
     data, index = ins
-    return [data, _reduced(data, axis, keepdims) if index is None and data is not None else index]
+    if data is None:
+        return ins
+    if index is None:
+        return [data, _reduced(data, axis, keepdims)]
+    return [data, one_of(index, [_reduced(data, axis, False), _reduced(data, axis, True)])]
 
 
 @pick.infer

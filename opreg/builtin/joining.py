@@ -10,7 +10,7 @@ from ..attrs import Few, Limit
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, show, unify
-from .places import numbered
+from .places import numbered, together
 from .shape import stored
 
 __all__ = ["MANY", "single"]
@@ -216,6 +216,24 @@ def split(data, *, num_outputs: Few, axis: int = 1, squeeze_axis: bool = False):
     """``data`` in equal parts along ``axis``; with ``squeeze_axis`` their length is one and the axis goes."""
 
 
+def _whole(outs: Sequence[Shape | None], axis: int, squeeze_axis: bool) -> Shape | None:
+    """The shape of what was cut along an axis, as far as it follows from those of the parts."""
+    some: Any = None
+    for shape in outs:
+        if shape is not None:
+            axis = check_axis(axis, len(shape) + squeeze_axis)
+            some = unify(some, (*shape[:axis], ANY, *shape[axis + (not squeeze_axis):]))
+    if some is None:
+        return None
+    length = len(outs) if squeeze_axis else sum([ANY if shape is None else shape[axis] for shape in outs])
+    return (*some[:axis], length, *some[axis + 1:])
+
+
+@split.fill
+def split_fill(ins, outs, *, axis, squeeze_axis):
+    return [_whole([together(outs)] * len(outs), axis, squeeze_axis)]
+
+
 @split.infer
 def split_infer(data, *, num_outputs, axis, squeeze_axis):
     axis, edges = _even(data, num_outputs, axis)
@@ -266,10 +284,17 @@ def split_v2(data, *, indices: int | tuple[int, ...], axis: int = 1, squeeze_axi
     """``data`` in parts along ``axis`` that begin at ``indices``, or in ``sections`` nearly equal ones."""
 
 
+@split_v2.fill
+def split_v2_fill(ins, outs, *, axis, squeeze_axis):
+    return [_whole(outs, axis, squeeze_axis)]
+
+
 @split_v2.infer
 def split_v2_infer(data, *, indices, axis, squeeze_axis, sections):
-    if data[check_axis(axis, len(data))] is ANY:
-        return [None] * _count(indices, sections)
+    axis = check_axis(axis, len(data))
+    if data[axis] is ANY:
+        length = () if squeeze_axis else (ANY,)
+        return [(*data[:axis], *length, *data[axis + 1:])] * _count(indices, sections)
     return _parts(data, *_edges(data, indices, axis, sections), squeeze_axis)
 
 

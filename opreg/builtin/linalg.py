@@ -17,6 +17,7 @@ from ..errors import DTypeError, ShapeError
 from ..op import Op
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, common_dtype, show
+from .places import as_output, together
 
 __all__: list[str] = []
 
@@ -146,6 +147,13 @@ def gemm(A, B, C, *, transpose_a: bool = False, transpose_b: bool = False, alpha
     """``alpha`` times the product of ``A`` and ``B``, plus ``beta`` times ``C``. ``axis`` counts rows."""
 
 
+@gemm.fill
+def gemm_fill(ins, outs, *, transpose_a, transpose_b, axis):
+    A, B = ins[:2]
+    product = outs[0] if A is None or B is None else _product(A, B, transpose_a, transpose_b, axis)
+    return [A, B, product]
+
+
 @gemm.infer
 def gemm_infer(A, B, C, *, transpose_a, transpose_b, axis):
     product = _product(A, B, transpose_a, transpose_b, axis)
@@ -202,6 +210,16 @@ def _triangular(A: Shape, B: Shape, rightside: bool) -> Shape:
     return B
 
 
+def _triangular_fill(ins: list, outs: list, *, rightside: bool) -> list:
+    """``B`` is like the output, ``A`` a square on one side of it."""
+    A, B = ins
+    B = together([B, outs[0]])
+    if B is None or len(B) < 2:
+        return [A, B]
+    size = B[-1] if rightside else B[-2]
+    return [together([A, (*B[:-2], size, size)]), B]
+
+
 @declare(name="_linalg_triangle", types=_types)
 def triangle(A, *, lower: bool = True):
     """The lower or upper triangle with the diagonal, zeros in place of the rest."""
@@ -226,6 +244,9 @@ def triangle_grad(g, ins, outs, *, lower):
 @_linalg
 def trmm(A, B, *, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0):
     """``alpha`` times the product of a triangular matrix ``A`` and ``B``, or of ``B`` and ``A``."""
+
+
+trmm.fill(_triangular_fill)
 
 
 @trmm.infer
@@ -253,6 +274,9 @@ def trmm_grad(g, ins, outs, *, transpose, rightside, lower, alpha):
 @_linalg
 def trsm(A, B, *, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0):
     """``alpha`` times ``B`` multiplied by the inverse of a triangular matrix ``A``, from the left or right."""
+
+
+trsm.fill(_triangular_fill)
 
 
 @trsm.infer
@@ -289,6 +313,7 @@ def _mirrored(value: Any) -> Any:
 
 def _keeps_shape(op: Op) -> None:
     """Declare that square matrices give square matrices."""
+    op.fill(as_output)
 
     @op.infer
     def square_infer(A):
@@ -343,6 +368,9 @@ def potri_grad(g, ins, outs, *, lower):
 @_linalg(outputs=("output0", "output1"))
 def gelqf(A):
     """Orthonormal rows ``Q`` and a lower triangular ``L``, the product of ``L`` and ``Q`` being ``A``."""
+
+
+gelqf.fill(as_output)
 
 
 @gelqf.infer

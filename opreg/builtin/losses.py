@@ -16,7 +16,7 @@ from ..errors import ShapeError
 from ..op import Call
 from ..registry import declare, ops
 from ..spec import ANY, Shape, as_dtype, common_dtype, known, show, size, unify
-from .places import floating, place, settle, wide
+from .places import floating, one_of, place, settle, wide
 from .softmax import SHORT, fold, soften
 
 __all__ = ["plain_classes", "plain_scale", "softmax_view"]
@@ -109,7 +109,7 @@ def softmax_output_fill(ins, outs, *, multi_output):
         allowed += [data[:-1]]
     if label not in allowed:
         raise ShapeError(f"label: expected shape {' or '.join(map(show, allowed))}, got {show(label)}")
-    return [data, label]
+    return [data, one_of(label, allowed)]
 
 
 @softmax_output.infer

@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import DTypeError
-from ..spec import Shape, common_dtype, is_floating
+from ..spec import Shape, common_dtype, is_floating, unify
 
-__all__ = ["numbered", "floating", "wide", "place", "room", "settle"]
+__all__ = ["numbered", "as_output", "together", "one_of", "floating", "wide", "place", "room", "settle"]
 
 
 def numbered(count: int) -> list[str]:
     """Names of so many outputs, as MXNet gives them: with a number where there are several."""
     return ["output"] if count == 1 else [f"output{i}" for i in range(count)]
+
+
+def as_output(ins: list, outs: list) -> list:
+    """The fill rule of an operator whose output has the shape of its first input."""
+    return [outs[0], *ins[1:]]
+
+
+def together(shapes: Iterable[Shape | None]) -> Shape | None:
+    """What shapes that have to be equal say together; those that contradict the first say nothing.
+
+    Examples
+    --------
+    >>> from opreg.spec import ANY
+    >>> together([None, (2, ANY), (ANY, 3), (4,)])
+    (2, 3)
+    """
+    found: Shape | None = None
+    for shape in shapes:
+        if found is None or found == shape:
+            found = unify(found, shape)
+    return found
+
+
+def one_of(shape: Shape | None, allowed: Sequence[Shape]) -> Shape | None:
+    """A shape with its unknown dimensions filled in, where it fits one alone of those it may be.
+
+    Examples
+    --------
+    >>> from opreg.spec import ANY
+    >>> one_of((ANY,), [(2, 3), (2,)])
+    (2,)
+    """
+    fitting = [each for each in allowed if shape == each]
+    return unify(shape, fitting[0]) if len(fitting) == 1 else shape
 
 
 def floating(dtypes: Sequence[np.dtype | None]) -> np.dtype | None:

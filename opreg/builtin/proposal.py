@@ -55,12 +55,11 @@ def _declare(name: str, single: bool) -> None:
 
     @proposal.fill
     def proposal_fill(ins, outs):
-        cls_prob, bbox_pred, im_info = ins
+        cls_prob = ins[0]
         if cls_prob is not None and len(cls_prob) == 4:
             batch, scores, *size = cls_prob
-            bbox_pred = (batch, scores * 2, *size) if bbox_pred is None else bbox_pred
-            im_info = (batch, 3) if im_info is None else im_info
-        return [cls_prob, bbox_pred, im_info]
+            return [cls_prob, (batch, scores * 2, *size), (batch, 3)]
+        return ins
 
     @proposal.infer
     def proposal_infer(cls_prob, bbox_pred, im_info, *, scales, ratios, rpn_post_nms_top_n, feature_stride):

@@ -21,7 +21,8 @@ from ..errors import AttrError, ShapeError
 from ..op import ZERO, Op
 from ..registry import declare, ops, register
 from ..spec import ANY, Shape, common_dtype, show
-from .creation import _open
+from .creation import Dims, settled, unsettled
+from .places import as_output, together
 
 __all__: list[str] = []
 
@@ -176,7 +177,7 @@ def _fields(row: Distribution) -> list[Field]:
 
 def _with_attributes(row: Distribution) -> None:
     """``_random_<name>``, parameters, shape and dtype being attributes."""
-    fields = [*_fields(row), Field("shape", int | tuple[int, ...] | None, None, Size | None), Field("ctx", str, ""),
+    fields = [*_fields(row), Field("shape", int | tuple[int, ...] | None, None, Dims | None), Field("ctx", str, ""),
               Field("dtype", np.dtype | None, None)]
     op = Op(f"_random_{row.name}", Schema(fields), (), random=True,
             doc=f"Numbers of the {row.words} distribution; {row.condition}.")
@@ -188,12 +189,12 @@ def _with_attributes(row: Distribution) -> None:
     @op.infer
     def infer(*, shape, **attrs):
         _check(row, attrs)
-        return _open(shape)
+        return unsettled(shape)
 
     @op.kernel()
     def draw(xp, *, rng, shape, dtype, ctx, out=None, **parameters):
         if out is None:
-            shape, dtype = _dims(shape), dtype or "float32"
+            shape, dtype = settled(shape), dtype or "float32"
         else:
             shape, dtype = out.shape, out.dtype
         return _store(xp, row, rng, shape, dtype, out, tuple(parameters.values()))
@@ -225,9 +226,7 @@ def _like(row: Distribution) -> None:
         _check(row, attrs)
         return data
 
-    @op.fill
-    def fill(ins, outs):
-        return ins if ins[0] is not None else outs
+    op.fill(as_output)
 
     @op.kernel()
     def draw(xp, data, *, rng, out=None, **parameters):
@@ -249,9 +248,9 @@ def _with_arrays(row: Distribution) -> None:
         return [common_dtype(ins)] * len(ins), outs if dtype is None else _one_of(dtype, FLOATS)
 
     @op.fill
-    def fill(ins, outs):
-        known = next((shape for shape in ins if shape is not None), None)
-        return [known if shape is None else shape for shape in ins]
+    def fill(ins, outs, *, shape):
+        places = outs[0] and outs[0][:max(0, len(outs[0]) - len(_dims(shape)))]
+        return [together([*ins, places])] * len(ins)
 
     @op.infer
     def infer(first, *rest, shape):
@@ -285,7 +284,7 @@ for _row in DISTRIBUTIONS:
 
 
 @declare(name="_random_randint", aliases=("random_randint", "_npi_random_randint"), random=True)
-def randint(*, low: int, high: int, shape: Size | None = None, ctx: str = "",
+def randint(*, low: int, high: int, shape: Dims | None = None, ctx: str = "",
             dtype: np.dtype | None = None):
     """Whole numbers from ``low`` up to but not ``high``, all equally likely; int32 by default."""
 
@@ -302,13 +301,13 @@ def randint_infer(*, low, high, shape, dtype):
     bits = 63 if dtype is not None and dtype.name == "int64" else 31
     if low < -2**bits or high > 2**bits:
         raise AttrError(f"low={low}, high={high} do not fit int{bits + 1}")
-    return _open(shape)
+    return unsettled(shape)
 
 
 @randint.kernel()
 def randint_xp(xp, *, rng, low, high, shape, dtype, out=None):
     if out is None:
-        return rng.integers(low, high, _dims(shape), dtype=dtype or "int32")
+        return rng.integers(low, high, settled(shape), dtype=dtype or "int32")
     out[...] = rng.integers(low, high, out.shape, dtype=out.dtype)
     return out
 

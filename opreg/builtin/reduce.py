@@ -19,6 +19,7 @@ from ..errors import ShapeError
 from ..op import ZERO, Call, Op
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axes, check_axis, is_narrow, is_numpy_float, show, unify
+from .places import as_output
 from .shape import as_view, stored
 
 __all__ = ["reduced", "reducing", "reduction", "spreading"]
@@ -417,6 +418,11 @@ argmax_channel.grad(ZERO)
 @declare(name="_np_cumsum", aliases=("cumsum",))
 def cumsum(a, *, axis: int | None = None, dtype: Summed | None = None):
     """The sums of the numbers so far, along an axis or of all of them in a row; ``dtype`` is that of what is added."""
+
+
+@cumsum.fill
+def cumsum_fill(ins, outs, *, axis):
+    return ins if axis is None else as_output(ins, outs)
 
 
 @cumsum.infer

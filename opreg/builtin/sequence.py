@@ -32,7 +32,7 @@ def _check(data: Shape, length: Shape | None, axis: int) -> None:
 
 def _fill(ins: list, axis: int) -> list:
     """The shape of the lengths from that of the data."""
-    if len(ins) == 2 and ins[1] is None and ins[0] is not None and len(ins[0]) > 1 and axis in (0, 1):
+    if len(ins) == 2 and ins[0] is not None and len(ins[0]) > 1 and axis in (0, 1):
         return [ins[0], (ins[0][1 - axis],)]
     return ins
 

@@ -316,11 +316,11 @@ def _inserted(shape: Shape, axis: int) -> Shape:
 
 @expand_dims.fill
 def expand_dims_fill(ins, outs, *, axis):
-    (data,), (out,) = ins, outs
-    if data is None and out:
-        axis = check_axis(axis, len(out))
-        return [(*out[:axis], *out[axis + 1:])]
-    return ins
+    (out,) = outs
+    if not out:
+        return ins
+    axis = check_axis(axis, len(out))
+    return [(*out[:axis], *out[axis + 1:])]
 
 
 @expand_dims.infer

@@ -13,6 +13,7 @@ from ..attrs import Few
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, show, unify
+from .places import as_output, together
 from .shape import constant, stored
 
 __all__: list[str] = []
@@ -326,6 +327,9 @@ def reverse(data, *, axis: int | tuple[int, ...]):
     """``data`` in opposite order along each ``axis``."""
 
 
+reverse.fill(as_output)
+
+
 @reverse.infer
 def reverse_infer(data, *, axis):
     _backwards(axis, len(data))
@@ -365,6 +369,12 @@ def slice_assign(lhs, rhs, *, begin: Bounds, end: Bounds, step: Bounds = ()):
     """``lhs`` with the part that ``slice`` would cut replaced by ``rhs``."""
 
 
+@slice_assign.fill
+def slice_assign_fill(ins, outs, *, begin, end, step):
+    lhs = together([ins[0], outs[0]])
+    return [lhs, ins[1] if lhs is None else _cut_shape(lhs, _cut(begin, end, step, len(lhs)))]
+
+
 @slice_assign.infer
 def slice_assign_infer(lhs, rhs, *, begin, end, step):
     expected = _cut_shape(lhs, _cut(begin, end, step, len(lhs)))
@@ -388,6 +398,9 @@ def slice_assign_grad(g, ins, outs, *, begin, end, step):
          inplace=(0,))
 def slice_assign_scalar(data, *, scalar: float = 0.0, begin: Bounds, end: Bounds, step: Bounds = ()):
     """``data`` with the part that ``slice`` would cut replaced by one number."""
+
+
+slice_assign_scalar.fill(as_output)
 
 
 @slice_assign_scalar.infer

@@ -10,9 +10,9 @@ import functools
 from typing import Any, NamedTuple
 
 from ..errors import AttrError, ShapeError
-from ..spec import Shape, show
+from ..spec import ANY, Shape, show
 
-__all__ = ["Window", "window", "span", "extent", "spatial", "channels_first", "channels_last"]
+__all__ = ["Window", "window", "span", "extent", "needed", "spatial", "channels_first", "channels_last"]
 
 
 class Window(NamedTuple):
@@ -93,6 +93,17 @@ def extent(size: Shape, w: Window) -> Shape:
             raise ShapeError(f"kernel {w.kernel} with dilation {w.dilate} spans {reach} positions along spatial axis "
                              f"{axis}, more than the {n + 2 * pad} of the padded input {show(size)}")
     return tuple([(n + 2 * p - r) // s + 1 for n, p, r, s in zip(size, w.pad, w.reach, w.stride)])
+
+
+def needed(places: Shape, w: Window) -> Shape:
+    """Spatial shape of the input from which a window makes ``places``; unknown where its stride leaves a choice.
+
+    Examples
+    --------
+    >>> needed((5, 3), window((3, 3), stride=(1, 2)))
+    (7, ?)
+    """
+    return tuple([n - 1 + r - 2 * p if s == 1 else ANY for n, p, r, s in zip(places, w.pad, w.reach, w.stride)])
 
 
 # ------------------------------------------------------------------------------------------- layouts

@@ -16,7 +16,7 @@ from ..errors import AttrError, DTypeError
 from ..registry import declare, ops
 from ..spec import Shape, as_dtype, check_axis, limits
 from ..threads import by_rows
-from .places import floating, place, room, settle, wide
+from .places import as_output, floating, place, room, settle, together, wide
 
 __all__ = ["SHORT", "soften", "fold"]
 
@@ -145,10 +145,11 @@ def softmax(data, length, *, axis: int = -1, temperature: float | None = None, d
 
 @softmax.fill
 def softmax_fill(ins, outs, *, axis, use_length):
-    if not use_length or ins[0] is None:
-        return ins
-    axis = check_axis(axis, len(ins[0]))
-    return [ins[0], ins[0][:axis] + ins[0][axis + 1:]]
+    data = together([ins[0], outs[0]])
+    if not use_length or data is None:
+        return [data, *ins[1:]]
+    axis = check_axis(axis, len(data))
+    return [data, data[:axis] + data[axis + 1:]]
 
 
 @softmax.infer
@@ -184,6 +185,7 @@ def softmin(data, *, axis: int = -1, temperature: float | None = None, dtype: np
     """Exponentials of ``-data / temperature``, scaled to add up to one along ``axis``."""
 
 
+softmin.fill(as_output)
 softmin.infer(_infer)
 softmin.types(_types)
 
@@ -204,6 +206,7 @@ def log_softmax(data, *, axis: int = -1, temperature: float | None = None, dtype
     """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
 
 
+log_softmax.fill(as_output)
 log_softmax.infer(_infer)
 log_softmax.types(_types)
 
@@ -221,6 +224,9 @@ def log_softmax_grad(g, ins, outs, *, axis, temperature, dtype):
 @declare(name="SoftmaxActivation", inplace=(0,))
 def softmax_activation(data, *, mode: Literal["channel", "instance"] = "instance"):
     """``softmax`` along the last axis, or along the second in the mode ``channel``."""
+
+
+softmax_activation.fill(as_output)
 
 
 @softmax_activation.infer

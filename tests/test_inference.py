@@ -1,0 +1,129 @@
+"""Shapes that follow from other shapes: from outputs to inputs, from one input to another, from what is given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg import sym
+from opreg.errors import AttrError, ShapeError
+from opreg.registry import get
+from opreg.spec import ANY, known
+from opreg.symbol.symbol import create
+from tests.rows import all_rows
+
+# ---------------------------------------------------------------------------------- what a variable is given
+
+
+@pytest.mark.parametrize("given, expected", [
+    ({}, (2, 3)), ({"a": ()}, (2, 3)), ({"a": (5, 6)}, (5, 6)), ({"a": (5, 6, 7)}, (5, 6, 7)), ({"a": (0, 3)}, (2, 3)),
+])
+def test_a_shape_that_is_given_wins_over_the_one_of_the_variable(given, expected):
+    net = sym.Variable("a", shape=(2, 3)) + sym.Variable("b")
+    assert net.infer_shape(**given) == ([expected] * 2, [expected], [])
+    assert net.infer_shape_partial(**given)[1] == [expected]
+    executor = net.simple_bind(mx.cpu(), **given)
+    assert [each.shape for each in (*executor.arg_arrays, *executor.forward())] == [expected] * 3
+
+
+def test_arrays_that_are_bound_win_over_the_shape_of_the_variable():
+    net = sym.Variable("a", shape=(2, 3)) * 2
+    assert net.bind(mx.cpu(), {"a": mx.nd.ones((5, 6))}).forward()[0].shape == (5, 6)
+    module = mx.mod.Module(net, ("a",), None)
+    module.bind([("a", (5, 6))])
+    assert module.output_shapes[0][1] == (5, 6)
+
+
+def test_a_shape_that_is_given_in_part_has_to_fit_the_one_of_the_variable():
+    with pytest.raises(ShapeError, match=r"\(\?, 6\) and \(2, 3\) differ"):
+        sym.Variable("a", shape=(2, 3)).infer_shape(a=(0, 6))
+
+
+@pytest.mark.parametrize("name, attrs", [
+    ("_zeros", {}), ("_ones", {}), ("_full", {"value": 2}), ("_zeros_without_dtype", {}), ("_random_uniform", {}),
+    ("_random_normal", {}), ("_random_gamma", {}), ("_random_randint", {"low": 0, "high": 2})])
+def test_what_is_made_in_a_graph_finds_its_dimensions(name, attrs):
+    for shape in ((2, -1), (2, 0), (-1, 5), ()):
+        made = create(get(name), (), {**attrs, "shape": shape}, name)
+        assert (made + sym.Variable("b")).infer_shape(b=(2, 5))[1] == [(2, 5)]
+    with pytest.raises(AttrError, match="-1 is found in graphs alone"):
+        getattr(mx.nd, name)(**attrs, shape=(2, -1))
+
+
+# ------------------------------------------------------------------------------------- from outputs to inputs
+
+
+def parts(which, **attrs):
+    return lambda x: sym.SliceChannel(x, **attrs)[which]
+
+
+def convolved(**attrs):
+    return lambda x: sym.Convolution(x, num_filter=4, **attrs)
+
+
+@pytest.mark.parametrize("make, declared, out, expected", [
+    (parts(1, num_outputs=10, axis=1, squeeze_axis=True), (0, 10), (5,), (5, 10)),
+    (parts(1, num_outputs=3), (0, 15, 0), (3, 5, 2), (3, 15, 2)),
+    (parts(0, num_outputs=2, axis=-1), None, (3, 5, 2), (3, 5, 4)),
+    (lambda x: sym.split_v2(x, 2, axis=0, squeeze_axis=True)[0], (0, 3), (3,), (2, 3)),
+    (convolved(kernel=(3, 3), pad=(1, 1)), (0, 3, 0, 0), (2, 4, 5, 6), (2, 3, 5, 6)),
+    (convolved(kernel=(3, 3), stride=(1, 2)), (0, 3, 0, 0), (2, 4, 5, 6), (2, 3, 7, 0)),
+    (convolved(kernel=(3, 3), layout="NHWC"), (0, 0, 0, 3), (2, 5, 6, 4), (2, 7, 8, 3)),
+    (convolved(kernel=(3,), dilate=(2,)), (0, 3, 0), (2, 4, 5), (2, 3, 9)),
+    (lambda x: sym.Reshape(x, shape=(24,)), (0, 3, 4), (24,), (2, 3, 4)),
+    (lambda x: sym.Reshape(x, shape=(-4, 2, -1, -2)), (0, 3), (2, 5, 3), (10, 3)),
+    (lambda x: sym.expand_dims(x, axis=1), (0, 12), (2, 1, 12), (2, 12)),
+    (lambda x: sym.expand_dims(x, axis=-1), None, (2, 12, 1), (2, 12)),
+    (lambda x: sym.transpose(x, axes=(1, 0)), (0, 3), (3, 2), (2, 3)),
+    (lambda x: sym.SwapAxis(x, dim1=0, dim2=1), (0, 3), (3, 2), (2, 3)),
+    (lambda x: sym.linalg.trsm(sym.Variable("a"), x, rightside=True), (0, 3), (2, 3), (2, 3)),
+    (lambda x: sym.sample_normal(x, sym.Variable("b"), shape=4), None, (2, 3, 4), (2, 3)),
+    (lambda x: sym.unravel_index(x, shape=(7, 6)), None, (2, 5), (5,)),
+    (lambda x: sym.ravel_multi_index(x, shape=(7, 6)), None, (5,), (2, 5)),
+    *[(lambda x, name=name, attrs=attrs: getattr(sym, name)(x, **attrs), declared, (2, 2), (2, 2))
+      for name, attrs in [("flip", {"axis": 0}), ("cumsum", {"axis": 0}), ("softmax", {}), ("log_softmax", {}),
+                          ("softmin", {}), ("SoftmaxActivation", {}), ("linalg_potrf", {}), ("linalg_potri", {}),
+                          ("amp_multicast", {"num_outputs": 1}), ("cast_storage", {"stype": "default"})]
+      for declared in (None, (0, 2))],
+])
+def test_from_the_output_to_the_input(make, declared, out, expected):
+    x = sym.Variable("x", shape=declared) if declared else sym.Variable("x")
+    net = make(x) + sym.Variable("out", shape=out)
+    found = dict(zip(net.list_arguments(), net.infer_shape_partial()[0]))
+    assert found["x"] == expected
+
+
+@pytest.mark.parametrize("make, given, expected", [
+    (lambda x, y: sym.linalg.gemm(x, x, y), {"x": (3, 3)}, (3, 3)),
+    (lambda x, y: sym.linalg.trmm(y, x), {"x": (2, 3, 4)}, (2, 3, 3)),
+    (lambda x, y: sym.pick(x, y), {"x": (2, 3), "y": (0,)}, (2,)),
+    (lambda x, y: sym.pick(x, y), {"x": (2, 3), "y": (0, 0)}, (2, 1)),
+    (lambda x, y: sym.SoftmaxOutput(x, y), {"x": (2, 3), "y": (0,)}, (2,)),
+    (lambda x, y: sym.SoftmaxOutput(x, y), {"x": (2, 3), "y": (0, 0)}, (2, 3)),
+    (lambda x, y: sym.SequenceMask(x, y, use_sequence_length=True), {"x": (4, 2, 3), "y": (0,)}, (2,)),
+    (lambda x, y: sym.random_pdf_exponential(x, y), {"x": (2, 3), "y": (0, )}, (2,)),
+    (lambda x, y: get("_slice_assign")(x, y, begin=(1,), end=(3,)), {"x": (4, 2)}, (2, 2)),
+])
+def test_from_one_input_to_another(make, given, expected):
+    net = make(sym.Variable("x"), sym.Variable("y"))
+    assert dict(zip(net.list_arguments(), net.infer_shape(**given)[0]))["y"] == expected
+
+
+def test_what_follows_is_never_another_shape_than_the_true_one():
+    """Of every operator hide dimensions of one input, and infer them from the rest, with and without outputs."""
+    wrong = []
+    for row in all_rows():
+        op = get(row.op)
+        attrs = op.complete(row.attrs)
+        ins, outs = op.infer_shapes([np.shape(each) for each in row.inputs], [None] * len(op.outputs(attrs)), attrs)
+        if not all(map(known, outs)):
+            continue
+        for i, shape in enumerate(ins):
+            for hidden in ((ANY,) * len(shape), *[(*shape[:k], ANY, *shape[k + 1:]) for k in range(len(shape))]):
+                for given in (outs, [None] * len(outs)):
+                    found = op.infer_shapes([*ins[:i], hidden, *ins[i + 1:]], list(given), attrs)
+                    for new, true in zip((*found[0], *found[1]), (*ins, *outs)):
+                        if new is not None and (len(new) != len(true) or new != true):
+                            wrong.append((str(row), i, hidden, new, true))
+    assert not wrong
