@@ -11,7 +11,7 @@ import opreg as mx
 from opreg.attrs import Schema
 from opreg.errors import AttrError, OpError, adopted
 from opreg.op import Op
-from opreg.registry import get
+from opreg.registry import get, operators
 from opreg.symbol.symbol import create
 
 ONES = np.ones((2, 2), "float32")
@@ -141,6 +141,16 @@ def test_values_out_of_range_are_refused_when_a_symbol_is_made(name, count, attr
         create(get(name), symbols, dict(attrs), "op")
     with pytest.raises(AttrError, match=f"attribute {words}"):
         getattr(mx.nd, name)(*[mx.nd.ones((2, 2))] * count, **attrs)
+
+
+@pytest.mark.parametrize("op", [op for op in operators() if op.variadic], ids=str)
+def test_no_operator_makes_names_for_more_inputs_than_anybody_has(op):
+    attrs = {"scale": 2, "sample_type": "nearest"} if op.name == "UpSampling" else {}
+    words = f"attribute {op.variadic}: expected int from 1 to 65,536, got 65537"
+    for ask in (lambda **attrs: op(mx.nd.ones((2, 2)), **attrs), lambda **attrs: op(mx.sym.Variable("x"), **attrs),
+                op.list_arguments, op.list_outputs):
+        with pytest.raises(AttrError, match=words):
+            ask(**{op.variadic: 65537}, **attrs)
 
 
 @pytest.mark.parametrize("attrs, words", [
