@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .errors import AttrError, DTypeError, ShapeError, did_you_mean
+from .mode import MODE
 
 __all__ = [
-    "ANY", "Spec", "Shape", "known", "size", "bytes_of", "unify", "broadcast", "check_axis", "check_axes", "show",
-    "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating", "is_numpy_float", "is_narrow",
-    "limits",
+    "ANY", "Spec", "Shape", "known", "stated", "size", "bytes_of", "unify", "broadcast", "check_axis", "check_axes",
+    "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating", "is_numpy_float",
+    "is_narrow", "limits",
 ]
 
 
@@ -89,6 +90,20 @@ def known(shape: Shape | None) -> bool:
         if dim is ANY:
             return False
     return True
+
+
+def stated(dims: Iterable[int] | None) -> Shape | None:
+    """A shape as users state it: 0 is an unknown dimension and ``()`` an unknown shape; see ``opreg.util``.
+
+    Examples
+    --------
+    >>> stated((2, 0, -1)), stated(())
+    ((2, ?, ?), None)
+    """
+    if dims is None:
+        return None
+    shape = tuple([ANY if dim < 0 or (dim == 0 and not MODE.np_shape) else int(dim) for dim in dims])
+    return shape if shape or MODE.np_shape else None
 
 
 def size(shape: Shape) -> int:

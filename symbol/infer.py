@@ -11,10 +11,10 @@ from opreg.attrs import Field
 from opreg.errors import InferenceError, OpError
 from opreg.graph import Graph, Node, fail
 from opreg.mode import MODE
-from opreg.spec import ANY, Shape, Spec, as_dtype, known, unify
+from opreg.spec import ANY, Shape, Spec, as_dtype, known, stated, unify
 
 __all__ = ["infer_shapes", "emptied", "infer_dtypes", "decide_dtypes", "variable_shapes", "variable_dtypes", "infer",
-           "stated", "told"]
+           "told"]
 
 Found = dict[Node, list[Any]]
 _DEFAULT = np.dtype(np.float32)
@@ -188,14 +188,6 @@ def _variable_shape(node: Node, given: Shape | None) -> Shape | None:
 def declared_shape(text: str) -> Shape | None:
     """The shape that a ``__shape__`` attribute declares."""
     return stated(Field("__shape__", tuple[int, ...])(text))
-
-
-def stated(dims: Sequence[int] | None) -> Shape | None:
-    """A shape as users state it: 0 is an unknown dimension and ``()`` an unknown shape; see ``opreg.util``."""
-    if dims is None:
-        return None
-    shape = tuple([ANY if dim < 0 or (dim == 0 and not MODE.np_shape) else int(dim) for dim in dims])
-    return shape if shape or MODE.np_shape else None
 
 
 def told(shape: Shape | None) -> tuple[int, ...] | None:

@@ -14,7 +14,7 @@ from opreg.errors import ArgumentError, DeviceError, did_you_mean
 from opreg.files import whole
 from opreg.graph import Graph, Node
 from opreg.placeholder import resolve
-from opreg.spec import ANY, Shape, known, size
+from opreg.spec import ANY, Shape, known, size, stated
 
 from . import infer as inference
 from .json import stored_attrs, stored_name, versions
@@ -90,7 +90,7 @@ def _shapes(symbol: Symbol, what: str, shape: Mapping[str, Sequence[int]] | None
     for name, dims in (shape or {}).items():
         if name not in variables:
             raise ArgumentError(f"{what}: {symbol!r} has no argument {name!r}. {did_you_mean(name, variables)}")
-        given[variables[name]] = inference.stated(dims)
+        given[variables[name]] = stated(dims)
     return graph, inference.infer_shapes(graph, given)
 
 

@@ -17,7 +17,7 @@ from opreg.graph import Entry, Graph, Node, rewrite
 from opreg.op import Op
 from opreg.placeholder import resolve
 from opreg.registry import ops
-from opreg.spec import as_dtype, dtype_flag, known, show
+from opreg.spec import as_dtype, dtype_flag, known, show, stated
 from opreg.value import Value
 
 from . import infer as inference
@@ -296,7 +296,7 @@ class Symbol(Value):
                                       or not all(isinstance(dim, (int, np.integer)) for dim in shape)):
                 raise TypeError(f"{what}: the shape of {name} must be a tuple of ints, got {shape!r}")
         graph, given = self._by_name(what, args, keywords)
-        shapes = {node: inference.stated(shape) for node, shape in given.items()}
+        shapes = {node: stated(shape) for node, shape in given.items()}
         if what != "infer_shape_partial" and any(0 in shape for shape in given.values()):
             shapes = inference.emptied(graph, shapes, {node: [i for i, dim in enumerate(shape) if dim == 0]
                                                        for node, shape in given.items()})

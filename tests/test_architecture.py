@@ -17,7 +17,8 @@ ROOT = Path(__file__).parent.parent
 ORDER = [line.split() for line in """
     opreg.aliases
     opreg.errors opreg.engine
-    opreg.mode opreg.files opreg.special opreg.spec
+    opreg.mode opreg.files opreg.special
+    opreg.spec
     opreg.attrs opreg.util
     opreg.dispatch
     opreg.op

@@ -51,6 +51,13 @@ def test_what_is_made_in_a_graph_finds_its_dimensions(name, attrs):
         getattr(mx.nd, name)(**attrs, shape=(2, -1))
 
 
+def test_under_np_shape_an_array_is_made_as_it_is_stated():
+    with mx.util.np_shape(True):
+        for shape in ((2, 0), (), (2, -1)):
+            for made in (sym.zeros(shape=shape), sym.random.uniform(shape=shape)):
+                assert made.infer_shape_partial()[1] == [shape]
+
+
 # ------------------------------------------------------------------------------------- from outputs to inputs
 
 

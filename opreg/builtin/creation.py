@@ -14,7 +14,7 @@ from ..attrs import Count, Few, Finite, Limit, Positive
 from ..errors import AttrError, ShapeError
 from ..op import ZERO
 from ..registry import declare
-from ..spec import ANY, Shape, as_dtype, check_axis, is_narrow
+from ..spec import ANY, Shape, as_dtype, check_axis, is_narrow, stated
 from .joining import MANY
 from .shape import constant, stored
 
@@ -29,10 +29,8 @@ Dims = Dim | tuple[Dim, ...]
 
 
 def unsettled(shape: int | Shape | None) -> Shape | None:
-    """A shape attribute as shape inference reads it: 0 and -1 are unknown, and so is the rank of an empty one."""
-    if shape is None or shape == ():
-        return None
-    return tuple([ANY if dim <= 0 else dim for dim in ((shape,) if isinstance(shape, int) else shape)])
+    """A shape attribute as shape inference reads it."""
+    return stated((shape,) if isinstance(shape, int) else shape)
 
 
 def settled(shape: int | Shape | None) -> Shape:
