@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.attrs import Schema
+from opreg.attrs import REQUIRED, Schema, to_text
 from opreg.errors import AttrError, OpError, adopted
 from opreg.op import Op
 from opreg.registry import get, operators
@@ -151,6 +151,15 @@ def test_no_operator_makes_names_for_more_inputs_than_anybody_has(op):
                 op.list_arguments, op.list_outputs):
         with pytest.raises(AttrError, match=words):
             ask(**{op.variadic: 65537}, **attrs)
+
+
+def test_defaults_may_be_given():
+    """As they are, and as the text that files hold."""
+    fields = [field for op in operators() for field in op.schema.fields if field.default is not REQUIRED]
+    assert len(fields) > 1000
+    for field in fields:
+        for value in (field.default, to_text(field.default)):
+            assert Schema([field]).complete({field.name: value})[field.name] == field.default
 
 
 @pytest.mark.parametrize("attrs, words", [

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from ..attrs import Few, Positive
+from ..attrs import Count, Few
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import Shape, show, unify
@@ -216,7 +216,7 @@ def _up_names(*, sample_type: str, num_args: int) -> tuple[str, ...]:
 
 
 @declare(name="UpSampling", arguments=_up_names)
-def upsampling(*data, scale: int, num_filter: Positive = 0, sample_type: Literal["nearest", "bilinear"],
+def upsampling(*data, scale: int, num_filter: Count = 0, sample_type: Literal["nearest", "bilinear"],
                multi_input_mode: Literal["concat", "sum"] = "concat", num_args: Few = 1,
                workspace: int = 512):
     """Images enlarged ``scale`` times, each number repeated or spread by a kernel of ``weight``.

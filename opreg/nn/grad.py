@@ -52,6 +52,7 @@ def stop_gradient(value: Any) -> Any:
 
     Examples
     --------
+    >>> from opreg import Tensor
     >>> grad(lambda x: stop_gradient(x) * x)(Tensor(3.0))
     Tensor(shape=[], dtype=Float32, value= 3)
     """
@@ -174,6 +175,7 @@ def grad(fn: Callable, grad_position: Any = 0, weights: Any = None, has_aux: boo
 
     Examples
     --------
+    >>> from opreg import Tensor
     >>> cube = lambda x: x * x * x
     >>> grad(cube)(Tensor(2.0)), grad(grad(cube))(Tensor(2.0))
     (Tensor(shape=[], dtype=Float32, value= 12), Tensor(shape=[], dtype=Float32, value= 12))
@@ -187,6 +189,7 @@ def value_and_grad(fn: Callable, grad_position: Any = 0, weights: Any = None, ha
 
     Examples
     --------
+    >>> from opreg import Tensor
     >>> value_and_grad(lambda x: x * x)(Tensor(3.0))
     (Tensor(shape=[], dtype=Float32, value= 9), Tensor(shape=[], dtype=Float32, value= 6))
     """
@@ -251,6 +254,7 @@ class GradOperation:
 
     Examples
     --------
+    >>> from opreg import Tensor
     >>> GradOperation(get_all=True)(lambda x, y: x * y)(Tensor(2.0), Tensor(3.0))
     (Tensor(shape=[], dtype=Float32, value= 3), Tensor(shape=[], dtype=Float32, value= 2))
     """
