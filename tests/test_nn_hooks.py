@@ -237,6 +237,20 @@ def test_backward_pre_hook_runs_first_and_changes_weights_gradients_too(run):
     assert numbers(by_weight) == (X * 10).tolist()
 
 
+def test_where_outputs_are_captured(run):
+    """By the documents before forward hooks, by later versions after them, which then take part in the gradient."""
+    seen: list[Any] = []
+    inner = Triple()
+    inner.register_forward_hook(lambda which, inputs, out: out * inputs[0])
+    handle = inner.register_backward_hook(lambda name, arriving, leaving: seen.append((arriving, leaving)))
+    assert numbers(run(grad(lambda a: inner(a)))(x())) == (6 * X).tolist()
+    handle.remove()
+    inner.register_full_backward_hook(lambda which, leaving, arriving: seen.append((arriving, leaving)))
+    inner.register_backward_pre_hook(lambda which, arriving: arriving[0] * 2)
+    assert numbers(run(grad(lambda a: inner(a)))(x())) == (12 * X).tolist()
+    assert numbers(seen) == (((X.tolist(),), ((3 * X).tolist(),)), (([2, 2, 2],), ((12 * X).tolist(),)))
+
+
 def test_outputs_that_no_gradient_reaches_are_none(run):
     cell, seen = Weighted(), []
     cell.register_full_backward_hook(lambda which, gi, go: seen.append((go[1], numbers(gi))))
@@ -309,7 +323,9 @@ def test_backward_hook_in_the_second_order(run):
 
 
 @pytest.mark.parametrize("returned, kind, message", [
-    (lambda g: 3, TypeError, "got int"), (lambda g: g.sum(), ValueError, r"shape \(\), expected \(3,\)"),
+    (lambda g: 3, RuntimeError, "Tensor hook should be return Tensor, but get type: int"),
+    (lambda g: (g, g), RuntimeError, "Tensor hook should be return Tensor, but get type: tuple"),
+    (lambda g: g.sum(), ValueError, r"shape \(\), expected \(3,\)"),
     (lambda g: g.astype(np.float16), ValueError, "dtype float16, expected float32")])
 def test_wrong_returns_of_parameter_hooks(run, returned, kind, message):
     cell = Weighted()
@@ -437,6 +453,20 @@ def test_wrong_returns_of_backward_hooks(run, returned, kind, message):
         run(grad(lambda a: HookBackward(returned)(a) * 2))(x())
     net.remove_hooks()
     assert numbers(run(grad(lambda a: net(a)))(x())) == [3] * 3
+
+
+def test_kinds_of_errors_of_wrong_returns(run):
+    """A wrong count is a ValueError from a HookBackward, a RuntimeError from a pre-hook with keywords."""
+    with pytest.raises(ValueError, match="size is 4 not equal to expect grad input size 2"):
+        run(grad(lambda a: sum(HookBackward(lambda g: g + g)(a, a))))(x())
+    net = Outer(Triple())
+    handle = net.register_backward_pre_hook(lambda cell, arriving: arriving * 2)
+    with pytest.raises(TypeError, match="size is 2 not equal to expect output size 1"):
+        run(grad(lambda a: net(a)))(x())
+    handle.remove()
+    net.register_forward_pre_hook(lambda cell, args, kwargs: args, with_kwargs=True)
+    with pytest.raises(RuntimeError, match=r"must return None or a tuple of \(new_args, new_kwargs\), got tuple"):
+        run(net)(x())
 
 
 @pytest.mark.parametrize("register", ["register_forward_pre_hook", "register_forward_hook", "register_backward_hook",

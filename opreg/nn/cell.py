@@ -156,11 +156,13 @@ class Cell(Holder):
             raise
         finally:
             own["_running"] -= 1
-        if watched:
-            out = hooks.tag_outputs(out, link, tagged)
-        if kinds["forward"]:
-            out = hooks.forward(self, given, kwargs, out)
-        return out
+        if not kinds["forward"]:
+            return hooks.tag_outputs(out, link, tagged) if watched else out
+        if not watched:
+            return hooks.forward(self, given, kwargs, out)
+        if any(hook.convention == "document" for hook in kinds["backward"].values()):
+            return hooks.forward(self, given, kwargs, hooks.tag_outputs(out, link, tagged))
+        return hooks.tag_outputs(hooks.forward(self, args, kwargs, out), link, tagged)  # forward hooks take part
 
     def _failed(self, args: tuple, kwargs: dict[str, Any]) -> None:
         """Call those forward hooks that are always called."""
@@ -408,7 +410,10 @@ class Cell(Holder):
         return HookHandle.add(self, self._hooks["backward"], hook_fn, convention=convention)
 
     def register_full_backward_hook(self, hook_fn: Callable) -> HookHandle:
-        """``register_backward_hook`` by the convention of MindSpore 2.4 and later."""
+        """``register_backward_hook`` by the convention of MindSpore 2.4 and later.
+
+        Outputs are then those after forward hooks, unless a backward hook by the other convention is there, too.
+        """
         return self.register_backward_hook(hook_fn, "2.4")
 
     def hooks(self) -> dict[str, list[Any]]:

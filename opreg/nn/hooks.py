@@ -108,8 +108,8 @@ def forward_pre(cell: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
                 elif isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict):
                     found = found[0] if isinstance(found[0], tuple) else (found[0],), found[1]
                 else:
-                    raise TypeError(f"{cell.path}: a forward pre-hook with kwargs returns None or (args, kwargs), got "
-                                    f"{type(found).__name__}")
+                    raise ArgumentError(f"{cell.path}: a forward pre hook with kwargs must return None or a tuple of "
+                                        f"(new_args, new_kwargs), got {type(found).__name__}")
                 args, kwargs = _fit(cell, "forward pre-hook", found, (args, kwargs))
         return args, kwargs
 
@@ -367,11 +367,12 @@ def _replaced(cell_path: str, kind: str, found: Any, now: Sequence[Any]) -> tupl
     if isinstance(found, Tensor):
         found = (found,)
     if not isinstance(found, tuple):
-        raise TypeError(f"{cell_path}: The {kind} hook must return None, a Tensor or a tuple of Tensors, got "
-                        f"{type(found).__name__}")
+        raise ArgumentError(f"{cell_path}: The {kind} hook must return None, a Tensor or a tuple of Tensors, got "
+                            f"{type(found).__name__}")
     if len(found) != len(now):
-        raise TypeError(f"{cell_path}: The {kind} hook return value size is {len(found)} not equal to expect grad "
-                        f"input size {len(now)}")
+        of = "output" if kind == "backward pre" else "grad input"
+        raise ArgumentError(f"{cell_path}: The {kind} hook return value size is {len(found)} not equal to expect {of} "
+                            f"size {len(now)}")
     for i, (new, old) in enumerate(zip(found, now)):
         if old is None and new is None:
             continue
@@ -561,8 +562,12 @@ def gradient_chain(hooks: Hooks, title: str, gradients: tuple) -> tuple:
     for hook in list(hooks.values()):
         with naming("hook", hook, title):
             found = hook.function(gradients[0])
-            if found is not None:
-                gradients = _replaced(title, "tensor", found, gradients)
+            if found is None:
+                continue
+            if not isinstance(found, Tensor):
+                raise ArgumentError(f"{title}: Tensor hook should be return Tensor, but get type: "
+                                    f"{type(found).__name__}")
+            gradients = _replaced(title, "tensor", found, gradients)
     return gradients
 
 
