@@ -265,6 +265,13 @@ def test_hook_without_inputs_that_need_gradients(run):
     assert len(seen) == 1 and seen[0][1] == [1] * 3 and all(g is None for g in seen[0][0])
 
 
+def test_what_a_hook_returns_where_no_gradient_is_asked_for(run):
+    """Weights alone are asked for: nothing leaves at the inputs, whatever is returned for them."""
+    cell = Weighted()
+    cell.register_full_backward_hook(lambda which, leaving, arriving: (arriving[0], arriving[0]))
+    assert numbers(run(grad(lambda a: cell(a, a)[0], None, cell.w))(x())) == X.tolist()
+
+
 def test_not_in_inference(run):
     cell, seen = Triple(), []
     cell.register_backward_hook(lambda *_: seen.append(1))

@@ -220,13 +220,16 @@ def _are_numbers(groups: Sequence[Sequence[Any]]) -> bool:
     return True
 
 
-def through_hooks(function: Callable, groups: Sequence[Sequence[Any]], specs: Sequence[Sequence[Spec]], which: int,
-                  title: Any) -> list[Any]:
-    """Hand groups of gradients, None among them, to a function that returns one group, replaced or not."""
+def through_hooks(function: Callable, groups: Sequence[Sequence[Any]], specs: Sequence[Sequence[Spec]],
+                  which: int | None, title: Any) -> list[Any]:
+    """Hand groups of gradients, None among them, to a function that returns one group, replaced or not.
+
+    ``which`` is None where nobody takes what it returns.
+    """
     if _are_numbers(groups):
         given = [tuple([None if g is None else lent(g) for g in group]) for group in groups]
         found = function(*given)
-        return groups[which] if found is given[which] else found  # type: ignore[return-value]
+        return groups[which] if which is not None and found is given[which] else found  # type: ignore[return-value]
     present = [(i, j) for i, group in enumerate(groups) for j, g in enumerate(group) if g is not None]
     values = [groups[i][j] for i, j in present]
     expected = [j for i, j in present if i == which]
@@ -238,6 +241,8 @@ def through_hooks(function: Callable, groups: Sequence[Sequence[Any]], specs: Se
             arranged[i][j] = lent(value)
         shown = [tuple(group) for group in arranged]
         found = function(*shown)
+        if which is None:
+            return []
         if found is shown[which]:  # nothing was replaced, whatever was done to what was shown
             return [value for (i, _), value in zip(present, given) if i == which]
         if any(new is not None and j not in expected for j, new in enumerate(found)):
@@ -246,18 +251,23 @@ def through_hooks(function: Callable, groups: Sequence[Sequence[Any]], specs: Se
         return [found[j] for j in expected]
 
     title = title() if callable(title) else title
-    results = call(on_tensors, values, [specs[i][j] for i, j in present], [specs[which][j] for j in expected], title)
+    outs = [] if which is None else [specs[which][j] for j in expected]
+    results = call(on_tensors, values, [specs[i][j] for i, j in present], outs, title)
+    if which is None:
+        return results
     replaced: list[Any] = [None] * len(groups[which])
     for j, value in zip(expected, results):
         replaced[j] = value
     return replaced
 
 
-def _through_raw(ctx: Any, function: Callable, groups: Sequence[Sequence[Any]], specs: Any, which: int, title: Any
-                 ) -> Sequence[Any]:
+def _through_raw(ctx: Any, function: Callable, groups: Sequence[Sequence[Any]], specs: Any, which: int | None,
+                 title: Any) -> Sequence[Any]:
     """``through_hooks`` of raw gradients."""
     given = [tuple([None if g is None else lent_raw(g, ctx) for g in group]) for group in groups]
     found = function(*given)
+    if which is None:
+        return ()
     if found is given[which]:
         return groups[which]
     return [None if g is None else g._data for g in found]
@@ -322,7 +332,7 @@ class _OutputTag(_Tag):
         if tied and needs[-1]:
             link.arriving = arriving
         elif link.backward is not None:  # no gradient will leave at the inputs
-            through(link.backward, [arriving, [None] * link.count], [link.outs, link.ins], 1, link.title)
+            through(link.backward, [arriving, [None] * link.count], [link.outs, link.ins], None, link.title)
         return [*arriving, None] if tied else list(arriving)
 
 
