@@ -503,3 +503,20 @@ def test_jacrev(run):
     np.testing.assert_allclose(by_both[1].asnumpy(), np.diag(X))
     hessian = run(lambda a: jacrev(grad(lambda v: v * v * v))(a))(x())
     np.testing.assert_allclose(hessian.asnumpy(), np.diag(6 * X))
+
+
+def test_a_weight_that_the_function_itself_freezes(run):
+    """What counts is whether it is trained when the gradient is taken."""
+    class Net(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w, self.v = Parameter(Tensor(2.0), name="w"), Parameter(Tensor(3.0), name="v")
+
+        def construct(self, a: Any) -> Any:
+            out = a * self.w * self.v
+            self.v.requires_grad = False
+            return out
+
+    net = Net()
+    found = run(grad(net, None, [net.w, net.v]))(Tensor(4.0))
+    assert [float(g) for g in found] == [12, 0]

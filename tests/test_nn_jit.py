@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -579,3 +580,26 @@ def test_an_attribute_set_to_what_it_is_changes_nothing():
         compiled(x())
         cell.set_train()
     assert len(seen) == 1
+
+
+def test_the_signature_of_a_decorated_method():
+    class Net(Cell):
+        @jit
+        def construct(self, a: Any, b: Any = None) -> Any:
+            return a * 2
+
+    net = Net()
+    assert list(inspect.signature(net.construct).parameters) == ["a", "b"]
+    net.set_inputs(Tensor(shape=[None], dtype=np.float32))
+    assert net(x()).asnumpy().tolist() == (2 * X).tolist()
+    with pytest.raises(TypeError, match=r"'c'.*Valid: a, b"):
+        net.set_inputs(c=x())
+
+
+def test_an_iterator_that_is_returned_is_a_list():
+    function = jit(lambda a: (each * 2 for each in (a, a + 1)))
+    for _ in range(2):
+        found = function(x())
+        assert isinstance(found, list)
+        assert [each.asnumpy().tolist() for each in found] == [(2 * X).tolist(), (2 * X + 2).tolist()]
+    assert jit(lambda a: map(len, ("one", "three")))(x()) == [3, 5]

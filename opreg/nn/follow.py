@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -140,6 +140,8 @@ def follow(function: Callable, arguments: Any, specs: Sequence[tuple[Any, Any]],
     try:
         with trace, _Neutral(ctx), noting(Holder):
             out = function(*args, **kwargs)
+            if isinstance(out, Iterator):
+                out = list(out)  # what it makes belongs to the trace, too
             if not trace.left and any(handle.registered for handle in trace.registered):
                 trace.left = "it registers a hook, which every run would do again"
     except Exception as error:

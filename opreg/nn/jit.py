@@ -7,6 +7,7 @@ attributes of Cells, hooks, whether a parameter is trained, is watched; when it 
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import threading
 import warnings
@@ -310,8 +311,11 @@ class Jitted:
         function = self.__dict__.get("function")
         if function is not None and hasattr(function, "construct"):  # a compiled Cell is asked as the Cell is
             return getattr(function, name)
-        if name in functools.WRAPPER_ASSIGNMENTS and isinstance(function, functools.partial):
-            return getattr(function.func, name)  # of a method
+        if isinstance(function, functools.partial):  # a method
+            if name in functools.WRAPPER_ASSIGNMENTS:
+                return getattr(function.func, name)
+            if name == "__signature__":
+                return inspect.signature(function)
         raise AttributeError(f"a compiled function has no {name!r}")
 
     def __deepcopy__(self, memo: Any) -> Jitted:

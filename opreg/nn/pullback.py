@@ -187,8 +187,8 @@ class _OnTape(Pullback):
         if not self._weights:
             return found, []
         places = self._trained
-        return found[:len(leaves)], [found[places[id(weight)]] if id(weight) in places else None
-                                     for weight in self._weights]
+        return found[:len(leaves)], [found[places[id(weight)]] if weight._requires_grad and id(weight) in places else
+                                     None for weight in self._weights]
 
 
 class _InTrace(Pullback):
