@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import opreg as ms
+from opreg import nn
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad
 from opreg.nn.initializer import initializer
@@ -272,7 +273,7 @@ def test_buffers_and_state():
     tree.left.register_buffer("seen", Tensor([2.0]), persistent=False)
     assert [name for name, _ in tree.named_buffers()] == ["mean", "left.seen"] and len(list(tree.buffers())) == 2
     state = tree.state_dict()
-    assert list(state) == ["own", "left.w", "right.inner.w", "mean"]
+    assert list(state) == ["own", "mean", "left.w", "right.inner.w"]
     other = Tree()
     other.register_buffer("mean", Tensor([0.0]))
     other.own.set_data(0.0)
@@ -286,6 +287,52 @@ def test_buffers_and_state():
     for name in ("", "a.b", "own"):
         with pytest.raises(KeyError):
             tree.register_buffer(name, Tensor([1.0]))
+    with pytest.raises(TypeError, match="buffer name should be a string"):
+        tree.register_buffer(2, Tensor([1.0]))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="own must be a Tensor, got float"):
+        other.load_state_dict({**state, "own": 1.0})
+
+
+def test_buffers_by_assignment_and_by_path():
+    tree, shared = Tree(), Tensor([3.0])
+    tree.mean = nn.Buffer(Tensor([1.0]))
+    tree.left.seen = nn.Buffer(shared, persistent=False)
+    tree.register_buffer("again", shared)
+    assert isinstance(tree.mean, Tensor) and "left.seen" not in tree.state_dict()
+    assert [name for name, _ in tree.named_buffers("net")] == ["net.mean", "net.again"]
+    assert [name for name, _ in tree.named_buffers(remove_duplicate=False)] == ["mean", "again", "left.seen"]
+    assert tree.get_buffer("left.seen") is shared and tree.get_sub_cell("") is tree
+    assert tree.get_sub_cell("right.inner") is tree.right.inner
+    with pytest.raises(AttributeError, match=r"Tree has no attribute 'maen'.*'mean'"):
+        tree.get_buffer("maen")
+    with pytest.raises(AttributeError, match=r"Tree.left has no attribute 'inner' that is a Cell"):
+        tree.get_sub_cell("left.inner")
+    with pytest.raises(TypeError, match="expected a Tensor, got float"):
+        nn.Buffer(1.0)  # type: ignore[arg-type]
+
+
+def test_hooks_of_state_dicts():
+    tree, seen = Tree(), []
+    tree.left.register_state_dict_pre_hook(lambda cell, prefix, keep_vars: seen.append((cell.path, prefix)))
+    handle = tree.register_state_dict_post_hook(lambda cell, found, prefix, meta: found.__delitem__("own"))
+    state = tree.state_dict()
+    assert "own" not in state and seen == [("Tree.left", "left.")]
+    other = Tree()
+
+    def rename(cell: Any, given: Any, prefix: str, meta: Any, strict: bool, *lists: list[str]) -> None:
+        assert (prefix, strict) == ("", True) and list(lists) == [[], [], []]
+        given["own"] = given.pop("old")
+
+    other.register_load_state_dict_pre_hook(rename)
+    other.left.register_load_state_dict_post_hook(lambda cell, keys: seen.append(keys))
+    given = {**state, "old": Tensor([4.0, 4.0, 4.0])}
+    assert other.load_state_dict(given) == ([], []) and "old" in given
+    assert other.own.asnumpy().tolist() == [4, 4, 4] and seen[1].missing_keys == []
+    handle.remove()
+    assert "own" in tree.state_dict()
+    tree.register_state_dict_post_hook(lambda cell, found, prefix, meta: found)
+    with pytest.raises(ValueError, match="must return None"):
+        tree.state_dict()
 
 
 def test_numbers_pass_untouched():

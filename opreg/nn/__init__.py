@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import did_you_mean
 from . import layers, losses, ops, optim, train
+from .buffers import Buffer
 from .cell import Cell
 from .hooks import HookHandle, convention
 from .layers import *  # noqa: F403
@@ -17,7 +18,7 @@ from .tensor import Tensor
 from .train import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
-    __all__ = ["Cell", "HookHandle", "convention", "Parameter", "ParameterTuple",  # noqa: PLE0604
+    __all__ = ["Buffer", "Cell", "HookHandle", "convention", "Parameter", "ParameterTuple",  # noqa: PLE0604
                "SymbolCell", "from_symbol",
                "Tensor", "ops", *layers.__all__, *losses.__all__, *optim.__all__, *train.__all__]
 

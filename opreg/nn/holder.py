@@ -11,8 +11,9 @@ from typing import Any
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..errors import ArgumentError, did_you_mean
+from ..errors import did_you_mean
 from ..spec import is_floating
+from .buffers import Buffer, Buffered
 from .hooks import Hooks
 from .manners import Manners
 from .parameter import Parameter, ParameterTuple
@@ -30,7 +31,7 @@ _PLAIN = frozenset({bool, int, str, type(None)})
 _NESTED = (list, tuple, dict)
 
 
-class Holder:
+class Holder(Buffered):
     """Parameters, children and buffers by attribute, with paths and names.
 
     Parameters
@@ -71,6 +72,8 @@ class Holder:
             self._put_parameter(name, value)
         elif isinstance(value, Holder):
             self._put_cell(name, value)
+        elif isinstance(value, Buffer):
+            self.register_buffer(name, value.data, value.persistent)
         elif name in own["_params"]:
             self._over_parameter(name, value)
         elif name in own["_cells"]:
@@ -264,62 +267,6 @@ class Holder:
             raise TypeError(f"{self.path}: {param_name!r} must be a Parameter, got {type(param).__name__}")
         self._put_parameter(param_name, param)
         self._touch()
-
-    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Keep a tensor that is state but no parameter; ``state_dict`` includes it when persistent."""
-        if not isinstance(name, str):
-            raise TypeError(f"{self.path}: a name must be text, got {type(name).__name__}")
-        if not name or "." in name or (hasattr(self, name) and name not in self._buffers):
-            raise KeyError(f"{self.path}: the buffer name {name!r} is empty, has a dot or exists already")
-        if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"{self.path}: buffer {name!r} must be a Tensor or None, got {type(tensor).__name__}")
-        self._buffers[name] = tensor
-        (self._transient.discard if persistent else self._transient.add)(name)
-        self._touch()
-
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """All buffers."""
-        for _, buffer in self.named_buffers(recurse=recurse):
-            yield buffer
-
-    def named_buffers(self, name_prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """Buffers with their paths."""
-        for prefix, cell in self.cells_and_names(name_prefix) if recurse else [(name_prefix, self)]:
-            for name, buffer in cell._buffers.items():
-                if buffer is not None:
-                    yield (f"{prefix}.{name}" if prefix else name), buffer
-
-    def state_dict(self) -> OrderedDict[str, Tensor]:
-        """Parameters and persistent buffers by path."""
-        found: OrderedDict[str, Tensor] = OrderedDict(self.parameters_and_names())
-        for prefix, cell in self.cells_and_names():
-            for name, buffer in cell._buffers.items():
-                if buffer is not None and name not in cell._transient:
-                    found[f"{prefix}.{name}" if prefix else name] = buffer
-        return found
-
-    def load_state_dict(self, state_dict: dict[str, Tensor], strict: bool = True) -> tuple[list[str], list[str]]:
-        """Take over the numbers of a ``state_dict``; returns what is missing and what is too much.
-
-        Raises
-        ------
-        ArgumentError
-            When something is missing or too much, and ``strict``; nothing is changed then.
-        """
-        own = self.state_dict()
-        missing = [name for name in own if name not in state_dict]
-        surplus = [name for name in state_dict if name not in own]
-        if strict and (missing or surplus):
-            raise ArgumentError(f"{self.path}: load_state_dict: missing {', '.join(missing) or 'nothing'}; too much "
-                                f"{', '.join(surplus) or 'nothing'}")
-        for name, value in state_dict.items():
-            if name in own and own[name].shape != value.shape:
-                raise ArgumentError(f"{self.path}: load_state_dict: {name} has shape {value.shape}, expected "
-                                    f"{own[name].shape}")
-        for name, value in state_dict.items():
-            if name in own:
-                own[name]._write(Ellipsis, value)
-        return missing, surplus
 
     # ----------------------------------------------------------------------------------------- children
 

@@ -15,6 +15,7 @@ from ..mode import MODE, quiet
 from ..registry import ops
 from ..spec import show
 from . import dtype as dtypes
+from .buffers import Buffer as _Buffer  # noqa: F401  the name MindSpore has for it here
 from .manners import Manners, is_number
 from .state import EPOCH, STATE
 from .tensor import TENSORS, Tensor, lent, made, subscript, tensor

@@ -1,0 +1,218 @@
+"""Buffers: tensors of a Cell that are state but no parameters, and all state of a Cell as a dict."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any, NamedTuple
+
+from opreg.ndarray.ndarray import NDArray
+
+from ..errors import ArgumentError, did_you_mean
+from ..spec import show
+from .handles import Hook, HookHandle, Hooks
+from .tensor import Tensor
+
+__all__ = ["Buffer", "Buffered", "IncompatibleKeys"]
+
+
+class Buffer:
+    """A tensor that becomes a buffer of the Cell to whose attribute it is assigned.
+
+    Parameters
+    ----------
+    data : Tensor
+    persistent : bool
+        Whether ``state_dict`` includes it.
+
+    Examples
+    --------
+    >>> from .cell import Cell
+    >>> cell = Cell()
+    >>> cell.mean = Buffer(Tensor([1.0]))
+    >>> cell.mean, list(cell.state_dict())
+    (Tensor(shape=[1], dtype=Float32, value= [ 1.00000000e+00]), ['mean'])
+    """
+
+    __slots__ = ("data", "persistent")
+
+    def __init__(self, data: Tensor, *, persistent: bool = True):
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Buffer: expected a Tensor, got {type(data).__name__}")
+        self.data, self.persistent = data, persistent
+
+
+class IncompatibleKeys(NamedTuple):
+    """What a ``state_dict`` lacked, and what it had too much."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class Buffered:
+    """Buffers by attribute; parameters and buffers as a dict."""
+
+    _params: OrderedDict[str, Any]
+    _cells: OrderedDict[str, Any]
+    _buffers: OrderedDict[str, Any]
+    _transient: set[str]
+    _touch: Callable[[], None]
+    cells_and_names: Callable[..., Iterator[tuple[str, Any]]]
+    path: Any
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Keep a tensor that is state but no parameter; ``state_dict`` includes it when persistent."""
+        if not isinstance(name, str):
+            raise TypeError(f"{self.path}: buffer name should be a string, got {type(name).__name__}")
+        if "." in name:
+            raise KeyError(f"{self.path}: the buffer name {name!r} can't contain \".\"")
+        if not name or (hasattr(self, name) and name not in self._buffers):
+            raise KeyError(f"{self.path}: the buffer name {name!r} is empty or exists already")
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"{self.path}: buffer {name!r} must be a Tensor or None, got {type(tensor).__name__}")
+        self._buffers[name] = tensor
+        (self._transient.discard if persistent else self._transient.add)(name)
+        self._touch()
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """All buffers, each once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+                      ) -> Iterator[tuple[str, Tensor]]:
+        """Buffers with their paths, each once unless ``remove_duplicate`` is off."""
+        seen: set[int] = set()
+        for path, cell in self.cells_and_names(prefix) if recurse else [(prefix, self)]:
+            for name, buffer in cell._buffers.items():
+                if buffer is None or (remove_duplicate and id(buffer) in seen):
+                    continue
+                seen.add(id(buffer))
+                yield (f"{path}.{name}" if path else name), buffer
+
+    def get_sub_cell(self, target: str) -> Any:
+        """The Cell at a path of attributes, such as ``block.conv``; itself for none."""
+        cell: Any = self
+        for name in target.split(".") if target else ():
+            if cell._cells.get(name) is None:
+                raise AttributeError(f"{cell.path} has no attribute {name!r} that is a Cell. "
+                                     f"{did_you_mean(name, cell._cells)}")
+            cell = cell._cells[name]
+        return cell
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a path of attributes, such as ``block.norm.mean``."""
+        path, _, name = target.rpartition(".")
+        cell = self.get_sub_cell(path)
+        if cell._buffers.get(name) is None:
+            raise AttributeError(f"{cell.path} has no attribute {name!r} that is a buffer. "
+                                 f"{did_you_mean(name, cell._buffers)}")
+        return cell._buffers[name]
+
+    # ---------------------------------------------------------------------------------------------- all state
+
+    def state_dict(self, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+        """Parameters and persistent buffers by path, its own before those of its children; no copies.
+
+        Parameters
+        ----------
+        destination : dict, optional
+            Where they are put; a new one by default.
+        prefix : str
+            Put before the paths.
+        keep_vars : bool
+            Handed to hooks.
+        """
+        found = OrderedDict() if destination is None else destination
+        for hook in self._state_hooks("state_dict_pre"):
+            hook.function(self, prefix, keep_vars)
+        found.update(self._own_state(prefix))
+        for name, cell in self._cells.items():
+            if cell is not None:
+                cell.state_dict(found, f"{prefix}{name}.", keep_vars)
+        for hook in self._state_hooks("state_dict_post"):
+            _returned_nothing(hook, hook.function(self, found, prefix, {}))
+        return found
+
+    def load_state_dict(self, state_dict: MutableMapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+        """Take over the numbers of a ``state_dict``; returns what is missing and what is too much.
+
+        Raises
+        ------
+        ArgumentError
+            When something is missing or too much, and ``strict``, or does not fit; nothing is changed then.
+        """
+        given, cells = OrderedDict(state_dict), list(self.cells_and_names())
+        missing: list[str] = []
+        surplus: list[str] = []
+        wrong: list[str] = []
+        for path, cell in cells:
+            for hook in cell._state_hooks("load_state_dict_pre"):
+                hook.function(cell, given, f"{path}." if path else "", {}, strict, missing, surplus, wrong)
+        own = self._whole_state()
+        missing += [name for name in own if name not in given]
+        surplus += [name for name in given if name not in own]
+        for name, value in given.items():
+            if name in own and not isinstance(value, NDArray):
+                wrong.append(f"{name} must be a Tensor, got {type(value).__name__}")
+            elif name in own and own[name].shape != value.shape:
+                wrong.append(f"{name} has shape {show(value.shape)}, expected {show(own[name].shape)}")
+        if strict and (missing or surplus):
+            wrong.append(f"missing {', '.join(missing) or 'nothing'}; too much {', '.join(surplus) or 'nothing'}")
+        if wrong:
+            raise ArgumentError(f"{self.path}: load_state_dict: {'; '.join(wrong)}")
+        for name, value in given.items():
+            if name in own:
+                own[name]._write(Ellipsis, value)
+        result = IncompatibleKeys(missing, surplus)
+        for _, cell in reversed(cells):
+            for hook in cell._state_hooks("load_state_dict_post"):
+                _returned_nothing(hook, hook.function(cell, result))
+        return result
+
+    def _own_state(self, prefix: str) -> dict[str, Tensor]:
+        return {prefix + name: value for held in (self._params, self._buffers) for name, value in held.items()
+                if value is not None and not (held is self._buffers and name in self._transient)}
+
+    def _whole_state(self, prefix: str = "") -> dict[str, Tensor]:
+        found = self._own_state(prefix)
+        for name, cell in self._cells.items():
+            if cell is not None:
+                found.update(cell._whole_state(f"{prefix}{name}."))
+        return found
+
+    def _state_hooks(self, kind: str) -> list[Hook]:
+        return list(self.__dict__.get("_on_state", {}).get(kind, {}).values())
+
+    def _on_state_hook(self, kind: str, function: Callable) -> HookHandle:
+        hooks = self.__dict__.setdefault("_on_state", {}).setdefault(kind, Hooks())
+        return HookHandle.add(self, hooks, function)
+
+    def register_state_dict_pre_hook(self, hook: Callable) -> HookHandle:
+        """Call ``hook(cell, prefix, keep_vars)`` before ``state_dict``."""
+        return self._on_state_hook("state_dict_pre", hook)
+
+    def register_state_dict_post_hook(self, hook: Callable) -> HookHandle:
+        """Call ``hook(cell, state_dict, prefix, local_metadata)`` after ``state_dict``; it may change the dict."""
+        return self._on_state_hook("state_dict_post", hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable) -> HookHandle:
+        """Call a function before anything is loaded.
+
+        Parameters
+        ----------
+        hook : callable
+            Of ``(cell, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)``; it
+            may change the dict, which is a copy, and the lists.
+        """
+        return self._on_state_hook("load_state_dict_pre", hook)
+
+    def register_load_state_dict_post_hook(self, hook: Callable) -> HookHandle:
+        """Call ``hook(cell, incompatible_keys)`` after ``load_state_dict``; it may change the lists."""
+        return self._on_state_hook("load_state_dict_post", hook)
+
+
+def _returned_nothing(hook: Hook, found: Any) -> None:
+    if found is not None:
+        raise ArgumentError(f"the state dict hook {hook} must return None and change what it is given, got "
+                            f"{type(found).__name__}")
