@@ -447,6 +447,13 @@ def test_grad_operation_skips_what_is_no_tensor(run):
 def test_stop_gradient_and_no_grad(run):
     assert numbers(run(grad(lambda a: stop_gradient(a) * a))(x())) == X.tolist()
 
+    def nested(a: Any, b: Any) -> Any:
+        (first, held), rest = stop_gradient(([a, {"b": b[:2]}], None))
+        assert rest is None
+        return a.sum() * first.sum() + held["b"].sum()
+
+    assert numbers(run(grad(nested, (0, 1)))(x(), y())) == ([2] * 3, [0] * 3)
+
     def function(a: Any) -> Any:
         with no_grad():
             held = a * a

@@ -81,8 +81,9 @@ def _gradients(cell: Any, inputs: list[Any], out: Any, dout: Any, internal: Sequ
     found = list(found) if isinstance(found, (tuple, list)) else [found]
     if len(found) != len(inputs):
         what = ", ".join(_kind(value) for value in inputs)
-        raise ArgumentError(f"Cell {cell.path}: Grad size should be that of the forward inputs, but got {len(found)} "
-                            f"vs {len(inputs)}: bprop must return one gradient for each input ({what})")
+        raise ArgumentError(f"For user defined method 'bprop' of net {cell.path!r}: Grad size should be that of the "
+                            f"forward inputs, but got {len(found)} vs {len(inputs)}: it must return one gradient for "
+                            f"each input ({what})")
     result = []
     for i, (value, g) in enumerate(zip(inputs, found)):
         leaves: list[Any] = []

@@ -48,7 +48,7 @@ class no_grad(Recording):
 
 
 def stop_gradient(value: Any) -> Any:
-    """The same numbers, through which no gradient passes.
+    """The same numbers, through which no gradient passes; of a tuple, list or dict those of each tensor in it.
 
     Examples
     --------
@@ -56,6 +56,11 @@ def stop_gradient(value: Any) -> Any:
     >>> grad(lambda x: stop_gradient(x) * x)(Tensor(3.0))
     Tensor(shape=[], dtype=Float32, value= 3)
     """
+    if isinstance(value, (tuple, list, dict)):
+        leaves: list[Any] = []
+        structure = tree.flatten(value, leaves)
+        if leaves:
+            return tree.rebuild(structure, iter([ops.BlockGrad(tensor(leaf)) for leaf in leaves]))
     return ops.BlockGrad(tensor(value))
 
 
