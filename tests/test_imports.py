@@ -59,9 +59,9 @@ def test_modules_below_a_door_are_its_attributes(tmp_path: Path) -> None:
     printed = _run("""if True:
         import opreg as mx
         print(mx.rnn.rnn_cell.LSTMCell.__name__, mx.module.base_module.BaseModule.__name__, mx.io.io.DataIter.__name__,
-              mx.optimizer.optimizer.SGD.__name__, hasattr(mx.rnn, "rnn_cel"))
+              mx.optimizer.optimizer.SGD.__name__, hasattr(mx.rnn, "rnn_cel"), mx.common.parameter.Parameter.__name__)
     """, tmp_path)
-    assert printed.split() == ["LSTMCell", "BaseModule", "DataIter", "SGD", "False"]
+    assert printed.split() == ["LSTMCell", "BaseModule", "DataIter", "SGD", "False", "Parameter"]
 
 
 def test_every_door_that_is_a_module_can_be_imported() -> None:

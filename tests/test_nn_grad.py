@@ -101,8 +101,9 @@ def test_wrong_options(arguments, kind, message):
 
 
 def test_wrong_arguments(run):
-    with pytest.raises(RuntimeError, match="no argument 2, it was given 2"):
-        run(grad(product, 2))(x(), y())
+    for kind in (RuntimeError, IndexError):  # as in the two modes of MindSpore
+        with pytest.raises(kind, match="no argument 2, it was given 2"):
+            run(grad(product, 2))(x(), y())
     with pytest.raises(TypeError, match="argument 1 is of type float, only tensors"):
         run(grad(product, 1))(x(), 3.0)
     with pytest.raises(TypeError, match="expected a function"):

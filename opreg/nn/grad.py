@@ -144,11 +144,16 @@ def positions_of(grad_position: Any) -> tuple[int, ...]:
     return listed
 
 
+class _NoArgumentError(OpError, IndexError):
+    """A position where no argument was given; MindSpore's two modes differ in the kind of this error."""
+
+
 def check_positions(function: Callable, positions: Sequence[int], inputs: Sequence[Any]) -> None:
     """Refuse positions where there is no input, or one without tensors."""
     for i in positions:
         if i >= len(inputs):
-            raise OpError(f"grad of {name_of(function)}: there is no argument {i}, it was given {len(inputs)}")
+            raise _NoArgumentError(f"grad of {name_of(function)}: there is no argument {i}, it was given "
+                                   f"{len(inputs)}")
         if not (isinstance(inputs[i], (Manners, np.ndarray)) or tree.tensors(inputs[i])):
             raise TypeError(f"grad of {name_of(function)}: argument {i} is of type {type(inputs[i]).__name__}, only "
                             "tensors have gradients")
