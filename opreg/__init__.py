@@ -46,7 +46,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "name": ("opreg.symbol.naming", None),
     "attribute": ("opreg.symbol.naming", None),
     "AttrScope": ("opreg.symbol.naming", "AttrScope"),
-    "base": ("opreg.errors", None),
+    "base": ("opreg.base", None),
     "errors": ("opreg.errors", None),
     "MXNetError": ("opreg.errors", "MXNetError"),
     "OpError": ("opreg.errors", "OpError"),

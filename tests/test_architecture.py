@@ -67,6 +67,7 @@ ORDER = [line.split() for line in """
     opreg.symbol.function opreg.symbol.json
     opreg.symbol.show
     opreg.symbol
+    opreg.base
     opreg.train opreg.nn
     opreg.common
     opreg

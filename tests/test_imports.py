@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import opreg as mx
@@ -101,3 +102,17 @@ def test_own_module_of_that_name(name: str, kind: str, tmp_path: Path) -> None:
     for code in (f"import opreg as mx\nprint(mx.nd.ones(1).shape)\nfrom {where} import net\n",
                  f"from {where} import net\nimport opreg as mx\n"):
         assert _run(f"{code}print(net().list_arguments())", tmp_path).endswith("['data', 'fc_weight', 'fc_bias']\n")
+
+
+def test_words_of_base() -> None:
+    from opreg.base import MXNetError, NotImplementedForSymbol, _as_list, data_dir, mx_real_t, py_str, string_types
+
+    assert mx.base.MXNetError is MXNetError is mx.errors.OpError
+    with pytest.raises(NotImplementedForSymbol):
+        bool(mx.sym.Variable("x"))
+    assert isinstance("x", string_types) and isinstance(np.float32(1), mx.base.numeric_types)
+    assert isinstance(1, mx.base.integer_types)
+    assert mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=2).infer_type(x=mx_real_t)[1] == [mx_real_t]
+    assert py_str(b"relu") == py_str("relu") == "relu"
+    assert _as_list((1, 2)) == (1, 2) and _as_list(1) == [1]
+    assert Path(data_dir()).is_absolute()
