@@ -18,7 +18,20 @@ _MADE: dict[tuple[str, int], Context] = {}
 _TEXT = re.compile(r"(\w+)\((\d+)\)")
 
 
-class Context:
+class _Contexts(type):
+    """The class of ``Context``, which has ``default_ctx``, as programs read and set it."""
+
+    @property
+    def default_ctx(cls) -> Context:
+        """Where new arrays of this thread go, see ``current_context``."""
+        return current_context()
+
+    @default_ctx.setter
+    def default_ctx(cls, ctx: Context) -> None:
+        _CURRENT.stack[-1:] = [Context(ctx)]
+
+
+class Context(metaclass=_Contexts):
     """A device: its type and number. There is one object for each, so ``is`` compares them.
 
     As a context manager it is where new arrays go.

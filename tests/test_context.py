@@ -25,6 +25,28 @@ def test_one_object_a_device():
     assert mx.cpu_pinned().device_typeid == 3
 
 
+def test_default_ctx_is_a_threads_own():
+    found = []
+
+    def other() -> None:
+        found.append(mx.Context.default_ctx)
+        mx.Context.default_ctx = mx.cpu(3)
+        with mx.cpu(4):
+            found.append(mx.Context.default_ctx)
+        found.extend((mx.Context.default_ctx, mx.current_context(), mx.nd.ones((1,)).context))
+
+    before = mx.Context.default_ctx
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert found == [mx.cpu(), mx.cpu(4), *[mx.cpu(3)] * 3]
+    assert mx.Context.default_ctx is before is mx.current_context()
+    with mx.cpu(5):
+        mx.Context.default_ctx = mx.cpu(6)
+        assert mx.nd.ones((1,)).context == mx.cpu(6)
+    assert mx.current_context() is before
+
+
 REFUSED = [
     (("cpuu",), DeviceError, "no device type 'cpuu'. Did you mean 'cpu'"),
     (("cpu", -1), ArgumentError, "from 0, got -1"),
