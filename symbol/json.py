@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 from opreg.attrs import to_text
 from opreg.errors import FileFormatError, Where, did_you_mean, listed, note
 from opreg.files import json_of, reading, warn, whole
-from opreg.graph import Entry, Graph, Node
+from opreg.graph import Entry, Graph, Node, rewrite
 from opreg.op import Op
 from opreg.placeholder import PlaceholderRecord, is_tag, lookup, settle, strange
 
@@ -161,8 +161,24 @@ def _text(value: Any, margin: str = "") -> str:
     return f"{first}\n{inner}{between.join(parts)}\n{margin}{last}"
 
 
-def dumps(symbol: Symbol) -> str:
+def _without_casts(graph: Graph) -> Graph:
+    """The graph without the casts of mixed precision: it computes in the dtypes of what it is given."""
+
+    def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
+        return inputs if node.op is not None and node.op.name in ("amp_cast", "amp_multicast") else None
+
+    return rewrite(graph, change)
+
+
+def dumps(symbol: Symbol, remove_amp_cast: bool = False) -> str:
     """A symbol as text, letter by letter as MXNet 1.9.1 writes it.
+
+    Parameters
+    ----------
+    symbol : Symbol
+        What to write.
+    remove_amp_cast : bool
+        Whether to leave out ``amp_cast`` and ``amp_multicast``.
 
     Examples
     --------
@@ -182,10 +198,11 @@ def dumps(symbol: Symbol) -> str:
       "attrs": {"mxnet_version": ["int", 10901]}
     }
     """
-    return _text({**_as_dict(symbol._graph()), "attrs": {"mxnet_version": ["int", VERSION]}})
+    graph = _without_casts(symbol._graph()) if remove_amp_cast else symbol._graph()
+    return _text({**_as_dict(graph), "attrs": {"mxnet_version": ["int", VERSION]}})
 
 
-def save(symbol: Symbol, fname: str | os.PathLike) -> None:
+def save(symbol: Symbol, fname: str | os.PathLike, remove_amp_cast: bool = True) -> None:
     """Write a symbol to a file, whole or not at all.
 
     Parameters
@@ -194,8 +211,10 @@ def save(symbol: Symbol, fname: str | os.PathLike) -> None:
         What to write.
     fname : str or path
         By custom it ends in ``-symbol.json``.
+    remove_amp_cast : bool
+        See ``dumps``.
     """
-    content = dumps(symbol).encode()
+    content = dumps(symbol, remove_amp_cast).encode()
     with whole(fname) as file:
         file.write(content)
 

@@ -150,7 +150,7 @@ class Symbol(Value):
     def __reduce__(self) -> Any:
         from .json import loads
 
-        return loads, (self.tojson(),)
+        return loads, (self.tojson(remove_amp_cast=False),)
 
     def __call__(self, *args: Symbol, **keywords: Any) -> Symbol:
         """Put other symbols in the place of variables, by position or by name.
@@ -364,17 +364,17 @@ class Symbol(Value):
 
     # ------------------------------------------------------------------------------------------------- files
 
-    def tojson(self) -> str:
-        """The graph in MXNet's JSON layout."""
+    def tojson(self, remove_amp_cast: bool = True) -> str:
+        """The graph in MXNet's JSON layout, by default without ``amp_cast`` and ``amp_multicast``, as there."""
         from .json import dumps
 
-        return dumps(self)
+        return dumps(self, remove_amp_cast)
 
-    def save(self, fname: Any) -> None:
+    def save(self, fname: Any, remove_amp_cast: bool = True) -> None:
         """Write ``tojson`` to a file, whole or not at all."""
         from .json import save
 
-        save(self, fname)
+        save(self, fname, remove_amp_cast)
 
     def debug_str(self) -> str:
         """Every node with its inputs, a line each."""

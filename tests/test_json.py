@@ -850,3 +850,17 @@ def test_binding_takes_operators_registered_since(registering):
     assert symbol.infer_shape(x=(2,)) == ([(2,)], [(2,)], [])
     np.testing.assert_array_equal(symbol.eval(x=nd.array([4, 8]))[0].asnumpy(), [1, 2])
     np.testing.assert_array_equal(symbol.simple_bind(nd.cpu(), x=(2,)).forward()[0].asnumpy(), [0, 0])
+
+
+def test_casts_of_mixed_precision_stay_out_of_files(tmp_path):
+    one, other = sym.amp_multicast(sym.amp_cast(sym.Variable("x"), dtype="float16"), sym.Variable("y"), num_outputs=2)
+    net = sym.relu(one, name="r") * other
+    path = tmp_path / "net-symbol.json"
+    net.save(path)
+    for text in (path.read_text(), net.tojson()):
+        assert "amp_" not in text
+        assert loads(text).list_arguments() == ["x", "y"]
+        assert loads(text).eval(x=nd.array([-1, 2]), y=nd.array([3, 4]))[0].asnumpy().tolist() == [0, 8]
+    net.save(path, remove_amp_cast=False)
+    for text in (path.read_text(), net.tojson(remove_amp_cast=False), dumps(pickle.loads(pickle.dumps(net)))):
+        assert "amp_cast" in text and "amp_multicast" in text

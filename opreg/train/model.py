@@ -38,11 +38,11 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: Mapping[st
     arg_params, aux_params : dict of str to NDArray
         Its weights and auxiliary states.
     remove_amp_cast : bool
-        Has no effect: there are no such casts here.
+        Whether the file is to hold no ``amp_cast`` and ``amp_multicast``.
     """
     with together():
         if symbol is not None:
-            symbol.save(f"{prefix}-symbol.json")
+            symbol.save(f"{prefix}-symbol.json", remove_amp_cast)
         save(f"{prefix}-{epoch:04d}.params", prefixed(arg_params, aux_params))
 
 

@@ -147,7 +147,7 @@ class Module(BaseModule):
                         remove_amp_cast: bool = True) -> None:
         """Write symbol and weights, and the optimizer's states to ``prefix-0001.states``: all files, or none."""
         with together():
-            save_checkpoint(prefix, epoch, self.symbol, *self.get_params())
+            save_checkpoint(prefix, epoch, self.symbol, *self.get_params(), remove_amp_cast)
             if save_optimizer_states:
                 self.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
 
