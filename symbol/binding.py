@@ -72,6 +72,10 @@ def _listed(what: str, given: Any, names: Sequence[str], partial: bool) -> list[
     if given is None:
         given = {} if partial else []
     if isinstance(given, Mapping):
+        if given and len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ArgumentError(f"{what}: two different variables are named {twice!r}; give each a name of its own, or "
+                                "arrays as a list")
         missing = [name for name in names if name not in given]
         for name in given:
             if name not in names:
@@ -170,10 +174,6 @@ def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux
     ctx, symbol, groups = _context(ctx), _resolved(symbol), _groups(group2ctx)
     arguments, auxiliary = symbol._graph().variables()
     names, aux_names = [node.name for node in arguments], [node.name for node in auxiliary]
-    for group in (names, aux_names):
-        twice = sorted({name for name in group if group.count(name) > 1}) if len(set(group)) < len(group) else []
-        if twice:
-            raise ArgumentError(f"bind: two different variables are named {twice[0]!r}; give each a name of its own")
     arrays = [_array("args", name, value, _variable_place(node, ctx, groups))
               for name, value, node in zip(names, _listed("args", args, names, False), arguments)]
     grads = _listed("args_grad", args_grad, names, True)

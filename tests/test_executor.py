@@ -527,10 +527,19 @@ def test_simple_bind_lists_what_cannot_be_inferred():
 
 
 def test_two_variables_of_one_name():
-    net = sym.Variable("a") + sym.Variable("a")
+    net = sym.Variable("a") - sym.Variable("a")
     assert net.list_arguments() == ["a", "a"]
     with pytest.raises(ArgumentError, match="'a'"):
-        net.bind(mx.cpu(), [nd.zeros((2,)), nd.zeros((2,))])
+        net.bind(mx.cpu(), {"a": nd.ones((2,))})
+    grads = [nd.zeros((2,)), nd.zeros((2,))]
+    with pytest.raises(ArgumentError, match="'a'"):
+        net.bind(mx.cpu(), [nd.ones((2,)), nd.ones((2,))], {"a": grads[0]})
+    executor = net.bind(mx.cpu(), [nd.ones((2,)) * 5, nd.ones((2,))], grads)  # places tell them apart
+    assert executor.forward(is_train=True)[0].asnumpy().tolist() == [4, 4]
+    executor.backward(nd.ones((2,)))
+    assert [grad.asnumpy().tolist() for grad in grads] == [[1, 1], [-1, -1]]
+    with pytest.raises(ArgumentError, match="'a' occurs twice"):
+        executor.arg_dict  # noqa: B018
 
 
 def test_no_gradient_through_an_operator_without_one():
