@@ -163,12 +163,22 @@ def test_defaults_may_be_given():
 
 
 @pytest.mark.parametrize("attrs, words", [
-    ({"adj": (-1, 0)}, r"adj=\(-1, 0\)"), ({"adj": (0,) * 7}, "expected 2 numbers"), ({"adj": (1, 1)}, "smaller than"),
+    ({"adj": (-1, 0)}, r"adj=\(-1, 0\)"), ({"adj": (0,) * 7}, "expected 2 numbers"),
     ({"pad": (1,)}, "pad"), ({"stride": (0, 1)}, "stride")])
-def test_a_target_shape_excuses_nothing(attrs, words):
+def test_a_target_shape_excuses_no_values_that_mean_nothing(attrs, words):
     with pytest.raises(AttrError, match=words):
         mx.nd.Deconvolution(mx.nd.ones((1, 1, 3, 3)), mx.nd.ones((1, 1, 2, 2)), kernel=(2, 2), num_filter=1,
                             target_shape=(3, 3), **attrs)
+
+
+def test_a_target_shape_takes_the_place_of_pad_and_adj():
+    data, weight = mx.nd.ones((1, 1, 4, 4)), mx.nd.ones((1, 1, 3, 3))
+    words = {"kernel": (3, 3), "stride": (2, 2), "num_filter": 1}
+    expected = mx.nd.Deconvolution(data, weight, target_shape=(8, 8), **words).asnumpy()
+    found = mx.nd.Deconvolution(data, weight, target_shape=(8, 8), pad=(99, 99), adj=(101, 101), **words)
+    assert (found.asnumpy() == expected).all()
+    with pytest.raises(AttrError, match="smaller than"):
+        mx.nd.Deconvolution(data, weight, adj=(2, 2), **words)
 
 
 def test_long_rows_of_names_are_not_listed():

@@ -763,8 +763,8 @@ def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, p
     win = window(kernel, stride, dilate, pad)
     full = tuple([s * (n - 1) + r for n, s, r in zip(size, win.stride, win.reach)])
     adj = adj or (0,) * len(kernel)
-    if len(adj) != len(kernel) or any(not 0 <= a < s for a, s in zip(adj, win.stride)):
-        raise AttrError(f"adj={adj}: expected {len(kernel)} numbers smaller than stride={win.stride}")
+    if len(adj) != len(kernel) or min(adj) < 0:
+        raise AttrError(f"adj={adj}: expected {len(kernel)} numbers from zero up")
     if any(target_shape):
         if len(target_shape) != len(kernel) or min(target_shape) < 1:
             raise AttrError(f"target_shape={target_shape}: expected {len(kernel)} positive numbers")
@@ -774,6 +774,8 @@ def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, p
         # What is too much is cut off on both sides, the odd one at the front.
         pads = tuple([0 if n is ANY else (n - target + 1) // 2 for n, target in zip(full, target_shape)])
         return win._replace(pad=pads), target_shape
+    if any(a >= s for a, s in zip(adj, win.stride)):
+        raise AttrError(f"adj={adj}: expected {len(kernel)} numbers smaller than stride={win.stride}")
     places = tuple([n - 2 * p + a for n, p, a in zip(full, win.pad, adj)])
     if any(n < 1 for n in places):
         raise ShapeError(f"pad={win.pad} leaves nothing of an output of {show(full)}")
