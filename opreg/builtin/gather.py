@@ -68,31 +68,38 @@ def gather_nd_grad(g, ins, outs):
     return (ops._backward_gather_nd(g, ins[1], ins[0]), None)
 
 
-@declare(name="_backward_gather_nd", types="T,I,U->T", unread=(2,))
-def gather_sum(g, indices, data):
-    """Zeros of the shape of ``data`` with ``g`` added at the places that ``gather_nd`` reads."""
+def _with_data(*, shape: Any) -> tuple[str, ...]:
+    return ("g", "indices", "data") if shape is None else ("g", "indices")
+
+
+@declare(name="_backward_gather_nd", types="T,I,U->T", unread=(2,), arguments=_with_data)
+def gather_sum(g, indices, data, *, shape: tuple[int, ...] | None = None):
+    """Zeros of the shape of ``data``, or of ``shape`` without it, with ``g`` added at the places that ``gather_nd``
+    reads."""
 
 
 @gather_sum.infer
-def gather_sum_infer(g, indices, data):
-    unify(g, _picked(data, indices))
-    return data
+def gather_sum_infer(g, indices, data=None, *, shape):
+    shape = data if shape is None else shape
+    unify(g, _picked(shape, indices))
+    return shape
 
 
 @gather_sum.kernel()
-def gather_sum_xp(xp, g, indices, data):
+def gather_sum_xp(xp, g, indices, data=None, *, shape):
+    shape = data.shape if shape is None else shape
     columns = _columns(xp, indices)
     places = xp.zeros(indices.shape[1:], dtype=xp.int64)
-    for column, dim in zip(columns, data.shape):
+    for column, dim in zip(columns, shape):
         places = places * dim + column % dim  # negative indices count from the end
-    inner = math.prod(data.shape[len(columns):])
+    inner = math.prod(shape[len(columns):])
     places = places.reshape(places.size, 1) * inner + xp.arange(inner)
-    return add_at(xp, data.shape, places, g.reshape(places.shape))
+    return add_at(xp, shape, places, g.reshape(places.shape))
 
 
 @gather_sum.grad
 def gather_sum_grad(g, ins, outs):
-    return (ops.gather_nd(g, ins[1]), None, None)
+    return (ops.gather_nd(g, ins[1]), *[None] * (len(ins) - 1))
 
 
 @declare(types="T,I->T")

@@ -110,6 +110,8 @@ ROWS += [
             name="nested"),
     _linear("_backward_gather_nd", [normal(4, 2), _PLACES, _X], {}, _sums(lambda x: x[tuple(_PLACES)])),
     _linear("_backward_gather_nd", [normal(3, 4), _ROW, _MATRIX], {}, _sums(lambda x: x[_ROW[0]]), name="row"),
+    _linear("_backward_gather_nd", [normal(4, 2), _PLACES], {"shape": (3, 4, 2)},
+            lambda g, i: _sums(lambda x: x[tuple(i)])(g, _X)),
     _linear("scatter_nd", [normal(3), np.array([[0, 1, 0], [1, 3, 2]])], {"shape": (2, 4)},
             _scattered((2, 4), np.array([[0, 1, 0], [1, 3, 2]]))),
     _linear("scatter_nd", [normal(2, 4), np.array([[0, 2]])], {"shape": (3, 4)}, _scattered((3, 4), [[0, 2]])),
