@@ -47,6 +47,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "attribute": ("opreg.symbol.naming", None),
     "AttrScope": ("opreg.symbol.naming", "AttrScope"),
     "base": ("opreg.base", None),
+    "contrib": ("opreg.contrib", None),
     "errors": ("opreg.errors", None),
     "MXNetError": ("opreg.errors", "MXNetError"),
     "OpError": ("opreg.errors", "OpError"),

@@ -21,6 +21,7 @@ _DEEPER = {
     "opreg.common": {"parameter": "opreg.nn.parameter", "tensor": "opreg.nn.tensor", "api": "opreg.nn.jit",
                      "seed": "opreg.nn.initializer", "_grad_function": "opreg.nn.function",
                      "hook_handle": "opreg.nn.handles"},
+    "opreg.contrib": {name: f"opreg.contrib:{name}" for name in ("nd", "ndarray", "sym", "symbol")},
     "opreg.nn": {"layer": "opreg.nn.layers", "loss": "opreg.nn.losses", "wrap": "opreg.nn.train",
                  "learning_rate_schedule": "opreg.nn.optim.schedule", "dynamic_lr": "opreg.nn.optim.schedule"},
     "opreg.nn.ops": dict.fromkeys(("operations", "functional", "composite", "function"), "opreg.nn.ops"),

@@ -67,7 +67,7 @@ ORDER = [line.split() for line in """
     opreg.symbol.function opreg.symbol.json
     opreg.symbol.show
     opreg.symbol
-    opreg.base
+    opreg.base opreg.contrib
     opreg.train opreg.nn
     opreg.common
     opreg

@@ -795,3 +795,21 @@ def test_long_chains():
     y.backward()
     assert x.grad.asscalar() == 1
     del y
+
+
+def test_the_first_autograd():
+    old = mx.contrib.autograd
+    with old.train_section():
+        assert autograd.is_recording() and autograd.is_training()
+        with old.test_section():
+            assert not autograd.is_recording() and not autograd.is_training()
+    assert old.set_is_training(True) is False and autograd.is_recording() and autograd.is_training()
+    assert old.set_is_training(False) is True and not autograd.is_recording() and not autograd.is_training()
+    x, y = nd.array([1, 2]), nd.array([3, 4])
+    gradients, loss = old.grad_and_loss(lambda x, y: x * y, argnum=1)(x, y)
+    assert [each.asnumpy().tolist() for each in (*gradients, loss)] == [[1, 2], [3, 8]]
+    assert [each.asnumpy().tolist() for each in old.grad(lambda x, y: [x * y, x])(x, y)] == [[4, 5], [1, 2]]
+    with pytest.raises(ArgumentError, match="a list of NDArrays, got NDArray"):
+        old.compute_gradient(loss)
+    with pytest.raises(ArgumentError, match="expected NDArrays, got int"):
+        old.grad(lambda x: x)(3)

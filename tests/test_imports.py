@@ -17,7 +17,9 @@ from tests.test_architecture import ROOT
 #: By the name that MXNet or MindSpore has, something that is to be found there.
 NAMES = {
     "attribute": "AttrScope", "autograd": "record", "base": "MXNetError", "callback": "Speedometer",
-    "context": "Context", "executor": "Executor", "init": "Xavier", "initializer": "Xavier", "io": "DataBatch",
+    "context": "Context",
+    "contrib": "nd", "contrib.autograd": "train_section", "contrib.nd": "box_nms", "contrib.symbol": "foreach",
+    "executor": "Executor", "init": "Xavier", "initializer": "Xavier", "io": "DataBatch",
     "io.io": "NDArrayIter", "lr_scheduler": "FactorScheduler", "metric": "Accuracy", "mod": "Module",
     "model": "save_checkpoint", "module": "Module", "module.base_module": "BaseModule",
     "module.bucketing_module": "BucketingModule", "module.module": "Module", "mon": "Monitor", "monitor": "Monitor",

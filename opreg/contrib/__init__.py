@@ -1,0 +1,15 @@
+"""Operators and autograd by the names that programs before MXNet 1.0 have for them.
+
+``contrib.nd`` and ``contrib.sym`` are ``mx.nd.contrib`` and ``mx.sym.contrib``.
+"""
+
+from __future__ import annotations
+
+from opreg.ndarray import contrib as nd
+from opreg.ndarray import contrib as ndarray
+from opreg.symbol import contrib as sym
+from opreg.symbol import contrib as symbol
+
+from . import autograd
+
+__all__ = ["autograd", "nd", "ndarray", "sym", "symbol"]
