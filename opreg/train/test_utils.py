@@ -17,13 +17,16 @@ from opreg.ndarray.ndarray import NDArray, array
 
 from ..errors import ArgumentError, did_you_mean
 from ..spec import as_dtype, is_floating
+from . import test_tools
+from .test_tools import *  # noqa: F403
 
-__all__ = ["default_context", "set_default_context", "default_dtype", "get_rtol", "get_atol", "same", "almost_equal",
+__all__ = [  # noqa: PLE0604  names of another module are text, too
+           "default_context", "set_default_context", "default_dtype", "get_rtol", "get_atol", "same", "almost_equal",
            "almost_equal_ignore_nan", "assert_almost_equal", "assert_almost_equal_ignore_nan", "assert_allclose",
            "assert_exception", "find_max_violation", "set_seed", "rand_shape_2d", "rand_shape_3d", "rand_shape_nd",
            "rand_ndarray", "random_arrays", "random_sample", "np_reduce", "same_array", "simple_forward",
            "numeric_grad", "check_numeric_gradient", "check_symbolic_forward", "check_symbolic_backward",
-           "check_consistency", "list_gpus"]
+           "check_consistency", "list_gpus", *test_tools.__all__]
 
 _STATE: dict[str, Any] = {"context": None, "rng": np.random.default_rng(0), "seed": None}
 

@@ -1,0 +1,236 @@
+"""What tests are written with beside checks: other variables of the environment, attempts, statistics, optimizers.
+
+Everybody finds these in ``opreg.test_utils``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray.ndarray import NDArray, array
+
+from ..errors import ArgumentError
+
+__all__ = ["environment", "discard_stderr", "retry", "collapse_sum_like", "gen_buckets_probs_with_ppf", "mean_check",
+           "var_check", "chi_square_check", "verify_generator", "compare_ndarray_tuple", "compare_optimizer"]
+
+
+@contextlib.contextmanager
+def environment(*args: Any) -> Iterator[None]:
+    """Other variables of the environment for a while: a name and its value, or a dict; None takes one away.
+
+    Examples
+    --------
+    >>> with environment("SOME_VARIABLE", "1"):
+    ...     os.environ["SOME_VARIABLE"]
+    '1'
+    """
+    if len(args) == 1 and isinstance(args[0], Mapping):
+        wanted = dict(args[0])
+    elif len(args) == 2 and isinstance(args[0], str):
+        wanted = {args[0]: args[1]}
+    else:
+        raise ArgumentError("environment: expected a name and its value, or a dict of them")
+
+    def settle(values: Mapping[str, str | None]) -> None:
+        for name, value in values.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    before = {name: os.environ.get(name) for name in wanted}
+    settle(wanted)
+    try:
+        yield
+    finally:
+        settle(before)
+
+
+@contextlib.contextmanager
+def discard_stderr() -> Iterator[None]:
+    """Leave out what is written to the standard error meanwhile."""
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
+        yield
+
+
+def retry(n: int) -> Callable[[Callable], Callable]:
+    """A decorator that calls a test up to ``n`` times, until no assertion of it fails."""
+    if n < 1:
+        raise ArgumentError(f"retry: expected a positive number, got {n}")
+
+    def decorate(test: Callable) -> Callable:
+        @functools.wraps(test)
+        def attempted(*args: Any, **kwargs: Any) -> None:
+            for left in reversed(range(n)):
+                try:
+                    return test(*args, **kwargs)
+                except AssertionError:
+                    if not left:
+                        raise
+
+        return attempted
+
+    return decorate
+
+
+def collapse_sum_like(a: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """An array added up to a shape that broadcasts to its own.
+
+    Examples
+    --------
+    >>> collapse_sum_like(np.ones((2, 3)), (3,)).tolist()
+    [2.0, 2.0, 2.0]
+    """
+    ahead = a.ndim - len(shape)
+    if ahead < 0 or any(dim not in (1, whole) for dim, whole in zip(shape, a.shape[ahead:])):
+        raise ArgumentError(f"collapse_sum_like: {tuple(shape)} does not broadcast to {a.shape}")
+    along = [*range(ahead), *[i + ahead for i, dim in enumerate(shape) if dim == 1]]
+    return a.sum(axis=tuple(along)).reshape(shape)
+
+
+# ------------------------------------------------------------------------------------------- random numbers
+
+
+def gen_buckets_probs_with_ppf(ppf: Callable[[float], float], nbuckets: int) -> tuple[list[tuple], list[float]]:
+    """Intervals of equal probability by the inverse of a distribution function, and their probabilities.
+
+    Examples
+    --------
+    >>> gen_buckets_probs_with_ppf(lambda p: 4 * p, 2)
+    ([(0.0, 2.0), (2.0, 4.0)], [0.5, 0.5])
+    """
+    edges = [float(ppf(i / nbuckets)) for i in range(nbuckets + 1)]
+    return list(pairwise(edges)), [1 / nbuckets] * nbuckets
+
+
+def _drawn(generator: Callable[[int], Any], nsamples: int) -> np.ndarray:
+    samples = generator(nsamples)
+    samples = (samples.asnumpy() if isinstance(samples, NDArray) else np.asarray(samples)).ravel()
+    if len(samples) != nsamples:
+        raise ArgumentError(f"the generator gave {len(samples)} numbers in the place of {nsamples}")
+    return samples
+
+
+def mean_check(generator: Callable[[int], Any], mu: float, sigma: float, nsamples: int = 1000000) -> bool:
+    """Whether the mean of samples is within three deviations of where that of a distribution lies."""
+    samples = _drawn(generator, nsamples).astype(np.float64)
+    return bool(abs(samples.mean() - mu) < 3 * sigma / math.sqrt(nsamples))
+
+
+def var_check(generator: Callable[[int], Any], sigma: float, nsamples: int = 1000000) -> bool:
+    """Whether the variance of samples is within three deviations of that of a normal distribution."""
+    samples = _drawn(generator, nsamples).astype(np.float64)
+    return bool(abs(samples.var(ddof=1) - sigma ** 2) < 3 * sigma ** 2 * math.sqrt(2 / (nsamples - 1)))
+
+
+def _chance(statistic: float, freedom: int) -> float:
+    """How likely a chi-square statistic of so many degrees of freedom is at least this large."""
+    z, a = statistic / 2, freedom % 2 / 2
+    found = math.erfc(math.sqrt(z)) if a else 0.0  # Q(a + 1, z) = Q(a, z) + z^a e^-z / gamma(a + 1)
+    while a < freedom / 2:
+        found += math.exp(a * math.log(z) - z - math.lgamma(a + 1)) if z > 0 else float(a == 0)
+        a += 1
+    return min(found, 1.0)
+
+
+def chi_square_check(generator: Callable[[int], Any], buckets: Sequence[Any], probs: Sequence[float],
+                     nsamples: int = 1000000) -> tuple[float, np.ndarray, np.ndarray]:
+    """How likely samples are as far from a distribution as these, and how many lie in each bucket, found and expected.
+
+    Parameters
+    ----------
+    generator : callable
+        Gives as many samples as it is asked for.
+    buckets : list of (low, high), or of number
+        Intervals in rising order, or the numbers themselves; together all that can occur.
+    probs : sequence of float
+        How likely each is.
+    nsamples : int
+        How many samples are drawn.
+    """
+    samples = _drawn(generator, nsamples)
+    if isinstance(buckets[0], (list, tuple)):
+        found = np.array([((low <= samples) & (samples < high)).sum() for low, high in buckets])
+    else:
+        found = np.array([(samples == value).sum() for value in buckets])
+    expected = nsamples * np.asarray(probs, np.float64)
+    return _chance(float(((found - expected) ** 2 / expected).sum()), len(buckets) - 1), found, expected
+
+
+def verify_generator(generator: Callable[[int], Any], buckets: Sequence[Any], probs: Sequence[float],
+                     nsamples: int = 1000000, nrepeat: int = 5, success_rate: float = 0.2, alpha: float = 0.05
+                     ) -> list[float]:
+    """Fail unless ``chi_square_check`` finds chances above ``alpha`` in this part of ``nrepeat`` attempts; gives them.
+
+    Raises
+    ------
+    AssertionError
+        With the chances, and the numbers of samples found and expected.
+    """
+    results = [chi_square_check(generator, buckets, probs, nsamples) for _ in range(nrepeat)]
+    chances = [chance for chance, _, _ in results]
+    if sum(chance > alpha for chance in chances) < nrepeat * success_rate:
+        raise AssertionError(f"generator test failed: chances {chances}, buckets {buckets}, "
+                             f"found {[found.tolist() for _, found, _ in results]}, "
+                             f"expected {results[0][2].tolist()}")
+    return chances
+
+
+# ------------------------------------------------------------------------------------------------ optimizers
+
+
+def compare_ndarray_tuple(t1: Any, t2: Any, rtol: float | None = None, atol: float | None = None) -> None:
+    """Fail unless arrays, or tuples of them within each other, are equal within tolerances; None equals anything."""
+    from .test_utils import assert_almost_equal
+
+    if t1 is None or t2 is None:
+        return
+    if isinstance(t1, (list, tuple)):
+        for one, other in zip(t1, t2):
+            compare_ndarray_tuple(one, other, rtol, atol)
+    else:
+        assert_almost_equal(t1, t2, rtol=rtol, atol=atol)
+
+
+def compare_optimizer(opt1: Any, opt2: Any, shapes: Any, dtype: Any, w_stype: str = "default",
+                      g_stype: str = "default", rtol: float = 1e-4, atol: float = 1e-5, compare_states: bool = True,
+                      ntensors: int = 1) -> None:
+    """Fail unless two optimizers take the same step from the same weights and gradients.
+
+    Parameters
+    ----------
+    opt1, opt2 : Optimizer
+        What is compared.
+    shapes : tuple of int, or list of them
+        Of the weight, or of ``ntensors`` of them that are updated together.
+    dtype : dtype
+        Of weights and gradients.
+    """
+    from .test_utils import rand_ndarray
+
+    def drawn(stype: str) -> list[NDArray]:
+        return [rand_ndarray(shape, stype, dtype=dtype) for shape in (shapes if ntensors > 1 else [shapes])]
+
+    weights, gradients = drawn(w_stype), drawn(g_stype)
+    results = []
+    for optimizer in (opt1, opt2):
+        ws, gs = ([array(each, dtype=dtype) for each in given] for given in (weights, gradients))
+        states = [optimizer.create_state_multi_precision(i, weight) for i, weight in enumerate(ws)]
+        if ntensors > 1:
+            optimizer.update_multi_precision(list(range(ntensors)), ws, gs, states)
+        else:
+            optimizer.update_multi_precision(0, ws[0], gs[0], states[0])
+        results.append((ws, states))
+    (ws1, states1), (ws2, states2) = results
+    if compare_states:
+        compare_ndarray_tuple(states1, states2, rtol, atol)
+    compare_ndarray_tuple(ws1, ws2, rtol, atol)

@@ -1,0 +1,114 @@
+"""What tests are written with: the environment, attempts, statistics of random numbers, comparison of optimizers."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg import nd
+from opreg.errors import ArgumentError
+from opreg.train.test_utils import (
+    chi_square_check,
+    collapse_sum_like,
+    compare_optimizer,
+    discard_stderr,
+    environment,
+    gen_buckets_probs_with_ppf,
+    mean_check,
+    retry,
+    var_check,
+    verify_generator,
+)
+
+NAME = "OPREG_TEST_TOOLS"
+
+
+def test_the_environment_is_what_it_was_afterwards():
+    def divided() -> float:
+        with environment({NAME: "1", f"{NAME}_2": "2"}):
+            assert (os.environ[NAME], os.environ[f"{NAME}_2"]) == ("1", "2")
+            with environment(NAME, None):
+                assert NAME not in os.environ
+            assert os.environ[NAME] == "1"
+            return 1 / 0
+
+    assert NAME not in os.environ
+    with pytest.raises(ZeroDivisionError):
+        divided()
+    assert NAME not in os.environ and f"{NAME}_2" not in os.environ
+    with pytest.raises(ArgumentError, match="a name and its value"), environment(NAME):
+        pass
+
+
+def test_discard_stderr(capsys):
+    with discard_stderr():
+        print("unseen", file=sys.stderr)
+    print("seen", file=sys.stderr)
+    assert capsys.readouterr().err == "seen\n"
+
+
+def test_retry():
+    calls = []
+
+    @retry(3)
+    def late(limit: int) -> None:
+        calls.append(limit)
+        assert len(calls) >= limit
+
+    late(3)
+    assert calls == [3, 3, 3]
+    with pytest.raises(AssertionError):
+        late(9)
+    assert calls[3:] == [9, 9, 9]
+    with pytest.raises(ArgumentError):
+        retry(0)
+
+
+def test_collapse_sum_like():
+    a = np.arange(24.0).reshape(2, 3, 4)
+    assert (collapse_sum_like(a, (3, 1)) == a.sum(axis=(0, 2))[:, None]).all()
+    assert collapse_sum_like(a, ()) == a.sum()
+    with pytest.raises(ArgumentError, match="does not broadcast"):
+        collapse_sum_like(a, (2, 4))
+
+
+#: Chances of chi-square statistics, from tables: numbers in each of the buckets 0, 1, ..., and the chance.
+CHANCES = [([60, 40], 0.0455), ([50, 50], 1.0), ([40, 30, 30], 0.3679), ([30, 30, 20, 20], 0.2615),
+           ([30, 25, 15, 15, 15], 0.0404)]
+
+
+@pytest.mark.parametrize("counts, chance", CHANCES)
+def test_chances_of_samples(counts, chance):
+    samples = np.repeat(np.arange(len(counts)), counts)
+    even = [1 / len(counts)] * len(counts)
+    found, seen, expected = chi_square_check(lambda n: samples, list(range(len(counts))), even, 100)
+    assert abs(found - chance) < 5e-5
+    assert seen.tolist() == counts and np.allclose(expected, 100 / len(counts))
+    buckets = [(i - 0.5, i + 0.5) for i in range(len(counts))]
+    assert chi_square_check(lambda n: nd.array(samples), buckets, even, 100)[0] == found
+
+
+def test_generators_are_told_from_each_other():
+    rng = np.random.default_rng(0)
+    buckets, probs = gen_buckets_probs_with_ppf(lambda p: p, 5)
+    assert len(verify_generator(rng.random, buckets, probs, nsamples=1000)) == 5
+    with pytest.raises(AssertionError, match="chances"):
+        verify_generator(lambda n: rng.random(n) ** 1.5, buckets, probs, nsamples=1000)
+    assert mean_check(rng.standard_normal, 0, 1, 1000) and var_check(rng.standard_normal, 1, 1000)
+    assert not mean_check(rng.standard_normal, 0.5, 1, 1000) and not var_check(rng.standard_normal, 1.5, 1000)
+    with pytest.raises(ArgumentError, match="3 numbers in the place of 4"):
+        mean_check(lambda n: np.zeros(3), 0, 1, 4)
+
+
+def test_optimizers_are_compared():
+    make = mx.optimizer.SGD
+    compare_optimizer(make(momentum=0.9), make(momentum=0.9), (3, 4), "float32")
+    compare_optimizer(make(momentum=0.9), make(momentum=0.9), [(3, 4), (2,)], "float64", ntensors=2)
+    with pytest.raises(AssertionError):
+        compare_optimizer(make(momentum=0.9), make(momentum=0.9, wd=0.5), (3, 4), "float32")
+    with pytest.raises(AssertionError):
+        compare_optimizer(make(), make(learning_rate=0.2), (3, 4), "float32", compare_states=False)
