@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, NoReturn
 
 import numpy as np
 
+from opreg import generators
 from opreg.errors import ArgumentError, OpError, ShapeError, did_you_mean, trim
 from opreg.graph import Node
 from opreg.mode import MODE, quiet
@@ -69,6 +70,7 @@ class Executor:
         self._others: dict[bool, Plan] = {}
         self._check = check  # whether kernels are checked
         self._reports: dict[bool, Callable[[], KernelReport]] = {}
+        self._drawn: dict[bool, dict] = {}  # where generators stood before the last forward of a mode
         self._ready: Plan | None = None  # the plan whose forward was the last to run, and its backward has not
         self.outputs = [NDArray(data, ctx) for data, ctx in zip(bound.outputs, places(bound))]
         self._arrivals = Arrivals(bound, self._output_names)
@@ -184,6 +186,8 @@ class Executor:
             plan = self._plans.get(is_train) or self.plan(is_train)
             self._ready = None
             self._mode = is_train
+            if plan.random:
+                self._drawn[is_train] = _generators(plan.random)
             self._run(plan, plan.forward, is_train)
             for store in plan.stores:
                 store()
@@ -209,7 +213,7 @@ class Executor:
         Notes
         -----
         Follows ``forward(is_train=True)``. Called without, or twice, it runs that forward by itself first, with the
-        arguments as they are and leaving auxiliary states alone.
+        arguments as they are, the random numbers of the last one, and leaving auxiliary states alone.
         """
         inside, me = self._inside, get_ident()  # what _alone does, in a sixth of the time
         inside.append(me)
@@ -232,11 +236,23 @@ class Executor:
             self._forget(mode)
             plan = self.plan(mode)
         if self._ready is not plan:
-            self._run(plan, plan.forward, mode)
+            self._repeat(plan, mode)
         self._ready = None
         self._run(plan, plan.backward, is_train)
         if self._arrivals.lends and self._arrivals.settle(out_grads):
             self._forget(mode)
+
+    def _repeat(self, plan: Plan, mode: bool) -> None:
+        """Run a forward for its backward, with the random numbers of the last that a caller ran."""
+        drawn = self._drawn.get(mode, {})
+        after = _generators(drawn)
+        for place, state in drawn.items():
+            generators.set_state(state, *place)
+        try:
+            self._run(plan, plan.forward, mode)
+        finally:
+            for place, state in after.items():
+                generators.set_state(state, *place)
 
     def _differentiate(self, mode: bool, is_train: bool | None) -> None:
         """From now on take gradients that follow a forward of a mode as in training, or as in inference."""
@@ -253,6 +269,7 @@ class Executor:
         """The steps of ``forward``, without what is stored behind them."""
         plan = self._plans.get(is_train) or self.plan(is_train)
         self._ready, self._mode = None, is_train
+        self._drawn[is_train] = _generators(plan.random)
         self._run(plan, plan.forward, is_train)
         self._ready = plan
 
@@ -484,6 +501,11 @@ def truth(method: str, is_train: Any) -> bool:
                             + ("arguments go by name, as in forward(data=…)" if method == "forward" else
                                "gradients of several outputs go in a list, as in backward([g, h])"))
     return bool(is_train)
+
+
+def _generators(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Any]:
+    """Where the generators of devices stand."""
+    return {place: generators.state(*place) for place in places}
 
 
 def told(node: Node, index: int) -> str:

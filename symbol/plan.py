@@ -206,6 +206,8 @@ class Plan:
         Where entries live.
     bound : set of int
         Identities of the arrays of variables that take part.
+    random : set of (str, int)
+        Devices whose generators forward draws from.
     """
 
     def __init__(self, program: Program, split: int, memory: Memory, variables: Mapping[Entry, Any],
@@ -213,6 +215,8 @@ class Plan:
         self.memory, self.specs, self.contexts = memory, program.specs, program.contexts
         self.is_train, self.memo = program.is_train, program.bound.memo
         self.stores: list[Callable] = []
+        self.random = {(place.backend_name, place.device_id) for node, place in program.contexts.items()
+                       if node.op is not None and node.op.random}
         self.arrays: dict[Entry, Any] = dict(variables)
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg import generators
 from opreg.errors import ArgumentError, DeviceError, DTypeError, InferenceError, NotDifferentiableError, ShapeError
 
 sym, nd = mx.sym, mx.nd
@@ -693,3 +694,25 @@ def test_outputs_of_a_smaller_executor_are_the_front_of_those_of_the_larger():
     larger = smaller.reshape(x=(4, 3), allow_up_sizing=True)
     assert not np.may_share_memory(larger.outputs[0]._data, executor.outputs[0]._data)
     assert "Total 0 MB allocated" in larger.debug_str()
+
+
+@pytest.mark.parametrize("modes", [
+    [("forward", False), ("backward", False)], [("forward", True), ("backward", True), ("backward", True)],
+    [("forward", True), ("forward", False), ("backward", True)]])
+def test_a_forward_that_is_run_again_for_gradients_draws_the_same_numbers(modes):
+    """What the caller draws goes on as if nothing had been drawn again."""
+    executor = sym.Dropout(sym.Variable("x"), p=0.5, mode="always").simple_bind(mx.cpu(), x=(1000,))
+    executor.arg_dict["x"][:] = 1
+    wanted = None
+    for method, is_train in modes:
+        if method == "backward":
+            executor.backward([mx.nd.ones(1000)], is_train=is_train)
+            assert (executor.grad_dict["x"].asnumpy() == wanted).all()
+        else:
+            found = executor.forward(is_train=is_train)[0].asnumpy()
+            wanted = found if is_train == modes[-1][1] else wanted
+    after = mx.nd.random.uniform(shape=4).asnumpy()
+    generators.seed(0)
+    for _ in range(sum(method == "forward" for method, _ in modes)):
+        executor.forward(is_train=True)
+    assert (mx.nd.random.uniform(shape=4).asnumpy() == after).all()
