@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, note
+from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, adopted, note
 from opreg.mode import MODE, quiet
 from opreg.op import Op
 from opreg.registry import get, ops
@@ -23,7 +23,7 @@ from . import changes, params_file, tape
 from .context import Context, cpu, current_context
 from .eager import run
 
-__all__ = ["NDArray", "FrozenNDArray", "array", "attach", "wrap", "raw"]
+__all__ = ["NDArray", "FrozenNDArray", "array", "attach", "wrap", "raw", "numbers_of"]
 
 _FLOAT32 = np.dtype(np.float32)
 _SCALARS: dict[np.dtype, dict[Any, np.ndarray]] = {}
@@ -623,14 +623,14 @@ class NDArray(Value):
         elif isinstance(value, (int, float)):
             source = value
         else:
-            source = _numbers(value, data.dtype)
+            source = numbers_of(value, data.dtype)
             if not isinstance(data, np.ndarray):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
         target, place = (self._part(key), Ellipsis) if basic else (data, key)
         try:
             quiet(target.__setitem__, place, source)
         except OverflowError:  # a whole number wraps around, as in arithmetic
-            self._store(key, np.asarray(value).astype(data.dtype), basic)
+            self._store(key, numbers_of(value, data.dtype), basic)
 
     # --------------------------------------------------------------------------------------------- gradients
 
@@ -729,12 +729,21 @@ def _single(key: Any) -> Any:
     return (*key, None) if isinstance(key, tuple) else (key, None)
 
 
-def _numbers(source: Any, dtype: np.dtype) -> np.ndarray:
-    """Anything NumPy takes for numbers, as an array of a dtype; whole numbers that do not fit wrap around."""
+def numbers_of(source: Any, dtype: np.dtype) -> np.ndarray:
+    """Anything NumPy takes for numbers, as an array of a dtype; whole numbers that do not fit wrap around.
+
+    Raises
+    ------
+    OverflowError
+        One has more than 64 bits; it is an `OpError` as well.
+    """
     try:
         return quiet(np.array, source, dtype, order="C")
     except OverflowError:
-        return np.array(source).astype(dtype)
+        try:
+            return np.array(source).astype(dtype)
+        except OverflowError as error:
+            raise adopted(error, f"an array of {dtype}") from None
 
 
 def _restore(host: np.ndarray, ctx: Context) -> NDArray:
@@ -825,7 +834,7 @@ def array(source: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray
         return NDArray(quiet(ctx.backend.asarray, source._data, dtype, ctx.device_id), ctx)
     dtype = _FLOAT32 if dtype is None else as_dtype(dtype)
     try:
-        found = _numbers(source, dtype)
+        found = numbers_of(source, dtype)
     except (ValueError, TypeError) as error:
         note(error, "nd.array: expected numbers in a regular nesting, or an array")
         raise

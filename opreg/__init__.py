@@ -94,6 +94,16 @@ _DOORS: dict[str, tuple[str, str | None]] = {
         "uint64", "bool_", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype")},
 }
 
+#: What MXNet has under such a name and this has not, and what serves in its place.
+_ABSENT = {
+    "gluon": "nn has Cells, losses, optimizers and training of them",
+    **dict.fromkeys(("np", "npx", "numpy", "numpy_extension"), "nd has operators, and NumPy's functions take arrays"),
+    "profiler": "Executor.profile says where the time goes",
+    **dict.fromkeys(("image", "img", "recordio"), "read files with another library, and give nd.array the numbers"),
+    **dict.fromkeys(("kv", "kvstore"), "Module takes several contexts"),
+    **dict.fromkeys(("log", "runtime", "rtc", "libinfo", "library", "torch", "th", "onnx", "tvmop", "notebook"), ""),
+}
+
 _aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)
 
 __all__ = ["__version__", *_DOORS]  # noqa: PLE0604  the doors are text
@@ -105,6 +115,9 @@ def __getattr__(name: str) -> Any:
     except KeyError:
         from .errors import did_you_mean
 
+        if name in _ABSENT:
+            instead = f": {_ABSENT[name]}" if _ABSENT[name] else ""
+            raise AttributeError(f"{name!r} of MXNet is no part of opreg{instead}. See docs/mxnet.md") from None
         raise AttributeError(f"opreg has no {name!r}. {did_you_mean(name, _DOORS)}") from None
     found: Any = importlib.import_module(module)
     if attribute is not None:

@@ -69,16 +69,18 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
     """
     if inspect.isclass(function) or not callable(function):
         what = f"the class {function.__name__}" if inspect.isclass(function) else repr(function)
-        raise TypeError(f"define: expected a function, got {what}")
+        name = f"; a name is a keyword: @define(name={function!r})" if isinstance(function, str) else ""
+        raise TypeError(f"define: expected a function, got {what}{name}")
     title = f"define: {getattr(function, '__name__', function)}"
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         raise ArgumentError(f"{title} has no signature that can be read: write a def that calls it") from None
     title += str(signature.replace(return_annotation=signature.empty))
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+    bodies = [function, getattr(type(function), "__call__", None)]  # noqa: B004 (the body of an object that is called)
+    if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in bodies):
         raise ArgumentError(f"{title} is an async def: an operator computes in the call, write a plain def")
-    if inspect.isgeneratorfunction(function):
+    if any(map(inspect.isgeneratorfunction, bodies)):
         raise ArgumentError(f"{title} yields: an operator returns its outputs, several as a tuple")
     kinds: Any = inspect.Parameter
     inputs: list[str] = []

@@ -156,8 +156,14 @@ def whole(path: str | os.PathLike, mode: int | None = None) -> Iterator[BinaryIO
     ...     before, os.listdir(folder)
     (False, ['note'])
     """
-    with adopting(), _whole(path, mode) as file:
-        yield file
+    with adopting():
+        try:
+            with _whole(path, mode) as file:
+                yield file
+        except OSError as error:
+            if error.filename is None and error.errno is not None:  # a full disk does not say of which file
+                error.filename = os.fsdecode(path)
+            raise
 
 
 @contextmanager

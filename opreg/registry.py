@@ -131,7 +131,8 @@ def get(name: str, what: str = "operator") -> Op:
 
 def nearest(name: str) -> str:
     """The sentence that offers the operators nearest to a name; internal ones only to who asks for one."""
-    return did_you_mean(name, [other for other in names() if other.startswith("_") == name.startswith("_")])
+    return did_you_mean(name, [other for other in names() if other.startswith("_") == name.startswith("_")
+                               and (name.startswith("custom.") or not other.startswith("custom."))])
 
 
 def names(prefix: str = "") -> list[str]:

@@ -81,7 +81,8 @@ def refuse_sequence(value: Any, name: str, other: Any, reflected: bool) -> None:
     """
     if not isinstance(other, Sequence):
         return
-    left, right = [type(each).__name__ for each in ((other, value) if reflected else (value, other))]
+    left, right = [type(each).__name__.removeprefix("Frozen") for each in
+                   ((other, value) if reflected else (value, other))]
     kinds = f"{left} {_SIGNS[name]} {right}" if name in _SIGNS else f"{name} of {left} and {right}"
     if isinstance(other, (str, bytes)):
         raise ArgumentError(f"{kinds}: {other!r} is text and no number. The keywords of a CustomOpProp come as text "

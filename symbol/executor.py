@@ -495,9 +495,10 @@ class Executor:
 
 def truth(method: str, is_train: Any) -> bool:
     """The mode that was given, which is no array."""
-    if hasattr(is_train, "shape"):
+    if hasattr(is_train, "shape") or isinstance(is_train, (list, tuple, dict)):
+        shape = f" of shape {show(is_train.shape)}" if hasattr(is_train, "shape") else ""
         raise ArgumentError(f"{method}: its {'first' if method == 'forward' else 'second'} parameter is is_train, got "
-                            f"{type(is_train).__name__} of shape {show(is_train.shape)}; "
+                            f"{type(is_train).__name__}{shape}; "
                             + ("arguments go by name, as in forward(data=…)" if method == "forward" else
                                "gradients of several outputs go in a list, as in backward([g, h])"))
     return bool(is_train)

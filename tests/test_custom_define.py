@@ -61,6 +61,11 @@ def _yields(x):
     yield x
 
 
+class _AsyncCallable:
+    async def __call__(self, x):
+        return x
+
+
 class _Callable:
     def __call__(self, x, *, by: int = 2):
         return x * by
@@ -78,6 +83,8 @@ REFUSED = [
     (lambda x, mean: x, {"auxiliary": "mean"}, "expected a list of names"),
     (lambda x: x, {"outputs": "ab"}, "outputs='ab': expected a list"),
     (lambda x: x, {"outputs": ["a", "a"]}, "list of different names"), (lambda x: x, {"outputs": ()}, "list of"),
+    (_AsyncCallable(), {}, "is an async def"),
+    ("swish", {}, r"expected a function, got 'swish'; a name is a keyword: @define\(name='swish'\)"),
     (dict, {}, "expected a function, got the class dict"), (5, {}, "expected a function, got 5"),
 ]
 

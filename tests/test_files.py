@@ -126,3 +126,22 @@ def test_names_and_kinds_that_are_no_files(tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe")
         with pytest.raises(FileFormatError, match="pipe: expected a file, found a pipe"):
             read(tmp_path / "pipe")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="limits of the size of files")
+def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    write(file, b"before")
+    run = subprocess.run([sys.executable, "-c", f"""
+import resource, signal
+from opreg.files import whole
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    with whole({str(file)!r}) as file:
+        file.write(bytes(1000))
+except OSError as error:
+    print(type(error).__name__, error.filename)
+"""], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["OpOSError", str(file)]
+    assert file.read_bytes() == b"before"

@@ -14,6 +14,7 @@ import pytest
 
 import opreg as ms
 from opreg import ops
+from opreg.errors import OpError
 from opreg.nn.ops import methods
 from opreg.nn.ops.methods import METHODS, MXNET_ONLY
 from opreg.value import METHODS as FLUENT
@@ -222,6 +223,29 @@ def test_where_mindspore_has_no_answer(text: str, value: Any) -> None:
 def test_refused(text: str, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         run(text, {name: ms.Tensor(array) for name, array in ARRAYS.items()})
+
+
+@pytest.mark.parametrize("text, wanted", [
+    ("ops.clamp(b, 0, 256)", [0, 5, 200]), ("ops.clamp(b, -7, 100)", [0, 5, 100]), ("b.clip(10, 2**70)", [10, 10, 200]),
+    ("ops.maximum(b, -1)", [0, 5, 200]), ("ops.minimum(300, b)", [0, 5, 200]), ("ops.maximum(b, 300)", [255] * 3),
+    ("ops.clamp(s, -1000, 10)", [-128, 10]), ("ops.minimum(w, 2**53 + 1)", [2 ** 53 + 1]),
+    ("ops.where(b > 3, b, 300)", [44, 5, 200]), ("b + 300", [44, 49, 244]),
+])
+def test_numbers_outside_an_integer_dtype(text: str, wanted: list[int]) -> None:
+    """Bounds count as the nearest number that fits; whatever else does not fit wraps around, as arithmetic does."""
+    values = {"b": ms.Tensor(np.array([0, 5, 200], np.uint8)), "s": ms.Tensor(np.array([-128, 100], np.int8)),
+              "w": ms.Tensor(np.array([2 ** 53 + 3]))}
+    assert run(text, values).asnumpy().tolist() == wanted
+    compiled = ms.jit(eval(f"lambda b, s, w: {text}", {"ops": ms.ops}))
+    assert compiled(**values).asnumpy().tolist() == wanted
+
+
+def test_a_number_written_into_a_tensor_wraps_around() -> None:
+    x = ms.Tensor(np.zeros(2, np.uint8))
+    x[0] = 300
+    assert x.asnumpy().tolist() == [44, 0]
+    with pytest.raises(OpError, match=r"an array of uint8: .* too large"):
+        x[0] = 2 ** 70
 
 
 # ---------------------------------------------------------------------------------------------------- random

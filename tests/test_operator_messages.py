@@ -36,6 +36,8 @@ def mish(x, *, beta: float = 1.0):
     (lambda: mx.sym.Custom(SYMBOL, op_type="arctanh"), "A built-in one has the name: nd.arctanh, sym.arctanh"),
     (lambda: mx.nd.softmacs(ARRAY), "nd has no operator 'softmacs'. Did you mean 'softmax'"),
     (lambda: mx.sym._plus_scalr(SYMBOL), "Did you mean '_plus_scalar'"),
+    (lambda: mx.sym.custm, "sym has no operator 'custm'. Did you mean '[a-z]*'\\?$"),
+    (lambda: mx.nd.array([2 ** 70], dtype="int64"), "an array of int64: .* too large"),
 ])
 def test_calls(call, words):
     with pytest.raises(OpError, match=words):
@@ -81,3 +83,26 @@ def test_inputs_that_have_no_place_are_refused_by_their_names():
         mx.nd.CTCLoss(values[0], values[1], data_lengths=values[2], use_label_lengths=True)
     with pytest.raises(OpError, match="no room for data_lengths"):
         mx.nd.CTCLoss(*values[:3])
+
+
+@pytest.mark.parametrize("given, words", [
+    (mx.nd.ones((2,)), "NDArray of shape"), (np.ones(2), "ndarray of shape"), ([mx.nd.ones((2,))], "list;"),
+    ({"s": ARRAY}, "dict;")])
+def test_arguments_of_forward_go_by_name(given, words):
+    executor = mx.sym.exp(SYMBOL).bind(mx.cpu(), {"s": ARRAY})
+    with pytest.raises(OpError, match=f"forward: its first parameter is is_train, got {words}.*go by name"):
+        executor.forward(given)
+
+
+def test_text_in_place_of_a_number_names_the_array_as_users_know_it():
+    with pytest.raises(OpError, match=r"^NDArray \* str: '2' is text"):
+        mx.operator.define(lambda x: x * "2", name="messages_text")(ARRAY)
+
+
+@pytest.mark.parametrize("name, words", [
+    ("gluon", "nn has Cells"), ("np", "nd has operators"), ("profiler", "Executor.profile"),
+    ("kvstore", "contexts"), ("image", "nd.array"), ("rtc", "See")])
+def test_what_mxnet_has_and_this_has_not(name, words):
+    assert not hasattr(mx, name)
+    with pytest.raises(AttributeError, match=f"'{name}' of MXNet is no part of opreg.*{words}.*docs/mxnet.md"):
+        getattr(mx, name)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from opreg.ndarray import numpy_protocol
-from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.ndarray import NDArray, numbers_of
 
 from ..errors import ArgumentError, ShapeError
 from ..registry import get, ops
@@ -95,7 +95,7 @@ class Manners(Value):
         op = get(COMPARISONS[name][1 + reflected] if name in COMPARISONS else BINARY[name][2 + reflected])
         number = int(number) if isinstance(number, (bool, np.bool_)) else number
         if wanted.kind in "iu" and abs(number) > 2 ** 53:  # as an attribute it would be rounded
-            return self._binary(name, self._lift(np.asarray(number, wanted)), reflected)
+            return self._binary(name, self._lift(numbers_of(number, wanted)), reflected)
         return op(left, scalar=float(number), is_int=isinstance(number, numbers.Integral))
 
     def _held(self, host: np.ndarray) -> Any:

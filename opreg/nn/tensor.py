@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opreg.ndarray.context import Context, cpu, current_context
-from opreg.ndarray.ndarray import NDArray, _compute, attach
+from opreg.ndarray.ndarray import NDArray, _compute, attach, numbers_of
 from opreg.ndarray.tape import Taped, TapeNode
 
 from ..errors import ArgumentError, DTypeError, ShapeError, here, note
@@ -198,7 +198,7 @@ class Tensor(Manners, NDArray):
             return
         key = subscript(key, self.shape)
         if MODE.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
-            value = value if isinstance(value, Manners) else tensor(np.asarray(value, self._dt), self._ctx)
+            value = value if isinstance(value, Manners) else tensor(numbers_of(value, self._dt), self._ctx)
             changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
             self._data, self._entry = changed._data, changed._entry
             return
@@ -213,7 +213,10 @@ class Tensor(Manners, NDArray):
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
         if MODE.recording:  # what was recorded holds the old numbers
             self._data = self._data.copy()
-        quiet(self._data.__setitem__, key, source)
+        try:
+            quiet(self._data.__setitem__, key, source)
+        except OverflowError:  # a whole number wraps around, as in arithmetic
+            self._data[key] = numbers_of(value, self._dt)
 
     # --------------------------------------------------------------------------------------------- gradients
 

@@ -113,7 +113,7 @@ class Named(dict[str, type]):
         """The class of a name; AttrError, with the nearest names, where there is none."""
         found = self.get(name.lower())
         if found is None:
-            raise AttrError(f"there is no {self.kind} {name!r}. {did_you_mean(name.lower(), self)}")
+            raise AttrError(f"there is no {self.kind} {_short(name)!r}. {did_you_mean(name.lower(), self)}")
         return found
 
 

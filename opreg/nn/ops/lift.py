@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from opreg.ndarray.ndarray import numbers_of
+
 from ...errors import ArgumentError, ShapeError
 from ...registry import ops
 from ...spec import as_dtype, is_floating
@@ -25,8 +27,8 @@ _PYTHON: dict[str, Callable] = {
 
 
 def scalar(number: Any, dtype: np.dtype) -> Any:
-    """One number as a tensor without axes."""
-    return tensor(np.asarray(number, dtype))
+    """One number as a tensor without axes; a whole one that does not fit wraps around, as in arithmetic."""
+    return tensor(numbers_of(number, dtype))
 
 
 def binary(name: str, x: Any, y: Any) -> Any:

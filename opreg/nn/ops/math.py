@@ -18,7 +18,7 @@ from ...errors import ArgumentError
 from ...registry import get, ops
 from ...spec import is_floating, limits
 from ..manners import is_number
-from .lift import as_bool, binary, floating, like, tensor, together
+from .lift import as_bool, binary, floating, like, promoted, scalar, tensor, together
 
 __all__ = [
     "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
@@ -231,7 +231,10 @@ def _broadcasting(name: str, scalar_op: str, op: str, doc: str) -> Callable:
             input, other = other, input
         if is_number(other) and not is_number(input) and not isinstance(other, (bool, np.bool_)):
             x = tensor(input)
-            (x, _) = together(x, other)
+            x = x._cast(promoted((x, other)))
+            if x._dt.kind in "iu":  # a bound outside the dtype is the nearest inside, which leaves the answer as it is
+                least, largest = limits(x._dt)
+                return get(op)(x, scalar(min(max(other, least), largest), x._dt))
             return get(scalar_op)(x, scalar=float(other))
         return get(op)(*together(input, other))
 
