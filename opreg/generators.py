@@ -7,19 +7,19 @@ generator stays the same object for good, and seeding overwrites its state in pl
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 from .backend import backend
 from .errors import ArgumentError
+from .locks import lock
 
 __all__ = ["generator", "kept", "seed", "state", "set_state"]
 
 
 _GENERATORS: dict[tuple[str, int], Any] = {}
 _STATE = {"seed": 0}  # as MXNet: a program that never seeds gets the same numbers in every run
-_LOCK = threading.Lock()
+_LOCK = lock()
 
 
 def generator(device_type: str, device_id: int = 0) -> Any:

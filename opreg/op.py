@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -32,6 +31,7 @@ from .errors import (
     here,
     note,
 )
+from .locks import lock
 from .spec import ANY, Shape, Spec, as_dtype, bytes_of, common_dtype, known, show, size, unify
 
 __all__ = ["Op", "watch", "Rule", "Kernel", "Call", "FirstRun", "TypeRule", "Prop", "ZERO", "Shapes", "Dtypes"]
@@ -45,7 +45,7 @@ ZERO: Any = "zero"
 
 
 _WATCHERS: weakref.WeakSet[Any] = weakref.WeakSet()
-_WATCHING = threading.Lock()
+_WATCHING = lock()
 
 
 def watch(keeper: Any) -> None:

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from .locks import lock
+
 __all__ = ["count", "run", "by_rows", "copy", "alone"]
 
 # Bytes of an array that are worked on at a time: an eighth, within bounds. Less would be spent in threads that wait for
@@ -81,7 +83,7 @@ class _Pool:
     """Threads that take jobs from a queue."""
 
     made: _Pool | None = None
-    making = threading.Lock()
+    making = lock()
 
     def __init__(self, helpers: int):
         self.jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
@@ -98,7 +100,7 @@ class _Pool:
 
 def _forget() -> None:
     """A forked child has none of its parent's threads."""
-    _Pool.made, _Pool.making = None, threading.Lock()
+    _Pool.made = None
 
 
 if hasattr(os, "register_at_fork"):

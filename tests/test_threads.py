@@ -5,17 +5,20 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import opreg as mx
-from opreg import threads
+from opreg import generators, locks, op, threads
 from opreg.errors import OpError
+from opreg.nn import compiled, reads
 
 sym, nd = mx.sym, mx.nd
 
@@ -140,6 +143,49 @@ def test_a_thread_of_the_parent_is_not_in_the_way_of_a_child():
             Held.leave.set()
             os._exit(0 if executor.forward()[0].asnumpy().tolist() == [2, 4] else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def child_of(work) -> int:
+    """What a forked child says of ``work``: 0 when it holds, -14 when it waited for ever."""
+    child = os.fork()
+    if not child:
+        signal.alarm(10)
+        os._exit(0 if work() else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("held", [compiled._MAKING, generators._LOCK, op._WATCHING, reads.noting._lock])
+def test_a_child_does_not_wait_for_threads_of_its_parent(held):
+    def work():
+        mx.random.seed(1)
+        return mx.jit(lambda x: mx.ops.tanh(x) * 2)(mx.Tensor([0.0])).asnumpy().tolist() == [0]
+
+    assert work()
+
+    def hold():
+        with held:
+            Held.entered.set()
+            Held.leave.wait()
+
+    with inside(hold):
+        assert child_of(work) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_keeps_what_the_thread_that_forked_holds():
+    mine = locks.rlock()
+    with mine:
+        assert child_of(lambda: mine.release() is None and not mine._is_owned()) == 0
+
+
+def test_locks_are_made_where_children_find_them_free():
+    own = {"locks.py", "rooms.py", "blas.py", "compiler.py"}  # a room is only ever asked for; two have their own way
+    made = {each.name for each in Path(mx.__file__).parent.rglob("*.py")
+            if re.search(r"threading\.R?Lock\(\)", each.read_text())}
+    assert made <= own
 
 
 # ----------------------------------------------------------------------------------------------- the collector

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from opreg.symbol.program import Bound, Program
 
 from ..errors import OpError
 from ..graph import Entry, Graph, Node
+from ..locks import rlock
 from ..mode import MODE, quiet
 from ..spec import known
 from . import tree
@@ -32,7 +32,7 @@ from .trace import LeftToPython
 __all__ = ["Compiled", "run_in_python"]
 
 #: Held while a plan is made: two threads may make plans of one trace.
-_MAKING = threading.RLock()
+_MAKING = rlock()
 
 
 class _Plan:

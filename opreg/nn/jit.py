@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-import threading
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from opreg import generators
 from opreg.ndarray.context import current_context
 
 from ..errors import here, refuse_keywords
+from ..locks import rlock
 from ..mode import MODE
 from ..op import Op, watch
 from . import tree
@@ -119,7 +119,7 @@ class Cache:
         self.kinds: dict[Any, _Kind] = {}
         self.rooms = Rooms()
         self._now = 0
-        self._lock = threading.RLock()  # hooks are called by one thread at a time
+        self._lock = rlock()  # hooks are called by one thread at a time
         self._told: set[str] = set()
         watch(self)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dis
 import functools
-import threading
 import types
 import weakref
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
+from ..locks import lock
 from .state import EPOCH, STATE
 
 __all__ = ["Reads", "attribute", "noting"]
@@ -300,7 +300,7 @@ class noting:
     ``__getattribute__`` stands in the class for as long only as somebody traces: it costs nothing otherwise.
     """
 
-    _lock = threading.Lock()
+    _lock = lock()
     _count: dict[type, int] = {}
 
     def __init__(self, cls: type):
