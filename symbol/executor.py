@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import get_ident
@@ -42,6 +43,11 @@ class Named(dict):
 
     def __missing__(self, name: Any) -> NoReturn:
         raise KeyError(f"{self.what}: there is no {name!r}. {did_you_mean(name, self)}")
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        warnings.warn(f"{self.what}[{name!r}] = … changes this dict alone, as in MXNet, not what is bound: write into "
+                      f"the array, {self.what}[{name!r}][:] = …", UserWarning, stacklevel=2)
+        super().__setitem__(name, value)
 
 
 class Executor:

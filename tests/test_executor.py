@@ -696,6 +696,13 @@ def test_outputs_of_a_smaller_executor_are_the_front_of_those_of_the_larger():
     assert "Total 0 MB allocated" in larger.debug_str()
 
 
+def test_another_array_in_a_dict_of_an_executor_is_warned_of():
+    executor = (sym.Variable("x") * 2).simple_bind(mx.cpu(), x=(2,))
+    with pytest.warns(UserWarning, match=r"write into the array, arg_dict\['x'\]\[:\] = …"):
+        executor.arg_dict["x"] = mx.nd.ones(2)
+    assert (executor.forward()[0].asnumpy() == 0).all()
+
+
 @pytest.mark.parametrize("modes", [
     [("forward", False), ("backward", False)], [("forward", True), ("backward", True), ("backward", True)],
     [("forward", True), ("forward", False), ("backward", True)]])
