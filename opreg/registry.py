@@ -92,11 +92,12 @@ def declare(function: Callable | None = None, /, *, name: str | None = None, ali
 
 
 def _load() -> None:
-    """Import the built-in operators, once; a failed import is tried again."""
+    """Import the built-in operators and their faster kernels, once; a failed import is tried again."""
     if not _loading:
         _loading.append(True)
         try:
             importlib.import_module("opreg.builtin")
+            importlib.import_module("opreg.backends").attach()
         except BaseException:
             _loading.clear()
             raise

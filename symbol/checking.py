@@ -101,7 +101,7 @@ class KernelReport:
 
 
 def titled(node: Node) -> str:
-    """Operator and name; of a fused node the operators it is made of too, and what ``passes.layout`` decided."""
+    """Operator and name; of a fused node the operators it is made of too, and what ``channels_last`` decided."""
     found = f"{node.op.name} {node.name}"  # type: ignore[union-attr]
     if "__layout__" in node.tags:
         found += f" [{node.tags['__layout__']}]"

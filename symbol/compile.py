@@ -10,17 +10,16 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from opreg import backends
 from opreg.graph import Entry, Node, verify
 
 from .passes.common import common
 from .passes.constant import constant
-from .passes.fold import fold
 from .passes.fuse import fuse
+from .passes.fuse_conv_bn import fuse_conv_bn
 from .passes.gradient import gradient
 from .passes.inline import inline
-from .passes.layout import layout
 from .passes.memory import plan_memory
-from .passes.pair import pair
 from .passes.place import place
 from .passes.recompute import recompute
 from .passes.simplify import simplify
@@ -30,11 +29,14 @@ from .symbol import output_name
 
 __all__ = ["PASSES", "CHECK", "compile_plan", "compile_program"]
 
+#: Passes of back ends: where nodes have their devices, and element-wise ones are not fused yet.
+_LAYOUT = tuple(backends.passes("layout"))
+
 PASSES: tuple[Callable[[Program], Program], ...] = (
-    gradient, inline, simplify, constant, common, recompute, place, fold, pair, layout, fuse)
+    gradient, inline, simplify, constant, common, recompute, place, fuse_conv_bn, *_LAYOUT, fuse)
 
 #: Those that put several operators in one node's place, or one node in several's, or arrays in another order.
-_MERGING = (constant, common, recompute, fold, pair, layout, fuse)
+_MERGING = (constant, common, recompute, fuse_conv_bn, *_LAYOUT, fuse)
 
 #: Tests set this: the graph is verified after every pass.
 CHECK = False

@@ -12,11 +12,10 @@ import numpy as np
 from opreg import generators
 from opreg.errors import OpError, note
 from opreg.graph import Entry, Node, fail
-from opreg.kernels.blas import multiplies
-from opreg.kernels.compiler import Native, Shared, Switch, joined
 from opreg.ndarray.ndarray import wrap
 from opreg.op import Call, FirstRun, Kernel
 from opreg.spec import Spec
+from opreg.steps import JoinableStep, TieredStep, is_plain
 
 from .passes.memory import Memory, Storage
 from .program import Program, nbytes
@@ -72,8 +71,8 @@ class Segment:
         self.native: Callable[[], None] | None = None
         self.flat: list[Callable] = []
         self._owners: list[Step] = []
-        self._switches: list[Switch] = []
-        self._held: list[Native] = []
+        self._switches: list[TieredStep] = []
+        self._held: list[JoinableStep] = []
 
     def _flatten(self) -> None:
         """Put the steps' functions in one list, compiled ones that follow each other as one.
@@ -82,10 +81,10 @@ class Segment:
         """
         functions = [_now(function) for step in self.steps for function in step.run]
         owners = [step for step in self.steps for _ in step.run]
-        switches = [function for function in functions if isinstance(function, Switch)]
-        plain = all(map(_plain, functions))
-        held: list[Native] = []
-        if any(isinstance(function, Native) for function in functions):
+        switches = [function for function in functions if isinstance(function, TieredStep)]
+        plain = all(map(is_plain, functions))
+        held: list[JoinableStep] = []
+        if any(isinstance(function, JoinableStep) for function in functions):
             functions, owners = _joined(functions, owners, held)
         native = functions[0] if plain and len(functions) == len(held) == 1 else None
         self.flat, self._owners, self._switches, self._held = functions, owners, switches, held
@@ -140,14 +139,14 @@ class Segment:
             del error  # its traceback keeps this frame
 
 
-def _joined(functions: Sequence[Callable], owners: Sequence[Step], held: list[Native]
+def _joined(functions: Sequence[Callable], owners: Sequence[Step], held: list[JoinableStep]
             ) -> tuple[list[Callable], list[Step]]:
     """Functions with the steps they are of, compiled ones that follow each other as one, which is ``held``."""
     found: tuple[list[Callable], list[Step]] = [], []
-    for compiled, row in itertools.groupby(zip(functions, owners), lambda pair: isinstance(pair[0], Native)):
+    for compiled, row in itertools.groupby(zip(functions, owners), lambda pair: isinstance(pair[0], JoinableStep)):
         run, steps = zip(*row)
         if compiled:
-            held.append(joined(run))
+            held.append(run[0].join(run[1:]))
             run, steps = (held[-1].run,), steps[:1]
         found[0].extend(run)
         found[1].extend(steps)
@@ -156,16 +155,7 @@ def _joined(functions: Sequence[Callable], owners: Sequence[Step], held: list[Na
 
 def _now(function: Callable) -> Callable:
     """The function, or what has taken its place."""
-    return function.made or function if isinstance(function, Switch) else function
-
-
-def _plain(function: Callable) -> bool:
-    """Whether a function is compiled, or one of NumPy's or BLAS's."""
-    inner = getattr(function, "func", None)
-    if isinstance(inner, np.ufunc) or isinstance(function, (Native, Shared)) or inner is np.copyto:
-        return True
-    owner = getattr(inner, "__self__", None)  # of a method of an array, or of a ufunc
-    return isinstance(owner, (np.ndarray, np.ufunc)) or multiplies(inner)
+    return function.made or function if isinstance(function, TieredStep) else function
 
 
 class Scratch:

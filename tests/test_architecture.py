@@ -21,6 +21,7 @@ ORDER = [line.split() for line in """
     opreg.spec
     opreg.attrs opreg.util
     opreg.dispatch
+    opreg.steps
     opreg.op
     opreg.registry
     opreg.calls
@@ -37,8 +38,12 @@ ORDER = [line.split() for line in """
     opreg.custom_run
     opreg.custom_prop opreg.custom_function
     opreg.custom
-    opreg.kernels
+    opreg.backends
     opreg.builtin
+    opreg.backends.onednn.private_operators
+    opreg.backends.numba.rnn opreg.backends.numba.row_operators opreg.backends.onednn.convolution
+    opreg.backends.onednn.batch_norm
+    opreg.backends.numba.operators opreg.backends.onednn.operators
     opreg.ndarray.params_file opreg.ndarray.context
     opreg.ndarray.eager
     opreg.ndarray.recipes
@@ -55,7 +60,8 @@ ORDER = [line.split() for line in """
     opreg.symbol.naming opreg.symbol.infer opreg.symbol.program
     opreg.symbol.symbol
     opreg.symbol.rules
-    opreg.symbol.passes
+    opreg.symbol.passes opreg.backends.onednn.channels_last opreg.backends.onednn.fuse_bn_backward
+    opreg.backends.onednn.passes
     opreg.symbol.plan
     opreg.symbol.profile opreg.symbol.checking opreg.symbol.arrivals
     opreg.symbol.compile

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.builtin import by_onednn
+from opreg.backends.onednn import convolution as onednn_convolution
 from opreg.op import Kernel
 from opreg.registry import get
 from opreg.symbol import checking
@@ -23,7 +23,7 @@ sym, nd = mx.sym, mx.nd
 def checked(monkeypatch):
     """Every pass is verified, and the library takes small arrays, too."""
     monkeypatch.setattr(compiler, "CHECK", True)
-    monkeypatch.setattr(by_onednn, "LEAST", 0)
+    monkeypatch.setattr(onednn_convolution, "LEAST", 0)
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from opreg import symbol
-from opreg.builtin import by_onednn
+from opreg.backends.onednn import convolution as onednn_convolution
+from opreg.backends.onednn import engine, matmul, shared_library
+from opreg.backends.onednn.primitives import Pooling
 from opreg.errors import OpError
-from opreg.kernels import onednn, onednn_library, onednn_matmul
-from opreg.kernels.onednn_primitives import Pooling
 from opreg.ndarray import array, cpu
 from opreg.ndarray.autograd import record
 from opreg.ndarray.context import Context
@@ -30,11 +30,11 @@ from tests import strict
 def _any_size() -> Iterator[None]:
     """The library for small arrays, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(by_onednn, "LEAST", 0)
+        patch.setattr(onednn_convolution, "LEAST", 0)
         yield
 
 
-FAST = pytest.mark.skipif(onednn_library.missing() is not None, reason="needs oneDNN")
+FAST = pytest.mark.skipif(shared_library.missing() is not None, reason="needs oneDNN")
 
 
 def kernel(op: str, name: str) -> Kernel:
@@ -199,7 +199,7 @@ def test_onednn_in_plans() -> None:
     for there in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             if not there:
-                patch.setattr(onednn_library, "library", lambda: "oneDNN was not found")
+                patch.setattr(shared_library, "library", lambda: "oneDNN was not found")
             executor = net.simple_bind(cpu(), data=(6, 3, 12, 12))
             for i, value in enumerate(executor.arg_arrays):
                 value[:] = numbers(*value.shape, seed=i)
@@ -256,12 +256,12 @@ def test_onednn_in_threads() -> None:
 
 @FAST
 def test_onednn_remembers_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_onednn, "MOST", 2)
-    by_onednn._WORKS.made.clear()
+    monkeypatch.setattr(onednn_convolution, "MOST", 2)
+    onednn_convolution._WORKS.made.clear()
     for n in range(5, 10):
         ins, _, attrs = convolution_case("Convolution", (1, 2, n, n), (3, 3), 2)
         close(apply("Convolution", "onednn, a call", ins, attrs), apply("Convolution", "reference", ins, attrs))
-        assert len(by_onednn._WORKS.made) <= 2
+        assert len(onednn_convolution._WORKS.made) <= 2
 
 
 @FAST
@@ -273,11 +273,11 @@ def test_forked_child_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
         value[:] = numbers(*value.shape, seed=i)
     expected = executor.forward()[0].asnumpy()
     assert "c [channels last]: onednn ->" in executor.explain(False)
-    monkeypatch.setattr(onednn_library, "_FORKED", [True])
-    monkeypatch.setattr(onednn.Work, "run", None)
+    monkeypatch.setattr(shared_library, "_FORKED", [True])
+    monkeypatch.setattr(engine.Work, "run", None)
     executor.outputs[0][:] = 0
     close(executor.forward()[0].asnumpy(), expected)
-    assert "forked" in str(onednn_library.missing())
+    assert "forked" in str(shared_library.missing())
 
 
 # ---------------------------------------------------------------------------------------- what is declined
@@ -292,7 +292,7 @@ def test_declines(op: str, ins: Any, attrs: Any, monkeypatch: pytest.MonkeyPatch
     names = [each.name for each in get(op).kernels if each.name.startswith("onednn") and not each.bound]
     assert names
     with monkeypatch.context() as patch:
-        patch.setattr(onednn_library, "missing", lambda: "oneDNN was not found")
+        patch.setattr(shared_library, "missing", lambda: "oneDNN was not found")
         for name in names:
             assert declines(op, name, [numbers(*shape) for shape in ins], attrs) == "oneDNN was not found"
             wide = [numbers(*shape).astype(np.float64) for shape in ins]
@@ -312,7 +312,7 @@ def test_dense_layers_go_where_convolutions_are():
 
 @FAST
 def test_onednn_leaves_what_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_onednn, "LEAST", 1 << 16)
+    monkeypatch.setattr(onednn_convolution, "LEAST", 1 << 16)
     ins, _, attrs = convolution_case("Convolution", (2, 6, 8, 8), (3, 3), 5)
     assert declines("Convolution", "onednn, a call", ins, attrs) == "it is small"
     assert declines("Pooling", "onednn, a call", ins[:1], {"kernel": (2, 2)}) == "it is small"
@@ -338,16 +338,16 @@ def test_onednn_declines(op: str, ins: Any, attrs: Any, reason: str) -> None:
 def test_a_file_that_is_no_library(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "libdnnl.so.3"
     path.write_bytes(b"nothing")
-    monkeypatch.setattr(onednn_library, "_candidates", lambda: iter([str(path)]))
-    assert "does not load" in str(onednn_library.library.__wrapped__())
-    monkeypatch.setattr(onednn_library, "_candidates", lambda: iter(["there-is-no-such-library.so"]))
-    assert onednn_library.library.__wrapped__() == "oneDNN was not found"
+    monkeypatch.setattr(shared_library, "_candidates", lambda: iter([str(path)]))
+    assert "does not load" in str(shared_library.library.__wrapped__())
+    monkeypatch.setattr(shared_library, "_candidates", lambda: iter(["there-is-no-such-library.so"]))
+    assert shared_library.library.__wrapped__() == "oneDNN was not found"
 
 
 @FAST
 def test_work_refuses_arrays_that_do_not_fit() -> None:
     geometry = Pooling((1, 1, 4, 4), (1, 1, 2, 2), (2, 2), (2, 2), (0, 0), "max")
-    work = onednn.Work("forward", geometry, ((16, 16, 4, 1), (4, 4, 2, 1)))
+    work = engine.Work("forward", geometry, ((16, 16, 4, 1), (4, 4, 2, 1)))
     x, y = numbers(1, 1, 4, 4), np.empty((1, 1, 2, 2), np.float32)
     for arrays in ((x, x), (y, y), (x.astype(np.float64), y)):
         with pytest.raises(OpError, match="does not fit"):
@@ -365,9 +365,9 @@ def test_work_refuses_arrays_that_do_not_fit() -> None:
 def test_errors_of_the_library_are_exceptions() -> None:
     geometry = Pooling((1, 1, 4, 4), (1, 2, 2, 2), (2, 2), (2, 2), (0, 0), "max")
     strides = (16, 16, 4, 1), (8, 4, 2, 1)
-    assert "invalid arguments" in str(onednn.possible("forward", geometry, strides))
+    assert "invalid arguments" in str(engine.possible("forward", geometry, strides))
     with pytest.raises(OpError, match="invalid arguments"):
-        onednn.Work("forward", geometry, strides)
+        engine.Work("forward", geometry, strides)
 
 
 # ----------------------------------------------------------------------------------------------- pooling
@@ -418,30 +418,30 @@ SIZES = [(64, 70, 80), (300, 30, 31), (3, 700, 200)]
 @pytest.mark.parametrize("batch", [((), ()), ((2,), (2,)), ((), (3,)), ((2, 1), (3,))], ids=str)
 def test_matmul(size: tuple[int, int, int], batch: Any) -> None:
     m, k, n = size
-    assert m * k * n > onednn_matmul.SMALL
+    assert m * k * n > matmul.SMALL
     a, b = numbers(*batch[0], m, k), numbers(*batch[1], k, n, seed=1)
     expected = np.matmul(a, b)
     forms = (lambda c: c, lambda c: np.ascontiguousarray(c.swapaxes(-1, -2)).swapaxes(-1, -2),
              lambda c: np.repeat(c, 2, -1)[..., ::2], lambda c: c[..., ::-1, :].copy()[..., ::-1, :],
              lambda c: np.concatenate([c, c], -1)[..., :c.shape[-1]])
     for left, right in itertools.product(forms, forms):
-        close(onednn_matmul.matmul(left(a), right(b)), expected)
+        close(matmul.matmul(left(a), right(b)), expected)
     for out in (np.full(expected.shape, np.nan, np.float32),
                 np.full((*expected.shape[:-1], 2 * n), np.nan, np.float32)[..., ::2]):
-        assert onednn_matmul.matmul(a, b, out) is out
+        assert matmul.matmul(a, b, out) is out
         close(out, expected)
-    close(onednn_matmul.matmul(a.astype(np.float64), b.astype(np.float64)), expected.astype(np.float64))
+    close(matmul.matmul(a.astype(np.float64), b.astype(np.float64)), expected.astype(np.float64))
 
 
 def test_matmul_beside_numpy() -> None:
     """What is no product of large matrices is NumPy's, mistakes included."""
     v = numbers(300)
-    close(onednn_matmul.matmul(v, v), np.matmul(v, v))
+    close(matmul.matmul(v, v), np.matmul(v, v))
     with pytest.raises(ValueError, match="mismatch"):
-        onednn_matmul.matmul(numbers(80, 90), numbers(91, 80))
+        matmul.matmul(numbers(80, 90), numbers(91, 80))
     a = numbers(80, 80)
     expected = a @ a
-    assert onednn_matmul.matmul(a, a, a) is a  # the result over what is still read
+    assert matmul.matmul(a, a, a) is a  # the result over what is still read
     close(a, expected)
 
 

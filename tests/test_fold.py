@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg import threads
-from opreg.builtin import by_onednn, convolution
-from opreg.kernels import blas, onednn_library
+from opreg.backends import blas
+from opreg.backends.onednn import convolution as onednn_convolution
+from opreg.backends.onednn import shared_library
+from opreg.builtin import convolution
 from opreg.symbol import compile as compiler
-from opreg.symbol.passes.fold import fold
+from opreg.symbol.passes.fuse_conv_bn import fuse_conv_bn
 
 sym, nd = mx.sym, mx.nd
 
@@ -26,7 +28,7 @@ sym, nd = mx.sym, mx.nd
 def checked(monkeypatch):
     """Every pass is verified, and the library takes small arrays, too."""
     monkeypatch.setattr(compiler, "CHECK", True)
-    monkeypatch.setattr(by_onednn, "LEAST", 0)
+    monkeypatch.setattr(onednn_convolution, "LEAST", 0)
 
 
 def unit(x: Any, name: str, filters: int = 4, kernel: tuple = (3, 3), norm: Any = True, **attrs: Any) -> Any:
@@ -40,7 +42,7 @@ def bound(net: Any, x: tuple, dtype: str = "float32", folded: bool = True, speci
     """An executor over random numbers, with or without the pass."""
     with pytest.MonkeyPatch.context() as patch:
         if not folded:
-            patch.setattr(compiler, "PASSES", tuple(each for each in compiler.PASSES if each is not fold))
+            patch.setattr(compiler, "PASSES", tuple(each for each in compiler.PASSES if each is not fuse_conv_bn))
         executor = net.simple_bind(mx.cpu(), "null", type_dict={"data": dtype}, data=x)
         refill(executor, special)
         executor.plan(False)
@@ -191,7 +193,7 @@ def test_monitors_are_told_of_every_operator():
     assert operators(executor) == [("Convolution", "BatchNorm", "relu")]
 
 
-@pytest.mark.skipif(onednn_library.missing() is not None, reason="needs oneDNN")
+@pytest.mark.skipif(shared_library.missing() is not None, reason="needs oneDNN")
 def test_onednn():
     executor = assert_same(residual(sym.Variable("data"), 1), (2, 16, 8, 8))
     assert [step.kernel for step in executor.plan(False).forward.steps][:3] == ["onednn"] * 3

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg import expression, schedule, threads
+from opreg.backends.numba import compiler as machine_code
 from opreg.composition import Composition
 from opreg.expression import astype, trace
-from opreg.kernels import compiler as machine_code
 from opreg.symbol import compile as compiler
 from opreg.symbol.passes import fuse as fusion
 

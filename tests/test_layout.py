@@ -11,25 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from opreg.builtin import by_onednn
+from opreg.backends.onednn import convolution as onednn_convolution
+from opreg.backends.onednn import shared_library
+from opreg.backends.onednn.passes import PASSES
+from opreg.backends.onednn.private_operators import batch_norm_gradient, to_channels_first, to_channels_last
 from opreg.builtin.batch_norm import batch_norm
-from opreg.builtin.laid_out import batch_norm_gradient, to_channels_first, to_channels_last
-from opreg.kernels import onednn_library
 from opreg.op import Call, Op
 from opreg.registry import get
 from opreg.symbol import compile as compiler
-from opreg.symbol.passes.layout import layout
-from opreg.symbol.passes.pair import pair
 
 sym, nd = mx.sym, mx.nd
-pytestmark = pytest.mark.skipif(onednn_library.missing() is not None, reason="needs oneDNN")
+pytestmark = pytest.mark.skipif(shared_library.missing() is not None, reason="needs oneDNN")
 
 
 @pytest.fixture(autouse=True)
 def checked(monkeypatch):
     """Every pass is verified, and the library takes small arrays, too."""
     monkeypatch.setattr(compiler, "CHECK", True)
-    monkeypatch.setattr(by_onednn, "LEAST", 0)
+    monkeypatch.setattr(onednn_convolution, "LEAST", 0)
 
 
 def bound(net: Any, x: tuple, laid_out: bool = True, special: float | None = None, dtype: str = "float32") -> Any:
@@ -43,7 +42,7 @@ def bound(net: Any, x: tuple, laid_out: bool = True, special: float | None = Non
         array[:] = nd.array(value, dtype=array.dtype)
     with pytest.MonkeyPatch.context() as patch:
         if not laid_out:
-            patch.setattr(compiler, "PASSES", tuple(each for each in compiler.PASSES if each not in (layout, pair)))
+            patch.setattr(compiler, "PASSES", tuple(each for each in compiler.PASSES if each not in PASSES["layout"]))
         for is_train in (False, True):
             executor.plan(is_train)
     return executor
@@ -145,7 +144,7 @@ def test_added_gradients_and_new_numbers():
     for executor in executors:
         with pytest.MonkeyPatch.context() as patch:
             if executor is executors[1]:
-                patch.setattr(compiler, "PASSES", tuple(p for p in compiler.PASSES if p not in (layout, pair)))
+                patch.setattr(compiler, "PASSES", tuple(p for p in compiler.PASSES if p not in PASSES["layout"]))
             for seed in (0, 1):
                 rng = np.random.default_rng(seed)
                 for value in executor.arg_arrays:
@@ -205,13 +204,13 @@ def test_products_follow():
 
 
 def test_small_work_stays(monkeypatch):
-    monkeypatch.setattr(by_onednn, "LEAST", 1 << 16)
+    monkeypatch.setattr(onednn_convolution, "LEAST", 1 << 16)
     executor = bound(unit(sym.Variable("data"), "a"), (1, 3, 5, 5))
     assert not any(last for _, last in steps(executor, True)) and "as declared: it is small" in executor.explain()
 
 
 def test_without_the_library(monkeypatch):
-    monkeypatch.setattr(onednn_library, "library", lambda: "oneDNN was not found")
+    monkeypatch.setattr(shared_library, "library", lambda: "oneDNN was not found")
     names = [name for name, _ in steps(bound(unit(sym.Variable("data"), "a"), (2, 3, 8, 8)), True)]
     assert "_backward_normalize_sums" in names and not any("channels" in name for name in names)
 
@@ -253,7 +252,7 @@ def assert_kernels_agree(op: Op, ins: list[np.ndarray], attrs: dict[str, Any], i
             found = run(op, "onednn", ins, attrs, is_train)
             for got, want in zip(found, expected, strict=True):
                 np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
-            patch.setattr(onednn_library, "forked", lambda: True)
+            patch.setattr(shared_library, "forked", lambda: True)
 
 
 @pytest.mark.parametrize("shape", [(3, 4, 5, 16), (2, 9, 3), (2, 3, 2, 3, 1)], ids=str)

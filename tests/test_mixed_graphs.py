@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from opreg.kernels import compiler
+from opreg.backends.numba import compiler
 
 sym = mx.sym
 Weight = Callable[..., Any]  # a variable of a shape

@@ -22,10 +22,11 @@ import opreg as mx
 from opreg import expression as e
 from opreg import threads
 from opreg.backend import backend
+from opreg.backends.numba import cache, compiler
+from opreg.backends.numba import elementwise as jit
+from opreg.backends.numba.vector import VECTOR
 from opreg.errors import ArgumentError, OpError
 from opreg.expression import Expression, Instruction, Term, trace
-from opreg.kernels import cache, compiler, jit
-from opreg.kernels.vector import VECTOR
 from opreg.op import Call
 from opreg.registry import get, names
 
@@ -367,7 +368,7 @@ def test_threads_change_nothing(shape: tuple, other: tuple, monkeypatch: pytest.
         monkeypatch.setattr(threads, "count", lambda count=count: count)
         out = np.empty_like(x)
         run = jit.bound(expression, [x, y], [out])
-        assert type(run).__name__ == ("Native" if count == 1 else "Shared")
+        assert type(run).__name__ == ("CompiledStep" if count == 1 else "ThreadedStep")
         run()
         found.append(out)
     np.testing.assert_array_equal(*found)

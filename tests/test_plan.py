@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
+from opreg.backends.numba import compiler
+from opreg.backends.numba import elementwise as jit
 from opreg.errors import ShapeError
 from opreg.expression import trace
-from opreg.kernels import compiler, jit
 from opreg.mode import MODE, quiet
 from opreg.symbol import infer
 
@@ -88,8 +89,8 @@ def test_joined_functions_run_in_order_and_hold_what_they_read(kernels: str) -> 
     x = np.arange(5, dtype="float32")
     arrays = [x, *[np.empty_like(x) for _ in range(3)]]
     functions = [jit.bound(expression, [a], [b]) for a, b in itertools.pairwise(arrays)]
-    assert compiler.joined(functions[:1]) is functions[0]
-    whole, out = compiler.joined(functions), arrays[-1]
+    assert functions[0].join([]) is functions[0]
+    whole, out = functions[0].join(functions[1:]), arrays[-1]
     del arrays, functions
     gc.collect()
     whole()

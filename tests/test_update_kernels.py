@@ -13,8 +13,8 @@ pytest.importorskip("numba")
 
 import opreg as mx
 from opreg import threads
+from opreg.backends.numba import compiler, updates
 from opreg.builtin import optimizer_updates, updating
-from opreg.kernels import compiler, updates
 from opreg.registry import get
 
 SIZE = updating.SMALL + 3

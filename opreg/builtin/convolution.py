@@ -12,7 +12,7 @@ gives that many partial images, which are added, each shifted by its tap. A 3x3 
 and the product is three times as high: with as many channels out as in this takes half the time of columns. It wastes
 the border rows, and needs a stride of one along the first axis.
 
-Threads share the blocks, or of a single one the channels out; see ``opreg.kernels.blas``.
+Threads share the blocks, or of a single one the channels out; see ``opreg.backends.blas``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Any, Literal
 
 from .. import threads
 from ..attrs import Positive
+from ..backends.blas import share
 from ..errors import AttrError, ShapeError
-from ..kernels.blas import share
 from ..registry import declare, ops
 from ..spec import ANY, Shape, show
 from .dense import adjoint, bilinear, product, wide, with_bias
@@ -621,7 +621,7 @@ def run_convolution(xp: Any, shape: Shape, out: Any, layouts: tuple[str | None, 
 
 def of_weight(layout: str | None, weights_first: bool) -> str | None:
     """The layout of a weight: that of the data, unless it has ``weights_first``, as convolutions have that plans lay
-    out anew (``opreg.symbol.passes.layout``)."""
+    out anew (``opreg.backends.onednn.channels_last``)."""
     return None if weights_first else layout
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from ..attrs import Positive
+from ..backends.blas import multiplier
 from ..errors import AttrError, ShapeError
-from ..kernels.blas import multiplier
 from ..op import Call, Op, Rule
 from ..registry import declare, get, ops, register
 from ..spec import Shape, is_narrow, show

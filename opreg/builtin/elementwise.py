@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..attrs import Few, Schema
+from ..backends.numba.elementwise import attach_numba
 from ..errors import ShapeError
 from ..expression import Expression, derive, trace
-from ..kernels.jit import attach_numba
 from ..op import ZERO, Call, Op, Rule
 from ..registry import declare, ops, register
 from ..spec import Shape, broadcast, is_numpy_float, show, unify

@@ -40,7 +40,7 @@ from .dense import (
     fully_connected_data,
     fully_connected_weight,
 )
-from .folded import folded_convolution
+from .fused_convolution import folded_convolution
 from .linalg import gemm, gemm2, syrk, trmm, trsm
 from .numpy_like import matmul, matmul_a, matmul_b
 from .rnn import backward_rnn, rnn

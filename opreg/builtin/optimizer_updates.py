@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.blas import add_multiple
 from ..errors import ShapeError
-from ..kernels.blas import add_multiple
 from ..registry import declare
 from ..spec import Shape, show
 from .updating import mixed, single, tiled

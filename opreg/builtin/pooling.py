@@ -13,8 +13,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
+from ..backends.blas import share
 from ..errors import AttrError, DTypeError, ShapeError
-from ..kernels.blas import share
 from ..op import Op
 from ..registry import declare, register
 from ..spec import Shape, common_dtype, is_floating, limits, show

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from ctypes import byref, c_char_p
 from typing import Literal, NamedTuple
 
-from ..errors import OpError
-from .onednn_library import Library, Object, any_layout, numbers, plain
+from opreg.errors import OpError
+
+from .shared_library import Library, Object, any_layout, numbers, plain
 
 __all__ = ["Convolution", "Copy", "Geometry", "Norm", "Part", "Pooling", "declined", "grouped"]
 

@@ -1,4 +1,4 @@
-"""fold: in inference a convolution does what follows it, part by part of its output while that is in the cache.
+"""fuse_conv_bn: in inference a convolution does what follows it, part by part of its output while that is in the cache.
 
 What follows is, in this order and each only if it is there: batch norm by its moving statistics, the addition of an
 array of the same shape, relu. A member is folded in when nobody else reads what it is given. The node takes the place
@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from opreg.builtin.folded import folded_convolution
+from opreg.builtin.fused_convolution import folded_convolution
 from opreg.graph import Entry, Node
 
 from ..program import Program, replaced
 
-__all__ = ["fold"]
+__all__ = ["fuse_conv_bn"]
 
 _ADDITIONS = frozenset({"elemwise_add", "broadcast_add"})
 
@@ -48,7 +48,7 @@ class _Tail:
         return Node(folded_convolution, last.name, attrs, inputs, where=last.where)
 
 
-def fold(program: Program) -> Program:
+def fuse_conv_bn(program: Program) -> Program:
     """Let convolutions do what follows them, in a plan for inference on the host."""
     if program.is_train or program.late or program.mutates:
         return program

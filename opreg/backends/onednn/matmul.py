@@ -1,12 +1,12 @@
-"""Products of matrices by oneDNN, where its threads are at work already; see ``onednn_library``."""
+"""Products of matrices by oneDNN, where its threads are at work already; see ``library``."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from . import onednn_library
-from .memory import location
-from .onednn_library import Library
+from ..addressing import address_of
+from . import shared_library
+from .shared_library import Library
 
 __all__ = ["SMALL", "matmul"]
 
@@ -29,8 +29,8 @@ def _sgemm(library: Library, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> N
     transpose_a, step_a, a = _operand(a)
     transpose_b, step_b, b = _operand(b)
     m, n = out.shape
-    library.check("sgemm", transpose_a, transpose_b, m, n, a.shape[1], 1.0, location(a), step_a, location(b),
-                  step_b, 0.0, location(out), n)
+    library.check("sgemm", transpose_a, transpose_b, m, n, a.shape[1], 1.0, address_of(a), step_a, address_of(b),
+                  step_b, 0.0, address_of(out), n)
 
 
 def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -42,9 +42,9 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.nd
     [[3.0, 3.0], [3.0, 3.0]]
     """
     if (min(a.ndim, b.ndim) < 2 or a.shape[-2] * a.shape[-1] * b.shape[-1] <= SMALL or a.shape[-1] != b.shape[-2]
-            or not a.dtype == b.dtype == np.float32 or onednn_library.missing() is not None):
+            or not a.dtype == b.dtype == np.float32 or shared_library.missing() is not None):
         return np.matmul(a, b, out=out)
-    library = onednn_library.library()
+    library = shared_library.library()
     assert isinstance(library, Library)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*batch, a.shape[-2], b.shape[-1])

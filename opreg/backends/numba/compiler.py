@@ -35,16 +35,18 @@ from typing import Any
 
 import numpy as np
 
-from .. import special, threads
-from ..errors import ArgumentError, did_you_mean
-from ..op import Call
-from . import cells, lanes, memory, tiles, vector
+from opreg import special, threads
+from opreg.errors import ArgumentError, did_you_mean
+from opreg.op import Call
+from opreg.steps import JoinableStep, PlainStep, TieredStep
+
+from ..addressing import address_of
+from . import gemm, pointers, rnn_cells, simd, vector
 from .cache import Kept
-from .memory import location
 from .vector import KINDS, VECTOR
 
-__all__ = ["Function", "Native", "Shared", "Switch", "cut", "function_of", "joined", "mode", "over", "runner",
-           "steps", "unavailable", "use", "wait"]
+__all__ = ["CompiledStep", "CompilingStep", "Function", "ThreadedStep", "cut", "function_of", "idle", "mode", "over",
+           "runner", "steps", "unavailable", "use", "wait"]
 
 _MODES = ("auto", "numpy", "numba")
 
@@ -221,7 +223,7 @@ def _defined(source: str, scope: dict[str, Any]) -> Callable:
 def _version() -> bytes:
     """What the machine code of a text depends on beside signature and processor."""
     numba = importlib.import_module("numba")
-    files = __file__, *(str(module.__file__) for module in (vector, lanes, cells, memory, tiles, special))
+    files = __file__, *(str(module.__file__) for module in (vector, simd, rnn_cells, pointers, gemm, special))
     parts = [numba.__version__.encode(), *(Path(file).read_bytes() for file in files)]
     return hashlib.sha256(b"\0".join(parts)).digest()
 
@@ -262,10 +264,10 @@ def _scope(dtype: np.dtype) -> dict[str, Any]:
         return pointer(numba.types.int64), emit
 
     known = {**VECTOR, "plus": vector.plus, "largest": vector.largest}
-    return {"address": extending.intrinsic(address), "width": tiles.width(dtype), **memory.access(dtype),
-            **{make.__name__: make(dtype) for make in (tiles.product, tiles.transposed, tiles.pack)},
+    return {"address": extending.intrinsic(address), "width": gemm.width(dtype), **pointers.access(dtype),
+            **{make.__name__: make(dtype) for make in (gemm.product, gemm.transposed, gemm.pack)},
             **{name: instruction(f) for name, f in known.items()},
-            **{name: lanes.row(f, dtype) for name, f in cells.STEPS.items()}}
+            **{name: simd.row(f, dtype) for name, f in rnn_cells.STEPS.items()}}
 
 
 _CALLER = """\
@@ -314,7 +316,7 @@ def runner(function: Function, arrays: Sequence[Any], rest: Sequence[int], total
     Its table is the addresses of the arrays, then the ``rest``; ``each`` numbers are computed for every one of the
     total.
     """
-    table = np.array([*map(location, arrays), *rest], np.int64)
+    table = np.array([*map(address_of, arrays), *rest], np.int64)
     held = function, list(arrays), table  # alive as long as what reads them
     return over(function, table, total, total * each * function.length, held)
 
@@ -326,16 +328,16 @@ def over(function: Function, table: np.ndarray, total: int, work: int, held: Any
     if parts < 2 or threads.count() < 2:
         parts = 1
     calls = cut(function, table, [total * i // parts for i in range(parts + 1)], held)
-    return Shared(calls) if parts > 1 else calls[0]
+    return ThreadedStep(calls) if parts > 1 else calls[0]
 
 
-def cut(function: Function, table: np.ndarray, ends: Sequence[int], held: Any) -> list[Native]:
+def cut(function: Function, table: np.ndarray, ends: Sequence[int], held: Any) -> list[CompiledStep]:
     """Calls of a compiled one, each from one of the ends to the next; they may run at the same time."""
-    return [Native(np.array([[function.address, location(table), first, last]], np.int64), held)
+    return [CompiledStep(np.array([[function.address, address_of(table), first, last]], np.int64), held)
             for first, last in itertools.pairwise(ends)]
 
 
-class Native:
+class CompiledStep(JoinableStep):
     """Compiled functions, each over arrays of its own, one after the other.
 
     Attributes
@@ -352,32 +354,32 @@ class Native:
 
     def __init__(self, calls: np.ndarray, held: Any):
         self.calls, self.held = calls, held
-        self.run = functools.partial(_caller(), location(calls), len(calls))
+        self.run = functools.partial(_caller(), address_of(calls), len(calls))
 
     def __call__(self) -> None:
         self.run()
 
+    def join(self, following: Sequence[CompiledStep]) -> CompiledStep:
+        """Each further function costs a few nanoseconds, not a call of Python."""
+        if not following:
+            return self
+        row = (self, *following)
+        return CompiledStep(np.concatenate([each.calls for each in row]), row)
 
-def joined(functions: Sequence[Native]) -> Native:
-    """Several in a row as one: each further function costs a few nanoseconds, not a call of Python."""
-    if len(functions) == 1:
-        return functions[0]
-    return Native(np.concatenate([each.calls for each in functions]), functions)
 
-
-class Shared:
+class ThreadedStep(PlainStep):
     """A compiled function over parts of its arrays, side by side."""
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts: Sequence[Native]):
+    def __init__(self, parts: Sequence[CompiledStep]):
         self.parts = parts
 
     def __call__(self) -> None:
         threads.run(self.parts)
 
 
-class Switch:
+class CompilingStep(TieredStep):
     """A step that runs NumPy's functions until its own is compiled, which is ``made`` then."""
 
     __slots__ = ("steps", "function", "make", "made")
@@ -415,4 +417,4 @@ def steps(function: Function, make: Callable[[], Callable], numpy: Callable[[], 
         function.compile()
     if function.address is not None:
         return [make()]
-    return [Switch(numpy(), function, make)]
+    return [CompilingStep(numpy(), function, make)]

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..op import Call, Op
+from opreg.op import Call, Op
+
+from ..addressing import address_of
 from .compiler import Function, function_of, mode, runner, steps, unavailable
-from .memory import location
 from .vector import KINDS
 
 __all__ = ["Task", "attach_rows"]
@@ -89,7 +90,7 @@ def _source(task: Task) -> tuple[str, list[Any]]:
         for i, array in enumerate(group):
             if array is None:
                 continue
-            place = location(array)
+            place = address_of(array)
             if place not in places:
                 places[place] = len(arrays)
                 arrays.append(array)

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OpError
-from . import onednn_library
-from .memory import location
-from .onednn_library import Argument, Object, plain
-from .onednn_primitives import (
+from opreg.errors import OpError
+
+from ..addressing import address_of
+from . import shared_library
+from .primitives import (
     BIAS,
     DIFF_DST,
     DIFF_SRC,
@@ -34,6 +34,7 @@ from .onednn_primitives import (
     declined,
     grouped,
 )
+from .shared_library import Argument, Object, plain
 
 __all__ = ["Work", "possible"]
 
@@ -44,7 +45,7 @@ QUERY = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, BIAS: 131, DIFF_WEIGHTS: 132, DS
 @functools.lru_cache(1024)
 def possible(part: Part, geometry: Geometry, strides: tuple[Shape, ...]) -> str | None:
     """Why the library does not compute a part, or None where it does."""
-    library = onednn_library.library()
+    library = shared_library.library()
     if isinstance(library, str):
         return library
     if any(0 in shape for shape in geometry.shapes(part)):
@@ -73,7 +74,7 @@ class Work:
     """
 
     def __init__(self, part: Part, geometry: Geometry, strides: tuple[Shape, ...]):
-        library = onednn_library.library()
+        library = shared_library.library()
         if isinstance(library, str):
             raise OpError(library)
         self._library = library
@@ -172,7 +173,7 @@ class Work:
         return self.run
 
     def _place(self, memory: Object, array: np.ndarray) -> None:
-        self._library.check("memory_set_data_handle", memory.pointer, location(array))
+        self._library.check("memory_set_data_handle", memory.pointer, address_of(array))
 
     def release(self) -> None:
         """Let go of the arrays; ``bind`` gives it others."""

@@ -1,4 +1,4 @@
-"""layout: convolutions that oneDNN computes, and what lies between them, have their channels last.
+"""channels_last: convolutions that oneDNN computes, and what lies between them, have their channels last.
 
 The library is fastest on arrays whose channels are the last axis. Convolutions it takes see their data so, and so does
 every operator behind them that can be told where the channels are, or for which they are an axis like any other.
@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg.builtin.by_onednn import refused
-from opreg.builtin.laid_out import to_channels_first, to_channels_last
 from opreg.graph import Entry, Node
-from opreg.kernels.onednn_library import missing
 from opreg.op import Op
 from opreg.spec import Spec
+from opreg.symbol.program import Program
 
-from ..program import Program
+from .convolution import refused
+from .private_operators import to_channels_first, to_channels_last
+from .shared_library import missing
 
-__all__ = ["layout"]
+__all__ = ["channels_last"]
 
 #: The layouts by how many axes there are.
 FIRST, LAST = {3: "NCW", 4: "NCHW", 5: "NCDHW"}, {3: "NWC", 4: "NHWC", 5: "NDHWC"}
@@ -119,7 +119,7 @@ def _rule(op: Op) -> Rule | None:
 # ------------------------------------------------------------------------------------------------- the pass
 
 
-def layout(program: Program) -> Program:
+def channels_last(program: Program) -> Program:
     """Bring channels to the end where oneDNN convolves."""
     if missing() is not None or not any(node.op is not None and node.op.name in _CONVOLUTIONS
                                         for node in program.nodes):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .lanes import lanes
+from .simd import lanes
 
 __all__ = ["DEPTH", "TILES", "pack", "packed", "product", "transposed", "width"]
 

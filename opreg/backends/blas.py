@@ -28,11 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import threads
-from ..spec import Shape
-from .memory import location
+from opreg import threads
+from opreg.spec import Shape
+from opreg.steps import PlainStep
 
-__all__ = ["add_multiple", "multiplies", "multiplier", "share"]
+from .addressing import address_of
+
+__all__ = ["add_multiple", "multiplier", "share"]
 
 #: How OpenBLAS calls its functions, around "openblas_set_num_threads".
 _NAMES = ("scipy_{}64_", "scipy_{}", "{}64_", "{}")
@@ -152,11 +154,6 @@ def _host_multiplier(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dty
     return _held_matmul
 
 
-def multiplies(function: Any) -> bool:
-    """Whether ``multiplier`` has made a function, which then asks for nothing but its arrays."""
-    return function is _held_matmul or isinstance(function, _Watched)
-
-
 def _same_bits(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dtype) -> bool:
     """Whether one thread and several find the same product of arrays laid out like this, to the bit."""
     left, right = _noise(a, by_a, dtype), _noise(b, by_b, dtype)
@@ -175,13 +172,16 @@ def _held_matmul(a: Any, b: Any, out: Any = None) -> Any:
         return np.matmul(a, b, out)
 
 
+_held_matmul.plain = True  # type: ignore[attr-defined]
+
+
 def _in_two(cut: int, a: Any, b: Any, out: Any = None) -> Any:
     """The product of two matrices as the sum of two."""
     out = np.matmul(a[:, :cut], b[:cut], out)
     return np.add(out, np.matmul(a[:, cut:], b[cut:]), out)
 
 
-class _Watched:
+class _Watched(PlainStep):
     """A function of BLAS's for arrays of one size, by its threads unless those have kept somebody waiting just now.
 
     Whoever has waited computes alone for twenty times as long, so that not more than a twentieth of the time is lost.
@@ -272,5 +272,5 @@ def add_multiple(y: Any, a: float, x: Any) -> bool:
     if function is None or not a or x.dtype != y.dtype or not (
             x.flags.c_contiguous and y.flags.c_contiguous and y.flags.writeable):
         return False
-    function(count, a, location(x), 1, location(y), 1)
+    function(count, a, address_of(x), 1, address_of(y), 1)
     return True

@@ -1,9 +1,9 @@
 """A convolution with what follows it in inference: batch norm, the addition of another array, relu.
 
-The operator exists in plans alone, where the pass ``opreg.symbol.passes.fold`` puts it: no file, no list of operators
-has it. Every part of the output is finished while it is in the cache, by one multiplication and one addition a number
-for the norm. Their factors are found anew by each run, from the statistics as they are then. The numbers are those of
-the operators one by one, but for the rounding of a bias.
+The operator exists in plans alone, where the pass ``fuse_conv_bn`` puts it: no file, no list of operators has it. Every
+part of the output is finished while it is in the cache, by one multiplication and one addition a number for the norm.
+Their factors are found anew by each run, from the statistics as they are then. The numbers are those of the operators
+one by one, but for the rounding of a bias.
 """
 
 from __future__ import annotations

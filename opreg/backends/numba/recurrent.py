@@ -1,9 +1,9 @@
 """Recurrent layers compiled with numba: a whole layer is one function, and each thread runs it for a part of the batch.
 
 Samples do not depend on each other, so threads need not meet at a step. The matrices of weights are packed once a run
-(see ``tiles``); a step adds the products of its input and of the state before it to the biases, and goes over the
-gates while they are in the cache (see ``cells``). Going back through time leaves, for all steps, the gradient of what
-the gates' functions are applied to; those of the weights are products of that with inputs and states, whose rows the
+(see ``gemm``); a step adds the products of its input and of the state before it to the biases, and goes over the gates
+while they are in the cache (see ``rnn_cells``). Going back through time leaves, for all steps, the gradient of what the
+gates' functions are applied to; those of the weights are products of that with inputs and states, whose rows the
 threads share when the last step is done.
 
 When it is compiled is in ``compiler``.
@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import threads
-from . import tiles
+from opreg import threads
+
+from ..addressing import address_of
+from . import gemm
 from .compiler import Function, cut, function_of
-from .memory import location
 
 __all__ = ["Cell", "Gradients", "backward", "forward", "function", "weights"]
 
@@ -37,7 +38,7 @@ class Cell(NamedTuple):
         ``work`` holds blocks of columns. For each the gate whose product with the input is added there, and that with
         the state; None where there is none. Such blocks come first and last.
     forward, backward : str
-        Where a step of a row finds what ``cells.STEPS`` takes and returns.
+        Where a step of a row finds what ``rnn_cells.STEPS`` takes and returns.
     by_state : bool
         Whether the gradient of what comes from the state differs from that of what comes from the input.
     """
@@ -144,7 +145,7 @@ def _text(mode: str, part: str) -> str:
         names = ("by_input", "by_state")[:1 + cell.by_state]
         sums = [_SUM.format(kinds=len(names), place=i, name=name) for i, name in enumerate(names)]
         body = _BACKWARD.format(mode=mode, places=cell.backward, gates=_gates(cell), kinds=len(names),
-                                depth=tiles.DEPTH, sums="\n        ".join(sums), by_state=names[-1])
+                                depth=gemm.DEPTH, sums="\n        ".join(sums), by_state=names[-1])
     lines = [f"{name} = address(table[{i}])" for i, name in enumerate(arrays)]
     lines += [f"{name} = table[{i}]" for i, name in enumerate(_SIZES, len(arrays))]
     lines += ["whole = time * batch * size", *body.strip("\n").split("\n")]
@@ -171,19 +172,19 @@ def function(mode: str, part: str, dtype: np.dtype) -> Function:
 
 def _up(size: int, dtype: np.dtype) -> int:
     """A number of columns as whole panels."""
-    width = tiles.width(dtype)
+    width = gemm.width(dtype)
     return -(-size // width) * width
 
 
 def _share(rows: int, work: int) -> int:
     """Rows of a thread's part."""
     count = max(1, min(threads.count(), work // _LEAST))
-    return -(-rows // (count * tiles.TILES[0])) * tiles.TILES[0]
+    return -(-rows // (count * gemm.TILES[0])) * gemm.TILES[0]
 
 
 def _parts(found: Function, arrays: Sequence[Any], sizes: Sequence[int], rows: int) -> list[Callable[[], None]]:
     """Calls for parts of the rows; the last of the sizes is that of a part."""
-    table = np.array([*map(location, arrays), *sizes], np.int64)
+    table = np.array([*map(address_of, arrays), *sizes], np.int64)
     return list(cut(found, table, [*range(0, rows, sizes[-1]), rows], [*arrays, table]))
 
 
@@ -195,10 +196,10 @@ def _blocks(cell: Cell, place: int, gates: Any, room: Room, name: str) -> tuple[
     calls that do it."""
     order = [block[place] for block in cell.blocks if block[place] is not None]
     size, features = gates.shape[1:]
-    columns = tiles.width(gates.dtype)
+    columns = gemm.width(gates.dtype)
     panels = _up(size, gates.dtype) // columns
     out = room(name, (len(order) * panels, features, columns), gates.dtype)
-    return out, [functools.partial(tiles.packed, gates[gate].T, out[number * panels:(number + 1) * panels])
+    return out, [functools.partial(gemm.packed, gates[gate].T, out[number * panels:(number + 1) * panels])
                  for number, gate in enumerate(order)]
 
 
@@ -301,7 +302,7 @@ def weights(mode: str, gates: Any, x: Any, out: Any, name: str, room: Room) -> t
     whole = out if features == across else room(f"out {name}", (many, across), gates.dtype)
     share = _share(many, time * batch * many * features)
     places = {"by_input": gates, "dy": x, "sums": whole,
-              "packed_input": room(name, (-(-many // share), tiles.DEPTH, across), gates.dtype)}
+              "packed_input": room(name, (-(-many // share), gemm.DEPTH, across), gates.dtype)}
     calls = _parts(function(mode, "backward", gates.dtype), [places.get(each, whole) for each in _ARRAYS["backward"]],
                    (time, batch, features, many // _gates(CELLS[mode]), 0, across, _WEIGHTS, share), many)
     return calls, whole[:, :features]

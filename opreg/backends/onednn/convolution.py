@@ -1,4 +1,4 @@
-"""Kernels of convolutions, pooling and dense layers by oneDNN; see ``opreg.kernels.onednn``. Batch norm has a file of
+"""Kernels of convolutions, pooling and dense layers by oneDNN; see ``engine``. Batch norm has a file of
 its own.
 
 Products of matrices are the reference kernels themselves over an array module whose ``matmul`` is the library's. They
@@ -18,12 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OpError
-from ..kernels import onednn, onednn_library, onednn_matmul
-from ..kernels.onednn_primitives import Convolution, Geometry, Part, Pooling
-from ..op import Call, Op
-from ..spec import Shape, Spec
-from .convolution import (
+from opreg.builtin.convolution import (
     convolution,
     convolution_bias,
     convolution_data,
@@ -35,10 +30,16 @@ from .convolution import (
     of_weight,
     product_alone,
 )
-from .dense import fully_connected, fully_connected_data, fully_connected_weight
-from .folded import factors, folded_convolution, parts_of
-from .pooling import pooling, pooling_max, pooling_sum, window_of
-from .sliding import Window, channels_first, channels_last, window
+from opreg.builtin.dense import fully_connected, fully_connected_data, fully_connected_weight
+from opreg.builtin.fused_convolution import factors, folded_convolution, parts_of
+from opreg.builtin.pooling import pooling, pooling_max, pooling_sum, window_of
+from opreg.builtin.sliding import Window, channels_first, channels_last, window
+from opreg.errors import OpError
+from opreg.op import Call, Op
+from opreg.spec import Shape, Spec
+
+from . import engine, matmul, shared_library
+from .primitives import Convolution, Geometry, Part, Pooling
 
 __all__ = ["Description", "compute", "contiguous", "declined", "refused"]
 
@@ -62,7 +63,7 @@ def declined(call: Call, read: Sequence[Any]) -> str | None:
     for array in read:
         if array.dtype != np.float32:
             return f"oneDNN takes float32 here, not {array.dtype}"
-    return onednn_library.missing()
+    return shared_library.missing()
 
 
 # ------------------------------------------------------------------------------------ products of matrices
@@ -70,7 +71,7 @@ def declined(call: Call, read: Sequence[Any]) -> str | None:
 #: In the memo of a plan some of whose convolutions run in the library.
 _HERE = "onednn"
 
-_HOST = types.SimpleNamespace(**{**vars(np), "matmul": onednn_matmul.matmul})
+_HOST = types.SimpleNamespace(**{**vars(np), "matmul": matmul.matmul})
 
 
 def _by_products(op: Op, read: int, size: Callable[..., int] | None = None) -> None:
@@ -81,7 +82,7 @@ def _by_products(op: Op, read: int, size: Callable[..., int] | None = None) -> N
     reference = op.kernels[0].rule
 
     def accepts(call: Call) -> str | None:
-        if size is not None and call.xp is np and size(*call.ins[:2]) <= onednn_matmul.SMALL:
+        if size is not None and call.xp is np and size(*call.ins[:2]) <= matmul.SMALL:
             return "the product is small"
         if size is not None and _HERE not in call.memo:  # the library's threads and those of BLAS hinder each other
             return "no convolution of this plan runs there"
@@ -126,7 +127,7 @@ class _Works(threading.local):
     """What eager calls of one thread have made; it is given other arrays by every call."""
 
     def __init__(self) -> None:
-        self.made: dict[Any, onednn.Work] = {}
+        self.made: dict[Any, engine.Work] = {}
 
 
 _WORKS = _Works()
@@ -139,7 +140,7 @@ def compute(part: Part, description: Description, arrays: Sequence[Any]) -> None
     if work is None:
         if len(_WORKS.made) >= MOST:
             _WORKS.made.clear()
-        work = _WORKS.made[key] = onednn.Work(part, *description)
+        work = _WORKS.made[key] = engine.Work(part, *description)
     work.bind(arrays, [np.empty(n, np.uint8) for n in work.nbytes])()
     work.release()
 
@@ -196,7 +197,7 @@ class _Kernels:
             geometry, strides = self.describe(ins, out, call.attrs)
         except OpError:
             return "its window has another form"
-        return self.declines(geometry, call.attrs) or onednn.possible(self.part, geometry, strides)
+        return self.declines(geometry, call.attrs) or engine.possible(self.part, geometry, strides)
 
     def accepts_bound(self, call: Call) -> str | None:
         """The same for the arrays of a plan."""
@@ -209,13 +210,13 @@ class _Kernels:
         """A step of a plan."""
         call.memo[_HERE] = True
         ins, out, attrs = call.ins[:self.read], call.outs[0], call.attrs
-        work = onednn.Work(self.part, *self.describe([array.shape for array in call.ins], out.shape, attrs))
+        work = engine.Work(self.part, *self.describe([array.shape for array in call.ins], out.shape, attrs))
         run = work.bind(self.arrays(ins, out), [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
         finish = self.finish(ins, out, attrs)
         reference = functools.partial(self.reference.function, np, *call.ins, **self.reference.select(attrs))
 
         def step() -> None:
-            if onednn_library.forked() or not self.fits(ins):
+            if shared_library.forked() or not self.fits(ins):
                 out[...] = reference()
                 return
             run()
@@ -226,7 +227,7 @@ class _Kernels:
 
     def call(self, xp: Any, *ins: Any, out: Any = None, **attrs: Any) -> Any:
         """A call that returns its result, or writes it to ``out``."""
-        if onednn_library.forked() or not self.fits(ins):
+        if shared_library.forked() or not self.fits(ins):
             found = self.reference.function(xp, *ins, **self.reference.select(attrs))
             if out is None:
                 return found
@@ -336,7 +337,7 @@ class _FoldedKernels(_ConvolutionKernels):
         bias, norm, other = parts_of(rest, attrs["no_bias"], attrs["normalized"], attrs["added"])
         geometry, strides = self.describe([data.shape, weight.shape], out.shape, attrs)
         assert isinstance(geometry, Convolution)
-        work = onednn.Work("forward", geometry, strides)
+        work = engine.Work("forward", geometry, strides)
         found = [np.empty(weight.shape[0], np.float32) for _ in range(2)] if norm else []  # scale and shift
         arrays = [data, weight, out, *([bias] if geometry.bias else []), *found, *([other] if geometry.added else [])]
         run = work.bind(arrays, [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
@@ -348,7 +349,7 @@ class _FoldedKernels(_ConvolutionKernels):
             after.append(functools.partial(np.clip, out, 0.0, math.inf, out=out))
 
         def step() -> None:
-            if onednn_library.forked():
+            if shared_library.forked():
                 reference()
                 return
             if norm:

@@ -1,4 +1,4 @@
-"""Where arrays lie, and how compiled functions read and write such of which none overlaps another.
+"""How compiled functions read and write arrays of which none overlaps another.
 
 The compiler is told so: without, it would compare all addresses with each other before each loop, which for many arrays
 of a few numbers takes longer than the loop, and beyond some number of them give up.
@@ -13,12 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["access", "location"]
-
-
-def location(array: Any) -> int:
-    """Where the first number of an array of the host lies."""
-    return array.__array_interface__["data"][0]
+__all__ = ["access"]
 
 
 def _apart(builder: Any, instruction: Any, number: int, count: int) -> None:

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import recurrent
-from ..kernels.compiler import steps, unavailable
-from ..kernels.vector import KINDS
-from ..op import Call, Op
-from ..threads import run as together
-from . import rnn_layer
-from .places import wide
-from .rnn import backward_rnn, rnn, run, run_back
-from .rnn_layer import room
-from .rnn_parts import Kept, Kind, Part, kind_of, of_gates
+from opreg.builtin import rnn_layer
+from opreg.builtin.places import wide
+from opreg.builtin.rnn import backward_rnn, rnn, run, run_back
+from opreg.builtin.rnn_layer import room
+from opreg.builtin.rnn_parts import Kept, Kind, Part, kind_of, of_gates
+from opreg.op import Call, Op
+from opreg.threads import run as together
+
+from . import recurrent
+from .compiler import steps, unavailable
+from .vector import KINDS
 
 __all__: list[str] = []
 

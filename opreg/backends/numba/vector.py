@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import special
+from opreg import special
 
 __all__ = ["DETOURS", "KINDS", "VECTOR", "Kind", "Number", "largest", "plus"]
 

@@ -1,4 +1,4 @@
-"""Operators of plans whose arrays have their channels last; see ``opreg.symbol.passes.layout``, which puts them there.
+"""Operators of plans whose arrays have their channels last; see ``channels_last``, which puts them there.
 
 No file, no list of operators has them.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..attrs import Schema
-from ..op import Op
-from .normalize import backward_normalize_xp, backward_sums_xp
+from opreg.attrs import Schema
+from opreg.builtin.normalize import backward_normalize_xp, backward_sums_xp
+from opreg.op import Op
 
 __all__ = ["batch_norm_gradient", "to_channels_first", "to_channels_last"]
 

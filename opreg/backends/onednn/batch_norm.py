@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import onednn, onednn_library
-from ..kernels.onednn_primitives import Copy, Norm, Part
-from ..op import Call, Op
-from ..spec import Shape
-from . import by_onednn
-from .batch_norm import batch_norm, batch_norm_xp
-from .by_onednn import Description, compute, contiguous, declined
-from .laid_out import batch_norm_gradient, to_channels_first, to_channels_last
-from .sliding import channels_first
+from opreg.builtin.batch_norm import batch_norm, batch_norm_xp
+from opreg.builtin.sliding import channels_first
+from opreg.op import Call, Op
+from opreg.spec import Shape
+
+from . import convolution, engine, shared_library
+from .convolution import Description, compute, contiguous, declined
+from .primitives import Copy, Norm, Part
+from .private_operators import batch_norm_gradient, to_channels_first, to_channels_last
 
 __all__: list[str] = []
 
@@ -33,9 +33,9 @@ def _norm(part: Part, shape: Shape, eps: float, measured: bool) -> Description:
 def _declines(part: Part, data: Any, axis: int, measured: bool) -> str | None:
     if data.ndim < 3 or axis % data.ndim != data.ndim - 1:
         return "its channels do not come last"
-    if data.size < by_onednn.LEAST:
+    if data.size < convolution.LEAST:
         return "it is small"
-    return onednn.possible(part, *_norm(part, data.shape, 0.0, measured))
+    return engine.possible(part, *_norm(part, data.shape, 0.0, measured))
 
 
 # ------------------------------------------------------------------------------------------------- forward
@@ -51,7 +51,7 @@ def batch_norm_onednn(xp: Any, data: Any, gamma: Any, beta: Any, moving_mean: An
                       momentum: float, fix_gamma: bool, use_global_stats: bool, axis: int, is_train: bool,
                       out: Any = None) -> tuple[Any, ...]:
     """Output, mean, the inverse of the deviation, and in training the new moving statistics."""
-    if onednn_library.forked():
+    if shared_library.forked():
         return batch_norm_xp(xp, data, gamma, beta, moving_mean, moving_var, eps=eps, momentum=momentum,
                              fix_gamma=fix_gamma, use_global_stats=use_global_stats, axis=axis, is_train=is_train,
                              out=out)
@@ -80,11 +80,11 @@ def batch_norm_onednn(xp: Any, data: Any, gamma: Any, beta: Any, moving_mean: An
 def _bind(op: Op, call: Call, part: Part, description: Description, arrays: list[Any],
           before: Callable[[], Any] | None = None) -> Callable[[], None]:
     """A step that computes a part, or in a forked process the reference."""
-    work, rule = onednn.Work(part, *description), op.kernels[0].rule
+    work, rule = engine.Work(part, *description), op.kernels[0].rule
     run = work.bind(arrays, [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
 
     def step() -> None:
-        if onednn_library.forked():
+        if shared_library.forked():
             found = rule.function(np, *call.ins, **rule.select(call.attrs))
             for out, each in zip(call.outs, found if isinstance(found, tuple) else (found,)):
                 if out is not None:
@@ -132,7 +132,7 @@ def _attach_copy(op: Op, last: str | None, first: str | None) -> None:
     """The kernel of a copy between two layouts."""
 
     def accepts(call: Call) -> str | None:
-        return _in_order(call) or ("it is small" if call.ins[0].size < by_onednn.LEAST else None)
+        return _in_order(call) or ("it is small" if call.ins[0].size < convolution.LEAST else None)
 
     @op.kernel("onednn", bound=True, accepts=accepts)
     def copy_onednn(call: Call) -> Callable[[], None]:

@@ -19,7 +19,7 @@ from ctypes import POINTER, byref, c_char, c_float, c_int, c_int64, c_size_t, c_
 from pathlib import Path
 from typing import Any
 
-from ..errors import OpError
+from opreg.errors import OpError
 
 __all__ = ["Argument", "Library", "Object", "any_layout", "forked", "library", "missing", "numbers", "plain"]
 

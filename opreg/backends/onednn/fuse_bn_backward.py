@@ -1,17 +1,17 @@
-"""pair: the two operators that a batch norm's gradient is become one, where oneDNN is there to compute it at once."""
+"""fuse_bn_backward: the two operators that a batch norm's gradient is become one, where oneDNN computes it at once."""
 
 from __future__ import annotations
 
-from opreg.builtin.laid_out import batch_norm_gradient
 from opreg.graph import Entry, Node
-from opreg.kernels.onednn_library import missing
+from opreg.symbol.program import Program, replaced
 
-from ..program import Program, replaced
+from .private_operators import batch_norm_gradient
+from .shared_library import missing
 
-__all__ = ["pair"]
+__all__ = ["fuse_bn_backward"]
 
 
-def pair(program: Program) -> Program:
+def fuse_bn_backward(program: Program) -> Program:
     """Compute the sums of a batch norm's gradient, and the gradient that is made of them, in one node."""
     seconds = _seconds(program) if missing() is None else {}
     if not seconds:

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ArgumentError
-from ..expression import Expression
-from ..op import Call, Op
+from opreg.errors import ArgumentError
+from opreg.expression import Expression
+from opreg.op import Call, Op
+
+from ..addressing import address_of
 from .compiler import Function, function_of, mode, runner, steps, unavailable
-from .memory import location
 from .vector import DETOURS, KINDS, VECTOR
 
 __all__ = ["Arrangement", "Layout", "arrange", "attach_numba", "bound"]
@@ -84,7 +85,7 @@ def arrange(ins: Sequence[Any], outs: Sequence[Any]) -> Arrangement | str:
             continue
         if array.shape != shape:
             array = np.broadcast_to(array, shape)
-        key = location(array), array.strides
+        key = address_of(array), array.strides
         if key not in places:
             places[key] = len(arrays)
             arrays.append(array)
@@ -125,7 +126,7 @@ def _bounds(array: Any) -> tuple[int, int]:
     """From where to where an array's memory reaches."""
     if not array.flags.c_contiguous:
         return np.lib.array_utils.byte_bounds(array)
-    first = location(array)
+    first = address_of(array)
     return first, first + array.nbytes
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import updates
-from ..kernels.rows import Task, attach_rows
-from ..op import Call
-from ..registry import get
-from . import layer_norm, losses, updating
-from .softmax import fold
+from opreg.builtin import layer_norm, losses, updating
+from opreg.builtin.softmax import fold
+from opreg.op import Call
+from opreg.registry import get
+
+from . import updates
+from .row_reductions import Task, attach_rows
 
 __all__: list[str] = []
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..addressing import address_of
 from .compiler import Function, function_of, idle, mode, over
-from .memory import location
 from .vector import KINDS, VECTOR
 
 __all__ = ["move"]
@@ -126,7 +126,7 @@ class _Table:
         rows: list[list[Any]] = []
         for arrays in columns:
             size, item = arrays[0].size, arrays[0].itemsize
-            addresses = [*map(location, arrays)]
+            addresses = [*map(address_of, arrays)]
             for start in range(0, size, _STRETCH):
                 rows.append([min(_STRETCH, size - start), *[address + start * item for address in addresses]])
         self.count, self.size = len(rows), sum(arrays[0].size for arrays in columns)
@@ -172,7 +172,7 @@ def move(rule: Callable, updates: Sequence[Update], dtype: Any, attrs: dict[str,
         function.spent(time.perf_counter() - start)
         return
     numbers, constant = table.numbers.copy(), np.array(constants or [0.0], function.dtype)
-    numbers[0] = location(constant)
+    numbers[0] = address_of(constant)
     over(function, numbers, table.count, table.size * function.length, (function, numbers, constant))()
 
 

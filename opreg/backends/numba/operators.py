@@ -1,0 +1,7 @@
+"""The operators that numba compiles kernels for, beside those of expressions; importing this attaches them."""
+
+from __future__ import annotations
+
+from . import rnn, row_operators
+
+__all__ = ["rnn", "row_operators"]

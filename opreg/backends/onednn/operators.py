@@ -1,0 +1,7 @@
+"""The operators that oneDNN has kernels for; importing this attaches them."""
+
+from __future__ import annotations
+
+from . import batch_norm, convolution
+
+__all__ = ["batch_norm", "convolution"]

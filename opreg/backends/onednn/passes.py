@@ -1,0 +1,10 @@
+"""The passes that oneDNN's kernels need, by stage."""
+
+from __future__ import annotations
+
+from .channels_last import channels_last
+from .fuse_bn_backward import fuse_bn_backward
+
+__all__ = ["PASSES"]
+
+PASSES = {"layout": (fuse_bn_backward, channels_last)}

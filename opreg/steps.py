@@ -1,0 +1,72 @@
+"""What a plan may do with the functions that bound kernels give it, beside calling them.
+
+A kernel gives functions without arguments. Most are NumPy's, with their arrays. A back end makes others, and says with
+these classes, or with an attribute ``plain`` of a function, what is known about them: plans ask nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+__all__ = ["JoinableStep", "PlainStep", "TieredStep", "is_plain"]
+
+
+class PlainStep:
+    """A function that knows nothing of modes and contexts: it may run outside of both."""
+
+    __slots__ = ()
+    plain = True
+
+    def __call__(self) -> None:
+        raise NotImplementedError
+
+
+class JoinableStep(PlainStep):
+    """Several in a row become one.
+
+    Attributes
+    ----------
+    run : function
+        Does all of it, and holds nothing alive.
+    """
+
+    __slots__ = ()
+    run: Callable[[], object]
+
+    def join(self, following: Sequence[Self]) -> Self:
+        """This and what follows it as one, which holds alive what they hold."""
+        raise NotImplementedError
+
+
+class TieredStep:
+    """A function in whose place a faster one comes after some runs.
+
+    Attributes
+    ----------
+    made : function or None
+        That one, once it is there.
+    """
+
+    __slots__ = ()
+    made: Callable[[], object] | None
+
+    def __call__(self) -> None:
+        raise NotImplementedError
+
+
+def is_plain(function: Any) -> bool:
+    """Whether a function, or what it hands its arguments to, is NumPy's, or plain by its own account.
+
+    Examples
+    --------
+    >>> import functools
+    >>> is_plain(functools.partial(np.add, 1, 2)), is_plain(print)
+    (True, False)
+    """
+    inner = getattr(function, "func", function)  # of functools.partial
+    if isinstance(inner, np.ufunc) or inner is np.copyto or getattr(inner, "plain", False):
+        return True
+    return isinstance(getattr(inner, "__self__", None), (np.ndarray, np.ufunc))  # their methods
