@@ -231,15 +231,18 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
         shape, count = shape or rebuild, len(flat)
         cuts.append(_Cut(flat, title))
     inputs: list[Symbol] = []
-    known: dict[Entry, int] = {}
+    known: dict[Entry | str, int] = {}
     locations = []
     for cut in cuts:
-        for node in cut.inputs:
-            outside = cut.outside[node.name]
-            if outside._entries[0] not in known:
-                known[outside._entries[0]] = len(inputs)
+        places = []
+        for outside in [cut.outside[node.name] for node in cut.inputs]:
+            entry = outside._entries[0]
+            key = entry[0].name if entry[0].op is None else entry  # of one name in both branches there is one variable
+            if key not in known:
+                known[key] = len(inputs)
                 inputs.append(outside)
-        locations.append(tuple(known[cut.outside[node.name]._entries[0]] for node in cut.inputs))
+            places.append(known[key])
+        locations.append(tuple(places))
     result = _node(COND, inputs, {"num_outputs": count, "cond_input_locs": locations[0],
                                    "then_input_locs": locations[1], "else_input_locs": locations[2]},
                    [cut.body for cut in cuts])

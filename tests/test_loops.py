@@ -184,3 +184,11 @@ def test_a_loop_without_any_round():
     assert (outputs, last.asnumpy().tolist()) == ([], [0])
     outputs, last = sym.contrib.while_loop(lambda i: i > 3, lambda i: (i, i + 1), sym.Variable("i"), max_iterations=2)
     assert [each.asnumpy().tolist() for each in sym.Group([outputs, last]).eval(i=nd.zeros((1,)))] == [[[0], [0]], [0]]
+
+
+def test_variables_of_one_name_made_in_both_branches_are_one():
+    net = sym.contrib.cond(sym.Variable("p"), lambda: sym.Variable("x") * 2,
+                           lambda: sym.Variable("x") + sym.Variable("y"))
+    assert net.list_arguments() == ["p", "x", "y"]
+    for p, expected in ((1, [6.0]), (0, [8.0])):
+        assert net.eval(p=nd.array([p]), x=nd.array([3.0]), y=nd.array([5.0]))[0].asnumpy().tolist() == expected
