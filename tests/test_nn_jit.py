@@ -603,3 +603,28 @@ def test_an_iterator_that_is_returned_is_a_list():
         assert isinstance(found, list)
         assert [each.asnumpy().tolist() for each in found] == [(2 * X).tolist(), (2 * X + 2).tolist()]
     assert jit(lambda a: map(len, ("one", "three")))(x()) == [3, 5]
+
+
+@pytest.mark.parametrize("mode", [PYNATIVE_MODE, GRAPH_MODE])
+def test_tensors_are_tensors_to_whoever_asks(mode: int) -> None:
+    """Those that stand for numbers in a compiled function, too."""
+    asked = []
+
+    class Net(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = Parameter(Tensor([2.0]), name="w")
+
+        def construct(self, x: Any, n: Any = 3) -> Any:
+            asked.append([isinstance(each, Tensor) for each in (x, x * self.w, self.w, n)] + [
+                isinstance(x, (int, Tensor)), isinstance(self.w, Parameter), isinstance(x, Parameter)])
+            return x * self.w if isinstance(x, Tensor) else self.w
+
+    set_context(mode=mode)
+    try:
+        assert grad(Net())(Tensor([3.0])).asnumpy() == 2
+        assert jit(Net())(Tensor([3.0])).asnumpy() == 6
+    finally:
+        set_context(mode=PYNATIVE_MODE)
+    assert asked
+    assert all(each == [True, True, True, False, True, True, False] for each in asked), asked

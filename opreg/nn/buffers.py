@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 from ..errors import ArgumentError, did_you_mean
 from ..spec import show
 from .handles import Hook, HookHandle, Hooks
-from .tensor import Tensor
+from .tensor import Tensor, has_numbers
 
 __all__ = ["Buffer", "Buffered", "IncompatibleKeys"]
 
@@ -37,7 +37,7 @@ class Buffer:
     __slots__ = ("data", "persistent")
 
     def __init__(self, data: Tensor, *, persistent: bool = True):
-        if not isinstance(data, Tensor):
+        if not has_numbers(data):
             raise TypeError(f"Buffer: expected a Tensor, got {type(data).__name__}")
         self.data, self.persistent = data, persistent
 
@@ -68,7 +68,7 @@ class Buffered:
             raise KeyError(f"{self.path}: the buffer name {name!r} can't contain \".\"")
         if not name or (hasattr(self, name) and name not in self._buffers):
             raise KeyError(f"{self.path}: the buffer name {name!r} is empty or exists already")
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if tensor is not None and not has_numbers(tensor):
             raise TypeError(f"{self.path}: buffer {name!r} must be a Tensor or None, got {type(tensor).__name__}")
         self._buffers[name] = tensor
         (self._transient.discard if persistent else self._transient.add)(name)

@@ -23,7 +23,7 @@ from ..spec import is_floating, show
 from .cell import Cell
 from .manners import is_number
 from .parameter import LONGEST_NAME, Parameter
-from .tensor import Tensor, tensor
+from .tensor import has_numbers, tensor
 
 __all__ = ["save_checkpoint", "load_checkpoint", "load_param_into_net"]
 
@@ -122,7 +122,7 @@ def _named(save_obj: Any) -> Iterable[tuple[str, np.ndarray]]:
 def _array(label: str, value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray) or is_number(value):
         value = tensor(value)
-    if not isinstance(value, Tensor):
+    if not has_numbers(value):
         raise TypeError(f"save_checkpoint: {label} must be a Tensor or a number, got {type(value).__name__}")
     return value.asnumpy()
 

@@ -19,7 +19,7 @@ from .manners import Manners
 from .parameter import Parameter, ParameterTuple
 from .reads import attribute
 from .state import EPOCH, STATE
-from .tensor import Tensor
+from .tensor import has_numbers
 from .tree import tensors
 
 __all__ = ["Holder"]
@@ -83,7 +83,7 @@ class Holder(Buffered):
             own["_cells"][name] = None
             own[name] = None
         elif name in own["_buffers"]:
-            if value is not None and not isinstance(value, Tensor):
+            if value is not None and not has_numbers(value):
                 raise TypeError(f"{self.path}: Buffer {name!r} already exists in network, can not assign this type "
                                 f"{type(value).__name__}; only a Tensor or None")
             own["_buffers"][name] = value

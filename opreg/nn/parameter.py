@@ -18,7 +18,7 @@ from . import dtype as dtypes
 from .buffers import Buffer as _Buffer  # noqa: F401  the name MindSpore has for it here
 from .manners import Manners, is_number
 from .state import EPOCH, STATE
-from .tensor import TENSORS, Tensor, lent, made, subscript, tensor
+from .tensor import TENSORS, Tensor, has_numbers, lent, made, subscript, tensor
 
 __all__ = ["Parameter", "ParameterTuple", "assign"]
 
@@ -309,7 +309,7 @@ def assign(variable: Any, value: Any) -> Any:
     TypeError
         When the dtype would lose something.
     """
-    held = isinstance(variable, Tensor)  # else it is an argument of a compiled function, or what that has computed
+    held = has_numbers(variable)  # else it is an argument of a compiled function, or what that has computed
     if not (held or (STATE.trace is not None and isinstance(variable, Manners))):
         raise TypeError(f"assign: expected a Parameter or Tensor, got {type(variable).__name__}")
     if is_number(value):

@@ -22,13 +22,19 @@ from .manners import COMPARISONS, Manners, is_number
 from .state import STATE
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "fresh", "lent", "lent_raw", "picked",
-           "subscript", "from_numpy", "is_tensor", "TENSORS", "FRESH"]
+           "subscript", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
 
 #: Exact classes that operators take without a second look; ``Parameter`` joins them.
 TENSORS: set[type] = set()
 
 
-class Tensor(Manners, NDArray):
+class _TensorType(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        # In compiled functions tensors have no numbers, and are of a class of their own: to users they are tensors.
+        return super().__instancecheck__(value) or (cls is Tensor and isinstance(value, Manners))
+
+
+class Tensor(Manners, NDArray, metaclass=_TensorType):
     """Numbers on a device, with MindSpore's manners.
 
     Parameters
@@ -392,6 +398,17 @@ def is_tensor(obj: Any) -> bool:
     (True, False)
     """
     return isinstance(obj, Manners)
+
+
+def has_numbers(value: Any) -> bool:
+    """Whether something is a tensor, and none of those that stand for numbers in a compiled function.
+
+    Examples
+    --------
+    >>> has_numbers(Tensor(1)), has_numbers(1)
+    (True, False)
+    """
+    return isinstance(value, NDArray) and isinstance(value, Manners)
 
 
 def made(data: Any, ctx: Context | None = None) -> Tensor:
