@@ -104,14 +104,26 @@ def test_wrong_arguments(run):
     for kind in (RuntimeError, IndexError):  # as in the two modes of MindSpore
         with pytest.raises(kind, match="no argument 2, it was given 2"):
             run(grad(product, 2))(x(), y())
+    with pytest.raises(TypeError, match="argument 1 is of type str, only tensors"):
+        run(grad(lambda x, y: x, 1))(x(), "y")
     with pytest.raises(TypeError, match="argument 1 is of type float, only tensors"):
-        run(grad(product, 1))(x(), 3.0)
+        jacrev(product, 1)(x(), 3.0)
     with pytest.raises(TypeError, match="expected a function"):
         grad(3)
     with pytest.raises(RuntimeError, match="grad_position is empty"):
         grad(product, ())
     with pytest.raises(TypeError, match="vjp of product: input 1 is of type float"):
         vjp(product, x(), 3.0)
+
+
+@pytest.mark.parametrize(("positions", "inputs", "expected"), [
+    (0, (1, 2), ()), ((0, 1), (1, 2.0), ()), (1, ("x", 2), ()), (0, ("x", 2), [2.0] * 3), ((0, 1), ("x", 2), [2.0] * 3),
+    ((0, 1), (3, "x"), [3.0] * 3)])
+def test_positions_of_numbers_are_left_out(run, positions, inputs, expected):
+    inputs = [x() if isinstance(each, str) else each for each in inputs]
+    function = product if expected else lambda a, b: Tensor([1.0]) * b
+    assert numbers(run(grad(function, positions))(*inputs)) == expected
+    assert numbers(run(value_and_grad(function, positions))(*inputs))[1] == expected
 
 
 # -------------------------------------------------------------------------------------------------- weights

@@ -13,7 +13,7 @@ from ..mode import MODE, Recording
 from ..registry import ops
 from . import tree
 from .jit import Jitted, jit
-from .manners import Manners
+from .manners import Manners, is_number
 from .parameter import Parameter, parameters
 from .pullback import check_not_blocked, differentiate, name_of
 from .state import STATE, compiles
@@ -90,20 +90,22 @@ class _Gradients:
         self.__name__ = f"grad_{name_of(function)}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        positions = self.positions if args or kwargs else ()
+        positions: Sequence[int] = self.positions if args or kwargs else ()
         if positions:
-            check_positions(self.function, positions, (*args, *kwargs.values()) if kwargs else args)
+            inputs = (*args, *kwargs.values()) if kwargs else args
+            positions = check_positions(self.function, positions, inputs, True)
         out, grads, weight_grads = differentiate(self.function, args, kwargs, positions, self.weights, self.has_aux)
-        result = self._arranged(grads, weight_grads)
+        result = self._arranged(grads, weight_grads, positions)
         if self.with_value:
             return out, result
         return (result, tuple(out[1:])) if self.has_aux else result
 
-    def _arranged(self, grads: list[Any], weight_grads: list[Any]) -> Any:
+    def _arranged(self, grads: list[Any], weight_grads: list[Any], positions: Sequence[int]) -> Any:
+        single = len(grads) == 1 and (self.single or len(positions) < len(self.positions))
         if self.return_ids:
-            grads = list(zip(self.positions, grads))
+            grads = list(zip(positions, grads))
             weight_grads = [(weight.name, g) for weight, g in zip(self.weights, weight_grads)]
-        by_position = grads[0] if self.single and grads else tuple(grads)
+        by_position = grads[0] if single else tuple(grads)
         by_weight = weight_grads[0] if self.single_weight else tuple(weight_grads)
         if not self.by_weight:
             return by_position
@@ -148,15 +150,22 @@ class _NoArgumentError(OpError, IndexError):
     """A position where no argument was given; MindSpore's two modes differ in the kind of this error."""
 
 
-def check_positions(function: Callable, positions: Sequence[int], inputs: Sequence[Any]) -> None:
-    """Refuse positions where there is no input, or one without tensors."""
+def check_positions(function: Callable, positions: Sequence[int], inputs: Sequence[Any], leave_out: bool = False
+                    ) -> Sequence[int]:
+    """Refuse positions where there is no input, or one without tensors; those of numbers are left out if so told, as
+    MindSpore does. Returns the others."""
+    numbers = []
     for i in positions:
         if i >= len(inputs):
             raise _NoArgumentError(f"grad of {name_of(function)}: there is no argument {i}, it was given "
                                    f"{len(inputs)}")
-        if not (isinstance(inputs[i], (Manners, np.ndarray)) or tree.tensors(inputs[i])):
+        if isinstance(inputs[i], (Manners, np.ndarray)) or tree.tensors(inputs[i]):
+            continue
+        if not (leave_out and is_number(inputs[i])):
             raise TypeError(f"grad of {name_of(function)}: argument {i} is of type {type(inputs[i]).__name__}, only "
                             "tensors have gradients")
+        numbers.append(i)
+    return [i for i in positions if i not in numbers] if numbers else positions
 
 
 def grad(fn: Callable, grad_position: Any = 0, weights: Any = None, has_aux: bool = False, return_ids: bool = False
