@@ -628,3 +628,12 @@ def test_tensors_are_tensors_to_whoever_asks(mode: int) -> None:
         set_context(mode=PYNATIVE_MODE)
     assert asked
     assert all(each == [True, True, True, False, True, True, False] for each in asked), asked
+
+
+def test_a_tensor_made_of_a_tensor_is_a_copy_without_a_gradient() -> None:
+    def function(x: Any) -> Any:
+        return x * Tensor(x) + Tensor(x, opreg.float32) + Tensor(x.shape[0], opreg.float32)
+
+    for wrap in (lambda function: function, jit):
+        assert wrap(function)(Tensor([3.0])).asnumpy().tolist() == [13]
+        assert grad(wrap(function))(Tensor([3.0])).asnumpy().tolist() == [3]

@@ -62,7 +62,11 @@ class Tensor(Manners, NDArray, metaclass=_TensorType):
     _rank = 1
     _requires_grad = False  # nobody trains what is no Parameter
 
-    def __new__(cls, *given: Any, init: Any = None, shape: Any = None, **__: Any) -> Any:
+    def __new__(cls, *given: Any, init: Any = None, shape: Any = None, **words: Any) -> Any:
+        value = given[0] if given else words.get("input_data")
+        if isinstance(value, Manners) and not isinstance(value, NDArray):  # in a compiled function: a copy as any other
+            dtype = given[1] if len(given) > 1 else words.get("dtype")
+            return ops.BlockGrad(value if dtype is None else value._cast(as_dtype(dtype)))
         if cls is Tensor and shape is not None and _open(given[2] if len(given) > 2 else shape):
             return _new(OpenTensor)
         return _new(cls if init is None or cls is not Tensor else InitialisedTensor)
