@@ -461,9 +461,9 @@ def test_json(row: Row) -> None:
     """A file holds the node whole: read again, it is the same and gives the same."""
     use = _use(row)
     made = symbol(use)
-    again = load_json(made.tojson())
+    again = load_json(made.tojson(remove_amp_cast=False))
     assert isinstance(again, Symbol)
-    assert again.tojson() == made.tojson()
+    assert again.tojson(remove_amp_cast=False) == made.tojson(remove_amp_cast=False)
     assert again._entries[0][0].attrs == made._entries[0][0].attrs
     for question in ("list_arguments", "list_outputs", "list_auxiliary_states"):
         assert getattr(again, question)() == getattr(made, question)()
