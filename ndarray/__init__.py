@@ -7,7 +7,9 @@ if __name__ != "opreg.ndarray":  # by the name of its folder, in a checkout: the
 
     adopt(__name__)
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from opreg.surface import public
 
 from . import autograd, random
 from .cached_op import CachedOp
@@ -30,7 +32,7 @@ from .creation import (
     waitall,
     zeros,
 )
-from .function import Custom, contrib, custom, image, linalg, op, sparse, surface
+from .function import Custom, custom, sparse, surface
 from .io import load, load_frombuffer, save
 from .ndarray import NDArray
 
@@ -41,17 +43,23 @@ __all__ = [
     "contrib", "image", "op", "custom", "sparse", "Custom", "CachedOp",
 ]
 
-_internal = op
+if TYPE_CHECKING:  # stubs, made from the operators
+    from . import contrib, image, linalg
+    from . import operators as op
+    from .operators import *  # noqa: F403
 
+    _internal: Any
+else:
+    from .function import contrib, image, linalg, op
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    found = globals()[name] = surface(name)
-    return found
+    _internal = op
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = globals()[name] = surface(name)
+        return found
 
 
 def __dir__() -> list[str]:
-    from opreg.registry import names
-
-    return sorted({*__all__, *(name for name in names() if name.isidentifier())})
+    return sorted({*__all__, *public()})

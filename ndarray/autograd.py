@@ -343,3 +343,7 @@ class Function:
     def backward(self, *output_grads: NDArray) -> Any:
         """Compute the gradients of the inputs from those of the outputs."""
         raise NotImplementedError(f"{type(self).__name__} has no backward")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -127,7 +127,7 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     return outs[0] if settled.visible == 1 else outs[:settled.visible]
 
 
-def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> Any:
+def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> NDArray:
     """Apply a user's operator, registered as ``op_type``.
 
     Inputs go by position or by the names its Prop lists; the other keywords are its attributes.
@@ -170,7 +170,8 @@ def _function(op: Op, name: str) -> Callable:
     def call(*args: Any, **keywords: Any) -> Any:
         return invoke(op, args, keywords)
 
-    return dressed(call, op, name, "opreg.ndarray")
+    takes = op.variadic or op.late or op.input_names
+    return dressed(call, op, name, "opreg.ndarray", ("out", "name") if takes else ("ctx", "out", "name"))
 
 
 surface = front("nd", _function)

@@ -23,6 +23,11 @@ from . import changes, params_file, tape
 from .context import Context, cpu, current_context
 from .eager import run
 
+if TYPE_CHECKING:  # a stub, made from the operators
+    from .methods import Methods
+else:
+    Methods = Value
+
 __all__ = ["NDArray", "FrozenNDArray", "array", "attach", "wrap", "raw", "numbers_of"]
 
 _FLOAT32 = np.dtype(np.float32)
@@ -135,7 +140,7 @@ def attach(cls: Any, classes: set[type], comparisons: Mapping[str, Sequence[str]
                                          truth == "bool", truth))
 
 
-def _in_place(name: str) -> Callable:
+def _in_place(name: str) -> Callable[[NDArray, Any], NDArray]:
     """Python's operator that changes its left operand."""
     compute = getattr(operator, name)
 
@@ -155,7 +160,7 @@ def _in_place(name: str) -> Callable:
     return method
 
 
-class NDArray(Value):
+class NDArray(Methods):
     """Numbers on a device.
 
     Arithmetic broadcasts and computes at once. ``a[i]``, ``a[i:j]`` and ``reshape`` are views that write through;
@@ -249,10 +254,6 @@ class NDArray(Value):
 
     def __neg__(self) -> NDArray:
         return self * -1
-
-    if TYPE_CHECKING:  # made below, where the class is there
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = cast(Any, None)
-        __gt__ = __ge__ = __lt__ = __le__ = cast(Any, None)
 
     __iadd__, __isub__, __imul__ = _in_place("add"), _in_place("sub"), _in_place("mul")
     __itruediv__, __imod__, __ipow__ = _in_place("truediv"), _in_place("mod"), _in_place("pow")

@@ -6,6 +6,7 @@ A parameter may be a number or an array; with arrays ``shape`` numbers are drawn
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from opreg import generators
@@ -13,6 +14,7 @@ from opreg.errors import ArgumentError
 from opreg.sampling import Sampling
 
 from .context import Context
+from .ndarray import NDArray
 
 __all__ = ["seed", "uniform", "normal", "randn", "gamma", "exponential", "poisson", "negative_binomial",
            "generalized_negative_binomial", "randint", "multinomial", "shuffle"]
@@ -24,7 +26,7 @@ def _surface(name: str) -> Any:
     return surface(name)
 
 
-_SAMPLING = Sampling(_surface)
+_SAMPLING: Sampling[NDArray] = Sampling(_surface)
 
 uniform = _SAMPLING.uniform
 normal = _SAMPLING.normal
@@ -71,5 +73,9 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
         raise ArgumentError(f'seed: ctx must be a context or "all", got {ctx!r}')
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Callable[..., NDArray]:
     return getattr(_SAMPLING, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

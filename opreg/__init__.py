@@ -120,11 +120,10 @@ def __getattr__(name: str) -> Any:
             raise AttributeError(f"{name!r} of MXNet is no part of opreg{instead}. See docs/mxnet.md") from None
         raise AttributeError(f"opreg has no {name!r}. {did_you_mean(name, _DOORS)}") from None
     found: Any = importlib.import_module(module)
-    if attribute is not None:
-        found = getattr(found, attribute)
+    found = _aliases.tidy(found) if attribute is None else getattr(found, attribute)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_DOORS})
+    return sorted(name for name in _DOORS if not name.startswith("_"))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
 
-__all__ = ["install", "inner", "adopt"]
+__all__ = ["install", "tidy", "inner", "adopt"]
 
 #: Names of modules that are no doors of ``opreg``, by package -> ``module``, or ``module:attribute``.
 _DEEPER = {
@@ -68,13 +68,24 @@ class _Aliases:
         """Put the real thing in the place of the empty module that stands for the alias so far."""
         name = module.__name__
         real, _, attribute = self.target(name).partition(":")
-        found = importlib.import_module(real)
+        found = tidy(importlib.import_module(real))
         if real in _DEEPER:  # a package there, a single file here
             vars(found).setdefault("__path__", [])
         sys.modules[name] = getattr(found, attribute) if attribute else found
 
 
 _ALIASES = _Aliases()
+
+
+def tidy(module: ModuleType) -> ModuleType:
+    """The module; from now on ``dir`` of it, and of modules it offers, lists what is public."""
+    own = vars(module)
+    public = own.get("__all__", ())
+    own.setdefault("__dir__", lambda: sorted(name for name in public if not name.startswith("_")))
+    for name in public:
+        if own.get(name).__class__ is module.__class__:
+            tidy(own[name])
+    return module
 
 
 def install(doors: Iterable[tuple[str, str]]) -> None:

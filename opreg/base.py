@@ -46,3 +46,7 @@ def data_dir() -> str:
 def _as_list(value: Any) -> Sequence[Any]:
     """Lists and tuples as they are, anything else as the only item of a list."""
     return value if isinstance(value, (list, tuple)) else [value]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

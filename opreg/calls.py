@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from .errors import ArgumentError, did_you_mean, listed
 from .op import Op
 
-__all__ = ["split", "ordered", "signature", "no_value"]
+__all__ = ["split", "ordered", "signature", "LateSignature", "examples", "no_value"]
 
 
 def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[Any], bool]
@@ -144,19 +145,98 @@ def ordered(op: Op, inputs: dict[str, Any] | list[Any], attrs: Mapping[str, Any]
     return [inputs[name] for name in names]
 
 
-def signature(op: Op) -> inspect.Signature:
-    """The signature users see in ``help``: inputs, then attributes with their defaults."""
+def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = False) -> inspect.Signature:
+    """The signature users see in ``help``: inputs, then attributes with their defaults, then keywords of any operator.
+
+    What is left out where attributes say so has the default None. A required attribute behind such an input goes by
+    keyword, and so does all that follows.
+
+    Parameters
+    ----------
+    op : Op
+        The operator.
+    further : sequence of str
+        The keywords that any operator has.
+    made : bool
+        Whether inputs whose shapes follow from others may be left out too, as those of symbols.
+
+    Examples
+    --------
+    >>> from .registry import get
+    >>> str(signature(get("LeakyReLU"))).partition(", act_type")[0]
+    '(data, gamma=None'
+    """
     kinds: Any = inspect.Parameter
     if op.variadic or op.late:
         parameters, kind = [kinds(op.many, kinds.VAR_POSITIONAL)], kinds.KEYWORD_ONLY
     else:
         kind = kinds.POSITIONAL_OR_KEYWORD
-        parameters = [kinds(name, kind, default=None) for name in op.input_names]
+        needed = _needed(op)
+        if made and op.fills:
+            needed = [name for name in op.input_names[:1] if name in needed]
+        first = next((i for i, name in enumerate(op.input_names) if name not in needed), None)
+        parameters = [kinds(name, kind, default=kinds.empty if first is None or i < first else None)
+                      for i, name in enumerate(op.input_names)]
     for field in op.schema.fields:
         if field.name == op.variadic and field.required:  # counted
             continue
         if field.name.isidentifier() and field.name not in {p.name for p in parameters}:
-            default = ... if field.required else field.default
+            default = kinds.empty if field.required else field.default
+            if field.required and parameters and parameters[-1].default is not kinds.empty:
+                kind = kinds.KEYWORD_ONLY
             parameters.append(kinds(field.name, kind, default=default, annotation=field.kind))
-    parameters.append(kinds("name", kinds.KEYWORD_ONLY, default=None))
+    names = {parameter.name for parameter in parameters}
+    parameters += [kinds(name, kinds.KEYWORD_ONLY, default=None) for name in further if name not in names]
     return inspect.Signature(parameters)
+
+
+class LateSignature(inspect.Signature):
+    """The signature of a method that is the operator of some name, whose first input is the method's object. It is
+    found when somebody asks: the class is made before there are operators."""
+
+    __slots__ = ("_find",)
+
+    def __init__(self, find: Callable[[], Op]):
+        self._find = find
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("_parameters", "_return_annotation"):
+            raise AttributeError(name)
+        first, *rest = signature(self._find(), ()).parameters.values()
+        if first.kind is first.VAR_POSITIONAL:
+            rest = [first, *rest]
+        found = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *rest])
+        self._parameters, self._return_annotation = found.parameters, found.return_annotation
+        return getattr(self, name)
+
+    def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
+        return inspect.Signature(list(self.parameters.values())).replace(**changes)
+
+
+def examples(op: Op) -> list[dict[str, Any]]:
+    """Attributes that an operator might be given: its defaults, and one of them otherwise at a time."""
+    usual = {field.name: _example(field.kind) if field.required else field.default for field in op.schema.fields}
+    return [usual] + [{**usual, field.name: option} for field in op.schema.fields
+                      for option in ((True, False) if field.kind is bool else typing.get_args(field.kind)
+                                     if typing.get_origin(field.kind) is Literal else ())]
+
+
+def _example(kind: Any) -> Any:
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is tuple:
+        return (_example(args[0]), _example(args[0]))
+    return args[0] if origin is Literal else _example(args[0]) if args else 2 if kind in (int, float) else None
+
+
+def _needed(op: Op) -> list[str]:
+    """The inputs that are there whatever the attributes."""
+    names = list(op.input_names)
+    try:
+        if set(names) == set(op.arguments({}) + op.auxiliary({})):  # no attribute has a say
+            return names
+    except (KeyError, TypeError):
+        pass
+    for attrs in examples(op):
+        there = op.arguments(attrs) + op.auxiliary(attrs)
+        names = [name for name in names if name in there]
+    return names

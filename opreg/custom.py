@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from .custom_function import FunctionRecord
 from .custom_prop import CustomRecord
@@ -19,6 +19,12 @@ from .op import Op
 from .registry import find, get, names
 from .registry import register as enter
 from .spec import show
+
+if TYPE_CHECKING:
+    from .ndarray.context import Context
+    from .ndarray.ndarray import NDArray
+
+P = TypeVar("P", bound="type[CustomOpProp]")
 
 __all__ = ["CustomOp", "CustomOpProp", "register", "define", "get", "get_all_registered_operators",
            "get_operator_arguments", "OperatorArguments", "custom"]
@@ -38,7 +44,8 @@ class CustomOp:
     ...         self.assign(in_grad[0], req[0], out_grad[0] * 2)
     """
 
-    def forward(self, is_train: bool, req: list[str], in_data: list, out_data: list, aux: list) -> None:
+    def forward(self, is_train: bool, req: list[str], in_data: list[NDArray], out_data: list[NDArray],
+                aux: list[NDArray]) -> None:
         """Compute the outputs.
 
         Parameters
@@ -52,8 +59,8 @@ class CustomOp:
         """
 
     @default
-    def backward(self, req: list[str], out_grad: list, in_data: list, out_data: list, in_grad: list,
-                 aux: list) -> None:
+    def backward(self, req: list[str], out_grad: list[NDArray], in_data: list[NDArray], out_data: list[NDArray],
+                 in_grad: list[NDArray], aux: list[NDArray]) -> None:
         """Compute the gradients of the inputs from those of the outputs; one that is never written counts as zeros."""
 
     @default
@@ -128,12 +135,12 @@ class CustomOpProp:
         """Names of the auxiliary states."""
         return []
 
-    def infer_shape(self, in_shape: list) -> Any:
+    def infer_shape(self, in_shape: list[Any]) -> Any:
         """Shapes of arguments, outputs and auxiliary states, from those of the arguments."""
         return in_shape, (in_shape[0],) * len(self.list_outputs()), ()
 
     @default
-    def infer_type(self, in_type: list) -> Any:
+    def infer_type(self, in_type: list[Any]) -> Any:
         """Dtypes of arguments, outputs and auxiliary states, from those of the arguments."""
         return (in_type, [in_type[0]] * len(self.list_outputs()),
                 [in_type[0]] * len(self.list_auxiliary_states()))
@@ -154,7 +161,7 @@ class CustomOpProp:
         return [*(out_grad if self.need_top_grad_ else ()), *in_data, *out_data]
 
     @default
-    def create_operator(self, ctx: Any, shapes: list, dtypes: list) -> CustomOp:
+    def create_operator(self, ctx: Context, shapes: list[Any], dtypes: list[Any]) -> CustomOp:
         """The object that computes, made once an executor."""
         return CustomOp()
 
@@ -162,7 +169,7 @@ class CustomOpProp:
 # ------------------------------------------------------------------------------------------- registering
 
 
-def register(reg_name: Any) -> Callable[[Any], Any]:
+def register(reg_name: str) -> Callable[[P], P]:
     """Register a ``CustomOpProp`` class as an operator; returns the class unchanged.
 
     Parameters
@@ -179,11 +186,11 @@ def register(reg_name: Any) -> Callable[[Any], Any]:
     >>> get("custom._example_identity").list_arguments()
     ['data']
     """
-    if not isinstance(reg_name, str) or not reg_name:
+    if not isinstance(reg_name, str) or not reg_name:  # type: ignore[redundant-expr]  # who checks no types
         raise TypeError(f"register: expected a name, as in @register('name'), got {reg_name!r}")
 
-    def enter_class(prop: Any) -> Any:
-        if not (isinstance(prop, type) and issubclass(prop, CustomOpProp)):
+    def enter_class(prop: P) -> P:
+        if not (isinstance(prop, type) and issubclass(prop, CustomOpProp)):  # type: ignore[redundant-expr]
             raise TypeError(f"register({reg_name!r}): expected a class derived from CustomOpProp, got {prop!r}")
         _enter(CustomRecord(reg_name, prop), reg_name)
         return prop
@@ -227,8 +234,21 @@ def custom(op_type: Any) -> Op:
 # ---------------------------------------------------------------------------------------- one function
 
 
-def define(function: Callable | None = None, /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
-           auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False) -> Any:
+@overload
+def define(function: Callable[..., Any], /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
+           auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False
+           ) -> FunctionRecord: ...
+
+
+@overload
+def define(function: None = None, /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
+           auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False
+           ) -> Callable[[Callable[..., Any]], FunctionRecord]: ...
+
+
+def define(function: Callable[..., Any] | None = None, /, *, name: str | None = None,
+           outputs: Sequence[str] = ("output",), auxiliary: Sequence[str] = (), types: str | None = None,
+           loss: bool = False, traced: bool = False) -> Any:
     """Make an operator of one function of arrays.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -14,11 +14,14 @@ from .custom_gradient import Attrs, UserOp, shown
 from .custom_signature import GIVEN, Signature, read
 from .errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .mode import MODE
-from .op import SAME_TYPE, Call, FirstRun, Rule
+from .op import SAME_TYPE, Call, F, FirstRun, Rule
 from .registry import ops
 from .spec import Shape, Spec, as_dtype, known, show
+from .value import Value
 
 __all__ = ["FunctionRecord"]
+
+V = TypeVar("V", bound=Value)
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -49,7 +52,17 @@ class FunctionRecord(UserOp):
         self.__module__, self.__doc__, self.__wrapped__ = function.__module__, self.doc, function
         self.__signature__ = calls.signature(self)
 
-    def types(self, function: Callable) -> Callable:
+    if TYPE_CHECKING:  # gives what it is given: arrays for arrays, symbols for symbols
+
+        @overload
+        def __call__(self, value: V, /, *values: Any, **keywords: Any) -> V: ...
+
+        @overload
+        def __call__(self, *values: Any, **keywords: Any) -> Any: ...
+
+        def __call__(self, *values: Any, **keywords: Any) -> Any: ...
+
+    def types(self, function: F) -> F:
         self._typed = True
         return super().types(function)
 

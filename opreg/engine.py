@@ -51,3 +51,7 @@ class bulk:
 
     def __exit__(self, *_: object) -> None:
         set_bulk_size(self._before.pop())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

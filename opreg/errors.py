@@ -300,3 +300,7 @@ def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]
     """
     for word in keywords:
         raise ArgumentError(f"{function}: there is no keyword {word!r}. {did_you_mean(word, valid)}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,7 +13,7 @@ import inspect
 import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -238,6 +238,7 @@ class TypeRule:
 
 SAME_TYPE = TypeRule("*T->*T")
 
+F = TypeVar("F", bound=Callable[..., Any])
 Names = Sequence[str] | Callable[..., Sequence[str]]
 
 
@@ -336,19 +337,19 @@ class Op:
 
     # ------------------------------------------------------------------------------ declaring, by decorator
 
-    def infer(self, function: Callable) -> Callable:
+    def infer(self, function: F) -> F:
         """Declare the shape rule: ``f(*shapes, **attrs)`` returns a shape, or a list of them, one an output."""
         self._shapes = Rule(function)
         self._changed()
         return function
 
-    def fill(self, function: Callable) -> Callable:
+    def fill(self, function: F) -> F:
         """Declare how inputs follow from the rest: ``f(ins, outs, **attrs)`` returns all input shapes."""
         self._fill = Rule(function)
         self._changed()
         return function
 
-    def infer_from_data(self, function: Callable) -> Callable:
+    def infer_from_data(self, function: F) -> F:
         """Declare that shapes of outputs follow from numbers: ``f(xp, *arrays, **attrs)`` returns a shape, or a list of
         them, one an output, whose dimensions may be arrays of one number. Those that follow so are ``ANY`` in the shape
         rule. A graph is planned up to such an operator, and from there on for the shapes that come."""
@@ -356,30 +357,30 @@ class Op:
         self._changed()
         return function
 
-    def types(self, function: Callable) -> Callable:
+    def types(self, function: F) -> F:
         """Declare the dtype rule as a function ``f(ins, outs, **attrs) -> (ins, outs)``."""
         self._types = Rule(function)
         self._changed()
         return function
 
-    def view(self, function: Callable) -> Callable:
+    def view(self, function: F) -> F:
         """Declare that the output is a view: ``f(array, **attrs)`` returns it, or None where it cannot be."""
         self._view = Rule(function)
         self._changed()
         return function
 
     def kernel(self, name: str = "reference", *, bound: bool = False,
-               accepts: Callable[[Any], str | None] | None = None) -> Callable[[Callable], Callable]:
+               accepts: Callable[[Any], str | None] | None = None) -> Callable[[F], F]:
         """Attach a kernel; see ``Kernel`` for its forms."""
 
-        def attach(function: Callable) -> Callable:
+        def attach(function: F) -> F:
             self.kernels.append(Kernel(function, name, bound, accepts))
             self._changed()
             return function
 
         return attach
 
-    def prepare(self, function: Callable) -> Callable:
+    def prepare(self, function: F) -> F:
         """Declare the reference kernel in two parts, for eager calls on the host.
 
         ``f(*ins, **attrs)`` is shown the first arrays of their shapes and dtypes. It returns the function of arrays
@@ -389,7 +390,7 @@ class Op:
         self._changed()
         return function
 
-    def grad(self, function: Callable) -> Callable:
+    def grad(self, function: F) -> F:
         """Declare the gradient: ``f(g, ins, outs, **attrs)`` returns a value or None for each input.
 
         It is ordinary code over values and calls operators. It may also name ``needs``, the inputs whose gradient
@@ -399,14 +400,14 @@ class Op:
         self._changed()
         return function
 
-    def flops(self, function: Callable) -> Callable:
+    def flops(self, function: F) -> F:
         """Declare how much arithmetic a run is: ``f(ins, outs, **attrs)`` of shapes returns the number of additions and
         multiplications. For operators whose time is arithmetic: products of matrices, convolutions."""
         self._flops = Rule(function)
         self._changed()
         return function
 
-    def again(self, function: Callable) -> Callable:
+    def again(self, function: F) -> F:
         """Declare how the first output follows from the inputs and the other outputs, where it cannot be had by running
         the operator a second time or is cheaper that way.
 
@@ -454,6 +455,11 @@ class Op:
     def loss(self, attrs: Attrs) -> bool:
         """Whether the gradient starts or ends here and needs none from above."""
         return self._loss(attrs) if isinstance(self._loss, Rule) else self._loss or self._gradient is ZERO
+
+    @property
+    def fills(self) -> bool:
+        """Whether shapes of some inputs follow from those of others."""
+        return self._fill is not None
 
     @property
     def differentiable(self) -> bool:

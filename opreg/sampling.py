@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from .errors import ArgumentError
 from .registry import ops
@@ -17,9 +17,10 @@ from .value import Value
 __all__ = ["Sampling", "zipfian"]
 
 Shape = int | Sequence[int] | None
+V = TypeVar("V", bound=Value)
 
 
-class Sampling:
+class Sampling(Generic[V]):
     """Random numbers of one kind of value.
 
     Everywhere ``shape`` is how many numbers are drawn, for each place where the parameters are arrays;
@@ -36,7 +37,7 @@ class Sampling:
         self._surface = surface
 
     def _draw(self, name: str, parameters: dict[str, Any], shape: Shape, dtype: Any, ctx: Any, out: Any,
-              keywords: dict[str, Any]) -> Any:
+              keywords: dict[str, Any]) -> V:
         for what, value in parameters.items():
             if not isinstance(value, (Value, numbers.Number)):
                 raise ArgumentError(f"random.{name}: {what} must be a number, array or symbol, "
@@ -55,27 +56,27 @@ class Sampling:
         return self._surface(f"_sample_{name}")(*values, **settings)
 
     def uniform(self, low: Any = 0, high: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None,
-                out: Any = None, **keywords: Any) -> Any:
+                out: Any = None, **keywords: Any) -> V:
         """Numbers from ``low`` up to but not ``high``, all equally likely."""
         return self._draw("uniform", dict(low=low, high=high), shape, dtype, ctx, out, keywords)
 
     def normal(self, loc: Any = 0, scale: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None,
-               out: Any = None, **keywords: Any) -> Any:
+               out: Any = None, **keywords: Any) -> V:
         """Numbers of the normal distribution with mean ``loc`` and standard deviation ``scale``."""
         return self._draw("normal", dict(loc=loc, scale=scale), shape, dtype, ctx, out, keywords)
 
     def randn(self, *shape: int, loc: Any = 0, scale: Any = 1, dtype: Any = None, ctx: Any = None,
-              out: Any = None, **keywords: Any) -> Any:
+              out: Any = None, **keywords: Any) -> V:
         """``normal`` with the dimensions as arguments."""
         return self._draw("normal", dict(loc=loc, scale=scale), shape or None, dtype, ctx, out, keywords)
 
     def gamma(self, alpha: Any = 1, beta: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None,
-              out: Any = None, **keywords: Any) -> Any:
+              out: Any = None, **keywords: Any) -> V:
         """Numbers of the gamma distribution with shape ``alpha`` and scale ``beta``."""
         return self._draw("gamma", dict(alpha=alpha, beta=beta), shape, dtype, ctx, out, keywords)
 
     def exponential(self, scale: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None,
-                    out: Any = None, **keywords: Any) -> Any:
+                    out: Any = None, **keywords: Any) -> V:
         """Numbers of the exponential distribution with mean ``scale``, which is one over its rate."""
         if isinstance(scale, numbers.Number) and not scale > 0:  # type: ignore[operator]
             raise ArgumentError(f"random.exponential: expected scale > 0, got {scale}")
@@ -83,24 +84,24 @@ class Sampling:
         return self._draw("exponential", dict(lam=rate), shape, dtype, ctx, out, keywords)
 
     def poisson(self, lam: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None, out: Any = None,
-                **keywords: Any) -> Any:
+                **keywords: Any) -> V:
         """Counts of the Poisson distribution with mean ``lam``, as floating numbers."""
         return self._draw("poisson", dict(lam=lam), shape, dtype, ctx, out, keywords)
 
     def negative_binomial(self, k: Any = 1, p: Any = 1, shape: Shape = None, dtype: Any = None,
-                          ctx: Any = None, out: Any = None, **keywords: Any) -> Any:
+                          ctx: Any = None, out: Any = None, **keywords: Any) -> V:
         """Counts of successes before ``k`` failures, each of probability ``p``, as floating numbers."""
         return self._draw("negative_binomial", dict(k=k, p=p), shape, dtype, ctx, out, keywords)
 
     def generalized_negative_binomial(self, mu: Any = 1, alpha: Any = 1, shape: Shape = None,
                                       dtype: Any = None, ctx: Any = None, out: Any = None,
-                                      **keywords: Any) -> Any:
+                                      **keywords: Any) -> V:
         """Counts with mean ``mu`` and variance ``mu + alpha * mu ** 2``, as floating numbers."""
         parameters = dict(mu=mu, alpha=alpha)
         return self._draw("generalized_negative_binomial", parameters, shape, dtype, ctx, out, keywords)
 
     def randint(self, low: int, high: int, shape: Shape = None, dtype: Any = None, ctx: Any = None,
-                out: Any = None, **keywords: Any) -> Any:
+                out: Any = None, **keywords: Any) -> V:
         """Whole numbers from ``low`` up to but not ``high``; int32 by default, or int64."""
         for what, value in (("low", low), ("high", high)):
             if not isinstance(value, numbers.Integral):
@@ -109,17 +110,17 @@ class Sampling:
         return self._draw("randint", dict(low=low, high=high), shape, dtype, ctx, out, keywords)
 
     def multinomial(self, data: Any, shape: Shape = None, get_prob: bool = False, out: Any = None,
-                    dtype: Any = "int32", **keywords: Any) -> Any:
+                    dtype: Any = "int32", **keywords: Any) -> V:
         """Indices drawn with the probabilities in the last axis of ``data``; with ``get_prob`` also the
         logarithms of their probabilities, through which a gradient flows."""
         settings = {**keywords, **_given(shape=shape, out=out)}
         return self._surface("_sample_multinomial")(data, get_prob=get_prob, dtype=dtype, **settings)
 
-    def shuffle(self, data: Any, **keywords: Any) -> Any:
+    def shuffle(self, data: Any, **keywords: Any) -> V:
         """The rows of ``data`` in random order."""
         return self._surface("_shuffle")(data, **keywords)
 
-    def __getattr__(self, name: str) -> Any:  # uniform_like and its kin
+    def __getattr__(self, name: str) -> Callable[..., V]:  # uniform_like and its kin
         if name.startswith("_"):
             raise AttributeError(name)
         return self._surface(f"_random_{name}")

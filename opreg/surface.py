@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,9 +12,9 @@ from .calls import signature
 from .errors import ShapeError, UnknownOperatorError, did_you_mean
 from .op import Op
 from .registry import find, names, nearest, ops
-from .value import ARITHMETIC, Value, arithmetic
+from .value import ARITHMETIC, METHODS, Value, arithmetic
 
-__all__ = ["Namespace", "dressed", "front", "WRITTEN", "CONTRIB", "split_v2", "histogram"]
+__all__ = ["Namespace", "dressed", "front", "public", "WRITTEN", "CONTRIB", "split_v2", "histogram"]
 
 
 def split_v2(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False) -> Any:
@@ -81,13 +82,26 @@ WRITTEN: dict[str, Callable] = {
     "split_v2": split_v2, "histogram": histogram, **{name: arithmetic(name) for name in ARITHMETIC}}
 
 
-def dressed(function: Callable, op: Op, name: str, module: str) -> Callable:
-    """Give a closure the name, documentation and signature of the operator it calls."""
+for _name in {*WRITTEN} & {*METHODS}:
+    _first, *_rest = inspect.signature(WRITTEN[_name]).parameters.values()
+    _method: Any = getattr(Value, _name)
+    _method.__doc__ = WRITTEN[_name].__doc__
+    _method.__signature__ = inspect.Signature([_first.replace(name="self"), *_rest])
+
+
+def dressed(function: Callable, op: Op, name: str, module: str, further: Sequence[str] = ("out", "name"),
+            made: bool = False) -> Callable:
+    """Give a closure the name, documentation and signature of the operator it calls; see ``calls.signature``."""
     function.__name__ = function.__qualname__ = name
     function.__module__ = module
     function.__doc__ = op.doc
-    function.__signature__ = signature(op)  # type: ignore[attr-defined]
+    function.__signature__ = signature(op, further, made)  # type: ignore[attr-defined]
     return function
+
+
+def public() -> list[str]:
+    """The names of operators that users are shown."""
+    return [name for name in {*names(), *WRITTEN} if name.isidentifier() and not name.startswith("_")]
 
 
 def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Callable]:
@@ -128,14 +142,17 @@ class Namespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        for prefix in self._prefixes:
-            op = find(prefix + name)
-            if op is not None:
-                function = self._make(op, name)
-                if op.where is None:  # of a user's operator another may be registered by that name
-                    setattr(self, name, function)
-                return function
+        op = self.operator(name)
+        if op is not None:
+            function = self._make(op, name)
+            if op.where is None:  # of a user's operator another may be registered by that name
+                setattr(self, name, function)
+            return function
         raise UnknownOperatorError(f"{self.__name__} has no operator {name!r}. {did_you_mean(name, dir(self))}")
+
+    def operator(self, name: str) -> Op | None:
+        """The operator behind a name, or None."""
+        return next((op for prefix in self._prefixes if (op := find(prefix + name)) is not None), None)
 
     def extend(self, **functions: Callable) -> None:
         """Add functions that are no operators."""
@@ -144,7 +161,7 @@ class Namespace:
     def __dir__(self) -> list[str]:
         made = {full[len(prefix):] for prefix in self._prefixes for full in names(prefix)
                 if full[len(prefix):].isidentifier()}
-        return sorted(made | {name for name in vars(self) if not name.startswith("_")})
+        return sorted(name for name in made | vars(self).keys() if not name.startswith("_"))
 
     def __repr__(self) -> str:
         return f"<operators {self.__name__}>"

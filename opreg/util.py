@@ -63,3 +63,7 @@ def use_np_shape(function: F) -> F:
             return function(*args, **keywords)
 
     return inside  # type: ignore[return-value]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

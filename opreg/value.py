@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from .calls import ordered, split
+from .calls import LateSignature, ordered, split
 from .dispatch import apply
 from .errors import ArgumentError
-from .registry import get, ops
+from .registry import find, get, ops
 
-__all__ = ["Value", "BINARY", "METHODS", "ARITHMETIC", "arithmetic", "forms", "refuse_sequence"]
+__all__ = ["Value", "BINARY", "METHODS", "ARITHMETIC", "arithmetic", "document", "forms", "refuse_sequence"]
 
 #: Operators behind Python's: between tensors of one shape, between tensors that broadcast, with a number on the
 #: right, with a number on the left.
@@ -104,7 +104,16 @@ def _fluent(name: str) -> Callable:
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"The operator ``{name}`` applied to this."
+    method.__signature__ = LateSignature(lambda: get(name))  # type: ignore[attr-defined]
     return method
+
+
+def document() -> None:
+    """Say of methods what the operators behind them say, once these are there."""
+    for name in METHODS:
+        op = find(name)
+        if op is not None:
+            getattr(Value, name).__doc__ = op.doc
 
 
 def _call(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:

@@ -7,9 +7,11 @@ if __name__ != "opreg.symbol":  # by the name of its folder, in a checkout: the 
 
     adopt(__name__)
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .function import contrib, custom, image, linalg, op, random, sparse, surface
+from opreg.surface import public
+
+from .function import custom, random, sparse, surface
 from .json import fromjson, load, load_json
 from .naming import AttrScope, NameManager, Prefix
 from .symbol import Custom, Group, NotImplementedForSymbol, Symbol, Variable, var
@@ -66,16 +68,22 @@ def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **keywords: Any) -> S
     return _made("_eye", None, dtype, N=N, M=M, k=k, **keywords)
 
 
-_internal = op
+if TYPE_CHECKING:  # stubs, made from the operators
+    from . import contrib, image, linalg
+    from . import operators as op
+    from .operators import *  # noqa: F403
 
+    _internal: Any
+else:
+    from .function import contrib, image, linalg, op
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    return surface(name)
+    _internal = op
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return surface(name)
 
 
 def __dir__() -> list[str]:
-    from opreg.registry import names
-
-    return sorted({*__all__, *(name for name in names() if name.isidentifier())})
+    return sorted({*__all__, *public()})

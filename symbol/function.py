@@ -23,14 +23,14 @@ def _function(op: Op, name: str) -> Callable:
     def call(*args: Any, **keywords: Any) -> Symbol:
         return create(op, args, keywords, hint, extra)
 
-    return dressed(call, op, name, "opreg.symbol")
+    return dressed(call, op, name, "opreg.symbol", ("name", "attr"), True)
 
 
 surface = front("sym", _function)
 
 
 linalg = Namespace("sym.linalg", ("_linalg_", "linalg_"), _function)
-random = Sampling(surface)
+random: Sampling[Symbol] = Sampling(surface)
 contrib = Namespace("sym.contrib", ("_contrib_",), _function)
 contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond, rand_zipfian=zipfian(random), **CONTRIB)
 image = Namespace("sym.image", ("_image_",), _function)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,14 @@ from opreg.value import Value
 
 from . import infer as inference
 from .naming import HIDDEN, AttrScope, current, hide
+
+if TYPE_CHECKING:
+    from opreg.ndarray.ndarray import NDArray
+
+    from .executor import Executor
+    from .methods import Methods  # a stub, made from the operators
+else:
+    Methods = Value
 
 __all__ = ["Symbol", "Variable", "var", "Group", "create", "Custom", "output_name",
            "NotImplementedForSymbol"]
@@ -57,7 +65,7 @@ def _no_attribute(kind: type, name: str) -> str:
     return f"a {kind.__name__} has no attribute {name!r}. {_OF_NUMBERS.get(name) or did_you_mean(name, public)}"
 
 
-class Symbol(Value):
+class Symbol(Methods):
     """One or several entries of a graph.
 
     Arithmetic between symbols is element-wise and does not broadcast; ``broadcast_add`` and its like do. Symbols are
@@ -81,8 +89,10 @@ class Symbol(Value):
         self._entries = tuple(entries)
         self._whole: Graph | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(_no_attribute(type(self), name))  # type: ignore[arg-type]
+    if not TYPE_CHECKING:  # any name would do
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(_no_attribute(type(self), name))
 
     # --------------------------------------------------------------------------------------------- operators
 
@@ -418,7 +428,7 @@ class Symbol(Value):
 
     def bind(self, ctx: Any, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None,
              group2ctx: Any = None, shared_exec: Any = None, check_kernels: bool | str = False,
-             recompute: bool | str | None = None) -> Any:
+             recompute: bool | str | None = None) -> Executor:
         """An executor over given arrays.
 
         Parameters
@@ -460,7 +470,7 @@ class Symbol(Value):
     def simple_bind(self, ctx: Any, grad_req: Any = "write", type_dict: Any = None, stype_dict: Any = None,
                     group2ctx: Any = None, shared_arg_names: Any = None, shared_exec: Any = None,
                     shared_buffer: Any = None, check_kernels: bool | str = False, recompute: bool | str | None = None,
-                    **kwargs: Any) -> Any:
+                    **kwargs: Any) -> Executor:
         """An executor over new arrays of zeros, whose shapes follow from those given by keyword.
 
         ``check_kernels`` and ``recompute`` are those of ``bind``.
@@ -477,7 +487,7 @@ class Symbol(Value):
             return simple_bind(self, ctx, grad_req, type_dict, group2ctx, shared_arg_names, shared_exec, shared_buffer,
                                kwargs, check_kernels, recompute)
 
-    def eval(self, ctx: Any = None, **kwargs: Any) -> list[Any]:
+    def eval(self, ctx: Any = None, **kwargs: Any) -> list[NDArray]:
         """Bind to arrays given by keyword and compute; a list of NDArrays.
 
         Examples

@@ -77,6 +77,7 @@ ORDER = [line.split() for line in """
     opreg.train opreg.nn
     opreg.common
     opreg
+    opreg.stubs
 """.strip().splitlines()]
 
 #: Functions that open a floor above them when they are called: ``Symbol.bind`` needs an executor.

@@ -8,7 +8,7 @@ import pytest
 
 from opreg.calls import ordered, signature, split
 from opreg.errors import ArgumentError, UnknownOperatorError
-from opreg.registry import get
+from opreg.registry import get, operators
 from opreg.surface import Namespace, dressed
 
 
@@ -84,9 +84,15 @@ def test_ordered():
 
 
 def test_signatures():
-    text = str(signature(get("clip")))
-    assert text.startswith("(data=None, a_min: float = Ellipsis, a_max: float = Ellipsis")
-    assert text.endswith("*, name=None)")
+    assert str(signature(get("clip"))) == "(data, a_min: float, a_max: float, *, out=None, name=None)"
+    text = str(signature(get("FullyConnected")))
+    assert text.startswith("(data, weight, bias=None, *, num_hidden: int, no_bias: bool = False")
+    text = str(signature(get("Embedding"), ("name", "attr"), made=True))
+    assert text.startswith("(data, weight=None, *, input_dim: int, ")
+    assert text.endswith(", name=None, attr=None)")
+    for op in operators():
+        if not (op.variadic or op.late):
+            assert set(signature(op).parameters) >= {*op.input_names, *op.schema.names}
     parameters = signature(get("Concat")).parameters
     assert parameters["data"].kind is inspect.Parameter.VAR_POSITIONAL
     assert parameters["dim"].kind is inspect.Parameter.KEYWORD_ONLY

@@ -133,7 +133,7 @@ def test_any_number_of_inputs_by_every_way(total):
     net = sym.load_json(total(sym.var("a"), sym.var("b"), name="node", scale=2).tojson())
     assert net.list_arguments() == ["a", "b"]
     np.testing.assert_array_equal(net.eval(a=a, b=b)[0].asnumpy(), 6 * X)
-    assert str(inspect.signature(total)) == "(*xs, scale: float = 1.0, name=None)"
+    assert str(inspect.signature(total)) == "(*xs, scale: float = 1.0, out=None, name=None)"
 
 
 def test_some_inputs_and_any_number_of_others():
@@ -167,8 +167,9 @@ def test_it_is_called_as_functions_are(scaled):
 
 
 def test_it_describes_itself(scaled):
-    for each in (scaled, getattr(nd.custom, scaled.op_type), getattr(sym.custom, scaled.op_type)):
-        assert str(inspect.signature(each)) == "(x=None, by: float = 2.0, *, name=None)"
+    for each, further in ((scaled, "out=None, name=None"), (getattr(nd.custom, scaled.op_type), "out=None, name=None"),
+                          (getattr(sym.custom, scaled.op_type), "name=None, attr=None")):
+        assert str(inspect.signature(each)) == f"(x, by: float = 2.0, *, {further})"
         assert each.__doc__ == "A multiple of x."
     assert (scaled.__name__, scaled.__module__) == (scaled.op_type, __name__)
     assert pickle.loads(pickle.dumps(scaled)) is scaled

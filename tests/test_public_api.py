@@ -16,6 +16,7 @@ import pytest
 import opreg as mx
 from opreg.errors import AttrError
 from opreg.registry import operators
+from opreg.surface import Namespace
 from tests.test_architecture import MODULES, PACKAGES, ROOT
 
 PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in name.split("."))]
@@ -67,8 +68,20 @@ def test_door_opens(name: str) -> None:
     assert getattr(mx, name) is not None
 
 
+@pytest.mark.parametrize("name", [name for name, (_, attribute) in vars(mx)["_DOORS"].items() if attribute is None])
+def test_dir_lists_public_names(name: str) -> None:
+    module = getattr(mx, name)
+    inner = [getattr(module, each) for each in module.__all__]
+    spaces = [module, *[each for each in inner if isinstance(each, Namespace)]]
+    for space in spaces:
+        assert dir(space), space.__name__
+        assert not [each for each in dir(space) if each.startswith("_")], space.__name__
+    if module not in (mx.nd, mx.sym):  # whose operators are not listed one by one
+        assert set(dir(module)) <= set(module.__all__)
+
+
 def test_doors_are_listed() -> None:
-    assert {each for each in mx.__all__ if not each.startswith("_")} <= set(dir(mx))
+    assert {each for each in mx.__all__ if not each.startswith("_")} == set(dir(mx))
     with pytest.raises(AttributeError, match="symbol"):
         mx.symbl  # noqa: B018
 
@@ -120,6 +133,8 @@ def test_no_function_swallows_keywords(name: str) -> None:
                 or re.match("_(?!_)", function.name):
             continue
         words = {node.id for part in function.body for node in ast.walk(part) if isinstance(node, ast.Name)}
+        if ast.unparse(function.body) == "...":  # said for type checkers
+            continue
         refuses = isinstance(function.body[-1], ast.Raise)
         assert refuses or function.args.kwarg.arg in words or f"{name}.{function.name}" in ANY_KEYWORDS, \
             f"{MODULES[name]}:{function.lineno}: {function.name} never looks at **{function.args.kwarg.arg}"

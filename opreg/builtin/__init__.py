@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 
 from ..registry import alias, get
+from ..value import document
 
 __all__: list[str] = []
 
@@ -21,3 +22,5 @@ _SPARSE = (
     "log2 mean negative norm radians relu rint round rsqrt sigmoid sign sin sinh sqrt square sum tan tanh trunc")
 for _name in _SPARSE.split():
     alias(get(_name), f"_sparse_{_name}")
+
+document()

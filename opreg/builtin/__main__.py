@@ -1,6 +1,7 @@
 """What operators there are: their documentation, and which of MXNet's names are missing.
 
     python -m opreg.builtin --docs > docs/operators.md
+    python -m opreg.builtin --stubs
     python -m opreg.builtin --missing
 """
 
@@ -81,10 +82,16 @@ def main() -> None:
     """Print what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m opreg.builtin", description=__doc__.split("\n")[0])
     parser.add_argument("--docs", action="store_true", help="print docs/operators.md")
+    parser.add_argument("--stubs", nargs="?", const=Path(__file__).parent.parent, type=Path, metavar="FOLDER",
+                        help="write what type checkers read, beside the modules or below a folder")
     parser.add_argument("--missing", action="store_true", help="print names of MXNet that no operator has")
     options = parser.parse_args()
     if options.docs:
         print(document(), end="")
+    elif options.stubs:
+        from opreg import stubs  # of everything that is there
+
+        stubs.write(options.stubs)
     elif options.missing:
         print("\n".join(missing()), end="\n" if missing() else "")
     else:

@@ -10,3 +10,7 @@ from . import dtype, initializer
 
 __all__ = ["Parameter", "ParameterTuple", "Tensor", "dtype", "get_seed", "initializer", "parameter", "set_seed",
            "tensor"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,3 +12,7 @@ __all__ = _own.__all__
 
 def __getattr__(name: str) -> Any:
     return getattr(_own, name)  # bfloat16, where there is one
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

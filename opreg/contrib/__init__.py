@@ -13,3 +13,7 @@ from opreg.symbol import contrib as symbol
 from . import autograd
 
 __all__ = ["autograd", "nd", "ndarray", "sym", "symbol"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

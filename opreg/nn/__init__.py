@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import did_you_mean
-from . import layers, losses, ops, optim, train
-from .buffers import Buffer
-from .cell import Cell
-from .hooks import HookHandle, convention
+from . import layers, losses, optim, train
+from . import ops as ops
+from .buffers import Buffer as Buffer  # said twice, it is public to type checkers
+from .cell import Cell as Cell
+from .hooks import HookHandle as HookHandle
+from .hooks import convention as convention
 from .layers import *  # noqa: F403
 from .losses import *  # noqa: F403
 from .optim import *  # noqa: F403
-from .parameter import Parameter, ParameterTuple
-from .symbolic import SymbolCell, from_symbol
-from .tensor import Tensor
+from .parameter import Parameter as Parameter
+from .parameter import ParameterTuple as ParameterTuple
+from .symbolic import SymbolCell as SymbolCell
+from .symbolic import from_symbol as from_symbol
+from .tensor import Tensor as Tensor
 from .train import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
@@ -24,3 +28,6 @@ if not TYPE_CHECKING:  # type checkers follow the stars
 
     def __getattr__(name: str) -> Any:
         raise AttributeError(f"opreg.nn has no {name!r}. {did_you_mean(name, __all__)}")
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, note, refuse_keywords
 from ..mode import MODE
@@ -23,6 +23,14 @@ __all__ = ["Cell"]
 #: What MindSpore's releases let one say about recomputation.
 _RECOMPUTE = frozenset(("mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation",
                         "use_reentrant", "output_recompute", "early_stop", "context_fn"))
+
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class _Constructs(Protocol[P, R]):
+    def construct(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
 class Cell(Holder):
@@ -74,7 +82,11 @@ class Cell(Holder):
         raise AttributeError(f"The '{type(self).__name__}' object has no attribute 'construct': define construct(self, "
                              "...), which computes what the Cell returns")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    if TYPE_CHECKING:  # takes and gives what ``construct`` does
+
+        def __call__(self: _Constructs[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
         own = self.__dict__
         if "_plain" not in own:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '_auto_prefix': please call "

@@ -12,7 +12,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from .tensor import TENSORS, tensor
 from .trace import LeftToPython
 
 __all__ = ["Jitted", "Cache", "jit"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: For how many kinds of inputs a function stays compiled; the least recently used are forgotten.
 KINDS = 128
@@ -357,6 +359,18 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<compiled {self.function!r}>"
+
+
+@overload
+def jit(function: F, *, input_signature: Any = None, hash_args: Any = None, jit_config: Any = None,
+        compile_once: bool = False, capture_mode: str = "ast", jit_level: str = "O0", dynamic: int = 0,
+        fullgraph: bool = False, backend: str = "", **options: Any) -> F: ...
+
+
+@overload
+def jit(function: None = None, *, input_signature: Any = None, hash_args: Any = None, jit_config: Any = None,
+        compile_once: bool = False, capture_mode: str = "ast", jit_level: str = "O0", dynamic: int = 0,
+        fullgraph: bool = False, backend: str = "", **options: Any) -> Callable[[F], F]: ...
 
 
 def jit(function: Any = None, mode: Any = None, input_signature: Any = None, hash_args: Any = None,

@@ -17,7 +17,7 @@ from ..spec import show
 from .cell import Cell
 from .manners import Manners, is_number
 from .optim.settings import flag, number
-from .tensor import tensor
+from .tensor import Tensor, tensor
 
 __all__ = [
     "LossBase", "MSELoss", "RMSELoss", "L1Loss", "MAELoss", "SmoothL1Loss", "HuberLoss",
@@ -138,7 +138,7 @@ class L1Loss(LossBase):
     Tensor(shape=[], dtype=Float32, value= 2)
     """
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         self._tensors(logits=logits, labels=labels)
         return self.get_loss(ops.abs(logits - labels))
 
@@ -161,7 +161,7 @@ class MSELoss(LossBase):
     Tensor(shape=[], dtype=Float32, value= 5)
     """
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         self._tensors(logits=logits, labels=labels)
         return self.get_loss(ops.square(logits - labels))
 
@@ -172,7 +172,7 @@ class RMSELoss(LossBase):
     def __init__(self) -> None:
         super().__init__("mean")
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         self._tensors(logits=logits, labels=labels)
         return ops.sqrt(self.get_loss(ops.square(logits - labels)))
 
@@ -202,7 +202,7 @@ class SmoothL1Loss(_Bent):
         super().__init__(reduction)
         self.beta = number(self.cls_name, "beta", beta, inside=True)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         return self._bent(logits, labels, self.beta, 1.0 / self.beta)
 
 
@@ -221,7 +221,7 @@ class HuberLoss(_Bent):
         super().__init__(reduction)
         self.delta = number(self.cls_name, "delta", delta, inside=True)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         return self._bent(logits, labels, self.delta, 1.0)
 
 
@@ -249,7 +249,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         super().__init__(reduction)
         self.sparse = flag(self.cls_name, "sparse", sparse)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         self._tensors(logits=logits, labels=labels)
         scores = ops.log_softmax(logits, axis=-1)
         if self.sparse:
@@ -281,7 +281,7 @@ class NLLLoss(LossBase):
         self.weight = self._weight("weight", weight)
         self.ignore_index = ignore_index
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         return self._indexed(logits, labels, lambda scores: 0.0, 0.0)
 
     def _indexed(self, scores: Any, labels: Any, rest: Callable[[Any], Any], share: float) -> Any:
@@ -331,7 +331,7 @@ class CrossEntropyLoss(NLLLoss):
         super().__init__(weight, ignore_index, reduction)
         self.label_smoothing = number(self.cls_name, "label_smoothing", label_smoothing, 0.0, 1.0)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         self._tensors(logits=logits, labels=labels)
         axis = min(1, len(logits.shape) - 1)
         scores, count = ops.log_softmax(logits, axis=axis), logits.shape[axis]
@@ -369,7 +369,7 @@ class FocalLoss(LossBase):
         super().__init__(reduction)
         self.weight, self.gamma = self._weight("weight", weight), number(self.cls_name, "gamma", gamma)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         self._tensors(logits=logits, labels=labels)
         if len(logits.shape) != len(labels.shape) or len(labels.shape) < 2 or \
                 labels.shape[1] not in (1, logits.shape[1]):
@@ -409,7 +409,7 @@ class MultiMarginLoss(LossBase):
         self.p, self.margin = int(p), number(self.cls_name, "margin", margin, -math.inf)
         self.weight = self._weight("weight", weight)
 
-    def construct(self, x: Any, target: Any) -> Any:
+    def construct(self, x: Any, target: Any) -> Tensor:
         self._tensors(x=x, target=target)
         count = x.shape[1]
         other = 1.0 - ops.one_hot(target, depth=count, dtype=x._dt)
@@ -438,7 +438,7 @@ class BCELoss(LossBase):
         super().__init__(reduction)
         self.weight = self._weight("weight", weight)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         self._alike(logits=logits, labels=labels)
         found = -(labels * ops.log(_above(logits, _LEAST)) + (1.0 - labels) * ops.log(_above(1.0 - logits, _LEAST)))
         return _reduced(found if self.weight is None else found * self.weight, self.reduction)
@@ -461,7 +461,7 @@ class BCEWithLogitsLoss(LossBase):
         super().__init__(reduction)
         self.weight, self.pos_weight = self._weight("weight", weight), self._weight("pos_weight", pos_weight)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         self._alike(logits=logits, labels=labels)
         against = (1.0 - labels) * logits
         plus = _softplus(-logits)
@@ -486,7 +486,7 @@ class MultiLabelSoftMarginLoss(LossBase):
         super().__init__(reduction)
         self.weight = self._weight("weight", weight)
 
-    def construct(self, x: Any, target: Any) -> Any:
+    def construct(self, x: Any, target: Any) -> Tensor:
         self._alike(x=x, target=target)
         found = _softplus(-x) + (1.0 - target) * x
         return _reduced(_mean(found if self.weight is None else found * self.weight, -1), self.reduction)
@@ -503,7 +503,7 @@ class KLDivLoss(LossBase):
 
     _reductions = ("mean", "batchmean", "sum", "none")
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         self._alike(logits=logits, labels=labels)
         found = labels * (ops.log(_above(labels, _LEAST)) - logits)
         if self.reduction == "batchmean":
@@ -530,7 +530,7 @@ class PoissonNLLLoss(LossBase):
         super().__init__(reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
-    def construct(self, input: Any, target: Any) -> Any:
+    def construct(self, input: Any, target: Any) -> Tensor:
         self._tensors(input=input, target=target)
         target = target._cast(input._dt)
         if self.log_input:
@@ -562,7 +562,7 @@ class GaussianNLLLoss(LossBase):
         self.full = flag(self.cls_name, "full", full)
         self.eps = number(self.cls_name, "eps", eps, inside=True)
 
-    def construct(self, logits: Any, labels: Any, var: Any) -> Any:
+    def construct(self, logits: Any, labels: Any, var: Any) -> Tensor:
         self._tensors(logits=logits, labels=labels, var=var)
         var = _above(var, self.eps)
         found = (ops.log(var) + ops.square(logits - labels) / var) * 0.5
@@ -587,7 +587,7 @@ class CosineEmbeddingLoss(LossBase):
         super().__init__(reduction)
         self.margin = number(self.cls_name, "margin", margin, -1.0, 1.0)
 
-    def construct(self, logits_x1: Any, logits_x2: Any, labels: Any) -> Any:
+    def construct(self, logits_x1: Any, logits_x2: Any, labels: Any) -> Tensor:
         self._alike(logits_x1=logits_x1, logits_x2=logits_x2)
         self._tensors(labels=labels)
         lengths = ops.sqrt(_sum(ops.square(logits_x1), 1)) * ops.sqrt(_sum(ops.square(logits_x2), 1))
@@ -611,7 +611,7 @@ class HingeEmbeddingLoss(LossBase):
         super().__init__(reduction)
         self.margin = number(self.cls_name, "margin", margin, -math.inf)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         self._tensors(logits=logits, labels=labels)
         same, other = (labels == 1)._cast(logits._dt), (labels == -1)._cast(logits._dt)
         return _reduced(logits * same + _above(self.margin - logits) * other, self.reduction)
@@ -632,7 +632,7 @@ class MarginRankingLoss(LossBase):
         super().__init__(reduction)
         self.margin = number(self.cls_name, "margin", margin, -math.inf)
 
-    def construct(self, input1: Any, input2: Any, target: Any) -> Any:
+    def construct(self, input1: Any, input2: Any, target: Any) -> Tensor:
         self._alike(input1=input1, input2=input2)
         self._tensors(target=target)
         return _reduced(_above(self.margin - target * (input1 - input2)), self.reduction)
@@ -647,7 +647,7 @@ class SoftMarginLoss(LossBase):
         What becomes of the elements.
     """
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Any, labels: Any) -> Tensor:
         self._alike(logits=logits, labels=labels)
         return _reduced(_softplus(-labels * logits), self.reduction)
 
@@ -676,7 +676,7 @@ class TripletMarginLoss(LossBase):
         self.eps = number(self.cls_name, "eps", eps)
         self.margin = number(self.cls_name, "margin", margin, inside=True)
 
-    def construct(self, x: Any, positive: Any, negative: Any) -> Any:
+    def construct(self, x: Any, positive: Any, negative: Any) -> Tensor:
         self._tensors(x=x, positive=positive, negative=negative)
         apart = self._distance(x, negative)
         if self.swap:
@@ -705,7 +705,7 @@ class DiceLoss(LossBase):
         super().__init__()
         self.smooth = number(self.cls_name, "smooth", smooth, inside=True)
 
-    def construct(self, logits: Any, label: Any) -> Any:
+    def construct(self, logits: Any, label: Any) -> Tensor:
         self._alike(logits=logits, label=label)
         both = _sum(ops.square(logits)) + _sum(ops.square(label)) + self.smooth
         return 1.0 - _sum(logits * label) * 2.0 / both

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numbers
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,12 @@ from ..registry import get, ops
 from ..spec import as_dtype, is_floating, show
 from ..value import BINARY, Value, refuse_sequence
 from . import dtype as dtypes
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+    from .tensor_methods import Methods  # a stub, made from the functions of ops
+else:
+    Methods = Value
 
 __all__ = ["Manners", "COMPARISONS", "LOGIC", "is_number"]
 
@@ -43,7 +49,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (numbers.Real, np.bool_))
 
 
-class Manners(Value):
+class Manners(Methods):
     """What ``Tensor`` and the values of a trace share; see the module."""
 
     __slots__ = ()
@@ -121,31 +127,31 @@ class Manners(Value):
             raise ArgumentError(f"operator {name}: expected truth values or integers, got {wanted}")
         return get(LOGIC[name][1])(self._cast(wanted), other._cast(wanted))
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: Any) -> Tensor:
         return self._logic("and", other)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: Any) -> Tensor:
         return self._logic("or", other)
 
-    def __xor__(self, other: Any) -> Any:
+    def __xor__(self, other: Any) -> Tensor:
         return self._logic("xor", other)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Tensor:
         return ops._npi_logical_not(self) if self._dt.kind == "b" else ops._npi_bitwise_not(self)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Tensor:
         return operator.mul(self, -1)
 
-    def __pos__(self) -> Any:
-        return self
+    def __pos__(self) -> Tensor:
+        return self  # type: ignore[return-value]
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Tensor:
         return ops.abs(self)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Any) -> Tensor:
         return ops._npi_matmul(self, other if isinstance(other, Manners) else self._lift(other))
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Any) -> Tensor:
         return ops._npi_matmul(self._lift(other), self)
 
     def __floordiv__(self, other: Any) -> Any:
@@ -214,29 +220,29 @@ class Manners(Value):
 
     # ------------------------------------------------------------------------------------- shapes and dtypes
 
-    def astype(self, dtype: Any, copy: bool = True) -> Any:
+    def astype(self, dtype: Any, copy: bool = True) -> Tensor:
         """The numbers in another dtype; this tensor itself when ``copy`` is False and the dtype is the same."""
         wanted = as_dtype(dtype)
-        return self if not copy and self._dt == wanted else ops.Cast(self, dtype=wanted)
+        return self if not copy and self._dt == wanted else ops.Cast(self, dtype=wanted)  # type: ignore[return-value]
 
-    def reshape(self, *shape: Any) -> Any:
+    def reshape(self, *shape: Any) -> Tensor:
         """The same numbers in another shape; one -1 is inferred, 0 is a size."""
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return ops._np_reshape(self, newshape=tuple(map(int, wanted)))
 
     view = reshape
 
-    def transpose(self, *axes: Any) -> Any:
+    def transpose(self, *axes: Any) -> Tensor:
         """Axes in another order; reversed by default."""
         wanted = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
         rank = len(self.shape)
         wanted = tuple(axis % rank if -rank <= axis < rank else axis for axis in wanted) or tuple(reversed(range(rank)))
         if sorted(wanted) != list(range(rank)):
             raise ShapeError(f"transpose: expected the {rank} axes in some order, got {axes}")
-        return ops.transpose(self, axes=wanted) if rank > 1 else self
+        return ops.transpose(self, axes=wanted) if rank > 1 else self  # type: ignore[return-value]
 
     @property
-    def T(self) -> Any:
+    def T(self) -> Tensor:
         """Axes reversed."""
         return self.transpose()
 

@@ -34,7 +34,7 @@ class _TensorType(type):
         return super().__instancecheck__(value) or (cls is Tensor and isinstance(value, Manners))
 
 
-class Tensor(Manners, NDArray, metaclass=_TensorType):
+class Tensor(Manners, NDArray, metaclass=_TensorType):  # type: ignore[misc]  # its methods are those of ops
     """Numbers on a device, with MindSpore's manners.
 
     Parameters
@@ -191,7 +191,7 @@ class Tensor(Manners, NDArray, metaclass=_TensorType):
     def __reduce__(self) -> Any:
         return Tensor, (self.asnumpy(),)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Tensor:
         key = subscript(key, self.shape)
         if isinstance(key, Manners):
             return picked(self, key)

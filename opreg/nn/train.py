@@ -12,6 +12,7 @@ from .manners import is_number
 from .optim.settings import flag
 from .parameter import Parameter, ParameterTuple, assign, parameters
 from .pullback import differentiate
+from .tensor import Tensor
 
 __all__ = ["WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell",
            "ParameterUpdate"]
@@ -38,7 +39,7 @@ class WithLossCell(Cell):
         super().__init__(auto_prefix=False)
         self._backbone, self._loss_fn = _cell("WithLossCell", "backbone", backbone), loss_fn
 
-    def construct(self, data: Any, label: Any) -> Any:
+    def construct(self, data: Any, label: Any) -> Tensor:
         return self._loss_fn(self._backbone(data), label)
 
     @property

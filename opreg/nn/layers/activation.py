@@ -12,6 +12,7 @@ from ...registry import ops
 from ...spec import show
 from ..cell import Cell
 from ..parameter import Parameter
+from ..tensor import Tensor
 from .checks import whole
 
 __all__ = ["ReLU", "ReLU6", "LeakyReLU", "RReLU", "ELU", "CELU", "SeLU", "SELU", "GELU", "FastGelu", "SiLU", "Mish",
@@ -42,17 +43,22 @@ def _gelu_tanh(x: Any) -> Any:
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 
-def _plain(name: str, says: str, function: Callable[[Any], Any]) -> type[Cell]:
+class _Plain(Cell):
+    def construct(self, x: Any) -> Tensor:
+        raise NotImplementedError
+
+
+def _plain(name: str, says: str, function: Callable[[Any], Any]) -> type[_Plain]:
     """A Cell that applies a function of every number."""
 
     def __init__(self: Cell) -> None:
         Cell.__init__(self)
 
-    def construct(self: Cell, x: Any) -> Any:
+    def construct(self: Cell, x: Any) -> Tensor:
         return function(x)
 
     construct.__doc__ = says
-    return type(name, (Cell,), {"__init__": __init__, "construct": construct, "__doc__": says,
+    return type(name, (_Plain,), {"__init__": __init__, "construct": construct, "__doc__": says,
                                 "__module__": __name__})
 
 
@@ -88,7 +94,7 @@ class LeakyReLU(Cell):
         super().__init__()
         self.alpha = _number(self, "alpha", alpha)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The function of ``x``."""
         return ops.LeakyReLU(x, act_type="leaky", slope=self.alpha)
 
@@ -102,7 +108,7 @@ class RReLU(Cell):
         if lower > upper:
             raise ArgumentError(f"RReLU: upper must be no less than lower, got lower {lower}, upper {upper}")
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The function of ``x``."""
         with Recording(None, True):
             y = ops.LeakyReLU(x, act_type="rrelu", lower_bound=self.lower, upper_bound=self.upper)
@@ -116,7 +122,7 @@ class ELU(Cell):
         super().__init__()
         self.alpha = _number(self, "alpha", alpha)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The function of ``x``."""
         return _elu(x, self.alpha)
 
@@ -130,7 +136,7 @@ class CELU(Cell):
         if alpha <= 0:
             raise ArgumentError(f"CELU: alpha must be above 0, got {alpha}")
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The function of ``x``."""
         return _elu(x / self.alpha) * self.alpha
 
@@ -147,7 +153,7 @@ class GELU(Cell):
         super().__init__()
         self.approximate = bool(approximate)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The function of ``x``."""
         return _gelu_tanh(x) if self.approximate else ops.LeakyReLU(x, act_type="gelu")
 
@@ -161,7 +167,7 @@ class Hardtanh(Cell):
         if min_val >= max_val:
             raise ArgumentError(f"Hardtanh: min_val must be less than max_val, got {min_val} and {max_val}")
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The function of ``x``."""
         return ops.clip(x, a_min=self.min_val, a_max=self.max_val)
 
@@ -173,7 +179,7 @@ class HShrink(Cell):
         super().__init__()
         self.lambd = _number(self, "lambd", lambd)
 
-    def construct(self, input: Any) -> Any:
+    def construct(self, input: Any) -> Tensor:
         """The function of ``input``."""
         return _unless(abs(input) <= self.lambd, input, 0.0)
 
@@ -185,7 +191,7 @@ class SoftShrink(Cell):
         super().__init__()
         self.lambd = _number(self, "lambd", lambd)
 
-    def construct(self, input: Any) -> Any:
+    def construct(self, input: Any) -> Tensor:
         """The function of ``input``."""
         return input - ops.clip(input, a_min=-self.lambd, a_max=self.lambd)
 
@@ -197,7 +203,7 @@ class Threshold(Cell):
         super().__init__()
         self.threshold, self.value = _number(self, "threshold", threshold), _number(self, "value", value)
 
-    def construct(self, input_x: Any) -> Any:
+    def construct(self, input_x: Any) -> Tensor:
         """The function of ``input_x``."""
         return _unless(input_x <= self.threshold, input_x, self.value)
 
@@ -232,7 +238,7 @@ class PReLU(Cell):
             raise ArgumentError(f"PReLU: w must have {channel} numbers, one a channel, got the shape "
                                 f"{show(self.w.shape)}")
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The function of ``x``."""
         if self.channel > 1 and (len(x.shape) < 2 or x.shape[1] != self.channel):
             raise ShapeError(f"PReLU: expected {self.channel} channels in the second axis, got the shape "
@@ -254,7 +260,7 @@ class Softmax(Cell):
             raise ArgumentError(f"{type(self).__name__}: axis must be an int, got {axis!r}")
         self.axis = axis
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The function of ``x``."""
         return self._function(x, self.axis)
 
@@ -283,7 +289,7 @@ class GLU(Softmax):
 class Softmax2d(Cell):
     """The softmax over the channels of images, ([batch,] channels, height, width)."""
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The function of ``x``."""
         if len(x.shape) not in (3, 4):
             raise ShapeError(f"Softmax2d: expected 3 or 4 axes, got the shape {show(x.shape)}")

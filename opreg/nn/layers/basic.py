@@ -13,7 +13,7 @@ from ...registry import ops
 from ...spec import show
 from ..cell import Cell
 from ..dtype import float32
-from ..tensor import tensor
+from ..tensor import Tensor, tensor
 from .checks import bound_of, callable_cell, chance, channels_apart, fan_filled, filled, flag, several, whole, word
 
 __all__ = ["Dense", "Flatten", "Unflatten", "Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
@@ -52,7 +52,7 @@ class Dense(Cell):
         self.bias = filled(bound_of(bias_init, shape), (out_channels,), "bias", dtype) if has_bias else None
         self.activation = callable_cell(self, "activation", activation)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The layer of ``x`` (..., in_channels)."""
         inputs = (x, self.weight, self.bias) if self.has_bias else (x, self.weight)
         y = ops.FullyConnected(*inputs, num_hidden=self.out_channels, flatten=False, no_bias=not self.has_bias)
@@ -88,7 +88,7 @@ class Flatten(Cell):
                 raise ArgumentError(f"Flatten: {name} must be an int, got {value!r}")
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """``x`` with fewer axes."""
         if self.start_dim == 1 and self.end_dim == -1:  # works without knowing the shape
             return ops.Flatten(x)
@@ -110,7 +110,7 @@ class Unflatten(Cell):
         self.axis = axis
         self.unflattened_size = several(self, "unflattened_size", tuple(unflattened_size), len(unflattened_size))
 
-    def construct(self, input_x: Any) -> Any:
+    def construct(self, input_x: Any) -> Tensor:
         """``input_x`` with more axes."""
         axis = self.axis % len(input_x.shape)
         return input_x.reshape(*input_x.shape[:axis], *self.unflattened_size, *input_x.shape[axis + 1:])
@@ -122,7 +122,7 @@ class Identity(Cell):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
 
-    def construct(self, input: Any) -> Any:
+    def construct(self, input: Any) -> Tensor:
         """``input`` itself."""
         return input
 
@@ -151,7 +151,7 @@ class Dropout(Cell):
         self.p = None if p is None else chance(self, "p", p, high=False)
         self.keep_prob = chance(self, "keep_prob", keep_prob, low=False)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """``x`` with holes, in training."""
         rate = 1 - self.keep_prob if self.p is None else self.p
         return ops.Dropout(x, p=rate, mode="always") if self.training and rate else x
@@ -176,7 +176,7 @@ class _DropoutChannels(Cell):
         super().__init__()
         self.p = chance(self, "p", p)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """``x`` without some of its channels, in training."""
         if not self.training or not self.p:
             return x
@@ -245,7 +245,7 @@ class Embedding(Cell):
                 raise ArgumentError(f"Embedding: padding_idx must be below {vocab_size}, got {padding_idx}")
             self.embedding_table[padding_idx] = 0
 
-    def construct(self, ids: Any) -> Any:
+    def construct(self, ids: Any) -> Tensor:
         """Rows for ``ids``, in a new last axis."""
         sizes = {"input_dim": self.vocab_size, "output_dim": self.embedding_size}
         if not self.use_one_hot:
@@ -268,7 +268,7 @@ class OneHot(Cell):
         self.axis, self.depth = axis, whole(self, "depth", depth)
         self.on_value, self.off_value, self.dtype = on_value, off_value, dtype
 
-    def construct(self, indices: Any) -> Any:
+    def construct(self, indices: Any) -> Tensor:
         """Numbers for ``indices``."""
         rows = ops.one_hot(indices, depth=self.depth, on_value=self.on_value, off_value=self.off_value,
                            dtype=np.dtype(getattr(self.dtype, "dtype", self.dtype)))
@@ -310,7 +310,7 @@ class Pad(Cell):
         self.paddings = tuple(several(self, "paddings", pair, 2, 0) for pair in paddings)
         self.mode = word(self, "mode", mode, ("constant", "reflect", "symmetric"))
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """``x`` and what is around it."""
         if len(self.paddings) != len(x.shape):
             raise ShapeError(f"Pad: {len(self.paddings)} pairs do not fit the shape {show(x.shape)}")
@@ -345,7 +345,7 @@ class _PadAround(Cell):
             raise ArgumentError(f"{type(self).__name__}: padding must be an int or {sides} of them, got {padding!r}")
         self.padding, self.value = given, 0.0
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """``x`` and what is around it."""
         rank, pairs = len(x.shape), len(self.padding) // 2
         if rank < pairs:
@@ -450,7 +450,7 @@ class Upsample(Cell):
         self.mode = word(self, "mode", mode, ("nearest", "linear", "bilinear"))
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """``x`` (batch, channels, ...) in its new size."""
         old = x.shape[2:]
         given = self.scale_factor if self.size is None else self.size
@@ -486,7 +486,7 @@ class PixelShuffle(Cell):
         super().__init__()
         self.upscale_factor = whole(self, "upscale_factor", upscale_factor)
 
-    def construct(self, input: Any) -> Any:
+    def construct(self, input: Any) -> Tensor:
         """``input`` (..., channels, height, width) with fewer channels and more pixels."""
         r, shape = self.upscale_factor, input.shape
         if len(shape) < 3 or shape[-3] % (r * r):
@@ -505,7 +505,7 @@ class PixelUnshuffle(Cell):
         super().__init__()
         self.downscale_factor = whole(self, "downscale_factor", downscale_factor)
 
-    def construct(self, input: Any) -> Any:
+    def construct(self, input: Any) -> Tensor:
         """``input`` (..., channels, height, width) with more channels and fewer pixels."""
         r, shape = self.downscale_factor, input.shape
         if len(shape) < 3 or shape[-2] % r or shape[-1] % r:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import ArgumentError, did_you_mean
 from ..cell import Cell
+from ..tensor import Tensor
 
 __all__ = ["CellList", "SequentialCell", "CellDict"]
 
@@ -159,7 +160,7 @@ class SequentialCell(_Row):
                                 f"{type(first).__name__}")
         self._settle_named(("0", cell) for cell in (first if isinstance(first, list) else cells))
 
-    def construct(self, input_data: Any) -> Any:
+    def construct(self, input_data: Any) -> Tensor:
         """The output of the last Cell."""
         for cell in self._cells.values():
             input_data = cell(input_data)

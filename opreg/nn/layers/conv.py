@@ -9,6 +9,7 @@ from ...registry import ops
 from ...spec import show
 from ..cell import Cell
 from ..dtype import float32
+from ..tensor import Tensor
 from .checks import bound_of, channels_apart, fan_filled, filled, flag, several, whole, word
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose"]
@@ -86,7 +87,7 @@ class _Convolution(Cell):
     def misfit(self, *inputs: Any) -> str | None:
         return channels_apart(self, inputs[0], 1, self.in_channels, "channels", (self._dims + 2,))
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The layer of ``x`` (batch, in_channels, ...)."""
         if self._dims > 1:
             return self._convolve(x)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..cell import Cell
 from ..ops import linalg
+from ..tensor import Tensor
 from .checks import flag
 
 __all__ = ["MatMul"]
@@ -33,7 +34,7 @@ class MatMul(Cell):
         self.transpose_x1 = flag(self, "transpose_x1", transpose_x1)
         self.transpose_x2 = flag(self, "transpose_x2", transpose_x2)
 
-    def construct(self, x1: Any, x2: Any) -> Any:
+    def construct(self, x1: Any, x2: Any) -> Tensor:
         """The product of ``x1`` and ``x2``."""
         return linalg.matmul(_turned(x1, self.transpose_x1), _turned(x2, self.transpose_x2))
 

@@ -10,6 +10,7 @@ from ...registry import get, ops
 from ...spec import show
 from ..cell import Cell
 from ..dtype import float32
+from ..tensor import Tensor
 from ..trace import create
 from .checks import chance, channels_apart, filled, flag, no_tensor, open_shape, several, whole
 
@@ -84,7 +85,7 @@ class BatchNorm2d(_Moving):
             flag(self, "use_batch_statistics", use_batch_statistics)
         self.use_batch_statistics, self._axis = use_batch_statistics, 1 if data_format == "NCHW" else -1
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The layer of ``x``."""
         self._check(x)
         batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
@@ -113,7 +114,7 @@ class BatchNorm3d(Cell):
                                 moving_var_init, use_batch_statistics, dtype=dtype)
         self.bn2d._ranks = (5,)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The layer of ``x``."""
         return self.bn2d(x)
 
@@ -152,7 +153,7 @@ class LayerNorm(Cell):
             return channels_apart(self, x, -1, shape[-1], "numbers")
         return None
 
-    def construct(self, input_x: Any) -> Any:
+    def construct(self, input_x: Any) -> Tensor:
         """The layer of ``input_x``."""
         gamma, beta = self.gamma, self.beta
         if self.begin_norm_axis == self.begin_params_axis == -1 and len(gamma.shape) == 1:
@@ -218,7 +219,7 @@ class GroupNorm(Cell):
         self.gamma = filled(gamma_init, (num_channels,), "gamma", dtype, requires_grad=affine)
         self.beta = filled(beta_init, (num_channels,), "beta", dtype, requires_grad=affine)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The layer of ``x`` (batch, num_channels, ...)."""
         if len(x.shape) < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(f"GroupNorm: expected {self.num_channels} channels in the second axis, got the shape "
@@ -248,7 +249,7 @@ class InstanceNorm2d(_Moving):
                  gamma_init: Any = "ones", beta_init: Any = "zeros", dtype: Any = float32):
         super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, "zeros", "ones", dtype)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The layer of ``x``."""
         self._check(x)
         return ops.InstanceNorm(x, self.gamma, self.beta, eps=self.eps)

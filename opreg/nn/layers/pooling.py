@@ -9,6 +9,7 @@ from ...errors import ArgumentError, ShapeError
 from ...registry import ops
 from ...spec import show
 from ..cell import Cell
+from ..tensor import Tensor
 from .checks import flag, open_shape, several, whole, word
 from .conv import same_padding
 
@@ -45,7 +46,7 @@ class _Pool(Cell):
         if data_format not in ("", "NCHW"):
             raise ArgumentError(f"{type(self).__name__}: data_format must be NCHW, got {data_format!r}")
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any) -> Tensor:
         """The maximum or average of each window of ``x`` ([batch,] channels, ...)."""
         shape, axes = open_shape(x), self._dims
         if shape is None:
@@ -189,7 +190,7 @@ class _Adaptive(Cell):
                                 f"{output_size!r}")
         self.output_size = tuple(None if each is None else whole(self, "output_size", each) for each in given)
 
-    def construct(self, input: Any) -> Any:
+    def construct(self, input: Any) -> Tensor:
         """The average or maximum of each cell of the grid, ([batch,] channels, ...)."""
         shape, axes = input.shape, self._dims
         if len(shape) not in (axes + 1, axes + 2):

@@ -58,4 +58,7 @@ if not TYPE_CHECKING:  # type checkers follow the stars
                *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__, *math.__all__,
                *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__, *reduce.__all__]
 
+    def __dir__() -> list[str]:
+        return sorted(__all__)
+
 attach()

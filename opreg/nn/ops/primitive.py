@@ -40,7 +40,7 @@ class Primitive:
         self.name = name
         self.attrs: dict[str, Any] = {}
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, **keywords: Any) -> Any:
         raise NotImplementedError(f"Primitive {self.name} does not say how it is computed")
 
     def add_prim_attr(self, name: str, value: Any) -> Primitive:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import rules, schedule
-from .optimizer import Optimizer
+from .optimizer import Optimizer as Optimizer
 from .rules import *  # noqa: F403
 from .schedule import *  # noqa: F403
 

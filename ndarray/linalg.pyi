@@ -1,0 +1,59 @@
+# Made from the declarations by `python -m opreg.builtin --stubs`; not edited by hand.
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from opreg.ndarray.context import Context
+from opreg.ndarray.methods import DType, Floats, Input, Ints, Operand, Out
+from opreg.ndarray.ndarray import NDArray
+
+def det(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
+    """The determinant."""
+def extractdiag(A: Input, offset: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
+    """A diagonal."""
+def extracttrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None,
+                 name: str | None = None) -> NDArray:
+    """The numbers of a triangle in a row."""
+def gelqf(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
+    """Orthonormal rows ``Q`` and a lower triangular ``L``, the product of ``L`` and ``Q`` being ``A``."""
+def gemm(A: Input, B: Input, C: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
+         beta: float = 1.0, axis: int = -2, *, out: Out = None, name: str | None = None) -> NDArray:
+    """``alpha`` times the product of ``A`` and ``B``, plus ``beta`` times ``C``."""
+def gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
+          axis: int = -2, *, out: Out = None, name: str | None = None) -> NDArray:
+    """``alpha`` times the product of matrices."""
+def inner(A: Input, B: Input, *, out: Out = None, name: str | None = None) -> NDArray:
+    """The sum of the products of all numbers of two matrices."""
+def inverse(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
+    """The inverse."""
+def makediag(A: Input, offset: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
+    """Zeros with the numbers of ``A`` on a diagonal."""
+def maketrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
+    """Zeros with the numbers of ``A`` in a triangle, as ``extracttrian`` takes them out."""
+def potrf(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
+    """The lower triangular matrix whose product with its transpose is ``A``."""
+def potri(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
+    """The inverse of the product of a lower triangular matrix and its transpose."""
+def regular_inverse(A: Input, det: Input, *, out: Out = None, name: str | None = None) -> NDArray:
+    """The inverse, or zeros where the determinant ``det`` is zero."""
+def scale(A: Input, factor: Input, *, out: Out = None, name: str | None = None) -> NDArray:
+    """Every matrix of a stack times its factor."""
+def slogdet(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
+    """The sign of the determinant and the logarithm of its size."""
+def sumlogdiag(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
+    """The sum of the logarithms of the diagonal."""
+def syevd(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
+    """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of a symmetric matrix."""
+def syrk(A: Input, transpose: bool = False, alpha: float = 1.0, *, out: Out = None,
+         name: str | None = None) -> NDArray:
+    """``alpha`` times the product of ``A`` and its transpose."""
+def triangle(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
+    """The lower or upper triangle with the diagonal, zeros in place of the rest."""
+def trmm(A: Input, B: Input, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0,
+         *, out: Out = None, name: str | None = None) -> NDArray:
+    """``alpha`` times the product of a triangular matrix ``A`` and ``B``, or of ``B`` and ``A``."""
+def trsm(A: Input, B: Input, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0,
+         *, out: Out = None, name: str | None = None) -> NDArray:
+    """``alpha`` times ``B`` multiplied by the inverse of a triangular matrix ``A``, from the left or right."""

@@ -1,0 +1,120 @@
+# Made from the declarations by `python -m opreg.builtin --stubs`; not edited by hand.
+
+from opreg import base as base
+from opreg import common as common
+from opreg import contrib as contrib
+from opreg import custom as operator
+from opreg import engine as engine
+from opreg import errors as errors
+from opreg.errors import MXNetError as MXNetError
+from opreg.errors import OpError as OpError
+from opreg import ndarray as nd
+from opreg import ndarray as ndarray
+from opreg.ndarray import NDArray as NDArray
+from opreg.ndarray import autograd as autograd
+from opreg.ndarray import context as context
+from opreg.ndarray.context import Context as Context
+from opreg.ndarray.context import cpu as cpu
+from opreg.ndarray.context import gpu as gpu
+from opreg.ndarray.context import cpu_pinned as cpu_pinned
+from opreg.ndarray.context import current_context as current_context
+from opreg.ndarray.context import num_gpus as num_gpus
+from opreg.ndarray import random as random
+from opreg.ndarray import random as rnd
+from opreg import nn as nn
+from opreg.nn.checkpoint import save_checkpoint as save_checkpoint
+from opreg.nn.checkpoint import load_checkpoint as load_checkpoint
+from opreg.nn.checkpoint import load_param_into_net as load_param_into_net
+from opreg.nn import dtype as dtype
+from opreg.nn.dtype import float16 as float16
+from opreg.nn.dtype import float32 as float32
+from opreg.nn.dtype import float64 as float64
+from opreg.nn.dtype import bfloat16 as bfloat16
+from opreg.nn.dtype import int8 as int8
+from opreg.nn.dtype import int16 as int16
+from opreg.nn.dtype import int32 as int32
+from opreg.nn.dtype import int64 as int64
+from opreg.nn.dtype import uint8 as uint8
+from opreg.nn.dtype import uint16 as uint16
+from opreg.nn.dtype import uint32 as uint32
+from opreg.nn.dtype import uint64 as uint64
+from opreg.nn.dtype import bool_ as bool_
+from opreg.nn.dtype import dtype_to_nptype as dtype_to_nptype
+from opreg.nn.dtype import dtype_to_pytype as dtype_to_pytype
+from opreg.nn.dtype import pytype_to_dtype as pytype_to_dtype
+from opreg.nn.function import _Function as _Function
+from opreg.nn.grad import grad as grad
+from opreg.nn.grad import value_and_grad as value_and_grad
+from opreg.nn.grad import get_grad as get_grad
+from opreg.nn.grad import no_grad as no_grad
+from opreg.nn.grad import no_grad as _no_grad
+from opreg.nn.initializer import set_seed as set_seed
+from opreg.nn.initializer import get_seed as get_seed
+from opreg.nn.jacobian import jvp as jvp
+from opreg.nn.jacobian import vjp as vjp
+from opreg.nn.jacobian import jacrev as jacrev
+from opreg.nn.jacobian import jacfwd as jacfwd
+from opreg.nn.jit import jit as jit
+from opreg.nn.jit import jit as ms_function
+from opreg.nn import ops as ops
+from opreg.nn.parameter import Parameter as Parameter
+from opreg.nn.parameter import ParameterTuple as ParameterTuple
+from opreg.nn.settings import JitConfig as JitConfig
+from opreg.nn.settings import jit_class as jit_class
+from opreg.nn.settings import set_device as set_device
+from opreg.nn.settings import jit_class as ms_class
+from opreg.nn.state import set_context as set_context
+from opreg.nn.state import get_context as get_context
+from opreg.nn.state import GRAPH_MODE as GRAPH_MODE
+from opreg.nn.state import PYNATIVE_MODE as PYNATIVE_MODE
+from opreg.nn.tensor import Tensor as Tensor
+from opreg.nn.tensor import tensor as tensor
+from opreg.nn.tensor import from_numpy as from_numpy
+from opreg.nn.tensor import is_tensor as is_tensor
+from opreg.nn.tree import mutable as mutable
+from opreg import symbol as sym
+from opreg import symbol as symbol
+from opreg.symbol import Symbol as Symbol
+from opreg.symbol import executor as executor
+from opreg.symbol.executor import Executor as Executor
+from opreg.symbol import naming as name
+from opreg.symbol import naming as attribute
+from opreg.symbol.naming import AttrScope as AttrScope
+from opreg.symbol import show as viz
+from opreg.symbol import show as visualization
+from opreg.train import callback as callback
+from opreg.train import initializer as init
+from opreg.train import initializer as initializer
+from opreg.train import io as io
+from opreg.train import lr_scheduler as lr_scheduler
+from opreg.train import metric as metric
+from opreg.train import model as model
+from opreg.train import module as mod
+from opreg.train import module as module
+from opreg.train import monitor as monitor
+from opreg.train import monitor as mon
+from opreg.train import optimizer as optimizer
+from opreg.train import optimizer as opt
+from opreg.train import rnn as rnn
+from opreg.train import test_utils as test_utils
+from opreg import util as util
+from opreg.util import np_shape as np_shape
+from opreg.util import is_np_shape as is_np_shape
+from opreg.util import set_np_shape as set_np_shape
+from opreg.util import use_np_shape as use_np_shape
+
+__all__ = [
+    "__version__", "AttrScope", "Context", "Executor", "GRAPH_MODE", "JitConfig", "MXNetError", "NDArray", "OpError",
+    "PYNATIVE_MODE", "Parameter", "ParameterTuple", "Symbol", "Tensor", "_Function", "_no_grad", "attribute",
+    "autograd", "base", "bfloat16", "bool_", "callback", "common", "context", "contrib", "cpu", "cpu_pinned",
+    "current_context", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "errors", "executor", "float16",
+    "float32", "float64", "from_numpy", "get_context", "get_grad", "get_seed", "gpu", "grad", "init", "initializer",
+    "int16", "int32", "int64", "int8", "io", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class",
+    "jvp", "load_checkpoint", "load_param_into_net", "lr_scheduler", "metric", "mod", "model", "module", "mon",
+    "monitor", "ms_class", "ms_function", "mutable", "name", "nd", "ndarray", "nn", "no_grad", "np_shape", "num_gpus",
+    "operator", "ops", "opt", "optimizer", "pytype_to_dtype", "random", "rnd", "rnn", "save_checkpoint",
+    "set_context", "set_device", "set_np_shape", "set_seed", "sym", "symbol", "tensor", "test_utils", "uint16",
+    "uint32", "uint64", "uint8", "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp",
+]
+
+__version__: str

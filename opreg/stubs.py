@@ -1,0 +1,400 @@
+"""What type checkers and editors read in place of names that are opened at run time, made from the declarations.
+
+    python -m opreg.builtin --stubs
+
+writes beside the modules: ``operators.pyi`` and its like for the functions and methods of arrays and symbols, from the
+operators' schemas; those of tensors, from the functions of ``ops``; and the front door, from its table.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import textwrap
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, Union
+
+import numpy as np
+
+import opreg
+
+from . import ndarray, symbol
+from .calls import examples, signature
+from .nn import ops
+from .nn.manners import Manners
+from .nn.ops.methods import METHODS as TENSOR_METHODS
+from .nn.ops.primitive import Primitive
+from .op import Op
+from .registry import find, names
+from .surface import WRITTEN, Namespace
+from .value import ARITHMETIC, BINARY, METHODS
+
+__all__ = ["stubs"]
+
+_TITLE = "# Made from the declarations by `python -m opreg.builtin --stubs`; not edited by hand.\n"
+_WIDTH = 118
+
+_IMPORTS = """
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+"""
+#: Of arrays and of symbols: what operators take.
+_HEADS = {
+    "nd": """
+from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import NDArray
+from opreg.value import Value
+
+Input = NDArray | np.ndarray[Any, Any]
+Operand = NDArray | np.ndarray[Any, Any] | float | np.number[Any] | np.bool_
+Out = NDArray | Sequence[NDArray] | None
+""",
+    "sym": """
+from opreg.ndarray.context import Context
+from opreg.symbol.symbol import Symbol
+from opreg.value import Value
+
+Input = Symbol
+Operand = Symbol | float | np.number[Any] | np.bool_
+""",
+}
+_KINDS = """Ints = int | Sequence[int]
+Floats = float | Sequence[float]
+DType = str | type[Any] | np.dtype[Any]
+"""
+_ALIASES = {"nd": "DType, Floats, Input, Ints, Operand, Out", "sym": "DType, Floats, Input, Ints, Operand"}
+_FURTHER = {"nd": ["out: Out = None", "name: str | None = None"],
+            "sym": ["name: str | None = None", "attr: Mapping[str, str] | None = None"]}
+_RESULT = {"nd": "NDArray", "sym": "Symbol"}
+_SPACES = {"nd": ndarray, "sym": symbol}
+
+#: Functions that choose an operator by what they are given.
+_BY_HAND = {
+    "split_v2": ("ary: Input", "indices_or_sections: int | Sequence[int]", "axis: int = 0",
+                 "squeeze_axis: bool = False"),
+    "histogram": ("a: Input", "bins: Input | int = 10", "range: tuple[float, float] | None = None"),
+    **dict.fromkeys(ARITHMETIC, ("lhs: Operand", "rhs: Operand")),
+    **dict.fromkeys(("isnan", "isinf", "isfinite"), ("data: Input",)),
+    "rand_zipfian": ("true_classes: Input", "num_sampled: int", "range_max: int", "ctx: Context | None = None"),
+}
+_LOOPS = ("cond", "foreach", "while_loop")
+
+#: What gives back what users' functions return, or something else than tensors. What gives several tensors only when it
+#: is asked to counts as giving one: that can be unpacked, too.
+_OPEN = {"atleast_1d", "atleast_2d", "atleast_3d", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "cond",
+         "fori_loop", "scan", "while_loop", "DType", "Depend", "ForiLoop", "Print", "Scan", "Unstack", "WhileLoop"}
+
+
+# --------------------------------------------------------------------------------------------------- text
+
+
+def _sentence(text: str | None) -> str:
+    """The first sentence of a docstring, on one line."""
+    first = " ".join((text or "").strip().split("\n\n")[0].split())
+    first = re.split(r"(?<=[.:;])\s", first)[0].rstrip(".:;").replace('"', "'").replace("\\", "\\\\")
+    return first and textwrap.shorten(first, _WIDTH - 16, placeholder=" …") + "."
+
+
+def _function(name: str, parameters: Iterable[str], result: str, doc: str | None, indent: str = "") -> str:
+    """A function without a body, its lines no longer than the others'."""
+    lines = [f"{indent}def {name}("]
+    margin = " " * len(lines[0])
+    parts = list(parameters)
+    for i, part in enumerate(parts):
+        part += f") -> {result}:" if i == len(parts) - 1 else ","
+        if len(lines[-1]) + len(part) < _WIDTH:
+            lines[-1] += part if i == 0 else f" {part}"
+        else:
+            lines.append(margin + part)
+    text = "\n".join(lines) if parts else f"{lines[0]}) -> {result}:"
+    said = _sentence(doc)
+    return f'{text}\n{indent}    """{said}"""\n' if said else f"{text} ...\n"
+
+
+def _kind(kind: Any, given: bool = True) -> str:
+    """An annotation as a stub has it; what is given may be of any kind that is converted to it."""
+    simple = {Any: "Any", None: "None", type(None): "None", np.dtype: "DType", inspect.Parameter.empty: "Any",
+              tuple: "Sequence[Any]", list: "Sequence[Any]", np.ndarray: "np.ndarray[Any, Any]"}
+    if kind in simple:
+        return simple[kind]
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        return f"Literal[{', '.join(map(repr, args))}]"
+    if origin in (Union, types.UnionType):
+        parts = list(dict.fromkeys(_kind(each, given) for each in args))
+        if "Ints" in parts:
+            parts = [each for each in parts if each != "int"]
+        return "Any" if "Any" in parts else " | ".join(parts)
+    if origin is tuple and given and args[0] in (int, float):
+        return "Ints" if args[0] is int else "Floats"
+    if origin in (tuple, list):
+        inner = ", ".join("..." if each is ... else _kind(each, given) for each in args)
+        return f"{'Sequence' if given else origin.__name__}[{inner.removesuffix(', ...') if given else inner}]"
+    if origin is not None and origin.__module__ == "collections.abc":
+        return "Callable[..., Any]" if origin is Callable else f"{origin.__name__}[{', '.join(map(_kind, args))}]"
+    return kind.__name__ if kind in (int, float, bool, str, complex) else "Any"
+
+
+def _default(value: Any) -> str:
+    """A default as a stub has it."""
+    if isinstance(value, np.dtype):
+        return repr(value.name)
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return repr(value.__name__)
+    plain = isinstance(value, (int, str, type(None))) or (isinstance(value, float) and abs(value) < float("inf"))
+    if plain or (isinstance(value, tuple) and all(isinstance(each, (int, float)) for each in value)):
+        return repr(value)
+    return "..."
+
+
+def _written(parameters: Iterable[inspect.Parameter], kinds: Mapping[str, str]) -> Iterator[str]:
+    """Parameters as text; ``kinds`` has the annotations by name."""
+    behind_star = False
+    for parameter in parameters:
+        if parameter.kind is parameter.KEYWORD_ONLY and not behind_star:
+            yield "*"
+        behind_star |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        stars = "*" * (parameter.kind is parameter.VAR_POSITIONAL) + "**" * (parameter.kind is parameter.VAR_KEYWORD)
+        kind = kinds[parameter.name]
+        text = f"{stars}{parameter.name}: {kind}" if kind else f"{stars}{parameter.name}"
+        if parameter.default is not parameter.empty:
+            if parameter.default is None and not re.search(r"\b(None|Any)\b", kind) and kind:
+                text += " | None"
+            text += f" = {_default(parameter.default)}"
+        yield text
+
+
+# ------------------------------------------------------------------------------------------ from the schemas
+
+
+def _parameters(op: Op, manner: str) -> list[inspect.Parameter]:
+    return list(signature(op, (), manner == "sym").parameters.values())
+
+
+def _texts(op: Op, manner: str, parameters: list[inspect.Parameter], further: list[str]) -> list[str]:
+    fields = {field.name for field in op.schema.fields}
+    kinds = {each.name: "Context | str | None" if each.name == "ctx" else _kind(each.annotation)
+             if each.name in fields else "Input" for each in parameters}
+    if op.variadic or op.late:
+        kinds[op.many] = "Input | Sequence[Input]"
+    texts = list(_written(parameters, kinds))
+    if not any(text.startswith("*") for text in texts):
+        texts.append("*")
+    if manner == "nd" and not (op.variadic or op.late or op.input_names or "ctx" in fields):
+        texts.append("ctx: Context | str | None = None")
+    return texts + further
+
+
+def _result(op: Op, manner: str) -> str:
+    try:
+        many = manner == "nd" and op.visible(examples(op)[0]) > 1
+    except (KeyError, TypeError):
+        many = False
+    return f"list[{_RESULT[manner]}]" if many else _RESULT[manner]
+
+
+def _of_operators(manner: str, made: Mapping[str, Op]) -> Iterator[str]:
+    """Functions of operators by name; further names of one are aliases."""
+    first: dict[Op, str] = {}
+    for name in sorted(made, key=lambda name: (made[name].name != name, name)):
+        first.setdefault(made[name], name)
+    for name in sorted(first.values()):
+        op = made[name]
+        parameters = _texts(op, manner, _parameters(op, manner), _FURTHER[manner])
+        yield _function(name, parameters, _result(op, manner), op.doc)
+    for name in sorted(set(made) - set(first.values())):
+        yield f"{name} = {first[made[name]]}\n"
+
+
+def _by_hand(manner: str, name: str, function: Callable) -> str:
+    result = _RESULT[manner]
+    several = {"split_v2": f"list[{result}]", "histogram": f"list[{result}]",
+               "rand_zipfian": f"tuple[{result}, {result}, {result}]"}
+    kept = several.get(name, result) if manner == "nd" or name == "rand_zipfian" else result
+    return _function(name, _BY_HAND[name], kept, function.__doc__)
+
+
+def _arithmetic(result: str) -> Iterator[str]:
+    """Python's operators."""
+    for name in BINARY:
+        compared = name in ("eq", "ne", "gt", "ge", "lt", "le")
+        ignored = "" if not compared else "  # type: ignore[override]" if name in ("eq", "ne") else \
+            "  # type: ignore[misc]" if result == "NDArray" else ""  # NumPy's arrays compare, too
+        for start in ("",) if compared else ("", "r"):
+            yield f"    def __{start}{name}__(self, other: Operand) -> {result}: ...{ignored}\n"
+
+
+def _methods(manner: str) -> Iterator[str]:
+    """The class of methods that arrays and symbols have for operators, and of Python's operators."""
+    result, indent = _RESULT[manner], " " * 4
+    yield f"{_TITLE}{_IMPORTS.rstrip()}\n{_HEADS[manner]}{_KINDS}\n"
+    yield f'class Methods(Value):\n{indent}"""Operators as methods."""\n'
+    yield from _arithmetic(result)
+    yield f"{indent}def __neg__(self) -> {result}: ...\n{indent}def __abs__(self) -> {result}: ...\n"
+    yield f"{indent}def __matmul__(self, other: {result}) -> {result}: ...\n"
+    own = vars(ndarray.NDArray if manner == "nd" else symbol.Symbol)
+    for name in METHODS:
+        op = find(name)
+        if name in own:
+            continue
+        if op is None:
+            results = f"list[{result}]" if manner == "nd" else result
+            yield _function(name, ["self", *_BY_HAND[name][1:]], results, WRITTEN[name].__doc__, indent)
+            continue
+        parameters = _parameters(op, manner)[1:] if not op.variadic else _parameters(op, manner)
+        yield _function(name, ["self", *_texts(op, manner, parameters, _FURTHER[manner][:1])], _result(op, manner),
+                        op.doc, indent)
+
+
+def _head(manner: str, imported: str = "") -> str:
+    """What a stub of functions begins with."""
+    package, name = ("ndarray", "NDArray") if manner == "nd" else ("symbol", "Symbol")
+    return (f"{_TITLE}{_IMPORTS}from opreg.ndarray.context import Context\n{imported}"
+            f"from opreg.{package}.methods import {_ALIASES[manner]}\nfrom opreg.{package}.{package} import {name}\n\n")
+
+
+def _operators(manner: str) -> str:
+    space = _SPACES[manner]
+    made = {name: op for name in names() if name.isidentifier() and not name.startswith("_") and name not in WRITTEN
+            and name not in space.__all__ and (op := find(name)) is not None and op.where is None}
+    return "".join([_head(manner), *_of_operators(manner, made),
+                    *[_by_hand(manner, name, WRITTEN[name]) for name in sorted(WRITTEN)]])
+
+
+def _namespace(manner: str, space: Namespace) -> str:
+    """``linalg``, ``contrib`` or ``image``."""
+    made = {name: op for name in dir(space) if name not in _BY_HAND
+            for op in [space.operator(name)] if op is not None}
+    own = [name for name in sorted(vars(space)) if name in _BY_HAND]
+    loops = [f"{name} as {name}" for name in _LOOPS if name in vars(space)]
+    home = "ndarray.loops" if manner == "nd" else "symbol.loop_functions"
+    return "".join([_head(manner, f"from opreg.{home} import {', '.join(loops)}\n" if loops else ""),
+                    *_of_operators(manner, made), *[_by_hand(manner, each, vars(space)[each]) for each in own]])
+
+
+# ----------------------------------------------------------------------------------------- from the functions
+
+
+def _hints(function: Callable) -> dict[str, Any]:
+    inner = inspect.unwrap(function)
+    try:
+        return typing.get_type_hints(inner)
+    except NameError:  # a name that type checkers alone know
+        return {}
+
+
+def _tensors(kind: Any) -> str:
+    """What comes out of a function of tensors: a tensor where nothing else is said."""
+    return re.sub(r"\bAny\b", "Tensor", _kind(kind, given=False))
+
+
+def _like(name: str, function: Callable, indent: str = "", own: bool = False) -> str:
+    """A function of tensors."""
+    hints = _hints(function)
+    parameters = list(inspect.signature(function).parameters.values())
+    kinds = {each.name: _kind(hints.get(each.name, Any)) for each in parameters}
+    if own:
+        parameters[0] = parameters[0].replace(name="self", kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        kinds["self"] = ""
+    result = "Any" if name in _OPEN else _tensors(hints.get("return", Any))
+    return _function(name, _written(parameters, kinds), result, function.__doc__, indent)
+
+
+def _private(text: str) -> str:
+    return re.sub(r"(?<!class )\b(Ints|Floats|DType)\b", r"_\1", text)
+
+
+def _primitive(name: str, made: type[Primitive]) -> str:
+    """A class of primitives: made with settings, called on the other parameters of the function behind it."""
+    function = inspect.getclosurevars(made.__call__).nonlocals["function"]
+    settings, hints = inspect.signature(made).parameters, _hints(function)
+    inputs = [each for each in inspect.signature(function).parameters.values()
+              if each.name not in settings and each.kind is not each.VAR_KEYWORD]
+    result = "Any" if name in _OPEN else _tensors(hints.get("return", Any))
+    kinds = {each.name: _kind(hints.get(each.name, Any)) for each in inputs}
+    indent, said = " " * 4, _sentence(made.__doc__)
+    given = _written(settings.values(), dict.fromkeys(settings, "Any"))
+    return "".join([f"class {name}(Primitive):\n", f'{indent}"""{said}"""\n' if said else "",
+                    _function("__init__", ["self", *given], "None", None, indent),
+                    _function("__call__", ["self", *_written(inputs, kinds)], result, None, indent)])
+
+
+def _ops() -> str:
+    """Functions and primitives of ``opreg.nn.ops``."""
+    lines, imported = [], []
+    for name in sorted(vars(ops)["__all__"]):
+        value = getattr(ops, name)
+        if inspect.isclass(value) and issubclass(value, Primitive) and value.__module__ == ops.__name__:
+            lines.append(_private(_primitive(name, value)))
+        elif inspect.isfunction(value) and value.__module__.startswith(f"{ops.__name__}."):
+            lines.append(_private(_like(name, value)))  # there is a primitive DType
+        else:
+            home = value.__module__
+            known = name if hasattr(importlib.import_module(home), name) else value.__name__
+            imported.append(f"from {home} import {known} as {name}\n")
+    modules = sorted({each.partition(" import ")[0] for each in imported})
+    grouped = [f"{module} import " + ", ".join(each.partition(" import ")[2].strip() for each in imported
+                                               if each.startswith(f"{module} ")) + "\n" for module in modules]
+    return "".join([_TITLE, _IMPORTS, *grouped, "from opreg.nn.tensor import Tensor\n\n", _private(_KINDS), "\n",
+                    *lines])
+
+
+def _tensor_methods() -> str:
+    """Methods of tensors."""
+    indent = " " * 4
+    lines = [_TITLE, _IMPORTS, "from opreg.nn.tensor import Tensor\nfrom opreg.value import Value\n\n",
+             "Operand = Tensor | np.ndarray[Any, Any] | float | np.number[Any] | np.bool_ | Sequence[Any]\n",
+             _KINDS, "_int = int\n_float = float\n_bool = bool\n",  # names of methods
+             f"\nclass Methods(Value):\n{indent}\"\"\"Functions of ``ops`` as methods.\"\"\"\n"]
+    lines += _arithmetic("Tensor")
+    for name in sorted(TENSOR_METHODS):
+        if getattr(Manners, name) is TENSOR_METHODS[name]:
+            text = _like(name, TENSOR_METHODS[name], indent, own=True)
+            lines.append(re.sub(r"(?<!def )\b(int|float|bool)\b", r"_\1", text))
+    return "".join(lines)
+
+
+# ------------------------------------------------------------------------------------------------- the door
+
+
+def _door() -> str:
+    """The front door: plain imports of what its table opens at first use."""
+    lines = [_TITLE, "\n"]
+    for name, (module, attribute) in sorted(vars(opreg)["_DOORS"].items(), key=lambda door: door[1][0]):
+        package, _, last = module.rpartition(".") if attribute is None else (module, "", attribute)
+        lines.append(f"from {package} import {last} as {name}\n")
+    listed = textwrap.fill(", ".join(f'"{name}"' for name in ["__version__", *sorted(vars(opreg)["_DOORS"])]), _WIDTH,
+                           initial_indent=" " * 4, subsequent_indent=" " * 4)
+    return "".join([*lines, f"\n__all__ = [\n{listed},\n]\n\n__version__: str\n"])
+
+
+def stubs() -> dict[str, str]:
+    """The text of every stub, by its path in the package.
+
+    Examples
+    --------
+    >>> "def expand_dims(data: Input, axis: int," in stubs()["ndarray/operators.pyi"]
+    True
+    """
+    found = {"__init__.pyi": _door(), "nn/ops/__init__.pyi": _ops(), "nn/tensor_methods.pyi": _tensor_methods()}
+    for manner, package in (("nd", "ndarray"), ("sym", "symbol")):
+        found[f"{package}/operators.pyi"] = _operators(manner)
+        found[f"{package}/methods.pyi"] = "".join(_methods(manner))
+        for part in ("linalg", "contrib", "image"):
+            found[f"{package}/{part}.pyi"] = _namespace(manner, getattr(_SPACES[manner], part))
+    return found
+
+
+def write(folder: Path) -> None:
+    """Write every stub below a folder."""
+    for name, text in stubs().items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)

@@ -1,0 +1,189 @@
+# Made from the declarations by `python -m opreg.builtin --stubs`; not edited by hand.
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from opreg.ndarray.context import Context
+from opreg.symbol.loop_functions import cond as cond, foreach as foreach, while_loop as while_loop
+from opreg.symbol.methods import DType, Floats, Input, Ints, Operand
+from opreg.symbol.symbol import Symbol
+
+def AdaptiveAvgPooling2D(data: Input, output_size: Ints = (), *, name: str | None = None,
+                         attr: Mapping[str, str] | None = None) -> Symbol:
+    """Averages over the cells of a grid of ``output_size``, (height, width) or one number for both."""
+def BatchNormWithReLU(data: Input, gamma: Input | None = None, beta: Input | None = None,
+                      moving_mean: Input | None = None, moving_var: Input | None = None, eps: float = 0.001,
+                      momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
+                      output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
+                      min_calib_range: float | None = None, max_calib_range: float | None = None, *,
+                      name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """``BatchNorm``, with what is below zero set to zero."""
+def BilinearResize2D(data: Input, like: Input | None = None, height: int = 1, width: int = 1,
+                     scale_height: float | None = None, scale_width: float | None = None,
+                     mode: Literal['size', 'odd_scale', 'like', 'to_even_down', 'to_even_up', 'to_odd_down', 'to_odd_up'] = 'size',
+                     align_corners: bool = True, *, name: str | None = None,
+                     attr: Mapping[str, str] | None = None) -> Symbol:
+    """Images resized with bilinear interpolation."""
+def CTCLoss(data: Input, label: Input | None = None, data_lengths: Input | None = None,
+            label_lengths: Input | None = None, use_data_lengths: bool = False, use_label_lengths: bool = False,
+            blank_label: Literal['first', 'last'] = 'first', *, name: str | None = None,
+            attr: Mapping[str, str] | None = None) -> Symbol:
+    """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left …."""
+def DeformableConvolution(data: Input, offset: Input | None = None, weight: Input | None = None,
+                          bias: Input | None = None, *, kernel: Ints, stride: Ints = (), dilate: Ints = (),
+                          pad: Ints = (), num_filter: int, num_group: int = 1, num_deformable_group: int = 1,
+                          workspace: int = 1024, no_bias: bool = False,
+                          layout: Literal['NCW', 'NCHW', 'NCDHW'] | None = None, name: str | None = None,
+                          attr: Mapping[str, str] | None = None) -> Symbol:
+    """A convolution whose taps are moved by offsets (Dai et al."""
+def DeformablePSROIPooling(data: Input, rois: Input, trans: Input | None = None, *, spatial_scale: float,
+                           output_dim: int, group_size: int, pooled_size: int, part_size: int = 0,
+                           sample_per_part: int = 1, trans_std: float = 0.0, no_trans: bool = False,
+                           name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """Averages of bilinear samples over the cells of regions, each cell moved and reading channels of its …."""
+def ModulatedDeformableConvolution(data: Input, offset: Input | None = None, mask: Input | None = None,
+                                   weight: Input | None = None, bias: Input | None = None, *, kernel: Ints,
+                                   stride: Ints = (), dilate: Ints = (), pad: Ints = (), num_filter: int,
+                                   num_group: int = 1, num_deformable_group: int = 1, workspace: int = 1024,
+                                   no_bias: bool = False, im2col_step: int = 64,
+                                   layout: Literal['NCW', 'NCHW', 'NCDHW'] | None = None, name: str | None = None,
+                                   attr: Mapping[str, str] | None = None) -> Symbol:
+    """A convolution whose taps are moved by offsets and weighed by ``mask`` (Zhu et al."""
+def MultiBoxDetection(cls_prob: Input, loc_pred: Input, anchor: Input, clip: bool = True, threshold: float = 0.01,
+                      background_id: int = 0, nms_threshold: float = 0.5, force_suppress: bool = False,
+                      variances: Floats = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1, *, name: str | None = None,
+                      attr: Mapping[str, str] | None = None) -> Symbol:
+    """Objects found."""
+def MultiBoxPrior(data: Input, sizes: Floats = (1.0,), ratios: Floats = (1.0,), clip: bool = False,
+                  steps: Floats = (-1.0, -1.0), offsets: Floats = (0.5, 0.5), *, name: str | None = None,
+                  attr: Mapping[str, str] | None = None) -> Symbol:
+    """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content."""
+def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_threshold: float = 0.5,
+                   ignore_label: float = -1.0, negative_mining_ratio: float = -1.0,
+                   negative_mining_thresh: float = 0.5, minimum_negative_samples: int = 0,
+                   variances: Floats = (0.1, 0.1, 0.2, 0.2), *, name: str | None = None,
+                   attr: Mapping[str, str] | None = None) -> Symbol:
+    """What a network should predict for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``."""
+def MultiProposal(cls_prob: Input, bbox_pred: Input | None = None, im_info: Input | None = None,
+                  rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int = 300, threshold: float = 0.7,
+                  rpn_min_size: int = 16, scales: Floats = (4.0, 8.0, 16.0, 32.0), ratios: Floats = (0.5, 1.0, 2.0),
+                  feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, *,
+                  name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """The best regions (image, left, top, right, bottom) of each image, less those that overlap a better one."""
+def PSROIPooling(data: Input, rois: Input, spatial_scale: float, output_dim: int, pooled_size: int,
+                 group_size: int = 0, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """Averages over the pixels of each region's cells, which read channels of their own (Dai et al."""
+def Proposal(cls_prob: Input, bbox_pred: Input | None = None, im_info: Input | None = None,
+             rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int = 300, threshold: float = 0.7,
+             rpn_min_size: int = 16, scales: Floats = (4.0, 8.0, 16.0, 32.0), ratios: Floats = (0.5, 1.0, 2.0),
+             feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, *, name: str | None = None,
+             attr: Mapping[str, str] | None = None) -> Symbol:
+    """The best regions (image, left, top, right, bottom) of each image, less those that overlap a better one."""
+def ROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, sample_ratio: int = -1,
+             position_sensitive: bool = False, aligned: bool = False, *, name: str | None = None,
+             attr: Mapping[str, str] | None = None) -> Symbol:
+    """Averages of bilinear samples over the cells of each region (He et al."""
+def RROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, sampling_ratio: int = -1, *,
+              name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """Averages of bilinear samples over the cells of regions (image, x, y, width, height, degrees), turned …."""
+def SparseEmbedding(data: Input, weight: Input | None = None, *, input_dim: int, output_dim: int,
+                    dtype: DType = 'float32', sparse_grad: bool = False, name: str | None = None,
+                    attr: Mapping[str, str] | None = None) -> Symbol:
+    """Rows of ``weight`` picked by the integers in ``data``."""
+def SyncBatchNorm(data: Input, gamma: Input | None = None, beta: Input | None = None,
+                  moving_mean: Input | None = None, moving_var: Input | None = None, eps: float = 0.001,
+                  momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
+                  output_mean_var: bool = False, ndev: int = 1, *, key: str, name: str | None = None,
+                  attr: Mapping[str, str] | None = None) -> Symbol:
+    """``BatchNorm`` of one device, with the channels in the second axis."""
+def allclose(a: Input, b: Input, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *,
+             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """One if all numbers of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero."""
+def arange_like(data: Input, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: Context | str | None = '',
+                axis: int | None = None, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """Numbers counted up in the shape of ``data``, or along one of its axes."""
+def backward_hawkesll(g: Input, g_end: Input, lda: Input, alpha: Input, beta: Input, state: Input, lags: Input,
+                      marks: Input, valid_length: Input, max_time: Input, *, name: str | None = None,
+                      attr: Mapping[str, str] | None = None) -> Symbol:
+    """The gradients of ``_contrib_hawkesll`` for those of its outputs."""
+def bipartite_matching(data: Input, is_ascend: bool = False, *, threshold: float, topk: int = -1,
+                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """Rows and columns of a matrix of scores (..., rows, columns) matched one to one, the best score first."""
+def boolean_mask(data: Input, index: Input, axis: int = 0, *, name: str | None = None,
+                 attr: Mapping[str, str] | None = None) -> Symbol:
+    """The parts of ``data`` along ``axis`` where ``index`` is not zero."""
+def box_decode(data: Input, anchors: Input | None = None, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0,
+               std3: float = 1.0, clip: float = -1.0, format: Literal['center', 'corner'] = 'center', *,
+               name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """The corners of the boxes that offsets (batch, n, 4) times ``std0`` to ``std3`` lead to from anchors …."""
+def box_encode(samples: Input, matches: Input | None = None, anchors: Input | None = None, refs: Input | None = None,
+               means: Input | None = None, stds: Input | None = None, *, name: str | None = None,
+               attr: Mapping[str, str] | None = None) -> Symbol:
+    """What a detector should predict."""
+def box_iou(lhs: Input, rhs: Input, format: Literal['center', 'corner'] = 'corner', *, name: str | None = None,
+            attr: Mapping[str, str] | None = None) -> Symbol:
+    """The overlap of every box of ``lhs`` (..., 4) with every box of ``rhs``."""
+def box_nms(data: Input, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, topk: int = -1, coord_start: int = 2,
+            score_index: int = 1, id_index: int = -1, background_id: int = -1, force_suppress: bool = False,
+            in_format: Literal['center', 'corner'] = 'corner', out_format: Literal['center', 'corner'] = 'corner', *,
+            name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """Boxes in descending order of score, less those that overlap a better one."""
+def count_sketch(data: Input, h: Input, s: Input, out_dim: int, processing_batch_size: int = 32, *,
+                 name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """Every row of ``data``, signed by ``s``, added up in the ``out_dim`` places that ``h`` names."""
+def div_sqrt_dim(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """The data divided by the square root of their last dimension."""
+def fft(data: Input, compute_size: int = 128, *, name: str | None = None,
+        attr: Mapping[str, str] | None = None) -> Symbol:
+    """The discrete Fourier transform along the last axis."""
+def gradientmultiplier(data: Input, scalar: float = 1.0, is_int: bool = True, *, name: str | None = None,
+                       attr: Mapping[str, str] | None = None) -> Symbol:
+    """The number itself, while gradients are multiplied by ``scalar``."""
+def group_adagrad_update(weight: Input, grad: Input | None = None, history: Input | None = None, *, lr: float,
+                         rescale_grad: float = 1.0, clip_gradient: float = -1.0, epsilon: float = 1e-05,
+                         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """AdaGrad with one step size a row."""
+def hawkesll(lda: Input, alpha: Input, beta: Input, state: Input, lags: Input, marks: Input, valid_length: Input,
+             max_time: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """Log likelihoods of event sequences, each of several processes with exponential memory."""
+def ifft(data: Input, compute_size: int = 128, *, name: str | None = None,
+         attr: Mapping[str, str] | None = None) -> Symbol:
+    """The real part of the inverse transform of what ``fft`` gives, times the number of its terms."""
+def index_array(data: Input, axes: Ints | None = None, *, name: str | None = None,
+                attr: Mapping[str, str] | None = None) -> Symbol:
+    """For every place in ``data`` its indices, or those along ``axes``, in a new last axis."""
+def index_copy(old_tensor: Input, index_vector: Input, new_tensor: Input, *, name: str | None = None,
+               attr: Mapping[str, str] | None = None) -> Symbol:
+    """``old_tensor`` with the rows that ``index_vector`` names replaced by those of ``new_tensor``."""
+def interleaved_matmul_encdec_qk(queries: Input, keys_values: Input, heads: int, *, name: str | None = None,
+                                 attr: Mapping[str, str] | None = None) -> Symbol:
+    """Scores (batch * heads, queries, keys) of queries (queries, batch, heads * size) and the keys among …."""
+def interleaved_matmul_encdec_valatt(keys_values: Input, attention: Input, heads: int, *, name: str | None = None,
+                                     attr: Mapping[str, str] | None = None) -> Symbol:
+    """Values of projections (keys, batch, heads * 2 * size), weighed by ``attention`` (batch * heads, …."""
+def interleaved_matmul_selfatt_qk(queries_keys_values: Input, heads: int, *, name: str | None = None,
+                                  attr: Mapping[str, str] | None = None) -> Symbol:
+    """Scores of self attention, (batch * heads, length, length), of projections (length, batch, heads * 3 …."""
+def interleaved_matmul_selfatt_valatt(queries_keys_values: Input, attention: Input, heads: int, *,
+                                      name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """Values of self attention, weighed by ``attention`` (batch * heads, length, length)."""
+def quadratic(data: Input, a: float = 0.0, b: float = 0.0, c: float = 0.0, *, name: str | None = None,
+              attr: Mapping[str, str] | None = None) -> Symbol:
+    """``a x ** 2 + b x + c``."""
+def round_ste(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """The nearest whole number, halves away from zero."""
+def sign_ste(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """-1, 0 or 1."""
+box_non_maximum_suppression = box_nms
+ctc_loss = CTCLoss
+def isfinite(data: Input) -> Symbol:
+    """1 where a number is neither infinite nor NaN, else 0, in the dtype of the data."""
+def isinf(data: Input) -> Symbol:
+    """1 where a number is infinite, else 0, in the dtype of the data."""
+def isnan(data: Input) -> Symbol:
+    """1 where a number is NaN, else 0, in the dtype of the data."""
+def rand_zipfian(true_classes: Input, num_sampled: int, range_max: int,
+                 ctx: Context | None = None) -> tuple[Symbol, Symbol, Symbol]:
+    """Classes drawn from a log-uniform distribution, and how often true and sampled ones are expected …."""
