@@ -311,7 +311,7 @@ class Function:
         self._saved = args
 
     @property
-    def saved_tensors(self) -> tuple[Any, ...]:
+    def saved_tensors(self) -> tuple[NDArray, ...]:
         """What ``save_for_backward`` kept."""
         return self._saved
 
@@ -336,11 +336,11 @@ class Function:
             made = fresh
         return made if many else made[0]
 
-    def forward(self, *inputs: NDArray) -> Any:
+    def forward(self, *inputs: Any, **keywords: Any) -> Any:
         """Compute outputs from inputs."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
-    def backward(self, *output_grads: NDArray) -> Any:
+    def backward(self, *output_grads: Any, **keywords: Any) -> Any:
         """Compute the gradients of the inputs from those of the outputs."""
         raise NotImplementedError(f"{type(self).__name__} has no backward")
 

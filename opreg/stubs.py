@@ -227,7 +227,7 @@ def _arithmetic(result: str) -> Iterator[str]:
         compared = name in ("eq", "ne", "gt", "ge", "lt", "le")
         ignored = "" if not compared else "  # type: ignore[override]" if name in ("eq", "ne") else \
             "  # type: ignore[misc]" if result == "NDArray" else ""  # NumPy's arrays compare, too
-        for start in ("",) if compared else ("", "r"):
+        for start in ("",) if compared else ("", "r", "i") if result == "Tensor" else ("", "r"):
             yield f"    def __{start}{name}__(self, other: Operand) -> {result}: ...{ignored}\n"
 
 

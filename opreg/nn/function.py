@@ -66,7 +66,7 @@ class _Function:
         raise NotImplementedError("forward function should be customized.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any, **kwargs: Any) -> Any:
         """Compute a gradient for each argument of ``forward``."""
         raise NotImplementedError("backward function should be customized.")
 

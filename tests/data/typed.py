@@ -66,13 +66,37 @@ def twice_grad(g: NDArray, ins: Sequence[NDArray], outs: Sequence[NDArray]) -> N
     return g * 2
 
 
+class Cube(mx.autograd.Function):
+    """The third power."""
+
+    def forward(self, x: NDArray) -> NDArray:
+        self.save_for_backward(x)
+        return x * x * x
+
+    def backward(self, dy: NDArray) -> NDArray:
+        x, = self.saved_tensors
+        return 3 * dy * x * x
+
+
+class Same(mx._Function):
+    """x itself."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        return g
+
+
 def eager() -> NDArray:
     """Arrays, operators and the tape."""
     x = mx.nd.array([[1, 2], [3, 4]], ctx=mx.cpu(), dtype="float32")
     x.attach_grad()
     with mx.autograd.record():
         y: NDArray = mx.nd.Custom(x, op_type="typed_swish", beta=2.0)
-        z: NDArray = (y + 1) * x - 0.5 / x + cube(x, scale=0.5) + twice(x)
+        z: NDArray = (y + 1) * x - 0.5 / x + cube(x, scale=0.5) + twice(x) + Cube()(x)
         loss = mx.nd.softmax(z, axis=1).log().mean(axis=0, keepdims=True).sum()
     loss.backward()
     weight = mx.nd.random.uniform(-1, 1, shape=(3, 1, 2, 2))
@@ -130,6 +154,7 @@ def cells() -> Tensor:
     """Cells and their gradients."""
     net = Layer(3)
     x = Tensor([[1.0, 2.0, 3.0]], mx.float32)
+    x += Same.apply(x)
     y = net(x)
     loss = nn.MSELoss()
 
