@@ -119,11 +119,13 @@ class _Plan:
     def forward(self) -> None:
         """Run the first half."""
         plan = self.plan
-        native = plan.forward.native
-        if native is None:
-            self.run(plan.forward)
+        half = plan.forward
+        if half.native is not None:
+            half.native()
+        elif half.plain:
+            quiet(half.run)
         else:
-            native()
+            self.run(half)
         for store in plan.stores:
             store()
 

@@ -122,7 +122,8 @@ class _Grad:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if STATE.trace is None and not MODE.recording and (self._always or compiles()):
-            check_not_blocked(self.__wrapped__)
+            if STATE.blocked:
+                check_not_blocked(self.__wrapped__)
             return self._compiled(*args, **kwargs)
         return self._compute(*args, **kwargs)
 

@@ -144,7 +144,7 @@ class Cache:
                 if (reads.epoch == EPOCH[0] and not reads.loose) or reads.changed() is None:
                     self._now = kind.used = self._now + 1
                     kind.wasted = 0
-                    return found.call(function, leaves)
+                    return found.call(function, leaves) if MODE.recording else found.run(leaves)
         return self._call(function, key, leaves, args, kwargs)
 
     def _call(self, function: Callable, key: Any, leaves: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
