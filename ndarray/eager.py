@@ -19,6 +19,8 @@ from opreg.mode import MODE, Recording, inside, quiet
 from opreg.op import Call, Kernel, Op, watch
 from opreg.spec import Spec, is_numpy_float, known, show, unify
 
+from .custom_runs import custom_run
+
 __all__ = ["run", "settle", "Runner"]
 
 _RUNNERS: dict[Any, Runner] = {}
@@ -237,20 +239,25 @@ def settle(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any) -> Runner:
 
 
 def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wrap: Any = None
-        ) -> tuple[Runner, list[Any]]:
+        ) -> tuple[Any, list[Any]]:
     """Apply an operator with complete attributes to raw arrays of one context.
 
     Returns
     -------
-    runner : Runner
+    runner : Runner or CustomRun
         What ran.
     results : list of arrays
         All outputs, then new auxiliary states if there are any.
     """
-    settled: Runner | None = None
+    settled: Any = None
     found: Runner | None = None
     try:
         if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
+            if getattr(attrs, "kept", None) is not None and len(op.kernels) == 1:
+                often = custom_run(op, attrs, arrays, ctx)
+                outs = often.outputs()
+                settled = often
+                return often, often.run(attrs, arrays, outs, wrap)
             kind: Any = FunctionRunner if isinstance(op, FunctionRecord) else BoundRunner
             settled = kind(op, attrs, arrays, ctx, MODE.training, wrap)
             return settled, settled(arrays)

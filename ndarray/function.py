@@ -9,6 +9,7 @@ import numpy as np
 
 from opreg.calls import ordered, split
 from opreg.custom import custom as user_operator
+from opreg.custom_prop import CustomRecord, Kept
 from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
 from opreg.mode import MODE
 from opreg.op import Op
@@ -48,7 +49,7 @@ def _constant(value: Any) -> Any:
 
 def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     """Complete attributes and inputs in order of a call. Calls of one form are taken apart once."""
-    if op.late:  # each call has attributes, and a Prop, of its own
+    if op.late:  # each call has attributes of its own
         return _taken_apart(op, args, keywords, _is_array)
     form: list[Any] = [op, *keywords]
     arrays: list[NDArray] = []
@@ -82,6 +83,45 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
             _FORMS[key] = found
     attrs, order = found
     return attrs, [arrays[i] for i in order]
+
+
+def _plain(value: Any) -> bool:
+    """Whether a value is the same for as long as it equals itself, what it holds included."""
+    return value.__class__ in _PLAIN or (value.__class__ is tuple and all(map(_plain, value)))
+
+
+_PLAIN = frozenset({int, float, bool, str, type(None)})
+
+
+def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """The same for an operator that is a Prop. Each call has one of its own; what calls of one form share is kept."""
+    form: list[Any] = [*keywords, None]
+    arrays: list[NDArray] = []
+    for value in (*args, *keywords.values()):
+        if isinstance(value, NDArray):
+            arrays.append(value)
+            form.append(None)
+        elif _plain(value):
+            form.append(_constant(value))
+        else:
+            return _taken_apart(op, args, keywords, _is_array)
+    key = tuple(form)
+    kept = op.calls.find(key)
+    if kept is not None:
+        attrs: Any = op.anew(kept)
+        if attrs.kept is kept:
+            return attrs, [arrays[i] for i in kept.order]
+        inputs, _ = split(op, args, keywords, _is_array)
+        return attrs, ordered(op, inputs, attrs)
+    attrs, values = _taken_apart(op, args, keywords, _is_array)
+    slots = map(_Slot, range(len(arrays)))
+    inputs, given = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
+                          {name: next(slots) if isinstance(value, NDArray) else value
+                           for name, value in keywords.items()}, lambda value: isinstance(value, _Slot))
+    if all(map(_plain, (*given.values(), *attrs.values()))) and not op.data_dependent:
+        attrs.kept = Kept(attrs, ordered(op, inputs, attrs))
+        op.calls.keep(key, attrs.kept)
+    return attrs, values
 
 
 def _number(op: Op, name: str, value: NDArray) -> Any:
@@ -119,7 +159,7 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     if keywords:
         out, ctx = keywords.pop("out", None), keywords.pop("ctx", None)
         keywords.pop("name", None)
-    attrs, values = _settled(op, args, keywords)
+    attrs, values = (_answered if op.__class__ is CustomRecord else _settled)(op, args, keywords)
     ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
         return _into(op, attrs, values, ctx, out)

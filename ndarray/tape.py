@@ -31,6 +31,7 @@ from opreg.mode import MODE, quiet
 from opreg.spec import show
 
 from . import writes
+from .custom_runs import CustomRun
 from .eager import settle
 from .recipes import differentiate
 
@@ -377,6 +378,10 @@ def _differentiate(node: TapeNode, arriving: list[Any], needs: tuple[bool, ...],
             if found is not None:
                 return found
         wrap = _wrap()
+        if node.settled.__class__ is CustomRun:
+            found = node.settled.back(attrs, arriving, ins, outs, needs, wrap)
+            if found is not None:
+                return found
         g = [None if each is None else wrap(each, ctx) for each in arriving]
         values = op.differentiate(g[0] if node.count == 1 else tuple(g), [wrap(data, ctx) for data in ins],
                                   [wrap(data, ctx) for data in outs], attrs, needs, is_train)

@@ -222,7 +222,7 @@ def custom(op_type: Any) -> Op:
     """
     if op_type is None:
         raise ArgumentError("Custom: the keyword op_type is required: the name an operator was registered by")
-    op = registered(str(op_type))
+    op = find(f"custom.{op_type}")
     if op is None:
         options = [name[len("custom."):] for name in names("custom.")]
         raise UnknownOperatorError(f"there is no custom operator {op_type!r}. " + (

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .attrs import REQUIRED, Field, Schema, to_text
+from .caches import Recent
 from .custom_gradient import Attrs, UserOp, shown
 from .custom_run import backward_steps, forward_steps
 from .custom_signature import hints
@@ -20,10 +21,14 @@ from .errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, 
 from .op import Call
 from .spec import ANY, Shape, TypeFlag, as_dtype, known
 
-__all__ = ["CustomRecord", "BackwardRecord"]
+__all__ = ["CustomRecord", "BackwardRecord", "Kept"]
 
 
 _PLAIN = {str}
+_NOTHING = object()
+_LISTS = ("list_arguments", "list_outputs", "list_auxiliary_states")
+#: For how many sets of keywords, and specs each, an operator keeps what follows from its Prop's answers.
+_KEPT = 128
 
 
 class _Attrs(Attrs):
@@ -39,6 +44,8 @@ class _Attrs(Attrs):
         Names that the Prop listed.
     needs : tuple of bool, or None
         Of a backward: the arguments whose gradient is wanted, None for all.
+    kept : Kept or None
+        Of an eager call: what it has in common with others.
     """
 
     record: CustomRecord
@@ -47,29 +54,43 @@ class _Attrs(Attrs):
     outputs: tuple[str, ...]
     auxiliary: tuple[str, ...]
     needs: tuple[bool, ...] | None = None
+    kept: Kept | None = None
+    _reads: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
-    @functools.cached_property
+    @property
     def needed(self) -> tuple[int, ...]:
         """Positions, among the output gradients, inputs and outputs, of what backward reads."""
-        n_out, n_in = len(self.outputs), len(self.arguments)
-        numbers = list(range(2 * n_out + n_in))
-        declared = self.ask("declare_backward_dependency", numbers[:n_out], numbers[n_out:n_out + n_in],
-                            numbers[n_out + n_in:])
-        if not isinstance(declared, (list, tuple, set)) or any(i not in numbers for i in declared):
-            raise ArgumentError(f"{self.title('declare_backward_dependency')} returned {declared!r}, expected a list "
-                                f"of numbers from 0 to {len(numbers) - 1}")
-        return tuple(sorted(set(declared)))
+        return self.reads()[0]
 
-    @functools.cached_property
+    @property
     def unread(self) -> tuple[int, ...]:
         """Numbers of the arguments that backward does not read; their gradients have their shapes all the same."""
-        first = len(self.outputs)
-        return tuple([i for i in range(len(self.arguments)) if first + i not in self.needed])
+        return self.reads()[1]
+
+    def reads(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """``needed`` and ``unread``, for which the Prop is asked once a use."""
+        if self._reads is not None:
+            return self._reads
+        n_out, n_in, kept = len(self.outputs), len(self.arguments), self.kept
+        last = 2 * n_out + n_in
+        declared = self.ask("declare_backward_dependency", [*range(n_out)], [*range(n_out, n_out + n_in)],
+                            [*range(n_out + n_in, last)])
+        if kept is not None and declared.__class__ is list and declared == kept.declared[0]:
+            self._reads = kept.declared[1]
+            return self._reads
+        if not isinstance(declared, (list, tuple, set)) or any(i not in range(last) for i in declared):
+            raise ArgumentError(f"{self.title('declare_backward_dependency')} returned {declared!r}, expected a list "
+                                f"of numbers from 0 to {last - 1}")
+        needed = tuple(sorted(set(declared)))
+        self._reads = needed, tuple([i for i in range(n_in) if n_out + i not in needed])
+        if kept is not None:
+            kept.declared = [*declared], self._reads
+        return self._reads
 
     def of_backward(self, needs: Sequence[bool]) -> _Attrs:
         """The same for a backward that is asked for some gradients only."""
         made = _Attrs(self)
-        made.__dict__.update(self.__dict__, needs=tuple(needs))
+        made.__dict__.update(self.__dict__, needs=tuple(needs), kept=None)
         return made
 
     def title(self, method: str) -> str:
@@ -92,9 +113,8 @@ class _Attrs(Attrs):
             note(error, f"keywords of a Prop are text where they have no annotation, as in MXNet: {', '.join(texts)}; "
                         "write one, as in __init__(self, k: int), or convert them")
 
-    def names(self, method: str) -> tuple[str, ...]:
+    def names(self, method: str, found: Any) -> tuple[str, ...]:
         """What the Prop lists, checked."""
-        found = self.ask(method)
         if not isinstance(found, (list, tuple)) or not (
                 {*map(type, found)} <= _PLAIN or all(isinstance(name, str) for name in found)):
             raise ArgumentError(f"{self.title(method)} returned {found!r}, expected a list of names")
@@ -102,6 +122,32 @@ class _Attrs(Attrs):
         if len(names) > 1 and len(set(names)) < len(names):
             raise ArgumentError(f"{self.title(method)} returned {found!r}, which names one twice")
         return names
+
+
+class Kept:
+    """What eager calls of an operator with the same keywords have in common, for as long as their Props agree.
+
+    Attributes
+    ----------
+    given : dict
+        The keywords, typed.
+    names : list of tuple of str
+        Arguments, outputs and auxiliary states, as the first Prop listed them.
+    order : list of int
+        Which of the arrays in the call each input is.
+    declared
+        What a Prop declared that backward reads, and what follows.
+    runs : Recent
+        What follows for inputs of certain specs, see ``opreg.ndarray.custom_runs``.
+    """
+
+    __slots__ = ("given", "names", "order", "declared", "runs")
+
+    def __init__(self, attrs: _Attrs, order: list[int]):
+        self.given, self.order = dict(attrs), order
+        self.names = [attrs.arguments, attrs.outputs, attrs.auxiliary]
+        self.declared: tuple[Any, Any] = (None, None)
+        self.runs = Recent(_KEPT)
 
 
 def _looks_otherwise(value: str) -> bool:
@@ -138,8 +184,9 @@ class CustomRecord(UserOp):
         self.mode = self.late = True
         self.kernel("CustomOp.forward", bound=True)(forward_steps)
         self._backwards: dict[Any, BackwardRecord] = {}
+        self.calls = Recent(_KEPT)  # eager calls, by their keywords
         self.told: set[str] = set()  # the inputs whose gradient is never written, once that has been said
-        self._plain_types = is_default(prop.infer_type)  # type: ignore[attr-defined]
+        self.plain_types = is_default(prop.infer_type)  # type: ignore[attr-defined]
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """A Prop of these attributes, and what it answers."""
@@ -158,17 +205,36 @@ class CustomRecord(UserOp):
             if field.required and field.name not in attrs:
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() needs the keyword "
                                     f"{field.name!r}")
+        return self._made(attrs, [(), (), ()])
+
+    def anew(self, kept: Kept) -> _Attrs:
+        """What ``complete`` gives for the keywords of an earlier call: a Prop of its own, which answers for itself."""
+        attrs = _Attrs(kept.given)
+        attrs.record, attrs.memo = self, {}
+        self._made(attrs, kept.names)
+        if attrs.arguments is kept.names[0] and attrs.auxiliary is kept.names[2] and attrs.outputs is kept.names[1]:
+            attrs.kept = kept
+        return attrs
+
+    def _made(self, attrs: _Attrs, known: Sequence[tuple[str, ...]]) -> _Attrs:
+        """Make a Prop, and ask it for its names. Those that are known were checked before."""
+        method, listed = "", []
         try:
-            attrs.prop = self.prop_class(**attrs)
+            attrs.prop = prop = self.prop_class(**attrs)
+            if hasattr(prop, "need_top_grad_") or not is_default(prop.declare_backward_dependency):
+                for method in _LISTS:
+                    listed.append(getattr(prop, method)())
         except Exception as error:
-            note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
+            note(error, attrs.title(method) if method else
+                 f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
             attrs.explain(error)
             raise
-        if not hasattr(attrs.prop, "need_top_grad_") and is_default(attrs.prop.declare_backward_dependency):
+        if not listed:
             raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}.__init__ does not call "
                                 "super().__init__(), which is told whether backward needs the gradient from above")
-        attrs.arguments, attrs.outputs = attrs.names("list_arguments"), attrs.names("list_outputs")
-        attrs.auxiliary = attrs.names("list_auxiliary_states")
+        attrs.arguments, attrs.outputs, attrs.auxiliary = [
+            before if found.__class__ is list and (*found,) == before else attrs.names(method, found)
+            for method, before, found in zip(_LISTS, known, listed)]
         return attrs
 
     def _typed(self, field: Field, value: Any) -> Any:
@@ -206,14 +272,17 @@ class CustomRecord(UserOp):
     def differentiable(self) -> bool:
         return True
 
-    def _answer(self, attrs: Any, method: str, given: list, complete: bool) -> list[list] | None:
-        """What the Prop says to shapes or dtypes; None when it cannot say while some are unknown."""
+    def _answer(self, attrs: Any, method: str, given: list, complete: bool) -> Any:
+        """What the Prop says to shapes or dtypes; nothing when it cannot say while some are unknown."""
         try:
-            found = attrs.ask(method, given)
+            return attrs.ask(method, given)
         except Exception:
-            if not complete:
-                return None
-            raise
+            if complete:
+                raise
+            return _NOTHING
+
+    def _groups(self, attrs: Any, method: str, found: Any) -> list[list]:
+        """An answer as lists for arguments, outputs and auxiliary states, checked."""
         expected = (attrs.arguments, attrs.outputs, attrs.auxiliary)
         groups: list = [*found] if isinstance(found, (tuple, list)) else []
         if len(groups) == 2:
@@ -235,11 +304,13 @@ class CustomRecord(UserOp):
         given = ins[:len(attrs.arguments)]
         complete = all(map(known, given))
         found = self._answer(attrs, "infer_shape", [[] if shape is None else list(shape) for shape in given], complete)
-        if found is None:
-            return ins, outs
+        return (ins, outs) if found is _NOTHING else self.shapes_by(found, ins, outs, attrs, complete)
+
+    def shapes_by(self, answer: Any, ins: Any, outs: Any, attrs: Any, complete: bool = True) -> Any:
+        """Shapes of inputs and outputs, by what ``infer_shape`` answered where those of the arguments are complete."""
         settled = [complete, complete and not self.data_dependent, complete]
-        arguments, results, states = [[_shape(shape, each, attrs) for shape in group]
-                                      for group, each in zip(found, settled)]
+        arguments, results, states = [[_shape(shape, each, attrs) for shape in group] for group, each in
+                                      zip(self._groups(attrs, "infer_shape", answer), settled)]
         return (self._agreed(attrs.arguments + attrs.auxiliary, ins, arguments + states),
                 self._agreed(attrs.outputs, outs, results))
 
@@ -261,14 +332,22 @@ class CustomRecord(UserOp):
 
     def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
         given = ins[:len(attrs.arguments)]
-        if self._plain_types and given:  # what the method of CustomOpProp answers
-            arguments, results, states = given, given[:1] * len(outs), given[:1] * len(attrs.auxiliary)
-        else:
+        found = None
+        if not (self.plain_types and given):
             found = self._answer(attrs, "infer_type", [None if dtype is None else dtype.type for dtype in given],
                                  all(dtype is not None for dtype in given))
-            if found is None:
+            if found is _NOTHING:
                 return ins, outs
-            arguments, results, states = [[_dtype(dtype, attrs) for dtype in group] for group in found]
+        return self.dtypes_by(found, ins, outs, attrs)
+
+    def dtypes_by(self, answer: Any, ins: Any, outs: Any, attrs: Any) -> Any:
+        """Dtypes of inputs and outputs, by what ``infer_type`` answered if it was asked."""
+        given = ins[:len(attrs.arguments)]
+        if self.plain_types and given:  # what the method of CustomOpProp answers
+            arguments, results, states = given, given[:1] * len(outs), given[:1] * len(attrs.auxiliary)
+        else:
+            arguments, results, states = [[_dtype(dtype, attrs) for dtype in group]
+                                          for group in self._groups(attrs, "infer_type", answer)]
         return (_same(attrs.arguments + attrs.auxiliary, ins, arguments + states),
                 _same(attrs.outputs, outs, results))
 
@@ -279,7 +358,7 @@ class CustomRecord(UserOp):
         every = [*(g if isinstance(g, tuple) else (g,)), *ins[:count], *outs]
         read = [every[i] for i in attrs.needed] + [ins[i] for i in attrs.unread] + states
         deciding = ins[0] if ins else outs[0]
-        found = deciding._apply(self._backward(attrs), read, attrs.of_backward(needs[:count]))
+        found = deciding._apply(self.backward(attrs), read, attrs.of_backward(needs[:count]))
         return [found, *[None] * len(states)] if count == 1 else [*found, *[None] * len(states)]
 
     def ruled(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool) -> list[Any]:
@@ -291,30 +370,30 @@ class CustomRecord(UserOp):
                                 "for each input")
         return self.own(found, ins, attrs, f"{attrs.title('gradient')}: the gradient")
 
-    def _backward(self, attrs: _Attrs) -> BackwardRecord:
+    def backward(self, attrs: _Attrs) -> BackwardRecord:
+        """The record of its backward, for one that reads as many arrays."""
         key = len(attrs.needed), len(attrs.unread)
         if key not in self._backwards:
             self._backwards[key] = BackwardRecord(self, *key)
         return self._backwards[key]
 
-    def create(self, call: Call, inputs: Sequence[Any]) -> Any:
+    def create(self, attrs: Any, ctx: Any, memo: dict, inputs: Sequence[Any]) -> Any:
         """The operator object of one executor, or one eager call, made at its first step.
 
         ``inputs`` have the shapes and dtypes of arguments and auxiliary states.
         """
-        attrs: Any = call.attrs
         prop = attrs.prop
-        if id(prop) not in call.memo:
+        if id(prop) not in memo:
             if is_default(prop.create_operator):
                 raise ArgumentError(f"operator {self.op_type!r}: {type(prop).__name__} has no create_operator(self, "
                                     "ctx, shapes, dtypes), which returns the CustomOp that computes")
-            made = attrs.ask("create_operator", call.ctx, [list(each.shape) for each in inputs],
+            made = attrs.ask("create_operator", ctx, [[*each.shape] for each in inputs],
                              [_flag(each.dtype) for each in inputs])
             if isinstance(made, type) or not hasattr(made, "forward") or not hasattr(made, "backward"):
                 raise ArgumentError(f"{attrs.title('create_operator')} returned {made!r}, expected a CustomOp"
                                     + (f": {made.__name__}()" if isinstance(made, type) else ""))
-            call.memo[id(prop)] = made, prop  # which is kept so that its address stays its own
-        return call.memo[id(prop)][0]
+            memo[id(prop)] = made, prop  # which is kept so that its address stays its own
+        return memo[id(prop)][0]
 
 
 _flag = functools.cache(TypeFlag)

@@ -8,7 +8,7 @@ are the user's method and nothing else.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from .errors import OpError, note
 from .op import Call
 from .spec import show
 
-__all__ = ["forward_steps", "backward_steps"]
+__all__ = ["forward_run", "forward_steps", "backward_run", "backward_steps"]
 
 _FORWARD = ("is_train", "req", "in_data", "out_data", "aux")
 _BACKWARD = ("req", "out_grad", "in_data", "out_data", "in_grad", "aux")
@@ -64,24 +64,37 @@ def _stand_ins(call: Call) -> list[Any]:
             for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
 
 
-def forward_steps(call: Call) -> list[Callable]:
-    """The step that calls ``forward``."""
-    attrs: Any = call.attrs
-    record: Any = call.op
-    wrap, ctx, count, reqs = call.wrap, call.ctx, len(attrs.arguments), list(call.reqs)
-    made = record.create(call, call.ins)
-    title = f"{type(made).__name__}.forward of operator {record.op_type!r}"
-    raws = _stand_ins(call)
-    in_data, out_data = [wrap(a, ctx, True) for a in call.ins[:count]], [wrap(a, ctx) for a in raws]
-    aux, forward, is_train = [wrap(a, ctx) for a in call.ins[count:]], made.forward, call.is_train
-    check_keywords(forward, _FORWARD, title)
+def _title(made: Any, method: str, record: Any) -> str:
+    """A method of a user's operator as errors name it."""
+    return f"{type(made).__name__}.{method} of operator {record.op_type!r}"
+
+
+def forward_run(attrs: Any, made: Any, ins: Sequence[Any], raws: Sequence[Any], reqs: list[str], ctx: Any,
+                wrap: Callable, is_train: bool) -> tuple[Callable[[], None], dict[str, list]]:
+    """The function that calls ``forward`` on raw arrays, and lists that it gives to it."""
+    count = len(attrs.arguments)
+    in_data, out_data = [wrap(a, ctx, True) for a in ins[:count]], [wrap(a, ctx) for a in raws]
+    aux = [wrap(a, ctx) for a in ins[count:]] if len(ins) > count else []
+    forward = made.forward
 
     def run() -> None:
         try:  # keywords spelt out take half as long as a dict of them
             forward(is_train=is_train, req=reqs, in_data=in_data, out_data=out_data, aux=aux)
         except Exception as error:
-            _noted(error, title, attrs, in_data=in_data, out_data=out_data, aux=aux)
+            _noted(error, _title(made, "forward", attrs.record), attrs, in_data=in_data, out_data=out_data, aux=aux)
             raise
+
+    return run, {"in_data": in_data, "out_data": out_data}
+
+
+def forward_steps(call: Call) -> list[Callable]:
+    """The step that calls ``forward``."""
+    attrs: Any = call.attrs
+    record: Any = call.op
+    made = record.create(attrs, call.ctx, call.memo, call.ins)
+    title, reqs, raws = _title(made, "forward", record), list(call.reqs), _stand_ins(call)
+    run, lists = forward_run(attrs, made, call.ins, raws, reqs, call.ctx, call.wrap, call.is_train)
+    check_keywords(made.forward, _FORWARD, title)
 
     def unwritten(left: list[int]) -> list[Callable]:
         for i in left:
@@ -89,7 +102,6 @@ def forward_steps(call: Call) -> list[Callable]:
                           f"self.assign(out_data[{i}], req[{i}], value)")
         return []
 
-    lists = {"in_data": in_data, "out_data": out_data}
     return [watched(run, made, title, raws, reqs, lists, attrs.outputs, unwritten)]
 
 
@@ -105,43 +117,52 @@ def _automatic(forward: UserOp, attrs: Any, req: list[str], out_grad: list, in_d
             write(dst, request, value)
 
 
-def backward_steps(call: Call) -> list[Callable]:
-    """The step that calls ``backward``."""
-    attrs: Any = call.attrs
-    record: Any = call.op
-    wrap, ctx, n_out, n_in = call.wrap, call.ctx, len(attrs.outputs), len(attrs.arguments)
-    states = call.ins[len(attrs.needed) + len(attrs.unread):]
-    made = record.forward.create(call, [*call.specs, *states])
-    title = f"{type(made).__name__}.backward of operator {record.forward.op_type!r}"
-    every: list[Any] = [*[_Undeclared(f"out_grad[{i}]") for i in range(n_out)],
-                        *[_Undeclared(f"in_data[{i}]") for i in range(n_in)],
-                        *[_Undeclared(f"out_data[{i}]") for i in range(n_out)]]
-    for position, data in zip(attrs.needed, call.ins):
+def backward_run(attrs: Any, made: Any, needed: Sequence[int], read: Sequence[Any], states: Sequence[Any],
+                 raws: Sequence[Any], reqs: list[str], ctx: Any, wrap: Callable) -> tuple[Callable[[], None], list]:
+    """The function that calls ``backward`` on raw arrays, those it declared to read, and the list of gradients."""
+    n_out, n_in = len(attrs.outputs), len(attrs.arguments)
+    every: list[Any] = [None] * (2 * n_out + n_in)
+    for position, data in zip(needed, read):
         every[position] = wrap(data, ctx, True)
-    reqs = list(call.reqs) if attrs.needs is None else [req if need else "null"
-                                                        for req, need in zip(call.reqs, attrs.needs)]
-    raws = _stand_ins(call)
-    in_grad, aux = [wrap(a, ctx) for a in raws], [wrap(a, ctx) for a in states]
     out_grad, in_data, out_data = every[:n_out], every[n_out:n_out + n_in], every[n_out + n_in:]
-    backward = made.backward
-    check_keywords(backward, _BACKWARD, title)
+    if len(needed) < len(every):
+        for name, arrays in (("out_grad", out_grad), ("in_data", in_data), ("out_data", out_data)):
+            arrays[:] = [_Undeclared(f"{name}[{i}]") if each is None else each for i, each in enumerate(arrays)]
+    in_grad, aux = [wrap(a, ctx) for a in raws], [wrap(a, ctx) for a in states] if states else []
+    backward, record = made.backward, attrs.record
     if record.traced and is_default(backward):
-        backward = functools.partial(_automatic, record.forward, attrs)
+        backward = functools.partial(_automatic, record, attrs)
 
     def run() -> None:
         try:
             backward(req=reqs, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
         except Exception as error:
-            _noted(error, title, attrs, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad,
-                   aux=aux)
+            _noted(error, _title(made, "backward", record), attrs, out_grad=out_grad, in_data=in_data,
+                   out_data=out_data, in_grad=in_grad, aux=aux)
             raise
+
+    return run, in_grad
+
+
+def backward_steps(call: Call) -> list[Callable]:
+    """The step that calls ``backward``."""
+    attrs: Any = call.attrs
+    record: Any = call.op.forward  # type: ignore[attr-defined]
+    needed, unread = attrs.reads()
+    states = call.ins[len(needed) + len(unread):]
+    made = record.create(attrs, call.ctx, call.memo, [*call.specs, *states])
+    title, raws = _title(made, "backward", record), _stand_ins(call)
+    reqs = list(call.reqs) if attrs.needs is None else [req if need else "null"
+                                                        for req, need in zip(call.reqs, attrs.needs)]
+    run, in_grad = backward_run(attrs, made, needed, call.ins, states, raws, reqs, call.ctx, call.wrap)
+    check_keywords(made.backward, _BACKWARD, title)
 
     def unwritten(left: list[int]) -> list[Callable]:
         # As in MXNet a gradient that is left alone counts as zeros: losses do that with their labels.
         zeros: list[Callable] = [functools.partial(raws[i].fill, 0) for i in left]
         for zero in zeros:
             zero()
-        warn_unwritten(record.forward.told, [attrs.arguments[i] for i in left], made.backward, title)
+        warn_unwritten(record.told, [attrs.arguments[i] for i in left], made.backward, title)
         return zeros
 
     return [watched(run, made, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]

@@ -15,7 +15,7 @@ from .errors import OpError, here
 from .op import FirstRun
 from .spec import show, size
 
-__all__ = ["watched", "default", "is_default", "warn_unwritten"]
+__all__ = ["watched", "is_settled", "default", "is_default", "warn_unwritten"]
 
 
 def default(method: Callable) -> Callable:
@@ -93,6 +93,11 @@ def watched(run: Callable, made: Any, title: str, raws: Sequence[Any], reqs: Seq
         return [*unwritten(left), run]
 
     return FirstRun(first)
+
+
+def is_settled(made: Any) -> bool:
+    """Whether an operator that was watched is as it was before, so that others of its class need not be watched."""
+    return not isinstance(getattr(made, "assign", None), _Assigning)
 
 
 class _Assigning:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = [line.split() for line in """
     opreg.aliases opreg.locks
     opreg.errors opreg.engine
-    opreg.mode opreg.files opreg.special
+    opreg.mode opreg.files opreg.special opreg.caches
     opreg.spec
     opreg.attrs opreg.util
     opreg.dispatch
@@ -45,6 +45,7 @@ ORDER = [line.split() for line in """
     opreg.backends.onednn.batch_norm
     opreg.backends.numba.operators opreg.backends.onednn.operators
     opreg.ndarray.params_file opreg.ndarray.context
+    opreg.ndarray.custom_runs
     opreg.ndarray.eager
     opreg.ndarray.recipes
     opreg.ndarray.writes
