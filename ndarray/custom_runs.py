@@ -37,12 +37,17 @@ def custom_run(op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any) -> CustomRu
         key += shape, array.dtype
         given += [*shape],
     inputs = arrays[:len(attrs.arguments)]
-    shapes, dtypes = attrs.ask("infer_shape", given[:len(inputs)]), None
+    del given[len(inputs):]
+    try:
+        answers = attrs.prop.infer_shape(given), None
+    except Exception as error:
+        attrs.blame(error, "infer_shape", given)
+        raise
     if not op.plain_types or not inputs:
-        dtypes = attrs.ask("infer_type", [array.dtype.type for array in inputs])
+        answers = answers[0], attrs.ask("infer_type", [array.dtype.type for array in inputs])
     found = runs.find(tuple(key))
-    if found is None or not found.follows(shapes, dtypes):
-        found = CustomRun(op, attrs, arrays, ctx, is_train, shapes, dtypes)
+    if found is None or not found.follows(answers):
+        found = CustomRun(op, attrs, arrays, ctx, is_train, answers)
         runs.keep(tuple(key), found)
     return found
 
@@ -52,8 +57,8 @@ class CustomRun:
 
     Parameters
     ----------
-    shapes, dtypes
-        Its answers; None for dtypes it was not asked for.
+    answers : tuple of two
+        What it says of shapes, and of dtypes where it was asked for them.
 
     Attributes
     ----------
@@ -66,23 +71,23 @@ class CustomRun:
     __slots__ = ("count", "visible", "is_train", "_answers", "_specs", "_ctx", "_host", "_watched", "_watched_back")
     recipes = None
 
-    def __init__(self, op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, shapes: Any, dtypes: Any):
+    def __init__(self, op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, answers: Any):
         self.is_train, self._ctx, self._host = is_train, ctx, ctx.xp is np
         self.count = self.visible = len(attrs.outputs)
         nothing = [None] * self.count
-        _, out_shapes = op.shapes_by(shapes, [array.shape for array in arrays], nothing, attrs)
-        _, out_dtypes = op.dtypes_by(dtypes, [array.dtype for array in arrays], nothing, attrs)
+        _, out_shapes = op.shapes_by(answers[0], [array.shape for array in arrays], nothing, attrs)
+        _, out_dtypes = op.dtypes_by(answers[1], [array.dtype for array in arrays], nothing, attrs)
         if not all(map(known, out_shapes)):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
         self._specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(out_shapes, out_dtypes)]
-        self._answers = _copied(shapes), _copied(dtypes)
+        self._answers = _copied(answers)
         self._watched: Any = None  # the class of the operator whose forward was watched
         self._watched_back: dict[Any, Any] = {}
 
-    def follows(self, shapes: Any, dtypes: Any) -> bool:
+    def follows(self, answers: Any) -> bool:
         """Whether it follows from these answers, too."""
         try:
-            return bool((shapes, dtypes) == self._answers)
+            return answers == self._answers
         except ValueError:  # there are arrays in them
             return False
 

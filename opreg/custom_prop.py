@@ -71,20 +71,22 @@ class _Attrs(Attrs):
         """``needed`` and ``unread``, for which the Prop is asked once a use."""
         if self._reads is not None:
             return self._reads
-        n_out, n_in, kept = len(self.outputs), len(self.arguments), self.kept
+        n_out, n_in, kept, plain = len(self.outputs), len(self.arguments), self.kept, None
+        if is_default(self.prop.declare_backward_dependency):  # the answer follows
+            plain = bool(self.prop.need_top_grad_)
+            if kept is not None and plain in kept.reads:
+                self._reads = kept.reads[plain]
+                return self._reads
         last = 2 * n_out + n_in
         declared = self.ask("declare_backward_dependency", [*range(n_out)], [*range(n_out, n_out + n_in)],
                             [*range(n_out + n_in, last)])
-        if kept is not None and declared.__class__ is list and declared == kept.declared[0]:
-            self._reads = kept.declared[1]
-            return self._reads
         if not isinstance(declared, (list, tuple, set)) or any(i not in range(last) for i in declared):
             raise ArgumentError(f"{self.title('declare_backward_dependency')} returned {declared!r}, expected a list "
                                 f"of numbers from 0 to {last - 1}")
         needed = tuple(sorted(set(declared)))
         self._reads = needed, tuple([i for i in range(n_in) if n_out + i not in needed])
-        if kept is not None:
-            kept.declared = [*declared], self._reads
+        if kept is not None and plain is not None:
+            kept.reads[plain] = self._reads
         return self._reads
 
     def of_backward(self, needs: Sequence[bool]) -> _Attrs:
@@ -102,9 +104,13 @@ class _Attrs(Attrs):
         try:
             return getattr(self.prop, method)(*args)
         except Exception as error:
-            note(error, self.title(method) + (f", given {args[0]}" if args else ""))
-            self.explain(error)
+            self.blame(error, method, *args)
             raise
+
+    def blame(self, error: Exception, method: str, *args: Any) -> None:
+        """Note on an exception which method of the Prop it comes from."""
+        note(error, self.title(method) + (f", given {args[0]}" if args else ""))
+        self.explain(error)
 
     def explain(self, error: BaseException) -> None:
         """Note on a TypeError which keywords are text and look like something else."""
@@ -135,18 +141,19 @@ class Kept:
         Arguments, outputs and auxiliary states, as the first Prop listed them.
     order : list of int
         Which of the arrays in the call each input is.
-    declared
-        What a Prop declared that backward reads, and what follows.
+    reads : dict of bool
+        What backward reads and does not read, by whether it needs the gradient from above; of Props that declare
+        nothing else.
     runs : Recent
         What follows for inputs of certain specs, see ``opreg.ndarray.custom_runs``.
     """
 
-    __slots__ = ("given", "names", "order", "declared", "runs")
+    __slots__ = ("given", "names", "order", "reads", "runs")
 
     def __init__(self, attrs: _Attrs, order: list[int]):
         self.given, self.order = dict(attrs), order
         self.names = [attrs.arguments, attrs.outputs, attrs.auxiliary]
-        self.declared: tuple[Any, Any] = (None, None)
+        self.reads: dict[bool, Any] = {}
         self.runs = Recent(_KEPT)
 
 
@@ -225,8 +232,10 @@ class CustomRecord(UserOp):
                 for method in _LISTS:
                     listed.append(getattr(prop, method)())
         except Exception as error:
-            note(error, attrs.title(method) if method else
-                 f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
+            if method:
+                attrs.blame(error, method)
+                raise
+            note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
             attrs.explain(error)
             raise
         if not listed:
@@ -387,8 +396,12 @@ class CustomRecord(UserOp):
             if is_default(prop.create_operator):
                 raise ArgumentError(f"operator {self.op_type!r}: {type(prop).__name__} has no create_operator(self, "
                                     "ctx, shapes, dtypes), which returns the CustomOp that computes")
-            made = attrs.ask("create_operator", ctx, [[*each.shape] for each in inputs],
-                             [_flag(each.dtype) for each in inputs])
+            shapes, dtypes = [[*each.shape] for each in inputs], [_flag(each.dtype) for each in inputs]
+            try:
+                made = prop.create_operator(ctx, shapes, dtypes)
+            except Exception as error:
+                attrs.blame(error, "create_operator", ctx)
+                raise
             if isinstance(made, type) or not hasattr(made, "forward") or not hasattr(made, "backward"):
                 raise ArgumentError(f"{attrs.title('create_operator')} returned {made!r}, expected a CustomOp"
                                     + (f": {made.__name__}()" if isinstance(made, type) else ""))

@@ -70,8 +70,8 @@ def _title(made: Any, method: str, record: Any) -> str:
 
 
 def forward_run(attrs: Any, made: Any, ins: Sequence[Any], raws: Sequence[Any], reqs: list[str], ctx: Any,
-                wrap: Callable, is_train: bool) -> tuple[Callable[[], None], dict[str, list]]:
-    """The function that calls ``forward`` on raw arrays, and lists that it gives to it."""
+                wrap: Callable, is_train: bool) -> tuple[Callable[[], None], list, list]:
+    """The function that calls ``forward`` on raw arrays, and the lists of inputs and outputs that it gives to it."""
     count = len(attrs.arguments)
     in_data, out_data = [wrap(a, ctx, True) for a in ins[:count]], [wrap(a, ctx) for a in raws]
     aux = [wrap(a, ctx) for a in ins[count:]] if len(ins) > count else []
@@ -84,7 +84,7 @@ def forward_run(attrs: Any, made: Any, ins: Sequence[Any], raws: Sequence[Any], 
             _noted(error, _title(made, "forward", attrs.record), attrs, in_data=in_data, out_data=out_data, aux=aux)
             raise
 
-    return run, {"in_data": in_data, "out_data": out_data}
+    return run, in_data, out_data
 
 
 def forward_steps(call: Call) -> list[Callable]:
@@ -93,7 +93,7 @@ def forward_steps(call: Call) -> list[Callable]:
     record: Any = call.op
     made = record.create(attrs, call.ctx, call.memo, call.ins)
     title, reqs, raws = _title(made, "forward", record), list(call.reqs), _stand_ins(call)
-    run, lists = forward_run(attrs, made, call.ins, raws, reqs, call.ctx, call.wrap, call.is_train)
+    run, in_data, out_data = forward_run(attrs, made, call.ins, raws, reqs, call.ctx, call.wrap, call.is_train)
     check_keywords(made.forward, _FORWARD, title)
 
     def unwritten(left: list[int]) -> list[Callable]:
@@ -102,6 +102,7 @@ def forward_steps(call: Call) -> list[Callable]:
                           f"self.assign(out_data[{i}], req[{i}], value)")
         return []
 
+    lists = {"in_data": in_data, "out_data": out_data}
     return [watched(run, made, title, raws, reqs, lists, attrs.outputs, unwritten)]
 
 
