@@ -183,30 +183,36 @@ class BoundRunner(Runner):
 
 
 class FunctionRunner(Runner):
-    """A call of one function of arrays, which shows by itself what comes out."""
+    """Calls of one function of arrays, which shows by itself what comes out. Settled for attributes that it is given
+    each time, since they keep it."""
 
-    __slots__ = ("_compute", "_ctx", "_wrap", "_inputs")
+    __slots__ = ("_compute", "_wrap", "_inputs")
 
     def __init__(self, op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
         _check_count(op, attrs, arrays)
-        self.op, self.attrs, self._compute, self._ctx, self._wrap = op, attrs, op.compute, ctx, wrap
+        self.op, self._compute, self.ctx, self._wrap = op, op.compute, ctx, wrap
         self._inputs, self.is_train = len(op.arguments(attrs)), is_train
         self.recipes = None
         self.count = self.visible = len(op.outputs(attrs))
 
-    def __call__(self, arrays: Sequence[Any], out: Any = None) -> list[Any]:
-        wrap, ctx, inputs = self._wrap, self._ctx, self._inputs
+    def run(self, attrs: Any, arrays: Sequence[Any]) -> list[Any]:
+        """What the function makes of these arrays."""
+        wrap, ctx, inputs = self._wrap, self.ctx, self._inputs
         values = [wrap(array, ctx, i < inputs) for i, array in enumerate(arrays)]
         with Recording(False, None), ctx:
-            found = self._compute(values, self.attrs, ctx, self.is_train)
+            found = self._compute(values, attrs, ctx, self.is_train)
         return [self._own(each, arrays) for each in found]
 
     def _own(self, found: Any, arrays: Sequence[Any]) -> Any:
         """A result as an array that shares no memory with an input."""
-        xp = self._ctx.xp
+        xp = self.ctx.xp
         data = xp.asarray(getattr(found, "_data", found))
-        shares = any(xp.may_share_memory(data, array) for array in arrays)
-        return xp.array(data, order="C") if shares or not data.flags.c_contiguous else data
+        if not data.flags.c_contiguous:
+            return xp.array(data, order="C")
+        for array in arrays:
+            if xp.may_share_memory(data, array):
+                return xp.array(data, order="C")
+        return data
 
 
 class _Keeper:
@@ -253,13 +259,19 @@ def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wr
     found: Runner | None = None
     try:
         if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
+            if isinstance(op, FunctionRecord):
+                key = ctx, MODE.training
+                function = attrs.runs.get(key)
+                if function is None:
+                    function = attrs.runs[key] = FunctionRunner(op, attrs, arrays, *key, wrap)
+                settled = function
+                return settled, function.run(attrs, arrays)
             if getattr(attrs, "kept", None) is not None and len(op.kernels) == 1:
                 often = custom_run(op, attrs, arrays, ctx)
                 outs = often.outputs()
                 settled = often
                 return often, often.run(attrs, arrays, outs, wrap)
-            kind: Any = FunctionRunner if isinstance(op, FunctionRecord) else BoundRunner
-            settled = kind(op, attrs, arrays, ctx, MODE.training, wrap)
+            settled = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)
             return settled, settled(arrays)
         found = settle(op, attrs, arrays, ctx)
         single = found.single

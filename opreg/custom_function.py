@@ -68,7 +68,7 @@ class FunctionRecord(UserOp):
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         attrs: Any = Attrs(super().complete(given))
-        attrs.memo = {}
+        attrs.memo, attrs.runs = {}, {}
         return attrs
 
     def compute(self, arrays: Sequence[Any], attrs: Any, ctx: Any, is_train: bool) -> list[Any]:
@@ -91,6 +91,8 @@ class FunctionRecord(UserOp):
         for name, each in zip(names, found):
             if each is None:
                 raise ArgumentError(f"operator {self.op_type!r} returned None for {name!r}, expected an array")
+            if hasattr(each, "_data"):  # an array of ours
+                continue
             try:
                 as_dtype(getattr(each, "dtype", float))
             except DTypeError as error:
@@ -184,7 +186,7 @@ class FunctionRecord(UserOp):
         return self.by_rule(g, ins, outs, attrs, needs, is_train)
 
     def ruled(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool) -> list[Any]:
-        g, ins, outs = shown((g, list(ins), list(outs)))
+        g, ins, outs = shown(g), list(map(shown, ins)), list(map(shown, outs))
         found = super().differentiate(g, ins, outs, attrs, needs, is_train)
         return self.own(found, ins, attrs, f"operator {self.op_type!r}: the gradient")
 

@@ -37,15 +37,18 @@ class Attrs(dict):
     ----------
     memo : dict
         What an eager forward leaves for its backward.
+    runs : dict
+        What is settled for eager calls of a function.
     """
 
     memo: dict
+    runs: dict
 
 
 def shown(value: Any) -> Any:
     """Values as users' code is given them, also in lists: arrays that refuse to be changed."""
     if isinstance(value, (list, tuple)):
-        return type(value)(shown(each) for each in value)
+        return type(value)([shown(each) for each in value])
     return value.shown() if isinstance(value, Value) else value
 
 

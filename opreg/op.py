@@ -76,6 +76,8 @@ class Rule:
 
     def select(self, attrs: Attrs) -> dict[str, Any]:
         """The attributes this rule reads."""
+        if not self.names and not self.all:
+            return {}
         if self.all:
             return dict(attrs)
         return {name: attrs[name] for name in self.names if name in attrs}
