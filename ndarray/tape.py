@@ -363,8 +363,14 @@ def _differentiate(node: TapeNode, arriving: list[Any], needs: tuple[bool, ...],
                    ) -> Sequence[Any]:
     """Raw gradients of a node's inputs, None where there is none."""
     op, attrs, ctx = node.op, node.attrs, node.ctx
-    is_train = node.in_training(None) if train_mode is None else train_mode
-    ins, outs = ((), ()) if op.blind else _numbers(node)
+    is_train = train_mode
+    if is_train is None:
+        is_train = node.settled is None or node.settled.is_train
+    ins, outs = node.ins, node.outs
+    if op.blind:
+        ins = outs = ()
+    elif ins is None or outs is None:
+        ins, outs = _numbers(node)  # which refuses
     if node.count != 1 and not op.partial:
         visible = op.visible(attrs)
         arriving = [ctx.xp.zeros_like(outs[i]) if g is None and i < visible else g for i, g in enumerate(arriving)]

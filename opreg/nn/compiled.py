@@ -17,7 +17,7 @@ from opreg.symbol.program import Bound, Program
 from ..errors import OpError
 from ..graph import Entry, Graph, Node
 from ..locks import rlock
-from ..mode import MODE, quiet
+from ..mode import MODE, inside, quiet
 from ..spec import known
 from . import tree
 from .follow import Followed
@@ -123,7 +123,12 @@ class _Plan:
         if half.native is not None:
             half.native()
         elif half.plain:
-            quiet(half.run)
+            try:
+                MODE.run(half.run)
+            except RuntimeError as error:
+                if not inside(error):
+                    raise
+                half.run()
         else:
             self.run(half)
         for store in plan.stores:

@@ -17,7 +17,7 @@ from .manners import Manners, is_number
 from .parameter import Parameter, parameters
 from .pullback import check_not_blocked, differentiate, name_of
 from .state import STATE, compiles
-from .tensor import tensor
+from .tensor import TENSORS, tensor
 
 __all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient", "no_grad", "positions_of",
            "check_positions", "asked", "answer"]
@@ -91,9 +91,10 @@ class _Gradients:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         positions: Sequence[int] = self.positions if args or kwargs else ()
-        if positions:
-            inputs = (*args, *kwargs.values()) if kwargs else args
-            positions = check_positions(self.function, positions, inputs, True)
+        for i in positions:
+            if i >= len(args) or args[i].__class__ not in TENSORS:
+                positions = check_positions(self.function, positions, (*args, *kwargs.values()), True)
+                break
         out, grads, weight_grads = differentiate(self.function, args, kwargs, positions, self.weights, self.has_aux)
         result = self._arranged(grads, weight_grads, positions)
         if self.with_value:

@@ -128,7 +128,8 @@ class Pullback:
         grads, by_weight = self._back(None if seed is None else _seeds(self.heads, seed), keep)
         if not (self._inputs.bare and len(grads) == len(self._positions)):
             grads = self._inputs.arranged(grads, self._positions)
-        return grads, [_hooked(weight, g) for weight, g in zip(self._weights, by_weight)] if by_weight else by_weight
+        return grads, [_hooked(weight, g) if g is None or weight._hooks else g for weight, g in
+                       zip(self._weights, by_weight)] if by_weight else by_weight
 
     def _back(self, arriving: Sequence[Any] | None, keep: bool) -> tuple[list[Any], list[Any]]:
         """Gradients of the leaves, and of the weights, None for those that are not trained."""
@@ -146,9 +147,9 @@ class _OnTape(Pullback):
         again, nested = MODE.recording, STATE.nested
         self._variables = [fresh(leaf) for leaf in inputs.leaves]
         self._entries = [variable._entry for variable in self._variables]
-        given = list(self._variables)
+        given = self._variables[:]
         self._trained: dict[int, int] = {}  # places among the variables
-        before = [(weight, weight._entry) for weight in weights]
+        before = [(weight, weight._entry) for weight in weights] if weights else []
         for weight in weights:
             if weight._requires_grad and id(weight) not in self._trained:
                 self._trained[id(weight)] = len(self._variables)
@@ -159,8 +160,9 @@ class _OnTape(Pullback):
         try:
             out = inputs.call(function, given)
             # A weight that is a result is what it was while the function ran.
-            self.heads = [_variable(head, head._entry) if isinstance(head, Parameter) else head
-                          for head in _heads(function, out, first_only)]
+            self.heads = [out] if out.__class__ is Tensor and not first_only else [
+                _variable(head, head._entry) if isinstance(head, Parameter) else head
+                for head in _heads(function, out, first_only)]
         finally:
             MODE.recording, STATE.nested = again, nested
             for weight, entry in before:
@@ -169,11 +171,13 @@ class _OnTape(Pullback):
 
     def _back(self, arriving: Sequence[Any] | None, keep: bool) -> tuple[list[Any], list[Any]]:
         heads, variables, entries, leaves = self.heads, self._variables, self._entries, self._inputs.leaves
-        recorded = [i for i, head in enumerate(heads) if getattr(head, "_entry", None) is not None]
-        if len(recorded) < len(heads):
-            heads = [heads[i] for i in recorded]
-            arriving = None if arriving is None else [arriving[i] for i in recorded]
-        if not recorded or not entries:
+        for head in heads:
+            if getattr(head, "_entry", None) is None:
+                recorded = [i for i, head in enumerate(heads) if getattr(head, "_entry", None) is not None]
+                heads = [heads[i] for i in recorded]
+                arriving = None if arriving is None else [arriving[i] for i in recorded]
+                break
+        if not heads or not entries:
             found = [made(each._ctx.xp.zeros_like(each._data), each._ctx) for each in variables]
         elif MODE.recording:
             found = [_variable(g, g._entry) for g in
