@@ -108,7 +108,7 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
     key = tuple(form)
     kept = op.calls.find(key)
     if kept is not None:
-        attrs: Any = op.anew(kept)
+        attrs: Any = op.anew(kept.given, kept)
         if attrs.kept is kept:
             return attrs, [arrays[i] for i in kept.order]
         inputs, _ = split(op, args, keywords, _is_array)

@@ -197,34 +197,26 @@ class CustomRecord(UserOp):
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """A Prop of these attributes, and what it answers."""
-        attrs = _Attrs()
-        attrs.record, attrs.memo = self, {}
+        typed: dict[str, Any] = {}
         for name, value in given.items():
             if name in self.schema:
                 field = self.schema[name]
-                attrs[name] = to_text(value) if field.kind is text else self._typed(field, value)
+                typed[name] = to_text(value) if field.kind is text else self._typed(field, value)
             elif self.schema.open:
-                attrs[name] = to_text(value)
+                typed[name] = to_text(value)
             elif not (name.startswith("__") and name.endswith("__")):
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() takes no keyword "
                                     f"{name!r}. {did_you_mean(name, self.schema.names)}")
         for field in self.schema.fields:
-            if field.required and field.name not in attrs:
+            if field.required and field.name not in typed:
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() needs the keyword "
                                     f"{field.name!r}")
-        return self._made(attrs, [(), (), ()])
+        return self.anew(typed)
 
-    def anew(self, kept: Kept) -> _Attrs:
-        """What ``complete`` gives for the keywords of an earlier call: a Prop of its own, which answers for itself."""
-        attrs = _Attrs(kept.given)
+    def anew(self, given: Mapping[str, Any], kept: Kept | None = None) -> _Attrs:
+        """A Prop of typed keywords, which is asked for its names. Those that an earlier one gave were checked."""
+        attrs = _Attrs(given)
         attrs.record, attrs.memo = self, {}
-        self._made(attrs, kept.names)
-        if attrs.arguments is kept.names[0] and attrs.auxiliary is kept.names[2] and attrs.outputs is kept.names[1]:
-            attrs.kept = kept
-        return attrs
-
-    def _made(self, attrs: _Attrs, known: Sequence[tuple[str, ...]]) -> _Attrs:
-        """Make a Prop, and ask it for its names. Those that are known were checked before."""
         method, listed = "", []
         try:
             attrs.prop = prop = self.prop_class(**attrs)
@@ -241,9 +233,11 @@ class CustomRecord(UserOp):
         if not listed:
             raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}.__init__ does not call "
                                 "super().__init__(), which is told whether backward needs the gradient from above")
-        attrs.arguments, attrs.outputs, attrs.auxiliary = [
-            before if found.__class__ is list and (*found,) == before else attrs.names(method, found)
-            for method, before, found in zip(_LISTS, known, listed)]
+        if kept is not None and [(*found,) if found.__class__ is list else None for found in listed] == kept.names:
+            attrs.arguments, attrs.outputs, attrs.auxiliary = kept.names
+            attrs.kept = kept
+        else:
+            attrs.arguments, attrs.outputs, attrs.auxiliary = map(attrs.names, _LISTS, listed)
         return attrs
 
     def _typed(self, field: Field, value: Any) -> Any:

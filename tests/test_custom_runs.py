@@ -271,6 +271,17 @@ def test_inputs_by_keyword_in_any_order():
             nd.Custom(a=a, op_type=name)
 
 
+def test_the_order_of_inputs_may_change():
+    names = ["a", "b"]
+    name = register(type("Prop", (DifferenceProp,), {"list_arguments": lambda self: names}))
+    a, b = nd.array([5.0]), nd.array([2.0])
+    for _ in CALLS:
+        assert nd.Custom(a=a, b=b, op_type=name).asscalar() == 3
+    names = ["b", "a"]
+    for _ in CALLS:
+        assert nd.Custom(a=a, b=b, op_type=name).asscalar() == -3
+
+
 # -------------------------------------------------------------------------------------------------- requests
 
 
@@ -402,7 +413,7 @@ def test_contexts():
         operator = Op
 
         def create_operator(self, ctx, shapes, dtypes):
-            assert mx.current_context() == ctx
+            assert mx.current_context() == ctx == mx.cpu(i)
             return Op()
 
     name = register(Prop)
