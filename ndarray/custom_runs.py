@@ -144,8 +144,8 @@ class CustomRun:
         entered.append(ctx)
         try:
             if self._watched_back.get(needs) == (made.__class__, needed):
-                zeros = np.zeros if self._host else ctx.xp.zeros
-                grads = [zeros(each.shape, each.dtype) for each in inputs]
+                grads = [np.zeros(each.shape, each.dtype) if self._host else
+                         ctx.backend.zeros(each.shape, each.dtype, ctx.device_id) for each in inputs]
                 reqs = ["write" if need else "null" for need, _ in zip(needs, grads)]
                 backward_run(attrs, made, needed, read, states, grads, reqs, ctx, wrap)[0]()
             else:

@@ -17,6 +17,7 @@ from opreg import autograd, nd
 from opreg.attrs import to_text
 from opreg.errors import OpError, ShapeError
 from opreg.registry import get
+from tests.strict import StrictArray
 
 UNIQUE = itertools.count()
 CALLS = range(4)
@@ -420,6 +421,24 @@ def test_contexts():
     for i in (0, 1, 0, 1, 1):
         y = nd.Custom(nd.ones(2, ctx=mx.cpu(i)), op_type=name)
         assert y.context == mx.cpu(i) and mx.current_context() == mx.cpu(0)
+
+
+def test_another_device():
+    class Op(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], out_grad[0] * in_data[0])
+
+    name, x = register(type("Prop", (ScaleProp,), {"operator": Op})), nd.array([3.0], ctx=mx.Context("strict", 0))
+    x.attach_grad()
+    for _ in CALLS:
+        with autograd.record():
+            y = nd.Custom(x, op_type=name)
+        y.backward()
+        assert isinstance(y._data, StrictArray)
+        assert (y.as_in_context(mx.cpu()).asscalar(), x.grad.as_in_context(mx.cpu()).asscalar()) == (6, 3)
 
 
 # ------------------------------------------------------------------------------------------- checks and errors
