@@ -108,7 +108,7 @@ def test_contexts_agree_on_statistics_after_an_epoch():
     net = sym.SoftmaxOutput(sym.FullyConnected(sym.BatchNorm(sym.var("data"), name="bn"), num_hidden=3), name="softmax")
     module = mx.mod.Module(net, context=[mx.cpu(0), mx.cpu(1)])
     module.fit(batches(), num_epoch=1)
-    one, other = (executor.aux_dict["bn_moving_mean"].asnumpy() for executor in module._execs)
+    one, other = (executor.aux_dict["bn_moving_mean"].asnumpy() for executor in module._exec_group.execs)
     assert np.array_equal(one, other) and one.any()
 
 
@@ -130,7 +130,7 @@ def test_batches_of_another_size_go_through_the_same_weights():
     for first, last in ((0, 5), (5, 50), (50, 55)):
         module.forward(mx.io.DataBatch([nd.array(data[first:last])], [nd.array(label[first:last])]), is_train=False)
         assert np.allclose(module.get_outputs()[0].asnumpy(), expected[first:last], atol=1e-6)
-    assert len(module._shaped) == 3
+    assert len(module._exec_group._shaped) == 3
     before = module.get_params()[0]["fc1_weight"].asnumpy()
     module.forward_backward(mx.io.DataBatch([nd.array(data[:5])], [nd.array(label[:5])]))
     module.update()
@@ -310,7 +310,7 @@ def test_executors_of_many_shapes_are_not_kept_for_ever():
     for rows in [*range(1, 60), 7]:
         module.forward(mx.io.DataBatch([nd.full((rows, 3), rows)]))
         assert module.get_outputs()[0].asnumpy().tolist() == [[rows] * 3] * rows
-    assert len(module._shaped) <= 16
+    assert len(module._exec_group._shaped) <= 16
     assert module.get_params()[0]["w_weight"].asnumpy().tolist() == [[1, 1, 1]]
 
 
@@ -341,7 +341,7 @@ def test_requests(request_, fixed, expected):
     for _ in range(2):
         module.forward(mx.io.DataBatch([nd.ones((2, 3))]))
         module.backward([nd.ones((2, 2))])
-    grads = [module._execs[0].grad_dict[name] for name in ("data", "fc_weight", "fc_bias")]
+    grads = [module._exec_group.execs[0].grad_dict[name] for name in ("data", "fc_weight", "fc_bias")]
     assert tuple(None if grad is None else float(grad.asnumpy().ravel()[0]) for grad in grads) == expected
 
 

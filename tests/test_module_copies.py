@@ -34,7 +34,8 @@ def test_a_copy_of_a_module_goes_on_where_it_was(copied, contexts):
     for name, value in module.get_params()[0].items():
         if copied is not copy.copy:  # one optimizer counts the steps of both
             assert np.array_equal(value.asnumpy(), again.get_params()[0][name].asnumpy())
-        assert not np.shares_memory(module._execs[0].arg_dict[name]._data, again._execs[0].arg_dict[name]._data)
+        own, other = (each._exec_group.execs[0].arg_dict[name]._data for each in (module, again))
+        assert not np.shares_memory(own, other)
     assert again.logger is logging
 
 

@@ -201,7 +201,7 @@ class BucketingModule(BaseModule):
         if bucket_key not in self._buckets:
             module = self._make(bucket_key)
             for name in module._param_names:
-                if name not in default._execs[0].arg_dict:
+                if name not in default._exec_group.execs[0].arg_dict:
                     raise ArgumentError(f"BucketingModule: the symbol of key {bucket_key!r} has a weight {name!r} that "
                                         f"the one of the default key {self._default_bucket_key!r} has not")
             module.bind(data_shapes, label_shapes, shared_module=default, **self._bound)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from opreg.ndarray.context import Context, cpu
@@ -20,26 +20,13 @@ from ..files import reading, together, whole
 from . import optimizer as optimizers
 from . import parts
 from .base_module import SMALL, BaseModule, Params
+from .executor_group import DataParallelExecutorGroup, describe
 from .initializer import InitDesc, Initializer, create
 from .io import DataDesc
 from .metric import EvalMetric
 from .model import load_checkpoint, save_checkpoint
 
 __all__ = ["Module"]
-
-# Shapes of batches whose executors are kept.
-_MOST_SHAPES = 16
-
-
-def _describe(what: str, shapes: Any) -> list[DataDesc]:
-    """Descriptions of inputs from those, or from pairs of name and shape."""
-    found = []
-    for each in shapes or ():
-        if not isinstance(each, (tuple, list)) or len(each) < 2 or not isinstance(each[0], str):
-            raise ArgumentError(f"{what}: expected pairs of a name and a shape, got {each!r}")
-        found.append(each if isinstance(each, DataDesc) else DataDesc(*each))
-    return found
-
 
 class Module(BaseModule):
     """A symbol with its weights, which can be trained.
@@ -93,7 +80,8 @@ class Module(BaseModule):
         if len(self._work_loads) != len(self._context):
             raise ArgumentError(f"Module: work_load_list has {len(self._work_loads)} entries, expected "
                                 f"{len(self._context)}, one for each context")
-        self._symbol, self._group2ctxs = symbol, parts.places(group2ctxs, len(self._context))
+        parts.places(group2ctxs, len(self._context))  # a mistake shows here, not at bind
+        self._symbol, self._group2ctxs = symbol, group2ctxs
         arguments = symbol.list_arguments()
         self.data_names, self._label_names = list(data_names or ()), list(label_names or ())
         self._state_names, self._fixed = list(state_names or ()), list(fixed_param_names or ())
@@ -114,9 +102,7 @@ class Module(BaseModule):
         self.output_names = symbol.list_outputs()
         self._output_axes = [DataDesc.get_batch_axis(symbol[i].attr("__layout__"))
                              for i in range(len(self.output_names))]
-        self._execs: list[Any] = []
-        self._shares: list[slice | None] = []
-        self._shaped: OrderedDict[Any, tuple[list[Any], list[slice | None]]] = OrderedDict()
+        self._exec_group: DataParallelExecutorGroup  # from bind on
         self._preset: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
         self._preset_states: str | None = None
         self._unlabelled = False  # whether it was said that a batch to learn from has no labels
@@ -219,18 +205,13 @@ class Module(BaseModule):
             self._preset = None
 
     def _make_executors(self, shared_module: Module | None = None) -> None:
-        requests, inputs = self._requests(self._grad_req), self._bound_inputs()
-        self._shares, self._execs = self._divided(inputs), []
-        for number, (ctx, share, groups) in enumerate(zip(self._context, self._shares, self._group2ctxs)):
-            shared = shared_module._execs[number] if shared_module is not None else None
-            weights = [] if shared is None else [name for name in self._param_names if name in shared.arg_dict]
-            self._execs.append(self._symbol.simple_bind(
-                ctx, requests, {each.name: each.dtype for each in inputs}, group2ctx=groups, shared_arg_names=weights,
-                shared_exec=shared, **{each.name: parts.own_shape(each, share) for each in inputs}))
-        self._shaped = OrderedDict([(self._key(), (self._execs, self._shares))])
+        self._exec_group = DataParallelExecutorGroup(
+            self._symbol, self._context, self._work_loads, self._data_shapes, self._label_shapes, self._param_names,
+            self.for_training, self.inputs_need_grad, None if shared_module is None else shared_module._exec_group,
+            self.logger, self._fixed, self._grad_req, self._state_names, self._group2ctxs)
 
     def _checked(self, data_shapes: Any, label_shapes: Any) -> tuple[list[DataDesc], list[DataDesc]]:
-        data, labels = _describe("data_shapes", data_shapes), _describe("label_shapes", label_shapes)
+        data, labels = describe("data_shapes", data_shapes), describe("label_shapes", label_shapes)
         if sorted(each.name for each in data) != sorted(self.data_names):
             raise ArgumentError(f"bind: the inputs are {', '.join(self.data_names)}; got shapes of "
                                 f"{', '.join(each.name for each in data) or 'nothing'}. Module(data_names=...) names "
@@ -243,42 +224,6 @@ class Module(BaseModule):
             self.logger.warning(text)  # they are for metrics alone
         return data, labels
 
-    def _key(self) -> Any:
-        return tuple((each.name, each.shape) for each in self._data_shapes + self._label_shapes)
-
-    def _bound_inputs(self) -> list[DataDesc]:
-        arguments = set(self._symbol.list_arguments())
-        return [each for each in self._data_shapes + self._label_shapes if each.name in arguments]
-
-    def _divided(self, inputs: list[DataDesc]) -> list[slice | None]:
-        """The samples of each context; None for all of them."""
-        count = len(self._context)
-        if count == 1:
-            return [None]
-        parts.agree(inputs)
-        size = parts.samples(inputs)
-        return [None] * count if size is None else list(parts.shares(size, self._work_loads))
-
-    def _requests(self, grad_req: Any) -> dict[str, str]:
-        arguments = self._symbol.list_arguments()
-        usual = {name: "write" for name in arguments if (name in self._param_names and name not in self._fixed)
-                 or (name in self.data_names and self.inputs_need_grad)}
-        requests = dict.fromkeys(arguments, "null")
-        if not self.for_training:
-            return requests
-        if isinstance(grad_req, str):
-            return {**requests, **dict.fromkeys(usual, grad_req)}
-        if isinstance(grad_req, Mapping):
-            for name in grad_req:
-                if name not in requests:
-                    raise ArgumentError(f"bind: grad_req: the symbol has no argument {name!r}. "
-                                        f"{did_you_mean(name, arguments)}")
-            return {**requests, **usual, **grad_req}
-        if len(grad_req) != len(arguments):
-            raise ArgumentError(f"bind: grad_req: expected {len(arguments)} requests, one for each of "
-                                f"{', '.join(arguments)}; got {len(grad_req)}")
-        return dict(zip(arguments, grad_req))
-
     def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
         """Change over to inputs of other shapes; the weights stay.
 
@@ -288,38 +233,14 @@ class Module(BaseModule):
             When a weight would have another shape.
         """
         self._needs("binded")
-        before = self._data_shapes, self._label_shapes
-        self._data_shapes, self._label_shapes = self._checked(data_shapes, label_shapes)
-        key = self._key()
-        if key not in self._shaped:
-            try:
-                inputs = self._bound_inputs()
-                shares = self._divided(inputs)
-                made = [executor.reshape(partial_shaping=True, allow_up_sizing=True,
-                                         **{each.name: parts.own_shape(each, share) for each in inputs})
-                        for executor, share in zip(self._execs, shares)]
-                self._check_weights(made[0])
-            except Exception:
-                self._data_shapes, self._label_shapes = before
-                raise
-            self._shaped[key] = made, shares
-            if len(self._shaped) > _MOST_SHAPES:
-                self._shaped.popitem(last=False)
-        self._shaped.move_to_end(key)
-        self._execs, self._shares = self._shaped[key]
-
-    def _check_weights(self, executor: Any) -> None:
-        for name in self._param_names:
-            old, new = self._execs[0].arg_dict[name].shape, executor.arg_dict[name].shape
-            if old != new:
-                shapes = ", ".join(f"{each.name} {each.shape}" for each in self._data_shapes)
-                raise ShapeError(f"inputs of other shapes, {shapes}: the weight {name!r} would have shape {new}, it "
-                                 f"has {old}")
+        data, labels = self._checked(data_shapes, label_shapes)
+        self._exec_group.reshape(data, labels)
+        self._data_shapes, self._label_shapes = data, labels
 
     # -------------------------------------------------------------------------------------- copies
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in vars(self).items() if name not in ("_execs", "_shaped", "_shares")}
+        kept = {name: value for name, value in vars(self).items() if name != "_exec_group"}
         kept["logger"] = None if self.logger is logging else self.logger  # a module of Python cannot be copied
         if self.binded:
             kept["_preset"] = self.get_params() if self.params_initialized else None
@@ -330,7 +251,6 @@ class Module(BaseModule):
         states = kept.pop("_held_states", None)
         vars(self).update(kept)
         self.logger = logging if self.logger is None else self.logger
-        self._execs, self._shares, self._shaped = [], [], OrderedDict()
         if self.binded:
             self._make_executors()
             if self.params_initialized and self._preset is not None:
@@ -371,7 +291,7 @@ class Module(BaseModule):
         self._needs("binded")
         if initializer is not None:
             initializer = create(initializer)
-        attrs, first = self._symbol.attr_dict(), self._execs[0]
+        attrs, first = self._symbol.attr_dict(), self._exec_group.execs[0]
         todo: list[tuple[NDArray, Any]] = []  # nothing is written before all is known to be right
         for what, own, names, given in (("weight", first.arg_dict, self._param_names, arg_params),
                                         ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
@@ -401,8 +321,8 @@ class Module(BaseModule):
 
     def _spread(self) -> None:
         """Copy the first context's weights to the others."""
-        first = self._execs[0]
-        for other in self._execs[1:]:
+        first = self._exec_group.execs[0]
+        for other in self._exec_group.execs[1:]:
             for name in self._param_names:
                 other.arg_dict[name]._store(Ellipsis, first.arg_dict[name])
             for name in self._aux_names:
@@ -413,11 +333,11 @@ class Module(BaseModule):
         self._needs("params_initialized")
         if not self.binded:
             return self._preset or ({}, {})
-        first = self._execs[0]
+        first = self._exec_group.execs[0]
         args = {name: first.arg_dict[name].copyto(cpu()) for name in self._param_names}
         aux = {}
         for name in self._aux_names:
-            held = [each.aux_dict[name].copyto(cpu()) for each in self._execs]
+            held = [each.aux_dict[name].copyto(cpu()) for each in self._exec_group.execs]
             aux[name] = held[0] if len(held) == 1 else sum(held[1:], held[0]) / len(held)
         return args, aux
 
@@ -495,8 +415,8 @@ class Module(BaseModule):
         self._needs("binded", "params_initialized")
         listed = isinstance(data_batch, list)  # a named tuple is a batch
         batches = data_batch if listed else [data_batch]
-        if listed and len(batches) != len(self._execs):
-            raise ArgumentError(f"forward: expected {len(self._execs)} batches, one for each context, got "
+        if listed and len(batches) != len(self._exec_group.execs):
+            raise ArgumentError(f"forward: expected {len(self._exec_group.execs)} batches, one for each context, got "
                                 f"{len(batches)}")
         data = self._described("inputs", self._data_shapes, [each.data for each in batches],
                                getattr(batches[0], "provide_data", None))
@@ -516,7 +436,7 @@ class Module(BaseModule):
         arrays = [[*batch.data, *own] for batch, own in zip(batches, labels)]
         described = [*data, *(found if any(labels) else ())]
         is_train = self.for_training if is_train is None else is_train
-        for number, (executor, share) in enumerate(zip(self._execs, self._shares)):
+        for number, (executor, share) in enumerate(zip(self._exec_group.execs, self._exec_group.shares)):
             for i, each in enumerate(described):
                 if each.name in executor.arg_dict:
                     value = arrays[number][i] if listed else \
@@ -533,7 +453,7 @@ class Module(BaseModule):
                                     "arrays")
         ordered = old
         if provided:
-            names = [each.name for each in _describe("the batch", provided)]
+            names = [each.name for each in describe("the batch", provided)]
             known = {each.name: each for each in old}
             if set(names) == set(known):
                 ordered = [known[name] for name in names]
@@ -568,27 +488,27 @@ class Module(BaseModule):
             raise ArgumentError("backward: the module is bound for inference; bind with for_training=True")
         if isinstance(out_grads, NDArray):
             out_grads = [out_grads]
-        for executor, share in zip(self._execs, self._shares):
+        for executor, share in zip(self._exec_group.execs, self._exec_group.shares):
             executor.backward(None if out_grads is None else
                               [parts.cut(each, share, axis) for each, axis in zip(out_grads, self._output_axes)])
 
     def update(self) -> None:
         """Move the weights along the gradients of the last backward."""
         self._needs("binded", "params_initialized", "optimizer_initialized")
-        first = self._execs[0]
+        first = self._exec_group.execs[0]
         names = [name for name in self._param_names if first.grad_dict[name] is not None]
         weights, grads = [first.arg_dict[name] for name in names], [first.grad_dict[name] for name in names]
-        for other in self._execs[1:]:
+        for other in self._exec_group.execs[1:]:
             grads = [grad + other.grad_dict[name].as_in_context(grad.context) for name, grad in zip(names, grads)]
         self._updater([self._numbers[name] for name in names], grads, weights)  # together, which is quicker
-        for other in self._execs[1:]:
+        for other in self._exec_group.execs[1:]:
             for name, weight in zip(names, weights):
                 other.arg_dict[name]._store(Ellipsis, weight)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """The outputs of the last forward, joined, or with ``merge_multi_context=False`` a list of each context's."""
         self._needs("binded", "params_initialized")
-        listed = [list(each) for each in zip(*(executor.outputs for executor in self._execs))]
+        listed = [list(each) for each in zip(*(executor.outputs for executor in self._exec_group.execs))]
         return self._merged(listed, self._output_axes) if merge_multi_context else listed
 
     @staticmethod
@@ -599,13 +519,13 @@ class Module(BaseModule):
         """The gradients of the inputs, in the order of ``data_shapes``."""
         if not self.inputs_need_grad:
             raise ArgumentError("get_input_grads: bind with inputs_need_grad=True to keep them")
-        listed = [[executor.grad_dict[each.name] for executor in self._execs] for each in self._data_shapes]
+        listed = [[executor.grad_dict[each.name] for executor in self._exec_group.execs] for each in self._data_shapes]
         axes = [DataDesc.get_batch_axis(each.layout) for each in self._data_shapes]
         return self._merged(listed, axes) if merge_multi_context else listed
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         """The arguments named by ``state_names``."""
-        listed = [[each.arg_dict[name] for each in self._execs] for name in self._state_names]
+        listed = [[each.arg_dict[name] for each in self._exec_group.execs] for name in self._state_names]
         return self._merged(listed, [0] * len(listed)) if merge_multi_context else listed
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
@@ -613,7 +533,7 @@ class Module(BaseModule):
         if (states is None) == (value is None):
             raise ArgumentError("set_states: expected states or a value, and not both")
         for i, name in enumerate(self._state_names):
-            for number, (executor, share) in enumerate(zip(self._execs, self._shares)):
+            for number, (executor, share) in enumerate(zip(self._exec_group.execs, self._exec_group.shares)):
                 source = value
                 if states is not None:
                     source = states[i][number] if isinstance(states[i], (list, tuple)) else \
@@ -635,7 +555,7 @@ class Module(BaseModule):
         described = self._label_shapes or [DataDesc(name, ()) for name in self._label_names]
         names = [each.name for each in described]
         axes = [DataDesc.get_batch_axis(each.layout) for each in described]
-        for number, (executor, share) in enumerate(zip(self._execs, self._shares)):
+        for number, (executor, share) in enumerate(zip(self._exec_group.execs, self._exec_group.shares)):
             own = labels[number] if pre_sliced else \
                 [parts.cut(label, share, axis) for label, axis in zip(labels or (), axes)]
             eval_metric.update_dict(OrderedDict(zip(names, own)), OrderedDict(zip(self.output_names, executor.outputs)))
@@ -643,5 +563,5 @@ class Module(BaseModule):
     def install_monitor(self, mon: Any) -> None:
         """Let a monitor look inside."""
         self._needs("binded")
-        for executor in self._execs:
+        for executor in self._exec_group.execs:
             mon.install(executor)

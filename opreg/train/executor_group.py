@@ -1,0 +1,197 @@
+"""DataParallelExecutorGroup: an executor for each context, and the part of a batch that each works on."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import NDArray
+
+from ..errors import ArgumentError, ShapeError, did_you_mean
+from . import parts
+from .io import DataDesc
+
+__all__ = ["DataParallelExecutorGroup"]
+
+# Shapes of batches whose executors are kept.
+_MOST_SHAPES = 16
+
+
+def describe(what: str, shapes: Any) -> list[DataDesc]:
+    """Descriptions of inputs from those, or from pairs of name and shape."""
+    found = []
+    for each in shapes or ():
+        if not isinstance(each, (tuple, list)) or len(each) < 2 or not isinstance(each[0], str):
+            raise ArgumentError(f"{what}: expected pairs of a name and a shape, got {each!r}")
+        found.append(each if isinstance(each, DataDesc) else DataDesc(*each))
+    return found
+
+
+class DataParallelExecutorGroup:
+    """What a module binds: an executor for each context, over which a batch is divided.
+
+    Parameters
+    ----------
+    symbol : Symbol
+        The network.
+    contexts : list of Context
+        Where to compute.
+    workload : list of float or None
+        How large each context's share of a batch is; equal by default.
+    data_shapes, label_shapes : list of DataDesc or of pairs, or None
+        Names and shapes of what comes with a batch. Those that the network has no argument for count for nothing.
+    param_names : sequence of str
+        The weights.
+    for_training, inputs_need_grad : bool
+        Whether gradients are kept, and those of the inputs, too.
+    shared_group : DataParallelExecutorGroup or None
+        Another, over as many contexts, whose weights with their gradients are used; inputs and states of the same name
+        lie in the same memory.
+    logger, state_names
+        As MXNet has them; nothing is logged, and states are the arguments that are neither inputs nor weights.
+    fixed_param_names : sequence of str or None
+        Weights that stay.
+    grad_req : str, list or dict
+        As ``Symbol.bind`` has it, for the weights.
+    group2ctxs : dict, list of dict, or None
+        As ``Module`` has it.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    >>> group = DataParallelExecutorGroup(net, [mx.cpu(0), mx.cpu(1)], None, [("data", (4, 3))], None,
+    ...                                   ["fc_weight", "fc_bias"], for_training=True, inputs_need_grad=False)
+    >>> [executor.arg_dict["data"].shape for executor in group.execs]
+    [(2, 3), (2, 3)]
+    """
+
+    def __init__(self, symbol: Any, contexts: Sequence[Context], workload: Sequence[float] | None, data_shapes: Any,
+                 label_shapes: Any, param_names: Sequence[str], for_training: bool, inputs_need_grad: bool,
+                 shared_group: DataParallelExecutorGroup | None = None, logger: Any = logging,
+                 fixed_param_names: Sequence[str] | None = None, grad_req: Any = "write",
+                 state_names: Sequence[str] | None = None, group2ctxs: Any = None):
+        self.symbol, self.contexts = symbol, list(contexts)
+        self.workload = [1] * len(self.contexts) if workload is None else list(workload)
+        self.arg_names, self.aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
+        self.param_names, self.fixed_param_names = list(param_names), list(fixed_param_names or ())
+        self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
+        self.data_shapes = describe("data_shapes", data_shapes)
+        self.label_shapes = describe("label_shapes", label_shapes)
+        self.grad_req = self._requests(grad_req)
+        if shared_group is not None and len(shared_group.contexts) != len(self.contexts):
+            raise ArgumentError(f"bind: what is shared is bound on {len(shared_group.contexts)} contexts, expected "
+                                f"{len(self.contexts)}")
+        #: Of each context, the arrays that are no weights; groups that share weights take theirs from here.
+        self.shared_data_arrays: list[dict[str, NDArray]] = \
+            [{} for _ in self.contexts] if shared_group is None else shared_group.shared_data_arrays
+        #: The samples of each context; None for all of them.
+        self.shares = self._divided(self._inputs())
+        self.execs: list[Any] = []
+        for number, groups in enumerate(parts.places(group2ctxs, len(self.contexts))):
+            self.execs.append(self._bind(number, groups, shared_group))
+        self._shaped = OrderedDict([(self._key(), (self.execs, self.shares))])
+
+    def _bind(self, number: int, groups: Any, shared_group: DataParallelExecutorGroup | None) -> Any:
+        inputs, share = self._inputs(), self.shares[number]
+        shared = None if shared_group is None else shared_group.execs[number]
+        weights = [name for name in self.param_names if shared is None or name in shared.arg_dict]
+        return self.symbol.simple_bind(
+            self.contexts[number], self.grad_req, {each.name: each.dtype for each in inputs}, group2ctx=groups,
+            shared_arg_names=weights, shared_exec=shared, shared_buffer=self.shared_data_arrays[number],
+            **{each.name: parts.own_shape(each, share) for each in inputs})
+
+    def _requests(self, grad_req: Any) -> dict[str, str]:
+        inputs = {each.name for each in self.data_shapes} if self.inputs_need_grad else set()
+        usual = ({*self.param_names} - {*self.fixed_param_names}) | inputs
+        requests = dict.fromkeys(self.arg_names, "null")
+        if not self.for_training:
+            return requests
+        if isinstance(grad_req, str):
+            return {name: grad_req if name in usual else "null" for name in self.arg_names}
+        if isinstance(grad_req, Mapping):
+            for name in grad_req:
+                if name not in requests:
+                    raise ArgumentError(f"bind: grad_req: the symbol has no argument {name!r}. "
+                                        f"{did_you_mean(name, self.arg_names)}")
+            return {**{name: "write" if name in usual else "null" for name in self.arg_names}, **grad_req}
+        if len(grad_req) != len(self.arg_names):
+            raise ArgumentError(f"bind: grad_req: expected {len(self.arg_names)} requests, one for each of "
+                                f"{', '.join(self.arg_names)}; got {len(grad_req)}")
+        return dict(zip(self.arg_names, grad_req))
+
+    def _key(self) -> Any:
+        return tuple((each.name, each.shape) for each in self.data_shapes + self.label_shapes)
+
+    def _inputs(self) -> list[DataDesc]:
+        """The inputs and labels that the network has arguments for."""
+        arguments = set(self.arg_names)
+        return [each for each in self.data_shapes + self.label_shapes if each.name in arguments]
+
+    def _divided(self, inputs: list[DataDesc]) -> list[slice | None]:
+        count = len(self.contexts)
+        if count == 1:
+            return [None]
+        parts.agree(inputs)
+        size = parts.samples(inputs)
+        return [None] * count if size is None else list(parts.shares(size, self.workload))
+
+    @property
+    def batch_size(self) -> int | None:
+        """Samples of a batch, or None where no layout says which axis counts them."""
+        return parts.samples(self._inputs())
+
+    @property
+    def param_arrays(self) -> list[list[NDArray]]:
+        """Each weight on each context, in the order of ``param_names``."""
+        return [[each.arg_dict[name] for each in self.execs] for name in self.param_names]
+
+    @property
+    def grad_arrays(self) -> list[list[NDArray | None]]:
+        """The gradients of those; None for a weight that has none."""
+        return [[each.grad_dict[name] for each in self.execs] for name in self.param_names]
+
+    @property
+    def aux_arrays(self) -> list[list[NDArray]]:
+        """Each auxiliary state on each context, in the order of ``aux_names``."""
+        return [[each.aux_dict[name] for each in self.execs] for name in self.aux_names]
+
+    def reshape(self, data_shapes: Any, label_shapes: Any) -> None:
+        """Change over to inputs of other shapes; the weights stay.
+
+        Raises
+        ------
+        ShapeError
+            When a weight would have another shape.
+        """
+        before = self.data_shapes, self.label_shapes
+        self.data_shapes = describe("data_shapes", data_shapes)
+        self.label_shapes = describe("label_shapes", label_shapes)
+        key = self._key()
+        if key not in self._shaped:
+            try:
+                inputs = self._inputs()
+                shares = self._divided(inputs)
+                made = [executor.reshape(partial_shaping=True, allow_up_sizing=True,
+                                         **{each.name: parts.own_shape(each, share) for each in inputs})
+                        for executor, share in zip(self.execs, shares)]
+                self._check_weights(made[0])
+            except Exception:
+                self.data_shapes, self.label_shapes = before
+                raise
+            self._shaped[key] = made, shares
+            if len(self._shaped) > _MOST_SHAPES:
+                self._shaped.popitem(last=False)
+        self._shaped.move_to_end(key)
+        self.execs, self.shares = self._shaped[key]
+
+    def _check_weights(self, executor: Any) -> None:
+        for name in self.param_names:
+            old, new = self.execs[0].arg_dict[name].shape, executor.arg_dict[name].shape
+            if old != new:
+                shapes = ", ".join(f"{each.name} {each.shape}" for each in self.data_shapes)
+                raise ShapeError(f"inputs of other shapes, {shapes}: the weight {name!r} would have shape {new}, it "
+                                 f"has {old}")
