@@ -112,3 +112,37 @@ def test_optimizers_are_compared():
         compare_optimizer(make(momentum=0.9), make(momentum=0.9, wd=0.5), (3, 4), "float32")
     with pytest.raises(AssertionError):
         compare_optimizer(make(), make(learning_rate=0.2), (3, 4), "float32", compare_states=False)
+
+
+def test_numbers_one_by_one():
+    values = np.array([[1.0, 4.0], [9.0, 16.0]], "float32")
+    assert mx.test_utils.assign_each(values, np.sqrt).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert mx.test_utils.assign_each2(values, values + 1, lambda x, y: x * y).tolist() == [[2.0, 20.0], [90.0, 272.0]]
+    for copied in (mx.test_utils.assign_each(values, None), mx.test_utils.assign_each2(values, values, None)):
+        assert np.array_equal(copied, values) and not np.shares_memory(copied, values)
+    with pytest.raises(AssertionError, match="differ"):
+        mx.test_utils.assign_each2(values, values[0], max)
+
+
+def test_random_arguments():
+    low, high = mx.test_utils.random_uniform_arrays((50,), (2, 3), low=4, high=5, dtype="float64")
+    assert low.dtype == "float64" and high.shape == (2, 3) and 4 <= low.min() < low.max() < 5
+    found = {mx.test_utils.rand_coord_2d(0, 2, 5, 6) for _ in range(50)}
+    assert found == {(0, 5), (1, 5)}
+
+
+def test_structures_are_compared():
+    def net(name, op=mx.sym.relu):
+        return op(mx.sym.var("x"), name=name) + mx.sym.var("y")
+
+    same = mx.test_utils.same_symbol_structure
+    assert same(net("a"), net("b")) and not same(net("a"), net("a", mx.sym.sigmoid))
+    assert not same(net("a"), mx.sym.relu(mx.sym.var("x")))
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    assert not same(mx.sym.Group([x, y, x - y]), mx.sym.Group([x, y, y - x]))
+
+
+def test_a_star_brings_what_programs_take_for_granted():
+    names = {}
+    exec("from opreg.test_utils import *", names)
+    assert {"np", "array", "Context", "current_context"} <= set(names)

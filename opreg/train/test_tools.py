@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +20,8 @@ from opreg.ndarray.ndarray import NDArray, array
 
 from ..errors import ArgumentError
 
-__all__ = ["environment", "discard_stderr", "retry", "collapse_sum_like", "gen_buckets_probs_with_ppf", "mean_check",
+__all__ = ["environment", "discard_stderr", "retry", "collapse_sum_like", "assign_each", "assign_each2",
+           "same_symbol_structure", "gen_buckets_probs_with_ppf", "mean_check",
            "var_check", "chi_square_check", "verify_generator", "compare_ndarray_tuple", "compare_optimizer"]
 
 
@@ -98,6 +100,35 @@ def collapse_sum_like(a: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 
 
 # ------------------------------------------------------------------------------------------- random numbers
+
+
+def assign_each(the_input: Any, function: Callable[[Any], Any] | None) -> np.ndarray:
+    """What a function of one number gives for each number of an array; a copy where there is no function.
+
+    Examples
+    --------
+    >>> assign_each(np.array([1.0, 4.0]), math.sqrt)
+    array([1., 2.])
+    """
+    if function is None:
+        return np.array(the_input)
+    return np.array([function(each) for each in np.ravel(the_input)], float).reshape(np.shape(the_input))
+
+
+def assign_each2(input1: Any, input2: Any, function: Callable[[Any, Any], Any] | None) -> np.ndarray:
+    """What a function of two numbers gives for each pair of two arrays of one shape; a copy of the first without."""
+    if function is None:
+        return np.array(input1)
+    if np.shape(input1) != np.shape(input2):
+        raise AssertionError(f"shapes {np.shape(input1)} and {np.shape(input2)} differ")
+    pairs = zip(np.ravel(input1), np.ravel(input2))
+    return np.array([function(*pair) for pair in pairs], float).reshape(np.shape(input1))
+
+
+def same_symbol_structure(sym1: Any, sym2: Any) -> bool:
+    """Whether two symbols have the same operators in the same order, and inputs at the same places."""
+    one, other = (json.loads(each.tojson())["nodes"] for each in (sym1, sym2))
+    return [(node["op"], node["inputs"]) for node in one] == [(node["op"], node["inputs"]) for node in other]
 
 
 def gen_buckets_probs_with_ppf(ppf: Callable[[float], float], nbuckets: int) -> tuple[list[tuple], list[float]]:

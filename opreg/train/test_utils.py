@@ -24,9 +24,11 @@ __all__ = [  # noqa: PLE0604  names of another module are text, too
            "default_context", "set_default_context", "default_dtype", "get_rtol", "get_atol", "same", "almost_equal",
            "almost_equal_ignore_nan", "assert_almost_equal", "assert_almost_equal_ignore_nan", "assert_allclose",
            "assert_exception", "find_max_violation", "set_seed", "rand_shape_2d", "rand_shape_3d", "rand_shape_nd",
-           "rand_ndarray", "random_arrays", "random_sample", "np_reduce", "same_array", "simple_forward",
-           "numeric_grad", "check_numeric_gradient", "check_symbolic_forward", "check_symbolic_backward",
-           "check_consistency", "list_gpus", *test_tools.__all__]
+           "rand_ndarray", "rand_coord_2d", "random_arrays", "random_uniform_arrays", "random_sample", "np_reduce",
+           "same_array", "simple_forward", "numeric_grad", "check_numeric_gradient", "check_symbolic_forward",
+           "check_symbolic_backward", "check_consistency", "list_gpus", *test_tools.__all__,
+           # What programs take for granted behind ``from test_utils import *``.
+           "np", "array", "Context", "current_context"]
 
 _STATE: dict[str, Any] = {"context": None, "rng": np.random.default_rng(0), "seed": None}
 
@@ -205,6 +207,17 @@ def random_arrays(*shapes: tuple[int, ...]) -> Any:
     """Arrays of normal numbers, a list of them for several shapes."""
     arrays: list[Any] = [np.array(_STATE["rng"].standard_normal(shape), default_dtype()) for shape in shapes]
     return arrays[0] if len(arrays) == 1 else arrays
+
+
+def random_uniform_arrays(*shapes: tuple[int, ...], low: float = 0.0, high: float = 1.0, dtype: Any = None
+                          ) -> list[np.ndarray]:
+    """A list of arrays of uniform numbers between ``low`` and ``high``, one for each shape."""
+    return [_STATE["rng"].uniform(low, high, shape).astype(dtype or default_dtype()) for shape in shapes]
+
+
+def rand_coord_2d(x_low: int, x_high: int, y_low: int, y_high: int) -> tuple[int, int]:
+    """A row and a column, each from its lower bound to below its upper one."""
+    return int(_STATE["rng"].integers(x_low, x_high)), int(_STATE["rng"].integers(y_low, y_high))
 
 
 def random_sample(population: Sequence[Any], k: int) -> list[Any]:
