@@ -70,6 +70,13 @@ def test_a_module_shows_its_group():
         [[[[2.0] * 3] * 2] * 2, [[2.0, 2.0]] * 2]
 
 
+def test_memory_of_plans_is_counted():
+    deep = sym.FullyConnected(network(), num_hidden=4, name="last")
+    small, large = (group(deep, rows=rows, params=[*WEIGHTS, "last_weight", "last_bias"]) for rows in (8, 800))
+    assert 0 < small._total_exec_bytes < large._total_exec_bytes
+    assert large._total_exec_bytes == sum(each.plan(True).nbytes for each in large.execs)
+
+
 def test_states_go_on_from_bucket_to_bucket():
     module = mx.mod.BucketingModule(lambda key: (sym.var("data") + sym.var("state"), ["data"], None), 4,
                                     state_names=["state"])

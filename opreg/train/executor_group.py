@@ -159,6 +159,11 @@ class DataParallelExecutorGroup:
         """Each auxiliary state on each context, in the order of ``aux_names``."""
         return [[each.aux_dict[name] for each in self.execs] for name in self.aux_names]
 
+    @property
+    def _total_exec_bytes(self) -> int:
+        """What the plans of all executors hold beside arguments, outputs and gradients."""
+        return sum(each.plan(self.for_training).nbytes for each in self.execs)
+
     def reshape(self, data_shapes: Any, label_shapes: Any) -> None:
         """Change over to inputs of other shapes; the weights stay.
 

@@ -164,6 +164,10 @@ class Module(BaseModule):
         known = {name: shape for name, shape in shapes.items() if name in self._symbol.list_arguments()}
         return list(zip(self.output_names, self._symbol.infer_shape(**known)[1]))
 
+    @property
+    def _total_exec_bytes(self) -> int:
+        return self._exec_group._total_exec_bytes
+
     # ------------------------------------------------------------------------------------- binding
 
     def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
