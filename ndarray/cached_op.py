@@ -40,26 +40,29 @@ class CachedOp:
         self._nodes = topological(self._heads)
         self._names = [node.name for node in self._nodes if node.op is None]
 
-    def __call__(self, *args: NDArray, out: NDArray | Sequence[NDArray] | None = None,
+    def __call__(self, *args: NDArray | None, out: NDArray | Sequence[NDArray] | None = None,
                  default_ctx: Context | None = None) -> Any:
         """Apply it.
 
         Parameters
         ----------
         args : NDArray
-            The inputs.
+            The inputs; nothing, or a single None, where there are none.
         out : NDArray or list of them, optional
             Where to store the outputs.
         default_ctx : Context, optional
             Where to compute what has no inputs.
         """
-        if len(args) != len(self._names):
+        given = () if len(args) == 1 and args[0] is None and not self._names else args
+        if len(given) != len(self._names):
             raise ArgumentError(f"CachedOp: expected {len(self._names)} inputs ({', '.join(self._names)}), got "
-                                f"{len(args)}")
-        for name, value in zip(self._names, args):
+                                f"{len(given)}")
+        inputs: list[NDArray] = []
+        for name, value in zip(self._names, given):
             if not isinstance(value, NDArray):
                 raise ArgumentError(f"CachedOp: input {name} must be an NDArray, got {type(value).__name__}")
-        found = self._run(args, default_ctx)
+            inputs.append(value)
+        found = self._run(inputs, default_ctx)
         if out is not None:
             targets: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
             if len(targets) != len(found):

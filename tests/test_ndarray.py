@@ -788,7 +788,8 @@ def test_a_symbol_as_a_function_of_arrays():
     out = [nd.zeros((1, 3)), nd.zeros((1, 3))]
     assert function(nd.ones((1, 3)), right, out=out) is out
     same(out[0], [[3, 1, 2]])
-    same(nd.CachedOp(mx.sym.zeros((2,)))(), [0, 0])
+    for nothing in ((), (None,)):
+        same(nd.CachedOp(mx.sym.zeros((2,)))(*nothing, default_ctx=mx.cpu()), [0, 0])
     moving = mx.sym.BatchNorm(x, fix_gamma=False, momentum=0.5, name="bn")
     data, states = nd.array([[1, 2], [3, 4]]), [nd.ones(2), nd.zeros(2), nd.zeros(2), nd.ones(2)]
     with mx.autograd.record():
