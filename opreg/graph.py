@@ -61,8 +61,10 @@ class Node:
 
     def with_inputs(self, inputs: Sequence[Entry]) -> Node:
         """The same application of other inputs; itself when they are the same."""
-        if tuple(inputs) == self.inputs:
-            return self
+        return self if tuple(inputs) == self.inputs else self.renewed(inputs)
+
+    def renewed(self, inputs: Sequence[Entry]) -> Node:
+        """A new node, alike but for its inputs."""
         return Node(self.op, self.name, self.attrs, inputs, self.given, self.tags, self.where)
 
     def in_training(self, is_train: bool | None) -> bool:

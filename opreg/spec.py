@@ -19,7 +19,7 @@ from .mode import MODE
 __all__ = [
     "ANY", "Spec", "Shape", "known", "stated", "size", "bytes_of", "unify", "broadcast", "check_axis", "check_axes",
     "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating", "is_numpy_float",
-    "is_narrow", "limits",
+    "is_narrow", "whole_up_to", "limits",
 ]
 
 
@@ -92,8 +92,9 @@ def known(shape: Shape | None) -> bool:
     return True
 
 
-def stated(dims: Iterable[int] | None) -> Shape | None:
-    """A shape as users state it: 0 is an unknown dimension and ``()`` an unknown shape; see ``opreg.util``.
+def stated(dims: Iterable[int] | None, np_shape: bool | None = None) -> Shape | None:
+    """A shape as users state it: 0 is an unknown dimension and ``()`` an unknown shape, but not under ``np_shape``,
+    which is what ``opreg.util`` says unless it is given.
 
     Examples
     --------
@@ -102,8 +103,10 @@ def stated(dims: Iterable[int] | None) -> Shape | None:
     """
     if dims is None:
         return None
-    shape = tuple([ANY if dim < 0 or (dim == 0 and not MODE.np_shape) else int(dim) for dim in dims])
-    return shape if shape or MODE.np_shape else None
+    if np_shape is None:
+        np_shape = MODE.np_shape
+    shape = tuple([ANY if dim < 0 or (dim == 0 and not np_shape) else int(dim) for dim in dims])
+    return shape if shape or np_shape else None
 
 
 def size(shape: Shape) -> int:
@@ -313,6 +316,19 @@ def is_narrow(dtype: np.dtype) -> bool:
     (True, False, False)
     """
     return dtype.itemsize == 2 and is_floating(dtype)
+
+
+def whole_up_to(dtype: np.dtype) -> int:
+    """Up to where all whole numbers from zero on are numbers of a dtype.
+
+    Examples
+    --------
+    >>> whole_up_to(np.dtype("uint8")), whole_up_to(np.dtype("float16"))
+    (255, 2048)
+    """
+    if not is_floating(dtype):
+        return int(np.iinfo(dtype).max)
+    return 2 << (np.finfo(dtype).nmant if is_numpy_float(dtype) else 7)
 
 
 def limits(dtype: np.dtype) -> tuple[float, float]:

@@ -185,9 +185,9 @@ def _variable_shape(node: Node, given: Shape | None) -> Shape | None:
         fail(error, node)
 
 
-def declared_shape(text: str) -> Shape | None:
-    """The shape that a ``__shape__`` attribute declares."""
-    return stated(Field("__shape__", tuple[int, ...])(text))
+def declared_shape(text: str, np_shape: bool | None = None) -> Shape | None:
+    """The shape that a ``__shape__`` attribute declares; see ``stated``."""
+    return stated(Field("__shape__", tuple[int, ...])(text), np_shape)
 
 
 def told(shape: Shape | None) -> tuple[int, ...] | None:

@@ -16,9 +16,11 @@ from opreg.attrs import to_text
 from opreg.errors import FileFormatError, Where, did_you_mean, listed, note
 from opreg.files import json_of, reading, warn, whole
 from opreg.graph import Entry, Graph, Node, rewrite
+from opreg.mode import MODE
 from opreg.op import Op
 from opreg.placeholder import PlaceholderRecord, is_tag, lookup, settle, strange
 
+from .infer import declared_shape, told
 from .loops import check_locations
 from .naming import HIDDEN, hide
 from .symbol import Symbol
@@ -199,7 +201,8 @@ def dumps(symbol: Symbol, remove_amp_cast: bool = False) -> str:
     }
     """
     graph = _without_casts(symbol._graph()) if remove_amp_cast else symbol._graph()
-    return _text({**_as_dict(graph), "attrs": {"mxnet_version": ["int", VERSION]}})
+    attrs = {"is_np_shape": ["int", 1]} if MODE.np_shape else {}
+    return _text({**_as_dict(graph), "attrs": {**attrs, "mxnet_version": ["int", VERSION]}})
 
 
 def save(symbol: Symbol, fname: str | os.PathLike, remove_amp_cast: bool = True) -> None:
@@ -239,6 +242,7 @@ class _Loader:
     def __init__(self, name: str):
         self.name = name
         self.version = VERSION
+        self.unmarked = False  # whether zeros in its shapes are unknown dimensions, and would be read as empty ones
 
     def fail(self, place: str, what: str) -> NoReturn:
         raise FileFormatError(f"{self.name}: {place}: {what}" if place else f"{self.name}: {what}")
@@ -295,6 +299,7 @@ class _Loader:
         self.keys(place, top, _GRAPH_KEYS, _NEEDED)
         if depth == 0:
             self.version = self.find_version(top)
+            self.unmarked = MODE.np_shape and "is_np_shape" not in top.get("attrs", {})
         inside = f"{place}, " if place else ""
         total = len(self.items(place, "nodes", top["nodes"]))
         stored = [self.stored(i, total, each, inside) for i, each in enumerate(top["nodes"])]
@@ -382,6 +387,9 @@ class _Loader:
         if stored.op == "null":
             if inputs:
                 self.fail(stored.place, f"a variable has no inputs, got {len(inputs)}")
+            if self.unmarked and "__shape__" in texts:
+                dims = told(declared_shape(texts.pop("__shape__"), np_shape=False))
+                texts.update({} if dims is None else {"__shape__": to_text(dims)})
             return Node(None, stored.name, tags=texts, where=where)
         self.before_905(stored, texts)
         op_type = None

@@ -152,10 +152,14 @@ class Symbol(Methods):
         return f"<Symbol group [{', '.join(node.name for node, _ in self._entries)}]>"
 
     def __copy__(self) -> Symbol:
-        return Symbol(self._entries)
+        return self.__deepcopy__({})
 
     def __deepcopy__(self, memo: Any) -> Symbol:
-        return Symbol(self._entries)  # nodes never change, so there is nothing to copy
+        made: dict[Node, Node] = memo.setdefault(Node, {})  # symbols copied together share what they shared
+        for node in self._graph().nodes:  # their names and attributes may change
+            if node not in made:
+                made[node] = node.renewed([(made[source], i) for source, i in node.inputs])
+        return Symbol([(made[node], i) for node, i in self._entries])
 
     def __reduce__(self) -> Any:
         from .json import loads
@@ -275,10 +279,12 @@ class Symbol(Methods):
         return found
 
     def _set_attr(self, **attrs: str) -> None:
+        """Attributes of the node; ``name`` is its name."""
         for name, value in attrs.items():
             if not isinstance(value, str):
                 raise AttrError(f"attribute {name} must be text, got {value!r}")
         node = self._entries[0][0]
+        node.name = attrs.pop("name", node.name)
         node.tags = {**node.tags, **{hide(name): value for name, value in attrs.items()}}
 
     # --------------------------------------------------------------------------------------------- inference

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import opreg as mx
 import opreg.ndarray as nd
 import opreg.symbol as sym
 from opreg import operator, registry
@@ -463,6 +464,32 @@ def test_what_is_no_text_is_refused(tmp_path):
         load(path)
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "missing.json")
+
+
+def test_a_file_says_what_its_zeros_are():
+    def read(text):
+        net = loads(text)
+        return net.infer_shape_partial(data=(2, 3))[0][1:], net.attr_dict().get("w"), "is_np_shape" in dumps(net)
+
+    def net(*shape):
+        return sym.FullyConnected(sym.Variable("data"), sym.Variable("w", shape=shape), no_bias=True, num_hidden=4)
+
+    body = sym.contrib.foreach(lambda x, s: (x + sym.sum(net(4, 0)), s), sym.Variable("rows"), sym.Variable("s"))[0]
+    unknown, written = dumps(net(4, 0)), '"attrs": {"mxnet_version": ["int", 10901]}'
+    assert written in unknown
+    assert read(unknown) == ([(4, 3)], {"__shape__": "(4, 0)"}, False)
+    with mx.np_shape():
+        assert read(unknown) == ([(4, 3)], {"__shape__": "(4, -1)"}, True)
+        assert loads(dumps(sym.Variable("x", shape=()))).attr("__shape__") == "()"
+        empty = dumps(net(4, 0))
+        assert '"attrs": {\n    "is_np_shape": ["int", 1], \n    "mxnet_version": ["int", 10901]\n  }' in empty
+        with pytest.raises(ShapeError, match=r"got \(4, 0\)"):
+            read(empty)
+        with mx.np_shape(False):
+            assert read(empty) == ([(4, 3)], {"__shape__": "(4, 0)"}, False)
+            unranked, inner = dumps(sym.Variable("x", shape=())), dumps(body)
+        assert loads(unranked).infer_shape_partial()[1] == [None]
+        assert '"(4, -1)"' in dumps(loads(inner)) and '"(4, 0)"' not in dumps(loads(inner))
 
 
 def test_symbols_are_pickled_as_text():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import importlib.util
 import itertools
@@ -268,6 +269,21 @@ def test_the_graph_of_a_symbol_is_made_once() -> None:
     assert y._graph() is y._graph()
     y._set_attr(lr_mult="3")
     assert y.attr_dict()[y.name]["lr_mult"] == "3"
+
+
+def test_a_symbol_is_renamed_and_its_copies_are_not() -> None:
+    x = sym.Variable("x")
+    y = sym.sin(x, name="y")
+    made, kept = y + 1, copy.copy(y)
+    assert y._graph() is y._graph() and made.list_arguments() == ["x"]
+    y._set_attr(name="z", lr_mult="3")
+    x._set_attr(name="w")
+    assert (y.name, y.list_outputs(), y.list_attr()) == ("z", ["z_output"], {"lr_mult": "3", "__lr_mult__": "3"})
+    assert (kept.name, kept.list_arguments()) == ("y", ["x"])
+    assert made.list_arguments() == ["w"]
+    left, right = copy.deepcopy([y, made])
+    assert (left + right).list_arguments() == ["w"]
+    assert made.eval(w=nd.zeros(1))[0].asnumpy().tolist() == [1]
 
 
 def test_users_rules_are_asked_for_every_node() -> None:

@@ -274,6 +274,8 @@ def test_any_integer_is_a_seed(value):
     (lambda: mx.nd.random.uniform(shape=2, dtype="int32"), AttrError, "expected one of float16, float32, float64"),
     (lambda: mx.nd.random.uniform(mx.nd.ones(2), mx.nd.ones(3)), ShapeError, r"high: expected shape \(2,\)"),
     (lambda: mx.nd.sample_multinomial(mx.nd.ones(2), dtype="int64"), AttrError, "uint8, int32"),
+    (lambda: mx.nd.sample_multinomial(mx.nd.ones(257), dtype="uint8"), ShapeError, "257 .* numbers of uint8"),
+    (lambda: mx.nd.sample_multinomial(mx.nd.ones((1, 2050)), dtype="float16"), ShapeError, "2050 .* of float16"),
     (lambda: mx.nd._sample_unique_zipfian(range_max=3, shape=(1, 5)), AttrError, "cannot draw 5"),
     (lambda: mx.nd._sample_unique_zipfian(range_max=3, shape=5), AttrError, "rows, numbers"),
     (lambda: mx.nd.random_pdf_normal(mx.nd.ones((2, 3)), mx.nd.ones(3), mx.nd.ones(3)), ShapeError, "first axes"),

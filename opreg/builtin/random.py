@@ -20,7 +20,7 @@ from ..attrs import Count, Field, Schema
 from ..errors import AttrError, ShapeError
 from ..op import ZERO, Op
 from ..registry import declare, ops, register
-from ..spec import ANY, Shape, common_dtype, show
+from ..spec import ANY, Shape, common_dtype, show, whole_up_to
 from .creation import Dims, settled, unsettled
 from .places import as_output, together
 
@@ -342,11 +342,13 @@ def multinomial_types(ins, outs, *, get_prob, dtype):
 
 
 @multinomial.infer
-def multinomial_infer(data, *, shape, get_prob):
+def multinomial_infer(data, *, shape, get_prob, dtype):
     if len(data) == 0:
         raise ShapeError("data: expected probabilities in the last axis, got one number")
     if data[-1] is not ANY and data[-1] == 0:
         raise ShapeError(f"data: expected probabilities in the last axis, got shape {show(data)}")
+    if data[-1] is not ANY and data[-1] - 1 > whole_up_to(dtype):
+        raise ShapeError(f"data: the indices of {data[-1]} probabilities are not all numbers of {dtype}")
     drawn = (*data[:-1], *_dims(shape)) or (1,)
     return [drawn, drawn] if get_prob else drawn
 
