@@ -282,6 +282,24 @@ class Field:
         """The type in words."""
         return _describe(self._limited)
 
+    @property
+    def stated(self) -> str:
+        """The type and the default, or that there is none, in the form that MXNet's tools read.
+
+        Examples
+        --------
+        >>> Field("pool_type", Literal["max", "avg"], "max").stated
+        "{'avg', 'max'}, optional, default='max'"
+        >>> Field("p", float).stated
+        'float, required'
+        """
+        parts = typing.get_args(self.kind) if typing.get_origin(self.kind) in (Union, types.UnionType) else (self.kind,)
+        choices = [repr(arg) for part in parts if typing.get_origin(part) is Literal for arg in typing.get_args(part)]
+        words = self.describes
+        if choices:
+            words = "{" + ", ".join([*(["None"] if type(None) in parts else []), *sorted(choices)]) + "}"
+        return f"{words}, required" if self.required else f"{words}, optional, default={self.default!r}"
+
     def __call__(self, value: Any) -> Any:
         try:
             result = self._convert(value)

@@ -312,7 +312,7 @@ def get_all_registered_operators() -> list[str]:
 
 
 class OperatorArguments(NamedTuple):
-    """Inputs and attributes of an operator: how many, their names, and their types in words."""
+    """Inputs and attributes of an operator: how many, their names, and their types and defaults in words."""
 
     narg: int
     names: list[str]
@@ -324,13 +324,18 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
 
     Examples
     --------
-    >>> get_operator_arguments("LeakyReLU").names[:3]
-    ['data', 'gamma', 'act_type']
+    >>> get_operator_arguments("Dropout").names[:3]
+    ['data', 'p', 'mode']
+    >>> get_operator_arguments("Dropout").types[:3]
+    ['NDArray-or-Symbol', 'float, optional, default=0.5', "{'always', 'training'}, optional, default='training'"]
     """
     op = get(op_name)
     inputs, fields = list(op.input_names), op.schema.fields
+    types = ["NDArray-or-Symbol"] * len(inputs)
+    if op.variadic and not inputs:
+        inputs, types = [op.many], ["NDArray-or-Symbol[]"]
     names = inputs + [field.name for field in fields]
-    types = ["NDArray-or-Symbol"] * len(inputs) + [field.describes for field in fields]
+    types += [field.stated for field in fields]
     return OperatorArguments(len(names), names, types)
 
 

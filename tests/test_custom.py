@@ -1046,7 +1046,13 @@ def test_the_registry():
     assert mx.operator.get("custom.custom_op").list_arguments() == ["data"]
     arguments = mx.operator.get_operator_arguments("FullyConnected")
     assert (arguments.narg, arguments.names[:4]) == (len(arguments.types), ["data", "weight", "bias", "num_hidden"])
-    assert arguments.types[:4] == ["NDArray-or-Symbol"] * 3 + ["int from one up"]
+    assert arguments.types[:5] == ["NDArray-or-Symbol"] * 3 + ["int from one up, required",
+                                                               "bool, optional, default=False"]
+    arguments = mx.operator.get_operator_arguments("Concat")
+    assert (arguments.names[0], arguments.types[0]) == ("data", "NDArray-or-Symbol[]")
+    arguments = mx.operator.get_operator_arguments("Pooling")
+    assert {"{'full', 'same', 'valid'}, optional, default='valid'", "int or None, optional, default=None",
+            "{None, 'NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC', 'NWC'}, optional, default=None"} <= {*arguments.types}
     assert mx.operator.get_operator_arguments("test_softmax").names == ["data", "label"]
     assert mx.operator.get_operator_arguments("test_typed").names[0] == "a"
     with pytest.raises(UnknownOperatorError, match="Convolution"):
