@@ -203,6 +203,11 @@ def test_reshape_codes_keep_the_number_of_elements(shape, data):
     ("SequenceLast", {"use_sequence_length": True}, [(2, 3), (2,)], ShapeError, "sequence_length"),
     ("space_to_depth", {"block_size": 2}, [(1, 1, 3, 4)], ShapeError, "blocks of 2"),
     ("depth_to_space", {"block_size": 2}, [(1, 3, 2, 2)], ShapeError, "3 channels"),
+    *((op, {"block_size": 2}, [shape], ShapeError, r"images without numbers, \(") for op in
+      ("space_to_depth", "depth_to_space") for shape in ((2, 0, 4, 4), (2, 4, 0, 4), (2, 4, 4, 0))),
+    ("Pooling", {"kernel": (2,), "stride": (2, 2)}, [(1, 1, 8)], AttrError, r"stride=\(2, 2\): expected 1 number"),
+    ("Pooling", {"kernel": (2,), "pad": (0, 0, 1)}, [(1, 1, 8)], AttrError, r"pad=\(0, 0, 1\): expected 1 number"),
+    ("Pooling", {"kernel": (2, 2), "pad": (0,)}, [(1, 1, 8, 8)], AttrError, "expected 2 numbers"),
     ("im2col", {"kernel": (4, 4)}, [(1, 1, 3, 3)], ShapeError, "does not fit into an image"),
     ("im2col", {"kernel": (2,)}, [(1, 1, 3, 3)], AttrError, "expected 2 numbers of each"),
     ("col2im", {"kernel": (2, 2), "output_size": (3, 3)}, [(1, 4, 5)], ShapeError, r"channels x 4, 4"),

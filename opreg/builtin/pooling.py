@@ -66,9 +66,14 @@ class Pool(NamedTuple):
             yield tuple([(slice(None), *part) for part in zip(*spans)])  # type: ignore[misc]
 
 
+def _there(values: Shape, rank: int, neutral: int) -> Shape:
+    """A number for each axis that is there, without those behind them that do nothing, as in ``pad=(0, 0, 0)``."""
+    return values[:rank] if all(value == neutral for value in values[rank:]) else values
+
+
 def _places(size: Shape, kernel: Shape, stride: Shape, pad: Shape, convention: str) -> tuple[Window, Shape]:
     """The window and how often it fits along each axis; see ``Pooling``."""
-    win = window(kernel, stride, (), pad)
+    win = window(kernel, _there(stride, len(kernel), 1), (), _there(pad, len(kernel), 0))
     if convention == "same" and any(win.pad):
         raise AttrError(f"pooling_convention 'same' takes no padding, got pad={pad}")
     places = []
@@ -213,7 +218,8 @@ def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "av
     ``pooling_convention`` says how many windows there are along an axis of ``n``: "valid" rounds
     ``(n + 2 * pad - kernel) / stride`` down, "full" rounds it up, "same" gives ``ceil(n / stride)`` windows that begin
     at the first number. A window at the border holds what is inside; padding counts for averages unless
-    ``count_include_pad`` is false. The p-norm takes powers and roots of 1, 2 or 3, and no absolute values.
+    ``count_include_pad`` is false. ``stride`` and ``pad`` may go on for axes that are not there, with ones and zeros.
+    The p-norm takes powers and roots of 1, 2 or 3, and no absolute values.
     """
 
 

@@ -23,6 +23,8 @@ __all__: list[str] = []
 def _image(data: Shape, block_size: int) -> None:
     if len(data) != 4:
         raise ShapeError(f"expected rank 4 (batch, channels, height, width), got shape {show(data)}")
+    if any(n < 1 for n in data[1:]):
+        raise ShapeError(f"expected channels, height and width of at least 1, got images without numbers, {show(data)}")
     if block_size < 1:
         raise AttrError(f"block_size={block_size}: expected a number from one up")
 

@@ -80,6 +80,8 @@ _NORM = {"kernel": (2, 2), "stride": (2, 1), "pool_type": "lp"}
 _POOLING = [
     *(_row({**attrs, "pool_type": kind}, _X) for attrs in _GEOMETRIES for kind in ("max", "avg", "sum")),
     *(_row({"kernel": (3,), "stride": (2,), "pool_type": kind}, normal(2, 2, 9)) for kind in ("max", "avg")),
+    *(_row({"kernel": (2,), "stride": (2, 1, 1), "pad": (0, 0, 0), "pooling_convention": convention}, normal(2, 2, 9),
+           name=f"axes that are not there, {convention}") for convention in ("valid", "same")),
     *(_row({"kernel": (2, 3, 2), "stride": (2, 1, 2), "pad": (1, 0, 1), "pool_type": kind}, _Y)
       for kind in ("max", "avg", "sum")),
     _row({**_OPEN, "pool_type": "avg", "count_include_pad": False}, _X,
