@@ -76,7 +76,7 @@ ORDER = [line.split() for line in """
     opreg.symbol
     opreg.base opreg.contrib
     opreg.train opreg.nn
-    opreg.common
+    opreg.common opreg.context
     opreg
     opreg.stubs
 """.strip().splitlines()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable
 from typing import Any
@@ -428,6 +429,57 @@ def test_settings_that_change_nothing():
     ms.set_context(jit_config={"jit_level": "O0"}, jit_level="O1", memory_optimize_level="O0")
     with pytest.raises(ValueError, match="Did you mean 'mode'"):
         ms.set_context(mod=1)
+
+
+def test_context_is_the_module_of_both_libraries():
+    from opreg import context
+
+    class Net(nn.Cell):
+        runs = 0
+
+        def construct(self, x: Any) -> Any:
+            Net.runs += 1
+            return x * 2
+
+    net = Net()
+    context.set_context(mode=context.GRAPH_MODE)
+    try:
+        assert context.get_context("mode") == ms.get_context("mode") == ms.GRAPH_MODE
+        assert numbers(net(count(2))) == numbers(net(count(2))) == [2, 4] and Net.runs == 1
+    finally:
+        context.set_context(mode=context.PYNATIVE_MODE)
+    assert context.cpu(1) == ms.Context("cpu", 1) and context.current_context() == ms.cpu()
+    assert {"set_context", "Context"} <= set(dir(context)) and not hasattr(context, "set_contex")
+
+
+@pytest.mark.parametrize("name", ["get_grad", "grad", "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp"])
+def test_gradients_are_in_ops_too(name: str):
+    assert getattr(ops, name) is getattr(ms, name)
+
+
+def test_recompute_calls_once(run: Run):
+    calls = []
+
+    class Square(nn.Cell):
+        def construct(self, x: Any, power: int = 2) -> Any:
+            calls.append(1)
+            return x ** power
+
+    @contextlib.contextmanager
+    def noting() -> Any:
+        calls.append("in")
+        yield
+        calls.append("out")
+
+    net = Square()
+    cube = run(ms.grad(lambda x: ms.recompute(net, x, use_reentrant=False, power=3).sum()))
+    assert numbers(cube(count(2))) == [3, 12]
+    assert calls == [1]
+    calls.clear()
+    assert numbers(ms.recompute(net, count(2), context_fn=lambda: (noting(), noting()))) == [1, 4]
+    assert calls == ["in", 1, "out"]
+    with pytest.raises(TypeError, match="recompute: expected a Cell or a function, got int"):
+        ms.recompute(3, count(2))
 
 
 # --------------------------------------------------------------------------------- functions of several types

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from ..errors import ArgumentError, did_you_mean
 from .state import set_context
 
-__all__ = ["JitConfig", "constexpr", "jit_class", "set_device"]
+__all__ = ["JitConfig", "constexpr", "jit_class", "recompute", "set_device"]
 
 _LEVELS = ("", "O0", "O1", "O2")
 
@@ -57,6 +58,32 @@ def constexpr(fn: Callable | None = None, get_instance: bool = True, name: str |
     2
     """
     return fn if fn is not None else lambda function: function
+
+
+def recompute(block: Callable[..., Any], *args: Any, use_reentrant: bool = True, output_recompute: bool = False,
+              early_stop: bool = True, context_fn: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
+    """Call a Cell or function: what its gradient needs is kept, nothing is computed a second time.
+
+    Parameters
+    ----------
+    block : Cell or callable
+        Of ``args`` and ``kwargs``.
+    context_fn : callable or None
+        Gives two context managers. The call runs in the first; there is no second run.
+
+    Returns
+    -------
+    What ``block`` returns.
+
+    Examples
+    --------
+    >>> recompute(abs, -2)
+    2
+    """
+    if not callable(block):
+        raise TypeError(f"recompute: expected a Cell or a function, got {type(block).__name__}")
+    with nullcontext() if context_fn is None else context_fn()[0]:
+        return block(*args, **kwargs)
 
 
 def set_device(device_target: str, device_id: int = 0) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..grad import GradOperation, grad, value_and_grad
+from ..grad import GradOperation, get_grad, grad, value_and_grad
 from ..hooks import HookBackward, InsertGradientOf
 from ..jacobian import jacfwd, jacrev, jvp, vjp
 from ..settings import constexpr
@@ -52,8 +52,8 @@ from .random import *  # noqa: F403
 from .reduce import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
-    __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "constexpr", "grad", "jacfwd", "jacrev", "jvp",  # noqa: PLE0604
-               "value_and_grad", "vjp",
+    __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "constexpr", "get_grad", "grad",  # noqa: PLE0604
+               "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp",
                *activation.__all__, *array.__all__, *control.__all__, *creation.__all__, *custom.__all__,
                *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__, *math.__all__,
                *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__, *reduce.__all__]

@@ -1,0 +1,30 @@
+"""context: where arrays live, as MXNet has it under that name, and how Cells run, as MindSpore has it.
+
+>>> import opreg
+>>> opreg.context.cpu(1)
+cpu(1)
+>>> opreg.context.set_context(mode=opreg.context.PYNATIVE_MODE)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opreg.ndarray.context import *  # noqa: F403
+from opreg.ndarray.context import __all__ as _PLACES
+
+_SETTINGS = ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE")
+
+__all__ = [*_PLACES, *_SETTINGS]  # noqa: PLE0604  the names are text
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _SETTINGS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from opreg.nn import state  # programs of MXNet do without Cells
+
+    return getattr(state, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SETTINGS})
