@@ -2,6 +2,7 @@
 
 from opreg import base as base
 from opreg import common as common
+from opreg import context as context
 from opreg import contrib as contrib
 from opreg import custom as operator
 from opreg import engine as engine
@@ -12,7 +13,6 @@ from opreg import ndarray as nd
 from opreg import ndarray as ndarray
 from opreg.ndarray import NDArray as NDArray
 from opreg.ndarray import autograd as autograd
-from opreg.ndarray import context as context
 from opreg.ndarray.context import Context as Context
 from opreg.ndarray.context import cpu as cpu
 from opreg.ndarray.context import gpu as gpu
@@ -61,6 +61,7 @@ from opreg.nn.parameter import Parameter as Parameter
 from opreg.nn.parameter import ParameterTuple as ParameterTuple
 from opreg.nn.settings import JitConfig as JitConfig
 from opreg.nn.settings import jit_class as jit_class
+from opreg.nn.settings import recompute as recompute
 from opreg.nn.settings import set_device as set_device
 from opreg.nn.settings import jit_class as ms_class
 from opreg.nn.state import set_context as set_context
@@ -112,7 +113,7 @@ __all__ = [
     "int16", "int32", "int64", "int8", "io", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class",
     "jvp", "load_checkpoint", "load_param_into_net", "lr_scheduler", "metric", "mod", "model", "module", "mon",
     "monitor", "ms_class", "ms_function", "mutable", "name", "nd", "ndarray", "nn", "no_grad", "np_shape", "num_gpus",
-    "operator", "ops", "opt", "optimizer", "pytype_to_dtype", "random", "rnd", "rnn", "save_checkpoint",
+    "operator", "ops", "opt", "optimizer", "pytype_to_dtype", "random", "recompute", "rnd", "rnn", "save_checkpoint",
     "set_context", "set_device", "set_np_shape", "set_seed", "sym", "symbol", "tensor", "test_utils", "uint16",
     "uint32", "uint64", "uint8", "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp",
 ]

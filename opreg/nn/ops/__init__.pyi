@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from functools import partial as partial
-from opreg.nn.grad import GradOperation as GradOperation, grad as grad, stop_gradient as stop_gradient, value_and_grad as value_and_grad
+from opreg.nn.grad import GradOperation as GradOperation, get_grad as get_grad, grad as grad, stop_gradient as stop_gradient, value_and_grad as value_and_grad
 from opreg.nn.hooks import HookBackward as HookBackward, InsertGradientOf as InsertGradientOf
 from opreg.nn.jacobian import jacfwd as jacfwd, jacrev as jacrev, jvp as jvp, vjp as vjp
 from opreg.nn.ops.custom import Custom as Custom
