@@ -136,7 +136,7 @@ def _outer(shape: Any, length: Any) -> Any:
 
 
 def _inner(shape: Any) -> Any:
-    return None if shape is None else shape[1:]
+    return None if shape is None else shape[1:] or (1,)  # as x[i] of one axis has
 
 
 def _through(body: Symbol, given: Sequence[Any], rule: Callable) -> tuple[list[Any], list[Any]]:
@@ -278,12 +278,17 @@ class _Dice:
             self.bits.state = self.rounds[number]
 
 
+def _rows(data: Any) -> Any:
+    """Data whose elements along the first axis are arrays, too: those of one axis have shape (1,)."""
+    return data if data.ndim > 1 else data[:, None]
+
+
 def _foreach(call: Call) -> Callable:
     """Apply a body to each slice of the data along the first axis, handing states on."""
     attrs, count = call.attrs, call.attrs["num_out_data"]
     data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
     body = _loop_body(call, attrs, call.ins, False)
-    slices = [body.slots[place] for place in data]
+    slices, sources = [body.slots[place] for place in data], [_rows(each) for each in call.ins[:len(data)]]
     current_states = [body.slots[place] for place in states]
     kept = call.outs[attrs["num_outputs"]:]
     dice = _Dice(call, body)
@@ -294,7 +299,7 @@ def _foreach(call: Call) -> Callable:
         for slot, start in zip(current_states, call.ins[len(data):]):
             slot[...] = start
         for t in range(length):
-            for slot, source in zip(slices, call.ins):
+            for slot, source in zip(slices, sources):
                 slot[...] = source[t]
             for keep, slot in zip(kept, current_states):
                 if keep is not None:
@@ -319,7 +324,7 @@ def _loop_body(call: Call, attrs: Any, ins: Sequence[Any], gradients: bool) -> _
     arrays: list[Any] = [None] * len(places)
     own = [False] * len(places)
     for i, place in enumerate(places):
-        arrays[place] = ins[i][0] if i < len(data) else ins[i]
+        arrays[place] = _rows(ins[i])[0] if i < len(data) else ins[i]
         own[place] = i < len(data) + len(states)
     if data and not ins[0].shape[0]:
         raise ShapeError("foreach: the data have no slices: their first dimension is 0")
@@ -334,14 +339,15 @@ def _backward_foreach(call: Call) -> Callable:
     body = _loop_body(call, attrs, ins, True)
     dice = _Dice(call, body)
     arriving = [top.copy() for top in tops[count:]]
-    outs = call.outs
+    outs, sources = call.outs, [_rows(each) for each in ins[:len(data)]]
+    slopes = [each if each is None else _rows(each) for each in outs[:len(data)]]
 
     def run() -> None:
         for held, top in zip(arriving, tops[count:]):
             held[...] = top
         _zero(outs)
         for t in reversed(range(ins[0].shape[0])):
-            for place, source in zip(data, ins):
+            for place, source in zip(data, sources):
                 body.slots[place][...] = source[t]
             for place, keep in zip(states, kept):
                 body.slots[place][...] = keep[t]
@@ -354,8 +360,8 @@ def _backward_foreach(call: Call) -> Callable:
                 if g is None:
                     continue
                 if i < len(data):
-                    if outs[i] is not None:
-                        outs[i][t] = g._data
+                    if slopes[i] is not None:
+                        slopes[i][t] = g._data
                 elif i < len(data) + len(states):
                     arriving[i - len(data)][...] = g._data
                 elif outs[i] is not None:

@@ -192,3 +192,17 @@ def test_variables_of_one_name_made_in_both_branches_are_one():
     assert net.list_arguments() == ["p", "x", "y"]
     for p, expected in ((1, [6.0]), (0, [8.0])):
         assert net.eval(p=nd.array([p]), x=nd.array([3.0]), y=nd.array([5.0]))[0].asnumpy().tolist() == expected
+
+
+def test_elements_of_data_with_one_axis_have_one():
+    """As x[i] does, in graphs too."""
+    def make(F, x, state):
+        return F.contrib.foreach(lambda each, states: (each * states[0], [states[0] * 2]), x, [state])
+
+    outputs, states = make(sym, sym.Variable("x"), sym.Variable("state"))
+    net = sym.Group([outputs, *states])
+    assert net.infer_shape(x=(3,), state=(1,))[:2] == ([(3,), (1,)], [(3, 1), (1,)])
+    arrays = {"x": np.array([1.0, 2, 3]), "state": np.array([0.5])}
+    outs, grads = bound(net, arrays)
+    assert [each.tolist() for each in outs] == [[[0.5], [2], [6]], [4]]
+    assert {name: grad.tolist() for name, grad in grads.items()} == {"x": [0.5, 1, 2], "state": [25]}
