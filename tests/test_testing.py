@@ -146,3 +146,4 @@ def test_a_star_brings_what_programs_take_for_granted():
     names = {}
     exec("from opreg.test_utils import *", names)
     assert {"np", "array", "Context", "current_context"} <= set(names)
+    assert names["mx"] is mx

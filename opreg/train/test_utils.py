@@ -7,6 +7,7 @@ module, which ``set_seed`` starts over; a check that failed names the seed that 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,7 +29,9 @@ __all__ = [  # noqa: PLE0604  names of another module are text, too
            "same_array", "simple_forward", "numeric_grad", "check_numeric_gradient", "check_symbolic_forward",
            "check_symbolic_backward", "check_consistency", "list_gpus", *test_tools.__all__,
            # What programs take for granted behind ``from test_utils import *``.
-           "np", "array", "Context", "current_context"]
+           "mx", "np", "array", "Context", "current_context"]
+
+mx = sys.modules["opreg"]  # the front door, which stands above
 
 _STATE: dict[str, Any] = {"context": None, "rng": np.random.default_rng(0), "seed": None}
 
