@@ -82,7 +82,9 @@ class CachedOp:
                 continue
             inputs = [values[source][i] for source, i in node.inputs]
             try:
-                values[node] = _compute(node.op, node.attrs, inputs, inputs[0]._ctx if inputs else place)[1]
+                unroll = getattr(node.op, "unroll", None)  # of a loop or a branch
+                values[node] = unroll(node.attrs, inputs) if unroll else _compute(
+                    node.op, node.attrs, inputs, inputs[0]._ctx if inputs else place)[1]
             except Exception as error:
                 note(error, node.describe())
                 raise

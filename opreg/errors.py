@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
-    "ArgumentError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
+    "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
     "Where", "here", "family", "note", "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean",
     "refuse_keywords",
 ]
@@ -40,6 +40,10 @@ class AttrError(OpError, ValueError):
 
 class ArgumentError(OpError, TypeError, ValueError):
     """Inputs are missing, too many, duplicate, unknown, or no tensors."""
+
+
+class UnusedError(ArgumentError, AssertionError):
+    """The body of a loop does not use what the loop hands it; MXNet asserts that."""
 
 
 class ShapeError(OpError, ValueError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opreg.errors import ArgumentError
+from opreg.errors import ArgumentError, UnusedError
 from opreg.graph import Entry, Node, rewrite
 from opreg.op import Op
 
@@ -126,8 +126,8 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
     data_at, states_at = cut.places(data_slots), cut.places(state_slots)
     for what, slots in (("data", data_at), ("states", states_at)):
         if -1 in slots:
-            raise ArgumentError(f"foreach: the body does not use all of its {what}; leave out number "
-                                f"{slots.index(-1)}")
+            raise UnusedError(f"foreach: the body does not use all of its {what}; leave out number "
+                              f"{slots.index(-1)}")
     rest = [i for i in range(len(cut.inputs)) if i not in (*data_at, *states_at)]
     result = _node(FOREACH, [*flat_data, *flat_states, *[cut.outside[cut.inputs[i].name] for i in rest]],
                    {"num_outputs": len(flat_outputs) + len(flat_new), "num_out_data": len(flat_outputs),

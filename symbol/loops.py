@@ -24,6 +24,7 @@ from . import infer as inference
 from .binding import make
 from .executor import Executor
 from .symbol import Symbol
+from .unrolled import UNROLLED
 
 __all__ = ["ControlFlow", "FOREACH", "WHILE_LOOP", "COND", "check_locations", "find"]
 
@@ -62,6 +63,10 @@ class ControlFlow(Op):
 
     def visible(self, attrs: Any) -> int:
         return attrs["num_outputs"]
+
+    def unroll(self, attrs: Any, ins: Sequence[NDArray]) -> list[NDArray]:
+        """Its visible outputs, computed by operators that autograd sees, in Python's own loops and branches."""
+        return UNROLLED[self.name](self, attrs, ins)
 
     @property
     def differentiable(self) -> bool:
@@ -340,7 +345,7 @@ def _backward_foreach(call: Call) -> Callable:
     dice = _Dice(call, body)
     arriving = [top.copy() for top in tops[count:]]
     outs, sources = call.outs, [_rows(each) for each in ins[:len(data)]]
-    slopes = [each if each is None else _rows(each) for each in outs[:len(data)]]
+    slopes: list[Any] = [each if each is None else _rows(each) for each in outs[:len(data)]]
 
     def run() -> None:
         for held, top in zip(arriving, tops[count:]):

@@ -69,6 +69,7 @@ ORDER = [line.split() for line in """
     opreg.symbol.executor
     opreg.symbol.stages
     opreg.symbol.binding
+    opreg.symbol.unrolled
     opreg.symbol.loops
     opreg.symbol.loop_functions
     opreg.symbol.function opreg.symbol.json

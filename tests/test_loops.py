@@ -206,3 +206,34 @@ def test_elements_of_data_with_one_axis_have_one():
     outs, grads = bound(net, arrays)
     assert [each.tolist() for each in outs] == [[[0.5], [2], [6]], [4]]
     assert {name: grad.tolist() for name, grad in grads.items()} == {"x": [0.5, 1, 2], "state": [25]}
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("case", CASES)
+def test_a_cached_op_goes_round_by_round(case, sign):
+    """As if each operator were called, so autograd sees them."""
+    arrays = values(sign)
+    outs, grads = eagerly(case, arrays)
+    net = graph(case)
+    inputs = {name: nd.array(arrays[name], dtype="float64") for name in net.list_inputs()}
+    for each in inputs.values():
+        each.attach_grad()
+    with mx.autograd.record():
+        found = nd.CachedOp(net)(*inputs.values())
+    mx.autograd.backward(found)
+    for one, other in zip(found, outs):
+        np.testing.assert_allclose(one.asnumpy(), other, rtol=1e-10)
+    for name, each in inputs.items():
+        np.testing.assert_allclose(each.grad.asnumpy(), grads[name], rtol=1e-8, atol=1e-12, err_msg=name)
+
+
+def test_a_cached_op_of_a_loop_without_any_round():
+    outputs, last = sym.contrib.while_loop(lambda i: i > 3, lambda i: (i, i + 1), sym.Variable("i"), max_iterations=2)
+    found = nd.CachedOp(sym.Group([outputs, last]))(nd.zeros((1,)))
+    assert [each.asnumpy().tolist() for each in found] == [[[0], [0]], [0]]
+
+
+def test_a_body_that_leaves_a_state_unused():
+    """An AssertionError too, which MXNet's is."""
+    with pytest.raises(AssertionError, match="does not use all of its states; leave out number 0"):
+        sym.contrib.foreach(lambda x, states: (x, [sym.Variable("y")]), sym.Variable("x"), [sym.Variable("s")])
