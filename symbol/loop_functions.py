@@ -155,7 +155,7 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     Returns
     -------
     outputs, loop variables
-        In the nesting the function returned.
+        In the nesting the function returned; in that of ``loop_vars``.
     """
     if type(max_iterations) is not int or max_iterations < 1:
         raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
@@ -176,7 +176,7 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     if not isinstance(found, (list, tuple)) or len(found) != 2:
         raise ArgumentError("while_loop: func must return outputs and new loop variables")
     flat_outputs, shape_outputs = _flat([] if found[0] is None else found[0], "while_loop outputs")
-    flat_new, shape_new = _flat(found[1], "while_loop variables")
+    flat_new, _ = _flat(found[1], "while_loop variables")
     if len(flat_new) != len(flat_vars):
         raise ArgumentError(f"while_loop: func returned {len(flat_new)} loop variables, it was given {len(flat_vars)}")
     test_cut, cut = _Cut([test], test_title), _Cut(flat_outputs + flat_new, title)
@@ -203,7 +203,7 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
         "max_iterations": max_iterations, "cond_input_locs": locations[0], "func_input_locs": locations[1],
         "func_var_locs": tuple(vars_at)}, [test_cut.body, cut.body])
     parts = list(result)
-    return shape_outputs(parts[:len(flat_outputs)]), shape_new(parts[len(flat_outputs):])
+    return shape_outputs(parts[:len(flat_outputs)]), shape_vars(parts[len(flat_outputs):])
 
 
 def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "cond") -> Any:

@@ -237,3 +237,12 @@ def test_a_body_that_leaves_a_state_unused():
     """An AssertionError too, which MXNet's is."""
     with pytest.raises(AssertionError, match="does not use all of its states; leave out number 0"):
         sym.contrib.foreach(lambda x, states: (x, [sym.Variable("y")]), sym.Variable("x"), [sym.Variable("s")])
+
+
+@pytest.mark.parametrize("F", [nd, sym])
+@pytest.mark.parametrize("many", [False, True])
+def test_loop_variables_come_back_as_they_were_given(F, many):
+    start = nd.ones((1,)) if F is nd else sym.Variable("x")
+    for func in (lambda x: (x, x), lambda x: (x, [x])):
+        _, last = F.contrib.while_loop(lambda x: x < 2, func, [start] if many else start, max_iterations=2)
+        assert isinstance(last, list) == many
