@@ -29,9 +29,14 @@ __all__ = [  # noqa: PLE0604  names of another module are text, too
            "same_array", "simple_forward", "numeric_grad", "check_numeric_gradient", "check_symbolic_forward",
            "check_symbolic_backward", "check_consistency", "list_gpus", *test_tools.__all__,
            # What programs take for granted behind ``from test_utils import *``.
-           "mx", "np", "array", "Context", "current_context"]
+           "mx", "np", "array", "Context", "current_context"]  # noqa: F405  see __getattr__
 
-mx = sys.modules["opreg"]  # the front door, which stands above
+
+def __getattr__(name: str) -> Any:
+    if name == "mx":  # the front door, which stands above; not a variable, as modules are walked through theirs
+        return sys.modules["opreg"]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 _STATE: dict[str, Any] = {"context": None, "rng": np.random.default_rng(0), "seed": None}
 
