@@ -8,10 +8,16 @@ cpu(1)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opreg.ndarray.context import *  # noqa: F403
 from opreg.ndarray.context import __all__ as _PLACES
+
+if TYPE_CHECKING:
+    from opreg.nn.state import GRAPH_MODE as GRAPH_MODE
+    from opreg.nn.state import PYNATIVE_MODE as PYNATIVE_MODE
+    from opreg.nn.state import get_context as get_context
+    from opreg.nn.state import set_context as set_context
 
 _SETTINGS = ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE")
 
@@ -27,4 +33,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SETTINGS})
+    return sorted(__all__)

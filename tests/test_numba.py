@@ -34,7 +34,7 @@ from .rows import all_rows
 from .running import Use, graph, heads
 
 # What cannot be compiled, with all that is made of it.
-SCALAR = {"sin", "cos", "tan", "gamma", "gammaln", "mod"}
+SCALAR = {"sin", "cos", "tan", "gamma", "gammaln", "mod", "bessel_i0", "bessel_i1"}
 LONG = np.longdouble
 
 
