@@ -12,6 +12,7 @@ import pytest
 
 import opreg as ms
 from opreg import nn
+from opreg._extends import cell_attr_register
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad
 from opreg.nn.initializer import initializer
@@ -498,3 +499,21 @@ def test_initialised_tensors_say_so():
     found = initializer("ones", (2, 3), ms.float32)
     assert found.has_init and type(found.init).__name__ == "One" and (found.init_data().asnumpy() == 1).all()
     assert not Tensor([1.0]).has_init and not Parameter(found).has_init
+
+
+def test_constructors_may_keep_what_they_were_given() -> None:
+    class Net(Cell):
+        @cell_attr_register
+        def __init__(self, width: int, bias: bool = False):
+            super().__init__()
+            self.width = width
+
+    class Named(Net):
+        @cell_attr_register(attrs=["width", "missing"])
+        def __init__(self) -> None:
+            super().__init__(3, bias=True)
+
+    assert (Net(2).cell_init_args, Net(2, bias=True).cell_init_args) == ("Net[2]", "Net[2, True]")
+    assert Named().cell_init_args == "Named[3]"
+    with pytest.raises(ValueError, match="text or a list of texts, got 3"):
+        cell_attr_register(attrs=3)  # type: ignore[arg-type]
