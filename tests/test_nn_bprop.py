@@ -203,7 +203,8 @@ def test_larger_gradients_are_summed_and_others_refused(run, shape, returned, ex
     (lambda a, b, d: (d, ops.tile(d, reps=(2,))), RuntimeError, r"input 1 has shape \(6,\), expected \(3,\)"),
     (lambda a, b, d: (d.sum(), d), RuntimeError, r"input 0 has shape \(\), expected \(3,\)"),
     (lambda a, b, d: (d, d[:1]), RuntimeError, r"input 1 has shape \(1,\), expected \(3,\)"),
-    (lambda a, b, d: (2.0, d), RuntimeError, r"input 0 has shape \(\), expected \(3,\)"),
+    (lambda a, b, d: (2.0, d), RuntimeError, r"input 0 has shape \(\), expected \(3,\): bprop returned a number"),
+    (lambda a, b, d: (2.0, d), TypeError, r"bprop returned a number"),
 ])
 def test_mistakes_name_the_cell_and_the_input(run, returned, kind, message):
     class Net(Cell):

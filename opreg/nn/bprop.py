@@ -15,7 +15,7 @@ import numpy as np
 
 from opreg.ndarray import tape
 
-from ..errors import ArgumentError, note
+from ..errors import ArgumentError, ShapeError, note
 from ..gradient import fitted
 from ..mode import MODE, Recording
 from ..spec import is_floating, show
@@ -103,18 +103,28 @@ def _kind(value: Any) -> str:
     return f"Tensor {show(value.shape)}" if isinstance(value, Manners) else type(value).__name__
 
 
+class _NumberError(ShapeError, TypeError):
+    """A number in the place of a tensor's gradient: of the wrong shape and, as MindSpore calls it, type."""
+
+
 def _fitted(cell: Any, what: str, value: Any, g: Any) -> Any:
     """A gradient with the shape and dtype of what it is the gradient of."""
     if g is None:
         return None
-    if is_number(g):
+    number = is_number(g)
+    if number:
         g = tensor(np.asarray(g, value._dt))
     if not isinstance(g, Manners):
         raise TypeError(f"Cell {cell.path}: Unreasonable data type: the gradient of {what} that bprop returned is of "
                         f"type {type(g).__name__}, expected a Tensor: only what operators compute can be compiled, or "
                         "differentiated again")
-    return fitted(g, value, f"Cell {cell.path}: For custom function, grad tensor should be broadcast "
-                            f"to expected shape: the gradient of {what}")._cast(value._dt)
+    try:
+        return fitted(g, value, f"Cell {cell.path}: For custom function, grad tensor should be broadcast "
+                                f"to expected shape: the gradient of {what}")._cast(value._dt)
+    except ShapeError as error:
+        if not number:
+            raise
+        raise _NumberError(f"{error}: bprop returned a number") from None
 
 
 # ------------------------------------------------------------------------------------------------ the application
