@@ -263,12 +263,14 @@ def _stacked(outputs: list[Any]) -> Any:
 
 def _foreach(loop_func: Callable, value: Any, xs: Any) -> tuple[Any, Any]:
     value, xs = _live(value), STATE.trace.read(xs)
+    scalars = xs.ndim == 1  # which are of one number each to the operator, as MXNet's
+    xs = xs.reshape(-1, 1) if scalars else xs
     leaves: list[Any] = []
     structure = flatten(value, leaves)
     outs: list[Any] = []
 
     def step(given: Any, part: Any) -> Any:
-        new, out = loop_func(given, part)
+        new, out = loop_func(given, part.reshape(()) if scalars else part)
         outs.append(flatten(None if out is None else _tensors(out), []))
         return out if out is None else _tensors(out), new
 
