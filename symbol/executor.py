@@ -242,20 +242,24 @@ class Executor:
             self._forget(mode)
             plan = self.plan(mode)
         if self._ready is not plan:
-            self._repeat(plan, mode)
+            self._repeat(mode, functools.partial(self._run, plan, plan.forward, mode))
         self._ready = None
         self._run(plan, plan.backward, is_train)
         if self._arrivals.lends and self._arrivals.settle(out_grads):
             self._forget(mode)
 
-    def _repeat(self, plan: Plan, mode: bool) -> None:
+    def _draws(self, mode: bool) -> dict[tuple[str, int], Any]:
+        """Where generators stood before the last forward of a mode that a caller ran."""
+        return self._drawn.get(mode, {})
+
+    def _repeat(self, mode: bool, forward: Callable[[], None]) -> None:
         """Run a forward for its backward, with the random numbers of the last that a caller ran."""
-        drawn = self._drawn.get(mode, {})
+        drawn = self._draws(mode)
         after = _generators(drawn)
         for place, state in drawn.items():
             generators.set_state(state, *place)
         try:
-            self._run(plan, plan.forward, mode)
+            forward()
         finally:
             for place, state in after.items():
                 generators.set_state(state, *place)

@@ -9,6 +9,7 @@ shapes that came last are kept.
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -212,7 +213,7 @@ class Staged(Executor):
             self._differentiate(mode, is_train)
         given = listed(out_grads, self._output_names)
         if self._ran is not mode:
-            self._go(mode)
+            self._repeat(mode, functools.partial(self._go, mode))
         self._ran = None
         given += [None] * (len(self._cut.early) - len(given))
         late = [grad for grad, early in zip(given, self._cut.early) if not early]
@@ -222,6 +223,10 @@ class Staged(Executor):
             crossing = [self._wanted[variable][0] if variable in self._wanted else None
                         for variable in self._cut.crossing.values()]
             self._first._back([*[grad for grad, early in zip(given, self._cut.early) if early], *crossing], is_train)
+
+    def _draws(self, mode: bool) -> dict[tuple[str, int], Any]:
+        return {place: state for part in (self._rest, self._first) if part is not None
+                for place, state in part._draws(mode).items()}
 
     def _differentiate(self, mode: bool, is_train: bool | None) -> None:
         self._gradients[mode] = is_train

@@ -370,3 +370,20 @@ def test_arguments_whose_shape_does_not_fit_what_came():
     with pytest.raises(ShapeError):
         (half(sym, sym.Variable("x"), sym.Variable("i")) + sym.Variable("y")).simple_bind(
             mx.cpu(), x=(4, 3), i=(4,), y=(2, 4))
+
+
+@pytest.mark.parametrize("modes", [[("forward", False), ("backward", False)],
+                                   [("forward", True), ("backward", True), ("backward", True)]])
+def test_stages_that_run_again_for_gradients_draw_the_same_numbers(modes):
+    """Before the border and behind it."""
+    x, keep = sym.Variable("x"), sym.Variable("keep")
+    before = sym.Dropout(x, p=0.5, mode="always")
+    net = sym.Dropout(sym.contrib.boolean_mask(before, keep), p=0.5, mode="always")
+    grad = nd.zeros((1000,))
+    executor = net.bind(mx.cpu(), {"x": nd.ones((1000,)), "keep": nd.ones((1000,))}, {"x": grad})
+    for method, is_train in modes:
+        if method == "forward":
+            wanted = executor.forward(is_train=is_train)[0].asnumpy()
+        else:
+            executor.backward([nd.ones((1000,))], is_train=is_train)
+            assert (grad.asnumpy() == wanted).all()
