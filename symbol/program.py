@@ -108,6 +108,26 @@ class Program:
         """The nodes as a graph."""
         return Graph(self.heads, self.nodes)
 
+    def rebuild(self, change: Callable[[Node, dict[Entry, Entry]], Sequence[Node] | None]) -> None:
+        """Go over the nodes in their order and let others take the places of some.
+
+        ``change(node, became)`` gives the nodes that come where this one stood, with specs and contexts, and enters
+        what its entries became, or gives None for a node that stays, over what its inputs became.
+        """
+        became: dict[Entry, Entry] = {}
+        kept: list[Node] = []
+        for node in self.nodes:
+            made = change(node, became)
+            if made is not None:
+                kept += made
+                continue
+            new = replaced(node, [became.get(entry, entry) for entry in node.inputs], self.specs, became)
+            if new is not node and node in self.contexts:
+                self.contexts[new] = self.contexts[node]
+            kept.append(new)
+        self.heads = [became.get(entry, entry) for entry in self.heads]
+        self.nodes = kept
+
     @property
     def mutates(self) -> bool:
         """Whether a node writes over one of its inputs, so that it matters when that is read."""

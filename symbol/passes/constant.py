@@ -11,7 +11,7 @@ from opreg.graph import Entry, Node, fail
 from opreg.mode import quiet
 from opreg.op import Kernel
 
-from ..program import Program, nbytes, reachable, replaced
+from ..program import Program, nbytes, reachable
 from .common import pure
 
 __all__ = ["constant"]
@@ -33,20 +33,19 @@ def constant(program: Program) -> Program:
             values.update(zip([(node, i) for i in range(node.count)], _computed(node, kernel, values, program)))
     if not values:
         return program
-    became: dict[Entry, Entry] = {}
-    kept: list[Node] = []
-    for node in program.nodes:
+
+    def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
         if (node, 0) not in values:
-            kept.append(replaced(node, [became.get(entry, entry) for entry in node.inputs], program.specs, became))
-            continue
-        for i in range(node.count):
-            held = Node(None, node.name, tags=node.tags, where=node.where)
+            return None
+        made = [Node(None, node.name, tags=node.tags, where=node.where) for _ in range(node.count)]
+        for i, held in enumerate(made):
             program.arrays[held], program.contexts[held] = values[node, i], _place(node, program)
             program.specs[held] = [program.specs[node][i]]
             became[node, i] = held, 0
-            kept.append(held)
-    program.heads = [became.get(entry, entry) for entry in program.heads]
-    program.nodes = reachable(kept, program.heads, read=True)
+        return made
+
+    program.rebuild(change)
+    program.nodes = reachable(program.nodes, program.heads, read=True)
     return program
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from opreg.builtin.fused_convolution import folded_convolution
 from opreg.graph import Entry, Node
 
-from ..program import Program, replaced
+from ..program import Program
 
 __all__ = ["fuse_conv_bn"]
 
@@ -68,20 +68,16 @@ def fuse_conv_bn(program: Program) -> Program:
                 taken.update(tail.members)
     if not tails:
         return program
-    became: dict[Entry, Entry] = {}
-    kept: list[Node] = []
-    for node in program.nodes:
-        if node in tails:
-            new = tails[node].node([became.get(entry, entry) for entry in tails[node].inputs])
-            program.specs[new], program.contexts[new] = program.specs[node][:1], program.contexts[node]
-            became[node, 0] = new, 0
-            kept.append(new)
-        elif node not in taken:
-            new = replaced(node, [became.get(entry, entry) for entry in node.inputs], program.specs, became)
-            program.contexts[new] = program.contexts[node]
-            kept.append(new)
-    program.heads = [became.get(entry, entry) for entry in program.heads]
-    program.nodes = kept
+
+    def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
+        if node not in tails:
+            return [] if node in taken else None
+        new = tails[node].node([became.get(entry, entry) for entry in tails[node].inputs])
+        program.specs[new], program.contexts[new] = program.specs[node][:1], program.contexts[node]
+        became[node, 0] = new, 0
+        return [new]
+
+    program.rebuild(change)
     return program
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opreg.graph import Entry, Node
-from opreg.symbol.program import Program, replaced
+from opreg.symbol.program import Program
 
 from .private_operators import batch_norm_gradient
 from .shared_library import missing
@@ -16,25 +16,21 @@ def fuse_bn_backward(program: Program) -> Program:
     seconds = _seconds(program) if missing() is None else {}
     if not seconds:
         return program
-    became: dict[Entry, Entry] = {}
-    kept: list[Node] = []
     done = set(seconds.values())
-    for node in program.nodes:
-        if node in seconds:
-            second = seconds[node]
-            inputs = [became.get(entry, entry) for entry in (*node.inputs[:2], *second.inputs[2:-2])]
-            new = Node(batch_norm_gradient, second.name, {"axis": node.attrs["axis"], "scaled": second.attrs["scaled"]},
-                       inputs, where=second.where)
-            program.specs[new] = [*program.specs[second], *program.specs[node]]
-            program.contexts[new] = program.contexts[node]
-            became.update({(second, 0): (new, 0), (node, 0): (new, 1), (node, 1): (new, 2)})
-            kept.append(new)
-        elif node not in done:
-            new = replaced(node, [became.get(entry, entry) for entry in node.inputs], program.specs, became)
-            program.contexts[new] = program.contexts[node]
-            kept.append(new)
-    program.heads = [became.get(entry, entry) for entry in program.heads]
-    program.nodes = kept
+
+    def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
+        if node not in seconds:
+            return [] if node in done else None
+        second = seconds[node]
+        inputs = [became.get(entry, entry) for entry in (*node.inputs[:2], *second.inputs[2:-2])]
+        new = Node(batch_norm_gradient, second.name, {"axis": node.attrs["axis"], "scaled": second.attrs["scaled"]},
+                   inputs, where=second.where)
+        program.specs[new] = [*program.specs[second], *program.specs[node]]
+        program.contexts[new] = program.contexts[node]
+        became.update({(second, 0): (new, 0), (node, 0): (new, 1), (node, 1): (new, 2)})
+        return [new]
+
+    program.rebuild(change)
     return program
 
 
