@@ -16,8 +16,8 @@ import numpy as np
 from opreg.custom_run import backward_run, forward_run
 from opreg.custom_watch import is_settled
 from opreg.errors import ShapeError
+from opreg.launch import Call, prepare
 from opreg.mode import MODE
-from opreg.op import Call
 from opreg.spec import Spec, known
 
 from .context import _CURRENT
@@ -127,7 +127,7 @@ class CustomRun:
         ctx = self._ctx
         call = Call(op, attrs, list(arrays), outs, ["write"] * len(outs), ctx.xp, ctx, MODE.training, None, specs,
                     self._memory, wrap, attrs.memo)
-        for step in op.kernels[-1].rule.function(call):
+        for step in prepare(call).steps()[0]:
             step()
 
     def back(self, attrs: Any, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any],

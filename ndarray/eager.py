@@ -6,7 +6,6 @@ Shapes and dtypes are checked when the runner is made, on the first call of its 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,9 +13,10 @@ import numpy as np
 
 from opreg import generators
 from opreg.custom import FunctionRecord
-from opreg.errors import ArgumentError, OpError, ShapeError, listed, note
+from opreg.errors import ArgumentError, ShapeError, listed, note
+from opreg.launch import Call, Kernel, as_results, prepare
 from opreg.mode import MODE, Recording, inside, quiet
-from opreg.op import Call, Kernel, Op, watch
+from opreg.op import Op, watch
 from opreg.spec import Spec, is_numpy_float, known, show, unify
 
 from .custom_runs import custom_run
@@ -39,23 +39,13 @@ class Runner:
                  "is_train", "_function", "_xp", "_copies", "_fits", "_first", "_takes_out")
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool):
-        _check_count(op, attrs, arrays)
         self.op, self.attrs, self.ctx, self.is_train = op, attrs, ctx, is_train
-        ins = [array.shape for array in arrays]
-        outputs = op.outputs(attrs)
-        self.count, self.visible = len(outputs), op.visible(attrs)
-        _, self.shapes = op.infer_shapes(list(ins), [None] * self.count, attrs)
-        _, dtypes = op.infer_dtypes([array.dtype for array in arrays], [None] * self.count, attrs)
-        self.dtypes = [dtype or _FLOAT32 for dtype in dtypes]
-        self.kernel = _choose(op, attrs, arrays, ctx, is_train)
+        self.shapes, self.dtypes = _inferred(op, attrs, arrays)
+        self.count, self.visible = len(self.shapes), op.visible(attrs)
+        rng = generators.generator(ctx.backend_name, ctx.device_id) if op.random else None
+        ready = prepare(Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, rng), returning=True)
+        self._xp, self.kernel = ctx.xp, ready.kernel
         self._takes_out = self.kernel.takes_out and self.count == 1 and not op.states
-        keywords = self.kernel.rule.select(attrs)
-        names = self.kernel.rule.names
-        if "is_train" in names:
-            keywords["is_train"] = is_train
-        if "rng" in names:
-            keywords["rng"] = generators.generator(ctx.backend_name, ctx.device_id)
-        self._xp = ctx.xp
         dtype = self.dtypes[0] if self.dtypes else _FLOAT32
         expression = None if op.expression is None else op.expression(attrs)
         if (expression is not None and self.kernel is op.kernels[0] and is_numpy_float(dtype)
@@ -63,7 +53,7 @@ class Runner:
             self._function = quiet(expression.on, ctx.xp, dtype)
         else:
             prepared = _prepared(op, attrs, arrays, self.kernel, ctx)
-            self._function = prepared or functools.partial(self.kernel.rule.function, ctx.xp, **keywords)
+            self._function = prepared or ready.function()
             self._takes_out = self._takes_out and prepared is None
         #: Once it has run: the kernel alone, where it gives the only output as it is wanted; else None.
         self.single: Any = None
@@ -78,7 +68,7 @@ class Runner:
             self._function(*arrays, out=out)
             return [out]
         found = self._function(*arrays)
-        results = list(found) if isinstance(found, (tuple, list)) else [found]
+        results = as_results(found)
         if self._first:
             self._check(arrays, results)
             if self._fits and self.count == 1 and results[0] is found:
@@ -133,12 +123,13 @@ def _check_count(op: Op, attrs: Any, arrays: Sequence[Any]) -> None:
                             f"got {len(arrays)}")
 
 
-def _choose(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool) -> Kernel:
-    call = Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train)
-    for kernel in reversed(op.kernels):
-        if not kernel.bound and (kernel.accepts is None or kernel.accepts(call) is None):
-            return kernel
-    raise OpError(f"operator {op.name} has no kernel for arrays on {ctx}")
+def _inferred(op: Op, attrs: Any, arrays: Sequence[Any]) -> tuple[list[Any], list[np.dtype]]:
+    """Shapes and dtypes of the outputs, from inputs whose number is looked at."""
+    _check_count(op, attrs, arrays)
+    nothing = [None] * len(op.outputs(attrs))
+    _, shapes = op.infer_shapes([array.shape for array in arrays], list(nothing), attrs)
+    _, dtypes = op.infer_dtypes([array.dtype for array in arrays], list(nothing), attrs)
+    return shapes, [dtype or _FLOAT32 for dtype in dtypes]
 
 
 def _prepared(op: Op, attrs: Any, arrays: Sequence[Any], kernel: Kernel, ctx: Any) -> Callable | None:
@@ -148,51 +139,49 @@ def _prepared(op: Op, attrs: Any, arrays: Sequence[Any], kernel: Kernel, ctx: An
     return quiet(op.prepared, attrs, *arrays)
 
 
-class BoundRunner(Runner):
+class BoundRunner:
     """A call of an operator whose kernel is bound to its arrays: an operator of users. Settled for one call."""
 
-    __slots__ = ("_call",)
+    __slots__ = ("op", "count", "visible", "is_train", "_call")
+    recipes = None
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
-        _check_count(op, attrs, arrays)
-        self.op, self.kernel, self.recipes, self.is_train = op, op.kernels[-1], None, is_train
-        count = self.count = len(op.outputs(attrs))
-        self.visible = op.visible(attrs)
-        _, shapes = op.infer_shapes([array.shape for array in arrays], [None] * count, attrs)
-        _, dtypes = op.infer_dtypes([array.dtype for array in arrays], [None] * count, attrs)
+        self.op, self.is_train = op, is_train
+        shapes, dtypes = _inferred(op, attrs, arrays)
+        self.count, self.visible = len(shapes), op.visible(attrs)
         if op.data_dependent:
             call = Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, wrap=wrap)
             with Recording(False, is_train), ctx:
                 shapes = [unify(shape, found) for shape, found in zip(shapes, op.shapes_from_data(call))]
-        specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(shapes, dtypes)]
         if not all(map(known, shapes)):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
+        specs = list(map(Spec, shapes, dtypes))
 
         def empty(number: int, shape: Any, dtype: Any) -> Any:
             return ctx.backend.empty(shape, dtype, ctx.device_id)
 
-        self._call = Call(op, attrs, list(arrays), [empty(0, *spec) for spec in specs], ["write"] * count, ctx.xp, ctx,
-                          is_train, None, specs, empty, wrap, getattr(attrs, "memo", None))
+        self._call = Call(op, attrs, list(arrays), [empty(0, *spec) for spec in specs], ["write"] * self.count, ctx.xp,
+                          ctx, is_train, None, specs, empty, wrap, getattr(attrs, "memo", None))
 
-    def __call__(self, arrays: Sequence[Any], out: Any = None) -> list[Any]:
+    def __call__(self) -> list[Any]:
         call = self._call
         with Recording(False, call.is_train), call.ctx:
-            for step in self.kernel.rule.function(call):
+            for step in prepare(call).steps()[0]:
                 step()
         return call.outs
 
 
-class FunctionRunner(Runner):
+class FunctionRunner:
     """Calls of one function of arrays, which shows by itself what comes out. Settled for attributes that it is given
     each time, since they keep it."""
 
-    __slots__ = ("_compute", "_wrap", "_inputs")
+    __slots__ = ("op", "count", "visible", "ctx", "is_train", "_compute", "_wrap", "_inputs")
+    recipes = None
 
     def __init__(self, op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
         _check_count(op, attrs, arrays)
         self.op, self._compute, self.ctx, self._wrap = op, op.compute, ctx, wrap
         self._inputs, self.is_train = len(op.arguments(attrs)), is_train
-        self.recipes = None
         self.count = self.visible = len(op.outputs(attrs))
 
     def run(self, attrs: Any, arrays: Sequence[Any]) -> list[Any]:
@@ -272,7 +261,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wr
                 settled = often
                 return often, often.run(attrs, arrays, outs, wrap)
             settled = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)
-            return settled, settled(arrays)
+            return settled, settled()
         found = settle(op, attrs, arrays, ctx)
         single = found.single
         try:

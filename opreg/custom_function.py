@@ -13,9 +13,11 @@ from .custom_dry_run import dry_run, spec_of
 from .custom_gradient import Attrs, UserOp, shown
 from .custom_signature import GIVEN, Signature, read
 from .errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
+from .launch import Call, FirstRun
 from .mode import MODE
-from .op import SAME_TYPE, Call, F, FirstRun, Rule
+from .op import F
 from .registry import ops
+from .rules import SAME_TYPE, Rule
 from .spec import Shape, Spec, as_dtype, known, show
 from .value import Value
 

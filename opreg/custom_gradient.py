@@ -18,8 +18,9 @@ from .attrs import Schema
 from .dispatch import leading
 from .errors import NotDifferentiableError, OpError
 from .gradient import fitted
+from .launch import Call
 from .mode import MODE
-from .op import Call, Op
+from .op import Op
 from .registry import get
 from .value import Value
 

@@ -18,7 +18,7 @@ from .custom_run import backward_steps, forward_steps
 from .custom_signature import hints
 from .custom_watch import is_default
 from .errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, did_you_mean, note
-from .op import Call
+from .launch import Call
 from .spec import ANY, Shape, TypeFlag, as_dtype, known
 
 __all__ = ["CustomRecord", "BackwardRecord", "Kept"]

@@ -18,7 +18,7 @@ from .custom_signature import check_keywords
 from .custom_watch import is_default, warn_unwritten, watched
 from .dispatch import write
 from .errors import OpError, note
-from .op import Call
+from .launch import Call
 from .spec import show
 
 __all__ = ["forward_run", "forward_steps", "backward_run", "backward_steps"]
@@ -58,12 +58,6 @@ def _noted(error: BaseException, title: str, attrs: Any, **given: list) -> None:
     attrs.explain(error)
 
 
-def _stand_ins(call: Call) -> list[Any]:
-    """Raw outputs, with temporary memory for those nobody asked for: careless operators write them all the same."""
-    return [call.scratch(i, spec.shape, spec.dtype) if out is None else out
-            for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
-
-
 def _title(made: Any, method: str, record: Any) -> str:
     """A method of a user's operator as errors name it."""
     return f"{type(made).__name__}.{method} of operator {record.op_type!r}"
@@ -92,7 +86,7 @@ def forward_steps(call: Call) -> list[Callable]:
     attrs: Any = call.attrs
     record: Any = call.op
     made = record.create(attrs, call.ctx, call.memo, call.ins)
-    title, reqs, raws = _title(made, "forward", record), list(call.reqs), _stand_ins(call)
+    title, reqs, raws = _title(made, "forward", record), list(call.reqs), call.places()
     run, in_data, out_data = forward_run(attrs, made, call.ins, raws, reqs, call.ctx, call.wrap, call.is_train)
     check_keywords(made.forward, _FORWARD, title)
 
@@ -152,7 +146,7 @@ def backward_steps(call: Call) -> list[Callable]:
     needed, unread = attrs.reads()
     states = call.ins[len(needed) + len(unread):]
     made = record.create(attrs, call.ctx, call.memo, [*call.specs, *states])
-    title, raws = _title(made, "backward", record), _stand_ins(call)
+    title, raws = _title(made, "backward", record), call.places()
     reqs = list(call.reqs) if attrs.needs is None else [req if need else "null"
                                                         for req, need in zip(call.reqs, attrs.needs)]
     run, in_grad = backward_run(attrs, made, needed, call.ins, states, raws, reqs, call.ctx, call.wrap)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .errors import OpError, here
-from .op import FirstRun
+from .launch import FirstRun
 from .spec import show, size
 
 __all__ = ["watched", "is_settled", "default", "is_default", "warn_unwritten"]

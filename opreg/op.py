@@ -9,10 +9,8 @@ it wants. ``Rule`` finds that out once, from the signature.
 
 from __future__ import annotations
 
-import inspect
-import math
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -31,14 +29,12 @@ from .errors import (
     here,
     note,
 )
+from .launch import Call, Kernel
 from .locks import lock
-from .spec import ANY, Shape, Spec, as_dtype, bytes_of, common_dtype, known, show, size, unify
+from .rules import SAME_TYPE, Attrs, Dtypes, Rule, Shapes, TypeRule
+from .spec import ANY, Shape, Spec, as_dtype, bytes_of, known, show, unify
 
-__all__ = ["Op", "watch", "Rule", "Kernel", "Call", "FirstRun", "TypeRule", "Prop", "ZERO", "Shapes", "Dtypes"]
-
-Shapes = list[Shape | None]
-Dtypes = list[np.dtype | None]
-Attrs = Mapping[str, Any]
+__all__ = ["Op", "watch", "Prop", "ZERO"]
 
 #: The gradient rule of an operator whose outputs do not move with its inputs (comparisons, rounding, indices).
 ZERO: Any = "zero"
@@ -56,189 +52,6 @@ def watch(keeper: Any) -> None:
     with _WATCHING:
         _WATCHERS.add(keeper)
 
-
-class Rule:
-    """A function together with the names of the attributes it reads.
-
-    Examples
-    --------
-    >>> Rule(lambda x, *, axis: (x, axis))({"axis": 1, "keepdims": True}, "x")
-    ('x', 1)
-    """
-
-    __slots__ = ("function", "names", "all")
-
-    def __init__(self, function: Callable):
-        parameters = inspect.signature(function).parameters.values()
-        self.function = function
-        self.names = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-        self.all = any(p.kind is p.VAR_KEYWORD for p in parameters)
-
-    def select(self, attrs: Attrs) -> dict[str, Any]:
-        """The attributes this rule reads."""
-        if not self.names and not self.all:
-            return {}
-        if self.all:
-            return dict(attrs)
-        return {name: attrs[name] for name in self.names if name in attrs}
-
-    def __call__(self, attrs: Attrs, *args: Any) -> Any:
-        return self.function(*args, **self.select(attrs))
-
-
-class Kernel:
-    """One way to compute an operator.
-
-    Two forms. One *returns*: ``f(xp, *arrays, **attrs)``; when it has a parameter ``out`` it writes there instead
-    if an array is given (a tuple of arrays for several outputs). The other is *bound* once and called often:
-    ``f(call)`` gets a ``Call`` that holds the arrays of one step and returns a function without arguments, or a
-    list of them, that does the work.
-
-    ``accepts(call)`` says None, or why this kernel declines. Among those that accept, the one attached last runs.
-    """
-
-    __slots__ = ("name", "rule", "accepts", "bound", "takes_out")
-
-    def __init__(self, function: Callable, name: str = "reference", bound: bool = False,
-                 accepts: Callable[[Any], str | None] | None = None):
-        self.name, self.rule, self.accepts, self.bound = name, Rule(function), accepts, bound
-        self.takes_out = "out" in inspect.signature(function).parameters
-
-    def __repr__(self) -> str:
-        return f"<kernel {self.name}>"
-
-    def check(self, op: Op, results: Sequence[Any], shapes: Sequence[Shape | None]) -> None:
-        """Look at what it returned the first time: are there as many results as outputs, and have they their shapes?
-
-        A number, of Python or of rank zero, is as good as an array of one.
-
-        Raises
-        ------
-        OpError
-            Naming operator, kernel and output.
-        """
-        if len(results) < len(shapes):
-            raise OpError(f"operator {op.name}, kernel {self.name}: expected {len(shapes)} outputs, got {len(results)}")
-        for i, (result, shape) in enumerate(zip(results, shapes)):
-            found = getattr(result, "shape", () if isinstance(result, (int, float)) else None)
-            if found is None:
-                raise OpError(f"operator {op.name}, kernel {self.name}, output {i}: expected an array, "
-                              f"got {type(result).__name__}")
-            one = math.prod(found) == 1 and shape is not None and known(shape) and size(shape) == 1
-            if shape is not None and not one and (len(found) != len(shape) or found != shape):
-                raise OpError(f"operator {op.name}, kernel {self.name}, output {i}: expected shape {show(shape)}, "
-                              f"got {show(found)}")
-
-
-class Call:
-    """One step of a plan, settled: what a bound kernel is given to hold.
-
-    Attributes
-    ----------
-    op, attrs
-        The operator and its typed attributes.
-    ins, outs : list of arrays
-        Inputs (arguments, then auxiliary states) and outputs, of the array module ``xp``; written in place, their
-        addresses never change. An output that nobody reads is None.
-    reqs : list of str
-        For each output ``write``, or ``null`` where it is None; ``add`` only for kernels of users' operators.
-    xp, ctx, is_train, rng
-        Array module, device, mode and random generator.
-    specs : list of Spec
-        Shape and dtype of every output, wanted or not.
-    scratch : function of number, shape and dtype
-        Memory for temporaries, shared with other steps.
-    wrap : function of array, ctx and frozen
-        Makes an NDArray of an array of ``xp``, for kernels that run users' code.
-    memo : dict
-        Lives as long as the executor: what a forward step leaves for its backward step.
-    found
-        What ``accepts`` of a kernel found out and leaves for the kernel.
-    """
-
-    __slots__ = ("op", "attrs", "ins", "outs", "reqs", "xp", "ctx", "is_train", "rng", "specs", "scratch", "wrap",
-                 "memo", "found")
-
-    def __init__(self, op: Op, attrs: Attrs, ins: list[Any], outs: list[Any], reqs: list[str], xp: Any, ctx: Any,
-                 is_train: bool, rng: Any = None, specs: Sequence[Spec] = (), scratch: Any = None, wrap: Any = None,
-                 memo: dict | None = None):
-        self.op, self.attrs, self.ins, self.outs, self.reqs = op, attrs, ins, outs, reqs
-        self.xp, self.ctx, self.is_train, self.rng, self.specs = xp, ctx, is_train, rng, specs
-        self.scratch, self.wrap, self.memo = scratch, wrap, {} if memo is None else memo
-        self.found: Any = None
-
-
-class FirstRun:
-    """A step whose first run is watched; it returns the steps that take its place from then on."""
-
-    __slots__ = ("run",)
-
-    def __init__(self, run: Callable[[], list[Callable[[], Any]]]):
-        self.run = run
-
-    def __call__(self) -> list[Callable[[], Any]]:
-        return self.run()
-
-
-class TypeRule:
-    """Dtypes of inputs and outputs, written as a signature.
-
-    ``"T,I->T"``: letters are variables, equal letters are equal dtypes; a dtype's name stands for itself;
-    ``@dtype`` is the attribute of that name; ``*`` before a token repeats it. Whatever side is known decides the
-    other.
-
-    Examples
-    --------
-    >>> TypeRule("T,I->T")([np.dtype("float16"), None], [None], {})
-    ([dtype('float16'), None], [dtype('float16')])
-    """
-
-    __slots__ = ("text", "_ins", "_outs")
-
-    def __init__(self, text: str):
-        self.text = text
-        left, _, right = text.partition("->")
-        self._ins = [token.strip() for token in left.split(",") if token.strip()]
-        self._outs = [token.strip() for token in right.split(",") if token.strip()]
-
-    @staticmethod
-    def _spread(tokens: list[str], count: int) -> list[str]:
-        result: list[str] = []
-        for position, token in enumerate(tokens):
-            if token[0] == "*":
-                rest = len(tokens) - position - 1
-                result += [token[1:]] * (count - len(result) - rest)
-            else:
-                result.append(token)
-        if len(result) < count:  # more than declared: they are like the last
-            result += result[-1:] * (count - len(result))
-        return result[:count]
-
-    def __call__(self, ins: Dtypes, outs: Dtypes, attrs: Attrs) -> tuple[Dtypes, Dtypes]:
-        """Inputs' and outputs' dtypes with everything filled in that follows from the rest."""
-        if self.text == "*T->*T":  # by far the most common, and on the path of every bind
-            one = common_dtype(ins + outs)
-            return [one] * len(ins), [one] * len(outs)
-        tokens = self._spread(self._ins, len(ins)) + self._spread(self._outs, len(outs))
-        dtypes = list(ins) + list(outs)
-        bound: dict[str, np.dtype | None] = {}
-        for token, dtype in zip(tokens, dtypes):
-            if token not in bound:
-                bound[token] = self._fixed(token, attrs)
-            if token != "?":
-                bound[token] = common_dtype((bound[token], dtype))
-        result = [dtype if token == "?" else bound[token] for token, dtype in zip(tokens, dtypes)]
-        return result[:len(ins)], result[len(ins):]
-
-    @staticmethod
-    def _fixed(token: str, attrs: Attrs) -> np.dtype | None:
-        if token[0] == "@":
-            value = attrs[token[1:]]
-            return None if value is None else as_dtype(value)
-        return as_dtype(token) if len(token) > 1 else None
-
-
-SAME_TYPE = TypeRule("*T->*T")
 
 F = TypeVar("F", bound=Callable[..., Any])
 Names = Sequence[str] | Callable[..., Sequence[str]]

@@ -7,7 +7,6 @@ random numbers draw the same twice.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ import numpy as np
 from opreg import generators
 from opreg.errors import OpError
 from opreg.graph import Node
+from opreg.launch import Call, as_results
 from opreg.op import Op
 from opreg.spec import is_floating, is_numpy_float
 
@@ -116,14 +116,9 @@ def _reference(op: Op, attrs: Any, is_train: bool, rng: Any) -> Compute | None:
     kernel = next((each for each in op.kernels if each.name == "reference"), None)
     if kernel is None or kernel.bound:
         return None
-    keywords = kernel.rule.select(attrs)
-    mode = {"is_train": is_train, "rng": rng}
-    keywords.update((name, mode[name]) for name in mode if name in kernel.rule.names)
-    function = functools.partial(kernel.rule.function, **keywords)
 
     def compute(xp: Any, ins: Sequence[Any]) -> Sequence[Any]:
-        found = function(xp, *ins)
-        return found if isinstance(found, (tuple, list)) else (found,)
+        return as_results(kernel.with_attributes(Call(op, attrs, [], [], [], xp, None, is_train, rng))(*ins))
 
     return compute
 

@@ -15,8 +15,9 @@ import numpy as np
 from opreg import generators
 from opreg.attrs import Field, Schema
 from opreg.errors import ArgumentError, NotDifferentiableError, ShapeError
+from opreg.launch import Call
 from opreg.ndarray.ndarray import NDArray
-from opreg.op import Call, Op
+from opreg.op import Op
 from opreg.registry import register
 from opreg.spec import ANY, is_floating, unify
 

@@ -12,8 +12,8 @@ import numpy as np
 from opreg import generators
 from opreg.errors import OpError, note
 from opreg.graph import Entry, Node, fail
+from opreg.launch import Call, FirstRun, prepare
 from opreg.ndarray.ndarray import wrap
-from opreg.op import Call, FirstRun, Kernel
 from opreg.spec import Spec
 from opreg.steps import JoinableStep, TieredStep, is_plain
 
@@ -290,85 +290,21 @@ class Plan:
         rng = generators.generator(ctx.backend_name, ctx.device_id) if op.random else None
         call = Call(op, attrs, ins, outs, reqs, ctx.xp, ctx, node.in_training(self.is_train), rng, self.specs[node],
                     functools.partial(self._scratch.array, ctx), wrap, self.memo)
-        kernel, declined = choose(call)
+        ready = prepare(call)
         try:
-            run = self._bind(node, call, kernel)
+            run, store = ready.steps(self._states(node) if call.is_train else ())
         except Exception as error:
             fail(error, node, self.specs[node])
-        return Step(node, kernel.name, declined, self._place(entries[0]) if entries else "", run, outs)
-
-    def _bind(self, node: Node, call: Call, kernel: Kernel) -> list[Callable]:
-        if kernel.bound:
-            run = kernel.rule.function(call)
-            return list(run) if isinstance(run, (list, tuple)) else [run]
-        keywords = kernel.rule.select(call.attrs)
-        if "is_train" in kernel.rule.names:
-            keywords["is_train"] = call.is_train
-        if "rng" in kernel.rule.names:
-            keywords["rng"] = call.rng
-        function = functools.partial(kernel.rule.function, call.xp, *call.ins, **keywords)
-        states = self._states(node) if call.is_train else []
-        check = functools.partial(kernel.check, call.op, shapes=[spec.shape for spec in call.specs])
-        outs: Sequence[Any] = call.outs
-        if kernel.takes_out and call.reqs and "add" not in call.reqs:
-            into = [call.scratch(i, spec.shape, spec.dtype) if out is None else out
-                    for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
-            function = functools.partial(function, out=into[0] if len(into) == 1 else tuple(into))
-            if not states:
-                return [function]
-            outs = [None] * len(into)  # written already
-        return [self._copying(function, outs, states, check)]
+        if store is not None:
+            self.stores.append(store)
+        place = self._place(entries[0]) if entries else ""
+        return Step(node, ready.kernel.name, ready.declined, place, run, outs)
 
     def _states(self, node: Node) -> list[Any]:
         op = node.op
         assert op is not None
         first = len(op.arguments(node.attrs))
         return [self.array(node.inputs[first + state]) for state in op.states]
-
-    def _copying(self, function: Callable, outs: Sequence[Any], states: Sequence[Any], check: Callable) -> Callable:
-        """A step of a kernel that returns its results: they are copied to where they belong, and checked first on the
-        first run."""
-        checked = False
-        if len(outs) == 1 and not states:
-            out = outs[0]
-            if out is None:
-                return function
-
-            def run_one() -> None:
-                nonlocal checked
-                result = function()
-                if result.__class__ is tuple or result.__class__ is list:
-                    result = result[0]
-                if not checked:
-                    check([result])
-                    checked = True
-                out[...] = result
-
-            return run_one
-        wanted = [(i, out) for i, out in enumerate(outs) if out is not None]
-        pending: list[Any] = []
-        count = len(outs)
-
-        def run() -> None:
-            nonlocal checked
-            results = function()
-            if not isinstance(results, (tuple, list)):
-                results = (results,)
-            if not checked:
-                check(results)
-                checked = True
-            for i, out in wanted:
-                out[...] = results[i]
-            if states:
-                pending[:] = results[count:]
-
-        def store() -> None:
-            for state, new in zip(states, pending):
-                state[...] = new
-
-        if states:
-            self.stores.append(store)
-        return run
 
     def _place(self, entry: Entry) -> str:
         storage = self.memory.storage.get(entry)
@@ -393,15 +329,3 @@ class Plan:
 def _own(ctx: Any, nbytes: int) -> Any:
     """Memory of its own."""
     return ctx.backend.arena(nbytes, ctx.device_id)
-
-
-def choose(call: Call) -> tuple[Kernel, list[tuple[str, str]]]:
-    """The kernel attached last among those that accept, and why the others declined."""
-    declined: list[tuple[str, str]] = []
-    for kernel in reversed(call.op.kernels):
-        reason = None if kernel.accepts is None else kernel.accepts(call)
-        if reason is None:
-            return kernel, declined
-        declined.append((kernel.name, reason))
-    reasons = "; ".join(f"{name}: {reason}" for name, reason in declined)
-    raise OpError(f"operator {call.op.name} has no kernel for this use{': ' if reasons else ''}{reasons}")

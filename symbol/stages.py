@@ -16,9 +16,10 @@ from typing import Any
 
 from opreg.errors import TRIMMED, ArgumentError
 from opreg.graph import Entry, Graph, Node, fail, rewrite
+from opreg.launch import Call
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray, wrap
-from opreg.op import ZERO, Call
+from opreg.op import ZERO
 from opreg.registry import get
 from opreg.spec import ANY, Shape, Spec, show, unify
 

@@ -21,7 +21,8 @@ ORDER = [line.split() for line in """
     opreg.spec
     opreg.attrs opreg.util
     opreg.dispatch
-    opreg.steps
+    opreg.rules opreg.steps
+    opreg.launch
     opreg.op
     opreg.registry
     opreg.calls

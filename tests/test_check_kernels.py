@@ -9,7 +9,7 @@ import pytest
 
 import opreg as mx
 from opreg.backends.onednn import convolution as onednn_convolution
-from opreg.op import Kernel
+from opreg.launch import Kernel
 from opreg.registry import get
 from opreg.symbol import checking
 from opreg.symbol import compile as compiler

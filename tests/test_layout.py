@@ -16,7 +16,8 @@ from opreg.backends.onednn import shared_library
 from opreg.backends.onednn.passes import PASSES
 from opreg.backends.onednn.private_operators import batch_norm_gradient, to_channels_first, to_channels_last
 from opreg.builtin.batch_norm import batch_norm
-from opreg.op import Call, Op
+from opreg.launch import Call
+from opreg.op import Op
 from opreg.registry import get
 from opreg.symbol import compile as compiler
 

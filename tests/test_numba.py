@@ -27,7 +27,7 @@ from opreg.backends.numba import elementwise as jit
 from opreg.backends.numba.vector import VECTOR
 from opreg.errors import ArgumentError, OpError
 from opreg.expression import Expression, Instruction, Term, trace
-from opreg.op import Call
+from opreg.launch import Call
 from opreg.registry import get, names
 
 from .rows import all_rows

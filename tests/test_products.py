@@ -15,14 +15,13 @@ from opreg import threads
 from opreg.backends import blas
 from opreg.backends.numba import compiler
 from opreg.builtin import optimizer_updates as updates
+from opreg.launch import Call, prepare
 from opreg.ndarray import cpu
 from opreg.ndarray.eager import run
-from opreg.op import Call
 from opreg.registry import get
 from opreg.spec import Spec
 from opreg.steps import is_plain
 from opreg.symbol import Variable
-from opreg.symbol.plan import choose
 
 NAN, INF = np.nan, np.inf
 needs_blas = pytest.mark.skipif(blas._library() is None, reason="this BLAS is not known")
@@ -37,13 +36,12 @@ def settled(name: str, attrs: dict[str, Any], *ins: np.ndarray) -> tuple[str, np
     call = Call(op, attrs, list(ins), [out], ["write"], np, cpu(), True, None, [Spec(out.shape, out.dtype)],
                 lambda number, shape, dtype: np.empty(shape, dtype), None, {})
     with compiler.use("numpy"):
-        kernel, _ = choose(call)
-    if kernel.bound:
-        made = kernel.rule.function(call)
-        for step in [made] if callable(made) else made * 2:
+        ready = prepare(call)
+    if ready.kernel.bound:
+        for step in ready.steps()[0] * 2:
             with np.errstate(all="ignore"):
                 step()
-    return kernel.name, out
+    return ready.kernel.name, out
 
 
 def reference(name: str, attrs: dict[str, Any], *ins: np.ndarray) -> np.ndarray:

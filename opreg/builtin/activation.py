@@ -13,7 +13,7 @@ from .. import expression as e
 from ..attrs import Field, Schema
 from ..errors import AttrError, ShapeError
 from ..expression import Expression
-from ..op import Call
+from ..launch import Call
 from ..registry import declare, get, ops
 from ..spec import Shape, known, show
 from .elementwise import attach, elementwise

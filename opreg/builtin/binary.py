@@ -17,7 +17,8 @@ import numpy as np
 from .. import expression as e
 from ..attrs import Field, Schema
 from ..expression import Expression, Term, floor, where
-from ..op import Kernel, Op
+from ..launch import Kernel
+from ..op import Op
 from ..registry import get, ops
 from .elementwise import elementwise
 

@@ -14,8 +14,10 @@ from typing import Any, Literal
 from ..attrs import Positive
 from ..backends.blas import multiplier
 from ..errors import AttrError, ShapeError
-from ..op import Call, Op, Rule
+from ..launch import Call
+from ..op import Op
 from ..registry import declare, get, ops, register
+from ..rules import Rule
 from ..spec import Shape, is_narrow, show
 from .reduce import reduced
 

@@ -20,8 +20,10 @@ from ..attrs import Few, Schema
 from ..backends.numba.elementwise import attach_numba
 from ..errors import ShapeError
 from ..expression import Expression, derive, trace
-from ..op import ZERO, Call, Op, Rule
+from ..launch import Call
+from ..op import ZERO, Op
 from ..registry import declare, ops, register
+from ..rules import Rule
 from ..spec import Shape, broadcast, is_numpy_float, show, unify
 
 __all__ = ["elementwise", "attach", "traced"]

@@ -14,7 +14,8 @@ import numpy as np
 
 from ..attrs import Count
 from ..errors import AttrError, ShapeError
-from ..op import ZERO, Call
+from ..launch import Call
+from ..op import ZERO
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axis, common_dtype, show, unify
 from .places import one_of

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import ShapeError
-from ..op import Call
+from ..launch import Call
 from ..registry import declare, ops
 from ..spec import ANY, Shape, as_dtype, common_dtype, known, show, size, unify
 from .places import floating, one_of, place, settle, wide

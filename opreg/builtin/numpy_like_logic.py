@@ -13,7 +13,8 @@ import numpy as np
 
 from ..attrs import Field, Schema
 from ..errors import DTypeError
-from ..op import ZERO, Call, Op
+from ..launch import Call
+from ..op import ZERO, Op
 from ..registry import declare, register
 from ..spec import broadcast, common_dtype
 

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..op import ZERO, Call, Op
+from ..launch import Call
+from ..op import ZERO, Op
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axes, is_narrow, is_numpy_float, show, unify
 from .reduce import reducing, spreading

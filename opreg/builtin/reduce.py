@@ -16,7 +16,8 @@ import numpy as np
 
 from ..attrs import Limit
 from ..errors import ShapeError
-from ..op import ZERO, Call, Op
+from ..launch import Call
+from ..op import ZERO, Op
 from ..registry import declare, ops
 from ..spec import ANY, Shape, check_axes, check_axis, is_narrow, is_numpy_float, show, unify
 from .places import as_output

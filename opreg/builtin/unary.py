@@ -15,7 +15,8 @@ import numpy as np
 from .. import expression as e
 from ..attrs import Limit
 from ..expression import greater, less, maximum, minimum, reciprocal, sign, square, trunc
-from ..op import Kernel, Op
+from ..launch import Kernel
+from ..op import Op
 from .elementwise import elementwise
 
 __all__ = ["unary"]

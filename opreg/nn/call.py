@@ -17,8 +17,9 @@ from opreg.symbol.rules import RuleSymbol
 
 from ..attrs import Schema
 from ..errors import ArgumentError
+from ..launch import Call
 from ..mode import MODE, Recording
-from ..op import Call, Op
+from ..op import Op
 from ..spec import Spec, show
 from .bailout import HookSignatureChanged
 from .state import STATE

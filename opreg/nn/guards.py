@@ -19,8 +19,9 @@ from opreg.ndarray.ndarray import wrap
 from ..attrs import Schema
 from ..errors import Where, here
 from ..graph import Entry, Node
+from ..launch import Call
 from ..mode import Recording
-from ..op import Call, Op
+from ..op import Op
 from .bailout import NumberChanged
 from .state import STATE
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from opreg.graph import Entry, Node, fail
+from opreg.launch import Call, reference
 from opreg.mode import quiet
-from opreg.op import Kernel
 
 from ..program import Program, nbytes, reachable
 from .common import pure
@@ -28,9 +28,8 @@ def constant(program: Program) -> Program:
     for node in program.nodes:
         if node.op is None or (node.inputs and node.inputs[0] not in values):
             continue
-        kernel = _kernel(node, program)
-        if kernel is not None and all(entry in values for entry in node.inputs):
-            values.update(zip([(node, i) for i in range(node.count)], _computed(node, kernel, values, program)))
+        if _may(node, program) and all(entry in values for entry in node.inputs):
+            values.update(zip([(node, i) for i in range(node.count)], _computed(node, values, program)))
     if not values:
         return program
 
@@ -49,31 +48,29 @@ def constant(program: Program) -> Program:
     return program
 
 
-def _kernel(node: Node, program: Program) -> Kernel | None:
-    """What computes a node that may be computed once; None where it may not."""
+def _may(node: Node, program: Program) -> bool:
+    """Whether a node may be computed once."""
     op = node.op
     assert op is not None
-    if not pure(op) or op.mode or not op.kernels or op.kernels[0].bound:
-        return None
-    return None if nbytes(program.specs[node]) > MOST else op.kernels[0]
+    return (pure(op) and not op.mode and bool(op.kernels) and not op.kernels[0].bound
+            and nbytes(program.specs[node]) <= MOST)
 
 
 def _place(node: Node, program: Program) -> Any:
     return program.bound.group2ctx.get(node.tags.get("__ctx_group__", ""), program.bound.ctx)
 
 
-def _computed(node: Node, kernel: Kernel, values: dict[Entry, Any], program: Program) -> list[Any]:
+def _computed(node: Node, values: dict[Entry, Any], program: Program) -> list[Any]:
     """Arrays of a node's results, where it computes."""
-    ctx = _place(node, program)
+    ctx, specs = _place(node, program), program.specs[node]
+    assert node.op is not None
     try:
-        outs = [ctx.backend.empty(spec.shape, spec.dtype, ctx.device_id) for spec in program.specs[node]]
-        given = {"out": outs[0] if len(outs) == 1 else tuple(outs)} if kernel.takes_out else {}
+        outs = [ctx.backend.empty(spec.shape, spec.dtype, ctx.device_id) for spec in specs]
         ins = [ctx.xp.asarray(values[entry]) for entry in node.inputs]
+        call = Call(node.op, node.attrs, ins, outs, ["write"] * len(outs), ctx.xp, ctx, program.is_train, specs=specs)
         with ctx:
-            found = quiet(kernel.rule.function, ctx.xp, *ins, **kernel.rule.select(node.attrs), **given)
-            if not given:
-                for out, each in zip(outs, found if isinstance(found, (tuple, list)) else (found,)):
-                    out[...] = each
+            for step in reference(call).steps()[0]:
+                quiet(step)
     except Exception as error:
-        fail(error, node, program.specs[node])
+        fail(error, node, specs)
     return outs

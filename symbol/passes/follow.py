@@ -16,12 +16,12 @@ from opreg import generators
 from opreg.custom_gradient import Derived, UserOp
 from opreg.errors import NotDifferentiableError, note
 from opreg.graph import Entry, Node
+from opreg.launch import Call, FirstRun
 from opreg.mode import Recording
 from opreg.ndarray.eager import run
 from opreg.ndarray.followed import Body, FollowedArray, wrap_followed
 from opreg.ndarray.followed_numpy import INSTEAD, FollowError
 from opreg.ndarray.ndarray import wrap
-from opreg.op import Call, FirstRun
 from opreg.spec import Spec, is_floating
 
 from ..program import Program, replaced

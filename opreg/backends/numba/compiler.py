@@ -37,7 +37,7 @@ import numpy as np
 
 from opreg import special, threads
 from opreg.errors import ArgumentError, did_you_mean
-from opreg.op import Call
+from opreg.launch import Call
 from opreg.steps import JoinableStep, PlainStep, TieredStep
 
 from ..addressing import address_of

@@ -16,7 +16,8 @@ import numpy as np
 
 from opreg.errors import ArgumentError
 from opreg.expression import Expression
-from opreg.op import Call, Op
+from opreg.launch import Call
+from opreg.op import Op
 
 from ..addressing import address_of
 from .compiler import Function, function_of, mode, runner, steps, unavailable

@@ -13,7 +13,8 @@ from opreg.builtin.places import wide
 from opreg.builtin.rnn import backward_rnn, rnn, run, run_back
 from opreg.builtin.rnn_layer import room
 from opreg.builtin.rnn_parts import Kept, Kind, Part, kind_of, of_gates
-from opreg.op import Call, Op
+from opreg.launch import Call
+from opreg.op import Op
 from opreg.threads import run as together
 
 from . import recurrent

@@ -10,7 +10,7 @@ import numpy as np
 
 from opreg.builtin import layer_norm, losses, updating
 from opreg.builtin.softmax import fold
-from opreg.op import Call
+from opreg.launch import Call
 from opreg.registry import get
 
 from . import updates

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg.op import Call, Op
+from opreg.launch import Call, reference
+from opreg.op import Op
 
 from ..addressing import address_of
 from .compiler import Function, function_of, mode, runner, steps, unavailable
@@ -146,20 +147,4 @@ def attach_rows(op: Op, task: Callable[[Call], Task | str]) -> None:
         found = task(call)
         assert isinstance(found, Task)
         function, run = _plan(found)
-        return steps(function, run, functools.partial(_reference, call))
-
-
-def _reference(call: Call) -> list[Callable]:
-    """The steps of the operator's first kernel."""
-    rule = call.op.kernels[0].rule
-    outs = [call.scratch(i, spec.shape, spec.dtype) if out is None else out
-            for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
-    compute = functools.partial(rule.function, call.xp, *call.ins, **rule.select(call.attrs))
-    if call.op.kernels[0].takes_out:
-        return [functools.partial(compute, out=outs[0] if len(outs) == 1 else tuple(outs))]
-
-    def run() -> None:
-        for out, result in zip(outs, compute()):
-            out[...] = result
-
-    return [run]
+        return steps(function, run, lambda: reference(call).steps()[0])

@@ -10,7 +10,8 @@ import numpy as np
 
 from opreg.builtin.batch_norm import batch_norm, batch_norm_xp
 from opreg.builtin.sliding import channels_first
-from opreg.op import Call, Op
+from opreg.launch import Call, reference
+from opreg.op import Op
 from opreg.spec import Shape
 
 from . import convolution, engine, shared_library
@@ -77,18 +78,16 @@ def batch_norm_onednn(xp: Any, data: Any, gamma: Any, beta: Any, moving_mean: An
 # ------------------------------------------------------------------------------------------------ backward
 
 
-def _bind(op: Op, call: Call, part: Part, description: Description, arrays: list[Any],
+def _bind(call: Call, part: Part, description: Description, arrays: list[Any],
           before: Callable[[], Any] | None = None) -> Callable[[], None]:
     """A step that computes a part, or in a forked process the reference."""
-    work, rule = engine.Work(part, *description), op.kernels[0].rule
+    work = engine.Work(part, *description)
     run = work.bind(arrays, [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
 
     def step() -> None:
         if shared_library.forked():
-            found = rule.function(np, *call.ins, **rule.select(call.attrs))
-            for out, each in zip(call.outs, found if isinstance(found, tuple) else (found,)):
-                if out is not None:
-                    out[...] = each
+            for each in reference(call).steps()[0]:
+                each()
             return
         if before is not None:
             before()
@@ -121,7 +120,7 @@ def batch_norm_gradient_onednn(call: Call) -> Callable[[], None]:
         np.multiply(inverse, inverse, out=variance)
         np.divide(1.0, variance, out=variance)
 
-    return _bind(batch_norm_gradient, call, "data", _norm("data", data.shape, 0.0, True),
+    return _bind(call, "data", _norm("data", data.shape, 0.0, True),
                  [data, g, call.outs[0], mean, variance, scale, *vectors], before)
 
 
@@ -138,7 +137,7 @@ def _attach_copy(op: Op, last: str | None, first: str | None) -> None:
     def copy_onednn(call: Call) -> Callable[[], None]:
         (source,), (target,) = call.ins, call.outs
         strides = channels_first(contiguous(source.shape), last), channels_first(contiguous(target.shape), first)
-        return _bind(op, call, "forward", (Copy(channels_first(source.shape, last)), strides), [source, target])
+        return _bind(call, "forward", (Copy(channels_first(source.shape, last)), strides), [source, target])
 
 
 _attach_copy(to_channels_last, None, LAST)

@@ -35,7 +35,8 @@ from opreg.builtin.fused_convolution import factors, folded_convolution, parts_o
 from opreg.builtin.pooling import pooling, pooling_max, pooling_sum, window_of
 from opreg.builtin.sliding import Window, channels_first, channels_last, window
 from opreg.errors import OpError
-from opreg.op import Call, Op
+from opreg.launch import Call, reference
+from opreg.op import Op
 from opreg.spec import Shape, Spec
 
 from . import engine, matmul, shared_library
@@ -79,7 +80,7 @@ def _by_products(op: Op, read: int, size: Callable[..., int] | None = None) -> N
 
     ``read`` is how many inputs it reads; ``size`` tells from the first two how many multiplications there are.
     """
-    reference = op.kernels[0].rule
+    rule = op.kernels[0].rule
 
     def accepts(call: Call) -> str | None:
         if size is not None and call.xp is np and size(*call.ins[:2]) <= matmul.SMALL:
@@ -90,7 +91,7 @@ def _by_products(op: Op, read: int, size: Callable[..., int] | None = None) -> N
 
     @op.kernel("onednn products", accepts=accepts)
     def products(xp: Any, *ins: Any, out: Any = None, **attrs: Any) -> Any:
-        return reference.function(_HOST, *ins, **reference.select(attrs), out=out)
+        return rule.function(_HOST, *ins, **rule.select(attrs), out=out)
 
 
 _by_products(fully_connected, 3, lambda data, weight: data.size * weight.shape[0])
@@ -213,11 +214,12 @@ class _Kernels:
         work = engine.Work(self.part, *self.describe([array.shape for array in call.ins], out.shape, attrs))
         run = work.bind(self.arrays(ins, out), [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
         finish = self.finish(ins, out, attrs)
-        reference = functools.partial(self.reference.function, np, *call.ins, **self.reference.select(attrs))
+        instead, _ = reference(call).steps()
 
         def step() -> None:
             if shared_library.forked() or not self.fits(ins):
-                out[...] = reference()
+                for each in instead:
+                    each()
                 return
             run()
             if finish is not None:
@@ -320,7 +322,6 @@ class _FoldedKernels(_ConvolutionKernels):
 
     def __init__(self, op: Op):
         self.op, self.part, self.read, self.reads, self.writes = op, "forward", 8, "xw", "y"
-        self.reference = op.kernels[0].rule
         _by_products(op, 2)
         op.kernel("onednn", bound=True, accepts=self.accepts_bound)(self.bound)
 
@@ -341,7 +342,7 @@ class _FoldedKernels(_ConvolutionKernels):
         found = [np.empty(weight.shape[0], np.float32) for _ in range(2)] if norm else []  # scale and shift
         arrays = [data, weight, out, *([bias] if geometry.bias else []), *found, *([other] if geometry.added else [])]
         run = work.bind(arrays, [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
-        reference = functools.partial(self.reference.function, np, *call.ins, **self.reference.select(attrs), out=out)
+        instead, _ = reference(call).steps()
         after: list[Callable[[], Any]] = []
         if attrs["added"] and not geometry.added:
             after.append(functools.partial(np.add, out, other, out=out))
@@ -350,7 +351,8 @@ class _FoldedKernels(_ConvolutionKernels):
 
         def step() -> None:
             if shared_library.forked():
-                reference()
+                for each in instead:
+                    each()
                 return
             if norm:
                 found[0][...], found[1][...] = factors(np, bias, norm, attrs["eps"], attrs["fix_gamma"])

@@ -1,0 +1,107 @@
+"""Rules: functions of users and of built-in operators that name the attributes they read, and signatures of dtypes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .spec import Shape, as_dtype, common_dtype
+
+__all__ = ["SAME_TYPE", "Attrs", "Dtypes", "Rule", "Shapes", "TypeRule"]
+
+Shapes = list[Shape | None]
+Dtypes = list[np.dtype | None]
+Attrs = Mapping[str, Any]
+
+
+class Rule:
+    """A function together with the names of the attributes it reads.
+
+    Examples
+    --------
+    >>> Rule(lambda x, *, axis: (x, axis))({"axis": 1, "keepdims": True}, "x")
+    ('x', 1)
+    """
+
+    __slots__ = ("function", "names", "all")
+
+    def __init__(self, function: Callable):
+        parameters = inspect.signature(function).parameters.values()
+        self.function = function
+        self.names = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+        self.all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+
+    def select(self, attrs: Attrs) -> dict[str, Any]:
+        """The attributes this rule reads."""
+        if not self.names and not self.all:
+            return {}
+        if self.all:
+            return dict(attrs)
+        return {name: attrs[name] for name in self.names if name in attrs}
+
+    def __call__(self, attrs: Attrs, *args: Any) -> Any:
+        return self.function(*args, **self.select(attrs))
+
+
+class TypeRule:
+    """Dtypes of inputs and outputs, written as a signature.
+
+    ``"T,I->T"``: letters are variables, equal letters are equal dtypes; a dtype's name stands for itself;
+    ``@dtype`` is the attribute of that name; ``*`` before a token repeats it. Whatever side is known decides the
+    other.
+
+    Examples
+    --------
+    >>> TypeRule("T,I->T")([np.dtype("float16"), None], [None], {})
+    ([dtype('float16'), None], [dtype('float16')])
+    """
+
+    __slots__ = ("text", "_ins", "_outs")
+
+    def __init__(self, text: str):
+        self.text = text
+        left, _, right = text.partition("->")
+        self._ins = [token.strip() for token in left.split(",") if token.strip()]
+        self._outs = [token.strip() for token in right.split(",") if token.strip()]
+
+    @staticmethod
+    def _spread(tokens: list[str], count: int) -> list[str]:
+        result: list[str] = []
+        for position, token in enumerate(tokens):
+            if token[0] == "*":
+                rest = len(tokens) - position - 1
+                result += [token[1:]] * (count - len(result) - rest)
+            else:
+                result.append(token)
+        if len(result) < count:  # more than declared: they are like the last
+            result += result[-1:] * (count - len(result))
+        return result[:count]
+
+    def __call__(self, ins: Dtypes, outs: Dtypes, attrs: Attrs) -> tuple[Dtypes, Dtypes]:
+        """Inputs' and outputs' dtypes with everything filled in that follows from the rest."""
+        if self.text == "*T->*T":  # by far the most common, and on the path of every bind
+            one = common_dtype(ins + outs)
+            return [one] * len(ins), [one] * len(outs)
+        tokens = self._spread(self._ins, len(ins)) + self._spread(self._outs, len(outs))
+        dtypes = list(ins) + list(outs)
+        bound: dict[str, np.dtype | None] = {}
+        for token, dtype in zip(tokens, dtypes):
+            if token not in bound:
+                bound[token] = self._fixed(token, attrs)
+            if token != "?":
+                bound[token] = common_dtype((bound[token], dtype))
+        result = [dtype if token == "?" else bound[token] for token, dtype in zip(tokens, dtypes)]
+        return result[:len(ins)], result[len(ins):]
+
+    @staticmethod
+    def _fixed(token: str, attrs: Attrs) -> np.dtype | None:
+        if token[0] == "@":
+            value = attrs[token[1:]]
+            return None if value is None else as_dtype(value)
+        return as_dtype(token) if len(token) > 1 else None
+
+
+SAME_TYPE = TypeRule("*T->*T")
