@@ -193,8 +193,8 @@ def get_symbol(x: NDArray) -> Any:
     return Symbol([(made[node], i)])
 
 
-class _FunctionOp(Taped):
-    """A ``Function``: its gradient is the user's ``backward``, recorded where gradients are.
+class _FunctionGradient:
+    """The gradient of a ``Function``: the user's ``backward``, recorded where gradients are.
 
     Attributes
     ----------
@@ -204,9 +204,9 @@ class _FunctionOp(Taped):
         What else it keeps, of which nobody knows how it follows from the inputs.
     """
 
-    def __init__(self, function: Function, ctx: Context, count: int, inputs: Sequence[Any], outputs: Sequence[Any],
+    def __init__(self, function: Function, ctx: Context, inputs: Sequence[Any], outputs: Sequence[Any],
                  before: Mapping[str, Any]):
-        self.function, self.ctx, self.count = function, ctx, count
+        self.function, self.ctx = function, ctx
         self.name = f"Function {type(function).__name__}"
         places = {id(each): (False, i) for i, each in enumerate(inputs)}
         places.update((id(each), (True, i)) for i, each in enumerate(outputs) if id(each) not in places)
@@ -220,10 +220,7 @@ class _FunctionOp(Taped):
             elif _varies(value):
                 self.lost = self.lost or name
 
-    def visible(self, attrs: Any) -> int:
-        return self.count
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+    def __call__(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
         arriving = [each.shown() for each in (g if isinstance(g, tuple) else (g,))]
         if not MODE.recording:
             return self._checked(self.function.backward(*arriving), ins)
@@ -331,7 +328,8 @@ class Function:
         _listed(made, f"{type(self).__name__}.forward")
         if MODE.recording:
             fresh = [output.detach() for output in made]
-            op = _FunctionOp(self, ctx, len(fresh), arrays, made, before)
+            gradient = _FunctionGradient(self, ctx, arrays, made, before)
+            op = Taped(gradient.name, gradient, len(fresh))
             tape.record(op, {}, arrays, [each._data for each in arrays], fresh)
             made = fresh
         return made if many else made[0]

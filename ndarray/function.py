@@ -49,7 +49,7 @@ def _constant(value: Any) -> Any:
 
 def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     """Complete attributes and inputs in order of a call. Calls of one form are taken apart once."""
-    if op.late:  # each call has attributes of its own
+    if op.per_instance:  # each call has attributes of its own
         return _taken_apart(op, args, keywords, _is_array)
     form: list[Any] = [op, *keywords]
     arrays: list[NDArray] = []
@@ -210,7 +210,7 @@ def _function(op: Op, name: str) -> Callable:
     def call(*args: Any, **keywords: Any) -> Any:
         return invoke(op, args, keywords)
 
-    takes = op.variadic or op.late or op.input_names
+    takes = op.variadic or op.per_instance or op.input_names
     return dressed(call, op, name, "opreg.ndarray", ("out", "name") if takes else ("ctx", "out", "name"))
 
 

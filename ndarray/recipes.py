@@ -37,7 +37,7 @@ class _Stand(Value):
 
     def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
         recipe = self.recipe
-        if op.where is not None or op.late or op.states or op.mutates or op.kernels[0].bound:
+        if op.where is not None or op.per_instance or op.states or op.mutates or op.kernels[0].bound:
             raise _Unfit
         attrs = op.complete(given)
         settled, results = run(op, attrs, [recipe.own(value).data for value in values], recipe.ctx)

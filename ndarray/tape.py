@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -98,53 +98,40 @@ class Leaf(TapeNode):
 class Taped:
     """What the tape may hold instead of an operator: something that knows its gradient.
 
-    ``differentiate`` is as of ``Op``.
+    Parameters
+    ----------
+    name : str
+        As errors name it.
+    differentiate : function
+        As that of ``Op``.
+    count : int
+        How many of its outputs have gradients.
+    grad_reads, optional_out_grads, raw_gradient
+        As of ``Op``.
     """
 
-    name: str
-    partial = False
-    blind = False
-    late = True  # nothing about it is settled
+    per_instance = True  # nothing about it is settled
+
+    def __init__(self, name: str, differentiate: Callable[..., Sequence[Any]], count: int = 1, *,
+                 grad_reads: bool = True, optional_out_grads: bool = False, raw_gradient: Callable | None = None):
+        self.name, self.differentiate, self._count = name, differentiate, count
+        self.grad_reads, self.optional_out_grads, self.raw_gradient = grad_reads, optional_out_grads, raw_gradient
 
     def visible(self, attrs: Any) -> int:
         """Number of outputs that have gradients."""
-        return 1
+        return self._count
 
     def loss(self, attrs: Any) -> bool:
         """Whether its gradient needs none from above."""
         return False
 
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        """Gradients of the inputs, None where there is none."""
-        raise NotImplementedError
 
-
-class _Transfer(Taped):
-    """A copy to another context, from ``attrs["source"]``: its gradient is copied back."""
-
-    name = "copyto"
-    blind = True
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        return [g.copyto(attrs["source"])]
-
-
-class _Constant(Taped):
-    """What follows from its inputs and does not change with them, as the gradient of a linear function."""
-
-    name = "constant"
-    blind = True
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        return [None] * len(needs)
-
-    def back(self, attrs: Any, arriving: Any, needs: Any, ctx: Any) -> list[Any]:
-        """The same of raw arrays."""
-        return [None] * len(needs)
-
-
-TRANSFER = _Transfer()
-_CONSTANT_OF = _Constant()
+#: A copy to another context, from ``attrs["source"]``: its gradient is copied back.
+TRANSFER = Taped("copyto", lambda g, ins, outs, attrs, needs, is_train=True: [g.copyto(attrs["source"])],
+                 grad_reads=False)
+#: What follows from its inputs and does not change with them, as the gradient of a linear function.
+_CONSTANT_OF = Taped("constant", lambda g, ins, outs, attrs, needs, is_train=True: [None] * len(needs),
+                     grad_reads=False, raw_gradient=lambda attrs, arriving, needs, ctx: [None] * len(needs))
 #: The entry of what nobody wants the gradient of.
 CONSTANT = (TapeNode(None, None, (), None, None, 1, None, None), 0)
 
@@ -367,19 +354,19 @@ def _differentiate(node: TapeNode, arriving: list[Any], needs: tuple[bool, ...],
     if is_train is None:
         is_train = node.settled is None or node.settled.is_train
     ins, outs = node.ins, node.outs
-    if op.blind:
+    if not op.grad_reads:
         ins = outs = ()
     elif ins is None or outs is None:
         ins, outs = _numbers(node)  # which refuses
-    if node.count != 1 and not op.partial:
+    if node.count != 1 and not op.optional_out_grads:
         visible = op.visible(attrs)
         arriving = [ctx.xp.zeros_like(outs[i]) if g is None and i < visible else g for i, g in enumerate(arriving)]
     try:
-        if op.blind:
-            back = getattr(op, "back", None)
+        if not op.grad_reads:
+            back = op.raw_gradient
             if back is not None:
                 return back(attrs, arriving, needs, ctx)
-        elif not op.late and op.where is None:
+        elif not op.per_instance and op.where is None:
             found = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train)
             if found is not None:
                 return found

@@ -53,7 +53,7 @@ def check(order: Sequence[Any]) -> None:
     """
     noted = list(LOG.items())
     for node in reversed(order):
-        if node.op is None or node.ins is None or node.op.blind:
+        if node.op is None or node.ins is None or not node.op.grad_reads:
             continue
         later = [(low, high, where) for (low, high), (number, where) in noted if number > node.number]
         if not later:
@@ -71,7 +71,7 @@ def _read(node: Any) -> Any:
     """The places among inputs, then outputs, whose numbers the gradient reads; all where nobody knows."""
     op = node.op
     found = None
-    if not op.late and op.where is None:
+    if not op.per_instance and op.where is None:
         settled = node.settled or settle(op, node.attrs, node.ins, node.ctx)
         found = recipes.reads(settled, node.ins, node.outs)
     return range(len(node.ins) + len(node.outs)) if found is None else found

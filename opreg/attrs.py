@@ -399,3 +399,16 @@ class Schema:
         for name in unknown:
             result[name] = to_text(given[name])
         return result
+
+
+class _AsGiven(Schema):
+    """Attributes of any kind, which only the project's own code gives."""
+
+    __slots__ = ()
+
+    def complete(self, given: Mapping[str, Any]) -> Any:
+        return given
+
+
+#: The schema of operators whose attributes are taken as they are given.
+AS_GIVEN = _AsGiven([], open=True)

@@ -37,7 +37,7 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
     ArgumentError
         When an input is given twice, or too much is given.
     """
-    if op.variadic or op.late:
+    if op.variadic or op.per_instance:
         return _split_many(op, args, keywords, is_value)
     names, fields = op.input_names, op.schema.names
     if not keywords and len(args) <= len(names) and all(map(is_value, args)):
@@ -167,7 +167,7 @@ def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = Fal
     '(data, gamma=None'
     """
     kinds: Any = inspect.Parameter
-    if op.variadic or op.late:
+    if op.variadic or op.per_instance:
         parameters, kind = [kinds(op.many, kinds.VAR_POSITIONAL)], kinds.KEYWORD_ONLY
     else:
         kind = kinds.POSITIONAL_OR_KEYWORD

@@ -188,7 +188,7 @@ class CustomRecord(UserOp):
         super().__init__(f"custom.{name}", _prop_schema(prop), (), doc=inspect.getdoc(prop) or "")
         self.op_type, self.prop_class = name, prop
         self.traced = bool(getattr(prop, "traced", False))
-        self.mode = self.late = True
+        self.mode = self.per_instance = True
         self.kernel("CustomOp.forward", bound=True)(forward_steps)
         self._backwards: dict[Any, BackwardRecord] = {}
         self.calls = Recent(_KEPT)  # eager calls, by their keywords
@@ -444,7 +444,7 @@ class BackwardRecord(UserOp):
     def __init__(self, forward: CustomRecord, read: int, unread: int):
         super().__init__(f"_backward_{forward.name}", Schema([], True), (), unread=range(read, read + unread))
         self.forward = forward
-        self.mode = self.adds = True
+        self.mode = self.supports_add = True
         self.traced = forward.traced
         self.kernel("CustomOp.backward", bound=True)(backward_steps)
 

@@ -127,8 +127,8 @@ def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Ite
         try:
             results = None if repeat is None or count != 1 else repeat(node, g, needs)
             if results is None:
-                ins, outs = ((), ()) if op.blind else values(node)
-                if count != 1 and not op.partial:
+                ins, outs = ((), ()) if not op.grad_reads else values(node)
+                if count != 1 and not op.optional_out_grads:
                     visible = op.visible(attrs)
                     g = tuple(zeros(outs[i]) if each is None and i < visible else each for i, each in enumerate(g))
                 results = op.differentiate(g, ins, outs, attrs, needs, node.in_training(is_train))

@@ -10,7 +10,7 @@ it wants. ``Rule`` finds that out once, from the signature.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -73,7 +73,7 @@ class Op:
     name : str
         The name it is registered, saved and reported by.
     schema : Schema
-        Its attributes.
+        Its attributes; ``AS_GIVEN`` for one that only graphs and tapes apply.
     arguments, outputs, auxiliary : sequence of str, or function of attributes
         Names, in order. Auxiliary states follow the arguments among a node's inputs.
     types : str or function
@@ -95,12 +95,16 @@ class Op:
         Inputs whose memory output 0 may take over.
     unread : sequence of int
         Inputs of which only the shape matters.
+    per_instance : bool
+        Whether each use has attributes of its own, without which not even the names of the inputs are known.
+    has_side_effect : bool
+        Whether it does something beside computing, and runs when nobody reads its outputs.
+    grad_reads : bool
+        Whether its gradient reads inputs or outputs; that of a linear operator does not.
+    optional_out_grads : bool
+        Whether its gradient is given None, not zeros, for outputs that no gradient reaches.
     """
 
-    #: Whether its gradient is given None, not zeros, for outputs that no gradient reaches.
-    partial = False
-    #: Whether its gradient reads neither inputs nor outputs.
-    blind = False
     #: Whether it was ever applied.
     used = False
     #: What its inputs are called together, where there may be any number.
@@ -111,7 +115,8 @@ class Op:
                  visible: Callable[..., int] | None = None, states: Sequence[int] = (), mutates: Sequence[int] = (),
                  random: bool = False, mode: bool = False, loss: bool | Callable[..., bool] = False,
                  inplace: Sequence[int] = (), unread: Sequence[int] = (), input_names: Sequence[str] | None = None,
-                 doc: str = ""):
+                 per_instance: bool = False, has_side_effect: bool = False, grad_reads: bool = True,
+                 optional_out_grads: bool = False, doc: str = ""):
         self.name, self.schema, self.variadic, self.doc = name, schema, variadic, doc
         self.aliases: tuple[str, ...] = ()
         self.where: Where | None = here()  # None for a built-in one, which has a family
@@ -122,19 +127,23 @@ class Op:
         self._loss = Rule(loss) if callable(loss) else bool(loss)
         self._types: TypeRule | Rule = TypeRule(types) if isinstance(types, str) else Rule(types)
         self._shapes: Rule | None = None
+        self._all_shapes: Rule | None = None
         self._fill: Rule | None = None
         self._from_data: Rule | None = None
         self._view: Rule | None = None
         self._gradient: Rule | Any = None
         self._flops: Rule | None = None
         self._again: Rule | None = None
+        self._raw_gradient: Callable | None = None
+        self._body: Rule | None = None
+        self._inline: Rule | None = None
         self.states, self.mutates = tuple(states), tuple(mutates)
         self.random, self.mode = random, mode
         self.inplace, self.unread = frozenset(inplace), frozenset(unread)
         self.variable_tags: dict[str, dict[str, str]] = {}  # of variables made for inputs left out
-        self.adds = False  # whether its kernel obeys the request ``add`` itself
-        self.effect = False  # whether it does something beside computing, and runs when nobody reads its outputs
-        self.late = False  # whether the inputs' names are known only with the attributes
+        self.supports_add = False  # whether its kernel obeys the request ``add`` itself
+        self.has_side_effect, self.per_instance = has_side_effect, per_instance
+        self.grad_reads, self.optional_out_grads = grad_reads, optional_out_grads
         self.kernels: list[Kernel] = []
         self.expression: Any = None  # of an element-wise operator, see builtin.elementwise
         self.prepared: Rule | None = None
@@ -169,6 +178,12 @@ class Op:
         them, one an output, whose dimensions may be arrays of one number. Those that follow so are ``ANY`` in the shape
         rule. A graph is planned up to such an operator, and from there on for the shapes that come."""
         self._from_data = Rule(function)
+        self._changed()
+        return function
+
+    def shapes(self, function: F) -> F:
+        """Declare the shape rule as a function ``f(ins, outs, **attrs) -> (ins, outs)``, of which some may be None."""
+        self._all_shapes = Rule(function)
         self._changed()
         return function
 
@@ -213,6 +228,24 @@ class Op:
         """
         self._gradient = function if function is ZERO else Rule(function)
         self._changed()
+        return function
+
+    def raw_grad(self, function: F) -> F:
+        """Declare the gradient once more, for raw arrays on the tape: ``f(attrs, arriving, needs, ctx)``. It reads no
+        inputs and no outputs."""
+        self._raw_gradient = function
+        return function
+
+    def inline(self, function: F) -> F:
+        """Declare what takes a node's place in a graph once gradients are made: ``f(inputs, specs, **attrs)`` gets the
+        entries of the inputs, adds the specs of new nodes, and returns these and the entries of the outputs."""
+        self._inline = Rule(function)
+        return function
+
+    def body(self, function: F) -> F:
+        """Declare what the outputs of a node stand for while a graph grows: ``f(inputs, **attrs)`` returns their
+        entries, and what variables of these stand for."""
+        self._body = Rule(function)
         return function
 
     def flops(self, function: F) -> F:
@@ -281,6 +314,24 @@ class Op:
         """Whether a gradient rule exists."""
         return self._gradient is not None
 
+    @property
+    def raw_gradient(self) -> Callable | None:
+        """Its gradient as a function of raw arrays, where there is one."""
+        return self._raw_gradient
+
+    @property
+    def inlines(self) -> bool:
+        """Whether nodes of it are replaced once gradients are made."""
+        return self._inline is not None
+
+    def inlined(self, attrs: Attrs, inputs: Sequence[Any], specs: Any) -> tuple[list[Any], list[Any]]:
+        """The nodes that take the place of one, and the entries that its outputs become."""
+        return self._inline(attrs, inputs, specs)  # type: ignore[misc]
+
+    def stands_for(self, attrs: Attrs, inputs: Sequence[Any]) -> tuple[Sequence[Any], Mapping[Any, Any]] | None:
+        """The entries that outputs of a node stand for, and what variables of these do; None where it computes."""
+        return None if self._body is None else self._body(attrs, inputs)
+
     def work(self, ins: Sequence[Shape], outs: Sequence[Shape], attrs: Attrs) -> int | None:
         """Additions and multiplications of a run on these shapes; None where no rule says so."""
         return None if self._flops is None else int(self._flops(attrs, ins, outs))
@@ -315,6 +366,9 @@ class Op:
         ShapeError, AttrError
             When what is known does not fit the operator.
         """
+        if self._all_shapes is not None:
+            ins, outs = self._all_shapes(attrs, ins, outs)
+            return list(ins), list(outs)
         if self._shapes is None:  # everything has one shape
             one: Shape | None = None
             for shape in (*ins, *outs):
@@ -383,7 +437,7 @@ class Op:
         result = rule.function(g, ins, outs, **rule.select(attrs), **extra)
         if not isinstance(result, (tuple, list)):
             result = (result,)
-        if len(result) != len(ins):
+        if len(result) != len(ins) and self.grad_reads:
             if len(result) == len(self.arguments(attrs)):  # auxiliary states have no gradient
                 return list(result) + [None] * (len(ins) - len(result))
             raise ArgumentError(f"gradient of {self.name}: expected {len(ins)} values, one for each input, "

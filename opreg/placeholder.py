@@ -131,7 +131,7 @@ def settle(op: Op, texts: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, 
     for name, text in texts.items():
         (tags if bare or is_tag(name) else given)[name] = text
     asked = {name: text for name, text in given.items() if not user or name != "op_type"}
-    return op.complete({**asked, **tags} if op.late and op.schema.open else asked), given, tags
+    return op.complete({**asked, **tags} if op.per_instance and op.schema.open else asked), given, tags
 
 
 def resolve(graph: Graph, strict: bool = True) -> Graph:

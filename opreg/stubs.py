@@ -182,12 +182,12 @@ def _texts(op: Op, manner: str, parameters: list[inspect.Parameter], further: li
     fields = {field.name for field in op.schema.fields}
     kinds = {each.name: "Context | str | None" if each.name == "ctx" else _kind(each.annotation)
              if each.name in fields else "Input" for each in parameters}
-    if op.variadic or op.late:
+    if op.variadic or op.per_instance:
         kinds[op.many] = "Input | Sequence[Input]"
     texts = list(_written(parameters, kinds))
     if not any(text.startswith("*") for text in texts):
         texts.append("*")
-    if manner == "nd" and not (op.variadic or op.late or op.input_names or "ctx" in fields):
+    if manner == "nd" and not (op.variadic or op.per_instance or op.input_names or "ctx" in fields):
         texts.append("ctx: Context | str | None = None")
     return texts + further
 

@@ -44,7 +44,7 @@ class Arrivals:
         #: Whether the plan may yet read an array of the caller's. Where forward runs a second time it has to compute
         #: the same.
         self.lends = isinstance(self._only, np.ndarray) and self._only.nbytes >= _LARGE and not any(
-            node.op.random or node.op.late or node.op.effect or node.op.mutates
+            node.op.random or node.op.per_instance or node.op.has_side_effect or node.op.mutates
             for node in bound.graph.nodes if node.op is not None)
 
     def take(self, read: set[int], given: Any) -> bool:

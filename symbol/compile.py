@@ -85,7 +85,7 @@ class _Results:
                 and _overwrites(program, entry, array))
         if fits and req == "write" and entry not in self.targets:
             self.targets[entry] = array
-        elif fits and req == "add" and uses[entry] == 1 and node.op.adds:  # type: ignore[union-attr]
+        elif fits and req == "add" and uses[entry] == 1 and node.op.supports_add:  # type: ignore[union-attr]
             self.targets[entry] = self.adds[entry] = array
         else:
             after.append((entry, array, req))
@@ -146,7 +146,7 @@ def _split(nodes: list[Node], heads: Sequence[Entry], outputs: int) -> int:
     for i, node in enumerate(nodes):
         if any(source in backward for source, _ in node.inputs):
             backward.add(node)
-        if node in needed or (node.op is not None and node.op.effect and node not in backward):
+        if node in needed or (node.op is not None and node.op.has_side_effect and node not in backward):
             split = i + 1
     return split
 

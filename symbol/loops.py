@@ -45,7 +45,7 @@ class ControlFlow(Op):
         schema = Schema([Field("num_args", int), Field("num_outputs", int),
                          *[Field(key, kind) for key, kind in fields.items()], Field("subgraphs", tuple, ())])
         super().__init__(name, schema, (), mode=True, doc=(kernel.__doc__ or ""))
-        self.late = True
+        self.per_instance = True
         self.kernel("loop", bound=True)(kernel)
         self.backward = _Backward(self, backward)
 
@@ -97,7 +97,7 @@ class _Backward(Op):
 
     def __init__(self, forward: ControlFlow, kernel: Callable):
         super().__init__(f"_backward{forward.name}", Schema([], True), (), mode=True)
-        self.forward, self.late = forward, True
+        self.forward, self.per_instance = forward, True
         self.kernel("loop", bound=True)(kernel)
 
     def complete(self, given: Any) -> Any:

@@ -139,7 +139,7 @@ def reachable(nodes: Sequence[Node], heads: Sequence[Entry], read: bool = False)
     with those that do something beside computing."""
     needed = {node for node, _ in heads}
     if read:
-        needed.update([node for node in nodes if node.op is not None and node.op.effect])
+        needed.update([node for node in nodes if node.op is not None and node.op.has_side_effect])
     for node in reversed(nodes):
         if node in needed and node.op is not None:
             unread = node.op.unread if read else ()

@@ -591,7 +591,7 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
         inputs, given = split(op, args, keywords, lambda value: isinstance(value, Symbol))
         given = {key: value for key, value in given.items()
                  if value is not None or key in op.schema or op.schema.open}
-        attrs = op.complete({**given, **AttrScope.get(tags)} if op.late and op.schema.open else given)
+        attrs = op.complete({**given, **AttrScope.get(tags)} if op.per_instance and op.schema.open else given)
         names = op.arguments(attrs) + op.auxiliary(attrs)
         if isinstance(inputs, dict):
             for key, value in inputs.items():

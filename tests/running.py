@@ -73,7 +73,7 @@ class Use:
     def call(self, values: Sequence[Any], ctx: Any = None) -> tuple[tuple, dict[str, Any]]:
         """Arguments and keywords of a call as users write it, arrays among the attributes on a context."""
         given = self.given if ctx is None else {name: _placed(value, ctx) for name, value in self.given.items()}
-        if self.op.variadic or self.op.late:
+        if self.op.variadic or self.op.per_instance:
             return tuple(values), dict(given)
         return (), {**dict(zip(self.names, values)), **given}
 

@@ -75,7 +75,7 @@ def _several(op: Op, parts: int, tail: int = 0, wide: Sequence[int] = (), lists:
                 found[i * parts + j] = common_dtype([ins[i * parts + j], as_dtype("float32")])
         return found, [found[i * parts] for i in range(number)]
 
-    op.late = True
+    op.per_instance = True
     # States follow weight and gradient.
     op.mutates = tuple([i for i in range(1024 * parts) if i % parts >= 2])
     op.fill(fill)

@@ -14,7 +14,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol import infer as inference
 from opreg.symbol.rules import RULES, RuleSymbol
 
-from ..attrs import Schema
+from ..attrs import AS_GIVEN
 from ..errors import NotDifferentiableError
 from ..graph import Entry, Graph, Node
 from ..mode import MODE
@@ -28,7 +28,7 @@ from .tensor import made
 from .trace import Trace, Traced
 from .tree import LEAF
 
-__all__ = ["Application", "Applied", "followed", "kept_of", "spread"]
+__all__ = ["Application", "applied", "followed", "kept_of", "spread"]
 
 
 class Application:
@@ -59,6 +59,8 @@ class Application:
         What it did, in a graph.
     slots, captured : list of Node
         Variables of the body: of the inputs' tensors, and of what it reads beside them.
+    variables : list of Node
+        All of these, as inputs of the node.
     arrays : list
         What the captured ones stand for, where these are arrays.
     heads : list of Entry
@@ -78,6 +80,10 @@ class Application:
         self.heads: list[Entry] = []
 
     @property
+    def variables(self) -> list[Node]:
+        return [*self.slots, *self.captured]
+
+    @property
     def debugged(self) -> bool:
         """Whether the gradient runs as Python, with numbers, also in a graph."""
         return False
@@ -92,7 +98,7 @@ class Application:
         raise NotImplementedError
 
 
-def followed(application: Application, op: Applied, leaves: Sequence[Any], words: Sequence[str],
+def followed(application: Application, op: Op, leaves: Sequence[Any], words: Sequence[str],
              run: Callable[[Sequence[Any]], list[Any]]) -> list[Any]:
     """Add an application to the trace as one node.
 
@@ -137,90 +143,56 @@ def followed(application: Application, op: Applied, leaves: Sequence[Any], words
     return results if MODE.recording else [ops.BlockGrad(each) for each in results]
 
 
-class Applied(Op):
-    """The operator that applications in a graph are.
+def applied(name: str, optional_out_grads: bool = False) -> Op:
+    """The operator that applications in a graph are; for its last parameter see ``Op``."""
+    op = Op(name, AS_GIVEN, lambda *, record: [node.name for node in record.variables],
+            outputs=lambda *, record: [f"output{i}" for i in range(len(record.heads))],
+            visible=lambda *, record: record.visible, per_instance=True, optional_out_grads=optional_out_grads)
+    op.shapes(lambda ins, outs, *, record: _through(record, ins, inference.infer_shapes))
+    op.types(lambda ins, outs, *, record: _through(record, ins, inference.infer_dtypes))
+    op.body(lambda inputs, *, record: (record.heads, dict(zip(record.variables, inputs))))
+    op.inline(_inlined)
+    op.grad(_gradients)
+    return op
 
-    Parameters
-    ----------
-    name : str
-        Of the operator.
-    partial : bool
-        Whether outputs that no gradient reaches are None; zeros otherwise.
-    """
 
-    def __init__(self, name: str, partial: bool = False):
-        super().__init__(name, Schema([], True), ())
-        self.late, self.partial = True, partial
+def _through(record: Any, ins: Any, rule: Callable) -> tuple[list[Any], list[Any]]:
+    """What follows for inputs and outputs from what is known of the inputs, through the body."""
+    inputs = record.variables
+    found = rule(Graph(record.heads), {node: value for node, value in zip(inputs, ins) if value is not None})
+    return ([found[node][0] if node in found else value for node, value in zip(inputs, ins)],
+            [found[node][i] for node, i in record.heads])
 
-    def complete(self, given: Any) -> Any:
-        return given
 
-    def arguments(self, attrs: Any) -> tuple[str, ...]:
-        record = attrs["record"]
-        return tuple(node.name for node in (*record.slots, *record.captured))
+def _inlined(inputs: Sequence[Entry], specs: Any, *, record: Any) -> tuple[list[Node], list[Entry]]:
+    """The nodes of the body over these inputs, and the entries its outputs become."""
+    became: dict[Entry, Entry] = {(node, 0): entry for node, entry in zip(record.variables, inputs)}
+    inner = record.body.specs
+    if not all(known(spec.shape) for values in inner.values() for spec in values):
+        given = {node: specs[source][i] for node, (source, i) in zip(record.variables, inputs)}
+        graph = Graph(record.heads, [*record.variables, *record.body.nodes])
+        inner = inference.infer(graph, {node: spec.shape for node, spec in given.items()},
+                                {node: spec.dtype for node, spec in given.items()})
+    nodes = []
+    for node in record.body.nodes:
+        new = Node(node.op, node.name, node.attrs, [became.get(entry, entry) for entry in node.inputs],
+                   node.given, node.tags, node.where)
+        specs[new] = inner[node]
+        for i in range(len(specs[new])):
+            became[node, i] = new, i
+        nodes.append(new)
+    return nodes, [became.get(entry, entry) for entry in record.heads]
 
-    def outputs(self, attrs: Any) -> tuple[str, ...]:
-        return tuple(f"output{i}" for i in range(len(attrs["record"].heads)))
 
-    def visible(self, attrs: Any) -> int:
-        return attrs["record"].visible
-
-    @property
-    def differentiable(self) -> bool:
-        return True
-
-    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return self._through(ins, attrs, inference.infer_shapes)
-
-    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return self._through(ins, attrs, inference.infer_dtypes)
-
-    @staticmethod
-    def _through(ins: Any, attrs: Any, rule: Callable) -> tuple[list[Any], list[Any]]:
-        """What follows for inputs and outputs from what is known of the inputs, through the body."""
-        record = attrs["record"]
-        slots = (*record.slots, *record.captured)
-        found = rule(Graph(record.heads), {node: value for node, value in zip(slots, ins) if value is not None})
-        return ([found[node][0] if node in found else value for node, value in zip(slots, ins)],
-                [found[node][i] for node, i in record.heads])
-
-    def inline(self, attrs: Any, inputs: Sequence[Entry], specs: Any) -> tuple[list[Node], list[Entry]]:
-        """The nodes of the body over these inputs, and the entries its outputs become."""
-        record = attrs["record"]
-        became: dict[Entry, Entry] = {(node, 0): entry for node, entry in
-                                      zip((*record.slots, *record.captured), inputs)}
-        slots = (*record.slots, *record.captured)
-        inner = record.body.specs
-        if not all(known(spec.shape) for values in inner.values() for spec in values):
-            given = {node: specs[source][i] for node, (source, i) in zip(slots, inputs)}
-            graph = Graph(record.heads, [*slots, *record.body.nodes])
-            inner = inference.infer(graph, {node: spec.shape for node, spec in given.items()},
-                                    {node: spec.dtype for node, spec in given.items()})
-        nodes = []
-        for node in record.body.nodes:
-            new = Node(node.op, node.name, node.attrs, [became.get(entry, entry) for entry in node.inputs],
-                       node.given, node.tags, node.where)
-            specs[new] = inner[node]
-            for i in range(len(specs[new])):
-                became[node, i] = new, i
-            nodes.append(new)
-        return nodes, [became.get(entry, entry) for entry in record.heads]
-
-    def opened(self, attrs: Any, inputs: Sequence[Entry]) -> tuple[list[Entry], dict[Node, Entry]]:
-        """What its outputs are, and what variables of that stand for."""
-        record = attrs["record"]
-        return record.heads, dict(zip((*record.slots, *record.captured), inputs))
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        record = attrs["record"]
-        count, rest = record.count, len(record.captured)
-        arriving = list(g) if isinstance(g, (tuple, list)) else [g]
-        if any(each is not None for each in arriving[record.visible:len(record.outs)]):
-            raise NotDifferentiableError(kept_of(record.title))
-        compute = _debugged if record.debugged else _grown
-        found, weights = compute(record, arriving[:record.visible], ins, outs)
-        by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
-        return [*found, *[by_weight.get(id(array)) for array in record.arrays[:rest]]] if count or rest else []
+def _gradients(g: Any, ins: Any, outs: Any, *, record: Any) -> list[Any]:
+    count, rest = record.count, len(record.captured)
+    arriving = list(g) if isinstance(g, (tuple, list)) else [g]
+    if any(each is not None for each in arriving[record.visible:len(record.outs)]):
+        raise NotDifferentiableError(kept_of(record.title))
+    compute = _debugged if record.debugged else _grown
+    found, weights = compute(record, arriving[:record.visible], ins, outs)
+    by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
+    return [*found, *[by_weight.get(id(array)) for array in record.arrays[:rest]]] if count or rest else []
 
 
 def spread(g: Any) -> Iterator[Any]:

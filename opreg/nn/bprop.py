@@ -19,7 +19,7 @@ from ..errors import ArgumentError, ShapeError, note
 from ..gradient import fitted
 from ..mode import MODE, Recording
 from ..spec import is_floating, show
-from .application import Application, Applied, followed, spread
+from .application import Application, applied, followed, spread
 from .manners import Manners, is_number
 from .parameter import Parameter
 from .state import STATE
@@ -175,25 +175,15 @@ def apply(cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     return rebuild(arranged, iter(fresh))
 
 
-class _Taped(tape.Taped):
-    """The application of a Cell with bprop on the tape."""
-
-    name = "Cell with bprop"
-
-    def visible(self, attrs: Any) -> int:
-        return 1 << 30  # outputs that no gradient reaches have zeros
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        arriving = [lent(each) for each in (g if isinstance(g, tuple) else (g,))]
-        found, weights = attrs.compute(arriving, [lent(each) for each in ins[:attrs.count]],
-                                       [lent(each) for each in outs])
-        return [*found, *weights]
+def _differentiate(g: Any, ins: Any, outs: Any, call: _Call, needs: Any, is_train: bool = True) -> list[Any]:
+    arriving = [lent(each) for each in (g if isinstance(g, tuple) else (g,))]
+    found, weights = call.compute(arriving, [lent(each) for each in ins[:call.count]], [lent(each) for each in outs])
+    return [*found, *weights]
 
 
-_TAPED = _Taped()
-
-
-_CELL = Applied("_cell")
+#: The application of a Cell with bprop on the tape: outputs that no gradient reaches have zeros.
+_TAPED = tape.Taped("Cell with bprop", _differentiate, 1 << 30)
+_CELL = applied("_cell")
 
 
 def _traced(cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.rules import RuleSymbol
 
-from ..attrs import Schema
+from ..attrs import AS_GIVEN
 from ..errors import ArgumentError
 from ..launch import Call
 from ..mode import MODE, Recording
@@ -154,41 +154,23 @@ def _walked(record: Record, *values: Any) -> list[Any]:
                                                     MODE.recording, None)]
 
 
-class _Python(Op):
-    """The operator that calls a Python function."""
-
-    def __init__(self) -> None:
-        super().__init__("_python", Schema([], True), ())
-        self.late = self.effect = True
-        self.kernel("python", bound=True)(_python)
-
-    def complete(self, given: Any) -> Any:
-        return given
-
-    def arguments(self, attrs: Any) -> tuple[str, ...]:
-        return tuple(f"data{i}" for i in range(len(attrs["record"].ins)))
-
-    def outputs(self, attrs: Any) -> tuple[str, ...]:
-        return tuple(f"output{i}" for i in range(len(attrs["record"].outs)))
-
-    @property
-    def differentiable(self) -> bool:
-        return True
-
-    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return ins, [spec.shape for spec in attrs["record"].outs]
-
-    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return ins, [spec.dtype for spec in attrs["record"].outs]
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        tops = list(g) if isinstance(g, tuple) else [g]
-        found = ins[0]._apply(self, [*tops, *ins], {"record": attrs["record"].back()})
-        return list(found) if isinstance(found, (tuple, list)) else [found]
+#: Calls a Python function with copies of what arrives.
+PYTHON = Op("_python", AS_GIVEN, lambda *, record: [f"data{i}" for i in range(len(record.ins))],
+            outputs=lambda *, record: [f"output{i}" for i in range(len(record.outs))],
+            per_instance=True, has_side_effect=True)
+PYTHON.shapes(lambda ins, outs, *, record: (ins, [spec.shape for spec in record.outs]))
+PYTHON.types(lambda ins, outs, *, record: (ins, [spec.dtype for spec in record.outs]))
 
 
+@PYTHON.grad
+def _python_grad(g: Any, ins: Any, outs: Any, *, record: Record) -> list[Any]:
+    tops = list(g) if isinstance(g, tuple) else [g]
+    found = ins[0]._apply(PYTHON, [*tops, *ins], {"record": record.back()})
+    return list(found) if isinstance(found, (tuple, list)) else [found]
+
+
+@PYTHON.kernel("python", bound=True)
 def _python(step: Call) -> Callable:
-    """Call a Python function with copies of what arrives."""
     record, ctx = step.attrs["record"], step.ctx
 
     def run() -> None:
@@ -198,9 +180,6 @@ def _python(step: Call) -> Callable:
                 out[...] = result._data
 
     return run
-
-
-PYTHON = _Python()
 
 
 def call(function: Callable, values: Sequence[Any], specs: Sequence[Spec], outs: Sequence[Spec], title: str,

@@ -376,46 +376,37 @@ def run_in_python(function: Callable, args: Sequence[Any], kwargs: dict[str, Any
         STATE.inside = inside
 
 
-class _Taped(tape.Taped):
-    """The application of a compiled function on the tape."""
-
-    name = "compiled function"
-
-    def visible(self, attrs: Any) -> int:
-        return 1 << 30
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        arriving = list(g) if isinstance(g, tuple) else [g]
-        if MODE.recording:
-            return self._again(attrs, arriving, ins)
-        return attrs.compiled.gradients(attrs, arriving, ins)
-
-    @staticmethod
-    def _again(run: _Run, arriving: list[Any], ins: Any) -> list[Any]:
-        """Gradients that can be differentiated again: those of the Python code, on the numbers of that run."""
-        variables = [tensor(each) for each in ins]
-        compiled, count = run.compiled, run.count
-        weights = list(zip(compiled._weights, variables[count:]))
-        before = [(array, array._data, array._entry)
-                  for array in {id(each): each for each, _ in (*weights, *run.plan.copied)}.values()]
-        for array, data in run.plan.copied:
-            array._data = data.copy()
-        for weight, variable in weights:
-            weight._data, weight._entry = variable._data, variable._entry
-        try:
-            out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
-            results = [leaf for leaf, kept in zip(tree.tensors(out), compiled.followed.kept) if not kept]
-        finally:
-            for array, data, entry in before:  # what it assigns was assigned already
-                array._data, array._entry = data, entry
-        heads = [(head, g) for head, g in zip(results, arriving) if head._entry is not None]
-        wanted = [i for i, variable in enumerate(variables) if variable._entry is not None]
-        found = tape.gradients([head for head, _ in heads], [variables[i] for i in wanted], [g for _, g in heads], True,
-                               True, None) if heads and wanted else []
-        result: list[Any] = [None] * len(variables)
-        for i, value in zip(wanted, found):
-            result[i] = value
-        return result
+def _gradients(g: Any, ins: Any, outs: Any, run: _Run, needs: Any, is_train: bool = True) -> list[Any]:
+    arriving = list(g) if isinstance(g, tuple) else [g]
+    return _recorded(run, arriving, ins) if MODE.recording else run.compiled.gradients(run, arriving, ins)
 
 
-_TAPED = _Taped()
+def _recorded(run: _Run, arriving: list[Any], ins: Any) -> list[Any]:
+    """Gradients that can be differentiated again: those of the Python code, on the numbers of that run."""
+    variables = [tensor(each) for each in ins]
+    compiled, count = run.compiled, run.count
+    weights = list(zip(compiled._weights, variables[count:]))
+    before = [(array, array._data, array._entry)
+              for array in {id(each): each for each, _ in (*weights, *run.plan.copied)}.values()]
+    for array, data in run.plan.copied:
+        array._data = data.copy()
+    for weight, variable in weights:
+        weight._data, weight._entry = variable._data, variable._entry
+    try:
+        out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
+        results = [leaf for leaf, kept in zip(tree.tensors(out), compiled.followed.kept) if not kept]
+    finally:
+        for array, data, entry in before:  # what it assigns was assigned already
+            array._data, array._entry = data, entry
+    heads = [(head, g) for head, g in zip(results, arriving) if head._entry is not None]
+    wanted = [i for i, variable in enumerate(variables) if variable._entry is not None]
+    found = tape.gradients([head for head, _ in heads], [variables[i] for i in wanted], [g for _, g in heads], True,
+                           True, None) if heads and wanted else []
+    result: list[Any] = [None] * len(variables)
+    for i, value in zip(wanted, found):
+        result[i] = value
+    return result
+
+
+#: The application of a compiled function on the tape: outputs that no gradient reaches have zeros.
+_TAPED = tape.Taped("compiled function", _gradients, 1 << 30)

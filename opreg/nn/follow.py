@@ -71,10 +71,10 @@ class Followed:
         self.held = [(array, node) for array, node in trace.variables.values()]
         ops: list[Any] = [node.op for node in trace.nodes]
         self.steps = [] if trace.path is None else trace.path.steps
-        self.calls = any(op.effect and op is not GUARD for op in ops)
+        self.calls = any(op.has_side_effect and op is not GUARD for op in ops)
         self.random = any(op.random for op in ops)
         # What nobody reads runs in the first half all the same: nothing up to the last of these belongs to the second.
-        self.last: list[Entry] = [(node, 0) for node in trace.nodes if node.op.effect and node.count][-1:]  # type: ignore[union-attr]
+        self.last: list[Entry] = [(node, 0) for node in trace.nodes if node.op.has_side_effect and node.count][-1:]  # type: ignore[union-attr]
         trace.path = None
         self.reads.settle()
 

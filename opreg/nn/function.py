@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from opreg.ndarray import tape
 
@@ -13,7 +13,7 @@ from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError,
 from ..gradient import fitted
 from ..mode import MODE, Recording
 from ..registry import ops
-from .application import Application, Applied, followed, kept_of, spread
+from .application import Application, applied, followed, kept_of, spread
 from .manners import Manners
 from .parameter import Parameter
 from .state import STATE
@@ -321,27 +321,13 @@ def _moved(leaf: Any, result: Any) -> Any:
     return STATE.trace.read(leaf)
 
 
-class _Taped(tape.Taped):
-    """The application of a ``_Function`` on the tape."""
-
-    name = "_Function"
-    partial = True
-
-    def visible(self, attrs: Any) -> int:
-        return 1 << 30
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        arriving = [None if each is None else lent(each) for each in (g if isinstance(g, (tuple, list)) else (g,))]
-        return attrs.compute(arriving, [lent(each) for each in ins], [lent(each) for each in outs])[0]
+def _gradients(g: Any, ins: Any, outs: Any, call: _Call, needs: Any, is_train: bool = True) -> list[Any]:
+    arriving = [None if each is None else lent(each) for each in (g if isinstance(g, (tuple, list)) else (g,))]
+    return call.compute(arriving, [lent(each) for each in ins], [lent(each) for each in outs])[0]
 
 
-class _OnTheWay(tape.Taped):
-    """A tensor that forward made on the way: nothing says how it depends on the arguments."""
-
-    name = "_Function"
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        raise NotDifferentiableError(kept_of(attrs))
+def _refused(g: Any, ins: Any, outs: Any, title: str, needs: Any, is_train: bool = True) -> NoReturn:
+    raise NotDifferentiableError(kept_of(title))
 
 
 def _made_on_the_way(value: Any, ins: Sequence[Any], title: str) -> Any:
@@ -350,4 +336,8 @@ def _made_on_the_way(value: Any, ins: Sequence[Any], title: str) -> Any:
     return result
 
 
-_TAPED, _ON_THE_WAY, _APPLIED = _Taped(), _OnTheWay(), Applied("_function", partial=True)
+#: The application of a ``_Function`` on the tape, and in a graph.
+_TAPED = tape.Taped("_Function", _gradients, 1 << 30, optional_out_grads=True)
+_APPLIED = applied("_function", optional_out_grads=True)
+#: A tensor that forward made on the way: nothing says how it depends on the arguments.
+_ON_THE_WAY = tape.Taped("_Function", _refused)

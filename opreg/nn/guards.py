@@ -16,7 +16,7 @@ from opreg import generators
 from opreg.ndarray.eager import run
 from opreg.ndarray.ndarray import wrap
 
-from ..attrs import Schema
+from ..attrs import AS_GIVEN
 from ..errors import Where, here
 from ..graph import Entry, Node
 from ..launch import Call
@@ -173,31 +173,14 @@ class Path:
             variants.compiled.append(compiled)
 
 
-class _Guard(Op):
-    """The operator that looks whether a number is what it was taken for.
-
-    It is given the results of random operators before it, too, so that they are drawn in a run as they were when the
-    number was found.
-    """
-
-    def __init__(self) -> None:
-        super().__init__("_guard", Schema([], True), ())
-        self.late = self.effect = True
-        self.kernel("guard", bound=True)(_guard)
-
-    def complete(self, given: Any) -> Any:
-        return given
-
-    def arguments(self, attrs: Any) -> tuple[str, ...]:
-        return tuple(f"data{i}" for i in range(attrs["count"]))
-
-    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return ins, [()]
-
-    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return ins, [np.dtype(bool)]
+#: Looks whether a number is what it was taken for. It is given the results of random operators before it, too, so that
+#: they are drawn in a run as they were when the number was found.
+GUARD = Op("_guard", AS_GIVEN, lambda *, count: [f"data{i}" for i in range(count)], types="*?->bool",
+           per_instance=True, has_side_effect=True)
+GUARD.shapes(lambda ins, outs: (ins, [()]))
 
 
+@GUARD.kernel("guard", bound=True)
 def _guard(step: Call) -> Callable:
     """Give the run up when the number is another."""
     fork, expected = step.attrs["fork"], _key(step.attrs["answer"])
@@ -210,9 +193,6 @@ def _guard(step: Call) -> Callable:
             raise NumberChanged(fork, answer)
 
     return run
-
-
-GUARD = _Guard()
 
 
 class Unknown(Exception):
@@ -289,10 +269,10 @@ class Numbers:
         if node.op is None:
             self._variable(trace, node)
             return [self._same[entry]] if entry in self._same else []
-        opened = getattr(node.op, "opened", None)
-        if opened is None:
+        found = node.op.stands_for(node.attrs, node.inputs)
+        if found is None:
             return node.inputs
-        heads, inputs = opened(node.attrs, node.inputs)
+        heads, inputs = found
         self._same.update(((slot, 0), source) for slot, source in inputs.items())
         self._same.update(((node, i), head) for i, head in enumerate(heads))
         return [self._same[entry]]
@@ -324,7 +304,7 @@ class Numbers:
 
 def calls(op: Op) -> str:
     """What an operator calls of users' Python on every run, in words; nothing for others."""
-    if op.effect and op is not GUARD:
+    if op.has_side_effect and op is not GUARD:
         return "a hook or a print"
     return f"the operator {op.name}" if op.where is not None and not getattr(op, "traced", False) else ""
 

@@ -16,7 +16,7 @@ import numpy as np
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
 
-from ..attrs import Schema
+from ..attrs import AS_GIVEN
 from ..errors import ArgumentError
 from ..mode import MODE
 from ..op import Op
@@ -273,82 +273,53 @@ def _through_raw(ctx: Any, function: Callable, groups: Sequence[Sequence[Any]], 
     return [None if g is None else g._data for g in found]
 
 
-class _Tag(Op):
-    """The same tensors, with a way for Python to look at their gradients."""
-
-    partial = True  # outputs that no gradient reaches are None
-    blind = True  # its gradient asks for no numbers
-
-    def __init__(self, name: str):
-        super().__init__(name, Schema([], True), ())
-        self.late = True
-
-    def complete(self, given: Any) -> Any:
-        return given
-
-    def arguments(self, attrs: Any) -> tuple[str, ...]:
-        return tuple(f"data{i}" for i in range(attrs["given"]))
-
-    def outputs(self, attrs: Any) -> tuple[str, ...]:
-        return tuple(f"output{i}" for i in range(attrs["count"]))
-
-    @property
-    def differentiable(self) -> bool:
-        return True
-
-    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return ins, ins[:attrs["count"]]
-
-    infer_dtypes = infer_shapes
-
-    def inline(self, attrs: Any, inputs: Sequence[Any], specs: Any) -> tuple[list[Any], list[Any]]:
-        """New nodes, and the entries its outputs become, once gradients are made."""
-        return [], list(inputs[:attrs["count"]])
-
-    def opened(self, attrs: Any, inputs: Sequence[Any]) -> tuple[list[Any], dict[Any, Any]]:
-        """What its outputs are, and what variables of that stand for."""
-        return list(inputs[:attrs["count"]]), {}
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        return self._pass(attrs, g if attrs["count"] != 1 else (g,), needs, through_hooks)
-
-    def back(self, attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], ctx: Any) -> list[Any]:
-        """``differentiate`` of raw gradients."""
-        return self._pass(attrs, arriving, needs, functools.partial(_through_raw, ctx))
-
-    def _pass(self, attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], through: Callable) -> list[Any]:
-        """Gradients of the inputs from those of the outputs, ``through`` hooks."""
-        raise NotImplementedError
+def _behind_outputs(attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], through: Callable) -> list[Any]:
+    """The gradients of what stands before a tag behind the outputs of a Cell, ``through`` hooks."""
+    link, count = attrs["link"], attrs["count"]
+    if link.backward_pre is not None:
+        arriving = through(link.backward_pre, [arriving], [link.outs], 0, link.title)
+    tied = attrs["given"] > count
+    if tied and needs[-1]:
+        link.arriving = arriving
+    elif link.backward is not None:  # no gradient will leave at the inputs
+        through(link.backward, [arriving, [None] * link.count], [link.outs, link.ins], None, link.title)
+    return [*arriving, None] if tied else list(arriving)
 
 
-class _OutputTag(_Tag):
-    """Behind the outputs of a Cell; its last input is an output of the tag before the inputs, if there is one."""
-
-    def _pass(self, attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], through: Callable) -> list[Any]:
-        link, count = attrs["link"], attrs["count"]
-        if link.backward_pre is not None:
-            arriving = through(link.backward_pre, [arriving], [link.outs], 0, link.title)
-        tied = attrs["given"] > count
-        if tied and needs[-1]:
-            link.arriving = arriving
-        elif link.backward is not None:  # no gradient will leave at the inputs
-            through(link.backward, [arriving, [None] * link.count], [link.outs, link.ins], None, link.title)
-        return [*arriving, None] if tied else list(arriving)
+def _before_inputs(attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], through: Callable) -> list[Any]:
+    """The same of a tag before the inputs of a Cell, or around tensors alone."""
+    link, leaving = attrs["link"], arriving
+    arriving, link.arriving = link.arriving, ()
+    return through(link.backward, (arriving, leaving), (link.outs, link.ins), 1, link.title)
 
 
-class _InputTag(_Tag):
-    """Before the inputs of a Cell, or around tensors alone."""
+def _tag(name: str, back: Callable) -> Op:
+    """The operator that gives the same tensors, with a way for Python to look at their gradients."""
+    op = Op(name, AS_GIVEN, lambda *, given: [f"data{i}" for i in range(given)],
+            outputs=lambda *, count: [f"output{i}" for i in range(count)],
+            per_instance=True, grad_reads=False, optional_out_grads=True)
+    op.shapes(lambda ins, outs, *, count: (ins, ins[:count]))
+    op.types(lambda ins, outs, *, count: (ins, ins[:count]))
+    op.inline(lambda inputs, specs, *, count: ([], list(inputs[:count])))
+    op.body(lambda inputs, *, count: (list(inputs[:count]), {}))
 
-    def _pass(self, attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], through: Callable) -> list[Any]:
-        link, leaving = attrs["link"], arriving
-        arriving, link.arriving = link.arriving, ()
-        return through(link.backward, (arriving, leaving), (link.outs, link.ins), 1, link.title)
+    @op.grad
+    def grad(g: Any, ins: Any, outs: Any, *, needs: Any, **attrs: Any) -> list[Any]:
+        return back(attrs, g if attrs["count"] != 1 else (g,), needs, through_hooks)
+
+    @op.raw_grad
+    def raw_grad(attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], ctx: Any) -> list[Any]:
+        return back(attrs, arriving, needs, functools.partial(_through_raw, ctx))
+
+    return op
 
 
-OUTPUT_TAG, INPUT_TAG = _OutputTag("_hook_outputs"), _InputTag("_hook_inputs")
+#: Behind the outputs of a Cell; its last input is an output of the tag before the inputs, if there is one.
+OUTPUT_TAG = _tag("_hook_outputs", _behind_outputs)
+INPUT_TAG = _tag("_hook_inputs", _before_inputs)
 
 
-def _tagged(op: _Tag, values: Sequence[Any], extra: Sequence[Any], link: Link) -> Sequence[Any]:
+def _tagged(op: Op, values: Sequence[Any], extra: Sequence[Any], link: Link) -> Sequence[Any]:
     """The tensors behind a tag."""
     attrs = {"link": link, "count": len(values), "given": len(values) + len(extra)}
     if STATE.trace is not None:

@@ -436,20 +436,16 @@ def lent_raw(data: Any, ctx: Context) -> Tensor:
     return result
 
 
-class _Fresh(Taped):
-    """The same numbers as an input of its own, so that a function can be differentiated in it."""
+def _through_own_hooks(g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
+    if attrs is None:
+        return [g]
+    from .hooks import through_hooks
 
-    name = "argument"
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        if attrs is None:
-            return [g]
-        from .hooks import through_hooks
-
-        return list(through_hooks(attrs, [(), [g]], [(), ()], 1, "a tensor's hook"))
+    return list(through_hooks(attrs, [(), [g]], [(), ()], 1, "a tensor's hook"))
 
 
-FRESH = _Fresh()
+#: The same numbers as an input of its own, so that a function can be differentiated in it.
+FRESH = Taped("argument", _through_own_hooks)
 
 
 def fresh(value: NDArray) -> Tensor:

@@ -17,7 +17,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.passes.gradient import grow
 from opreg.symbol.rules import RuleSymbol, Specs
 
-from ..attrs import Schema, to_text
+from ..attrs import AS_GIVEN, to_text
 from ..errors import ArgumentError, OpError, here, note
 from ..graph import INFERENCE, Entry, Node
 from ..mode import MODE
@@ -520,35 +520,13 @@ class Trace:
         self._settled = len(self.nodes)
 
 
-class _Assigned(Op):
-    """The number assigned to a Parameter, of which the gradient is the Parameter's: that is what is trained."""
-
-    def __init__(self) -> None:
-        super().__init__("_assigned", Schema([], True), ("parameter", "value"))
-        self.late = True
-
-    @property
-    def differentiable(self) -> bool:
-        return True
-
-    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return ins, ins[1:]
-
-    infer_dtypes = infer_shapes
-
-    def inline(self, attrs: Any, inputs: Sequence[Entry], specs: Any) -> tuple[list[Node], list[Entry]]:
-        """No nodes, and the value itself, once gradients are made."""
-        return [], [inputs[1]]
-
-    def opened(self, attrs: Any, inputs: Sequence[Entry]) -> tuple[list[Entry], dict[Node, Entry]]:
-        """What its outputs are, and what variables of that stand for."""
-        return [inputs[1]], {}
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        return [g, None]
-
-
-ASSIGNED = _Assigned()
+#: The number assigned to a Parameter, of which the gradient is the Parameter's: that is what is trained.
+ASSIGNED = Op("_assigned", AS_GIVEN, ("parameter", "value"), per_instance=True)
+ASSIGNED.shapes(lambda ins, outs: (ins, ins[1:]))
+ASSIGNED.types(lambda ins, outs: (ins, ins[1:]))
+ASSIGNED.grad(lambda g, ins, outs: (g, None))
+ASSIGNED.inline(lambda inputs, specs: ([], [inputs[1]]))
+ASSIGNED.body(lambda inputs: ([inputs[1]], {}))
 
 
 def create(op: Op, **attrs: Any) -> Any:

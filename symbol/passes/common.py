@@ -24,7 +24,7 @@ _PLAIN = (type(None), bool, int, float, str, np.dtype, type)
 
 def pure(op: Op) -> bool:
     """Whether a result depends on inputs and attributes alone, and nothing else happens."""
-    return op.where is None and not (op.random or op.effect or op.late or op.states or op.mutates)
+    return op.where is None and not (op.random or op.has_side_effect or op.per_instance or op.states or op.mutates)
 
 
 def _plain(value: Any) -> bool:

@@ -13,7 +13,7 @@ __all__ = ["inline"]
 
 
 def inline(program: Program) -> Program:
-    """Replace nodes whose operator says by which nodes, ``op.inline(attrs, inputs, specs)``, and those of users'
+    """Replace nodes whose operator says by which nodes, ``Op.inline``, and those of users'
     operators that are followed; the order stays.
     """
     if not any(map(_opens, program.nodes)):
@@ -34,8 +34,9 @@ def _visit(program: Program, nodes: Sequence[Node], became: dict[Entry, Entry], 
         if not _opens(node):
             kept.append(replaced(node, inputs, program.specs, became))
             continue
-        if hasattr(node.op, "inline"):
-            inner, entries = node.op.inline(node.attrs, inputs, program.specs)  # type: ignore[union-attr]
+        assert node.op is not None
+        if node.op.inlines:
+            inner, entries = node.op.inlined(node.attrs, inputs, program.specs)
         else:
             inner, entries = expand(program, node, inputs, opened)
         _visit(program, inner, became, kept, opened)
@@ -44,4 +45,4 @@ def _visit(program: Program, nodes: Sequence[Node], became: dict[Entry, Entry], 
 
 
 def _opens(node: Node) -> bool:
-    return hasattr(node.op, "inline") or getattr(node.op, "traced", False)
+    return node.op is not None and (node.op.inlines or getattr(node.op, "traced", False))

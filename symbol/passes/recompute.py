@@ -110,7 +110,7 @@ class _Choice:
         if op._again is not None:
             return True
         if _forced(node):
-            return not (op.random or op.effect or op.states or op.mutates)
+            return not (op.random or op.has_side_effect or op.states or op.mutates)
         cheap = op._flops is None and (op._view is not None or op.family in _CHEAP)
         return pure(op) and (cheap or self.asked == "all")
 
