@@ -326,3 +326,13 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
         raise KeyError(f"{f'For {prim_name!r}, the' if prim_name else 'The'} activation must be one of "
                        f"{', '.join(_BY_NAME)}, got {name!r}. {did_you_mean(str(name), _BY_NAME)}")
     return _BY_NAME[name]()
+
+
+def callable_cell(cell: Cell, name: str, value: Any) -> Any:
+    """Something to be called with a tensor: None, the name of an activation, a Cell or another callable."""
+    if isinstance(value, str):
+        return get_activation(value, type(cell).__name__)
+    if value is not None and not callable(value):
+        raise ArgumentError(f"{type(cell).__name__}: {name} must be the name of an activation, a Cell or None, got "
+                            f"{value!r}")
+    return value

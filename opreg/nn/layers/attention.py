@@ -11,9 +11,9 @@ from ...registry import ops
 from ...spec import show
 from ..cell import Cell
 from ..dtype import float32
-from .activation import GELU
+from .activation import GELU, callable_cell
 from .basic import Dense, Dropout
-from .checks import callable_cell, chance, filled, flag, whole
+from .checks import chance, filled, flag, whole
 from .containers import CellList
 from .norm import LayerNorm
 

@@ -14,7 +14,8 @@ from ...spec import show
 from ..cell import Cell
 from ..dtype import float32
 from ..tensor import Tensor, tensor
-from .checks import bound_of, callable_cell, chance, channels_apart, fan_filled, filled, flag, several, whole, word
+from .activation import callable_cell
+from .checks import bound_of, chance, channels_apart, fan_filled, filled, flag, several, whole, word
 
 __all__ = ["Dense", "Flatten", "Unflatten", "Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
            "OneHot", "Pad", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",

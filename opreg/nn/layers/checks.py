@@ -15,8 +15,8 @@ from ..manners import Manners
 from ..parameter import Parameter
 from ..trace import TraceError
 
-__all__ = ["no_tensor", "channels_apart", "whole", "several", "flag", "chance", "word", "callable_cell", "filled",
-           "fan_filled", "bound_of", "open_shape"]
+__all__ = ["no_tensor", "channels_apart", "whole", "several", "flag", "chance", "word", "filled", "fan_filled",
+           "bound_of", "open_shape"]
 
 
 def whole(cell: Cell, name: str, value: Any, least: int = 1) -> int:
@@ -61,18 +61,6 @@ def word(cell: Cell, name: str, value: Any, words: Iterable[str]) -> str:
         raise ArgumentError(f"{type(cell).__name__}: {name} must be one of {', '.join(words)}, got {value!r}. "
                             f"{did_you_mean(str(value), words)}")
     return value.lower()
-
-
-def callable_cell(cell: Cell, name: str, value: Any) -> Any:
-    """Something to be called with a tensor: None, the name of an activation, a Cell or another callable."""
-    if isinstance(value, str):
-        from .activation import get_activation
-
-        return get_activation(value, type(cell).__name__)
-    if value is not None and not callable(value):
-        raise ArgumentError(f"{type(cell).__name__}: {name} must be the name of an activation, a Cell or None, got "
-                            f"{value!r}")
-    return value
 
 
 def open_shape(x: Any) -> tuple[int, ...] | None:

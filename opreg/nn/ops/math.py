@@ -6,9 +6,7 @@ an integer dtype only when it is a float. Functions that are not defined on inte
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -23,15 +21,14 @@ from .lift import as_bool, binary, floating, like, promoted, scalar, tensor, tog
 __all__ = [
     "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
     "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0", "bessel_i1", "bitwise_and", "bitwise_or",
-    "bitwise_xor", "ceil", "clamp", "clip", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "copysign", "cos",
-    "cosh", "deg2rad", "digamma", "div", "divide", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expm1",
-    "float_power", "floor", "floor_div", "floor_divide", "floor_mod", "fmax", "fmin", "fmod", "frac", "ge", "greater",
-    "greater_equal", "gt", "heaviside", "hypot", "isclose", "isfinite", "isinf", "isnan", "le", "lerp", "less",
-    "less_equal", "lgamma", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mod", "mul", "multiply", "nan_to_num",
-    "ne", "neg", "negative", "not_equal", "positive", "pow", "rad2deg", "reciprocal", "remainder", "round", "rsqrt",
-    "select", "sgn", "sign", "sin", "sinc", "sinh", "sqrt", "square", "sub", "subtract", "tan", "tanh", "true_divide",
-    "trunc", "where", "xlogy"]
+    "bitwise_xor", "ceil", "clamp", "clip", "clip_by_value", "copysign", "cos", "cosh", "deg2rad", "digamma", "div",
+    "divide", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "float_power", "floor", "floor_div",
+    "floor_divide", "floor_mod", "fmax", "fmin", "fmod", "frac", "ge", "greater", "greater_equal", "gt", "heaviside",
+    "hypot", "isclose", "isfinite", "isinf", "isnan", "le", "lerp", "less", "less_equal", "lgamma", "log", "log10",
+    "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
+    "masked_fill", "maximum", "minimum", "mod", "mul", "multiply", "nan_to_num", "ne", "neg", "negative", "not_equal",
+    "positive", "pow", "rad2deg", "reciprocal", "remainder", "round", "rsqrt", "select", "sgn", "sign", "sin", "sinc",
+    "sinh", "sqrt", "square", "sub", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xlogy"]
 
 
 # ------------------------------------------------------------------------------------------------ of one number
@@ -353,38 +350,6 @@ clip = clamp
 def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
     """The number, or the first limit if that is more, or the second if that is less; see ``clamp``."""
     return clamp(x, clip_value_min, clip_value_max)
-
-
-def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
-    """A tensor, or each of a list of them, scaled so that the norm of all their numbers is at most ``max_norm``."""
-    from .reduce import norm
-
-    given = [floating(each) for each in x] if isinstance(x, (list, tuple)) else [floating(x)]
-    norms = [norm(each.reshape((-1,)), norm_type).reshape((1,)) for each in given]
-    total = norm(ops.Concat(*norms, num_args=len(norms), dim=0), norm_type)
-    if error_if_nonfinite and not bool(isfinite(total)):
-        raise RuntimeError("clip_by_norm: the norm is not finite")
-    factor = minimum(max_norm / (total + 1e-6), 1.0)
-    scaled = [each * factor for each in given]
-    return type(x)(scaled) if isinstance(x, (list, tuple)) else scaled[0]
-
-
-def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: None = None) -> Any:
-    """Tensors scaled so that the norm of all their numbers together is at most ``clip_norm``; a tuple, or one alone.
-
-    Examples
-    --------
-    >>> print(*clip_by_global_norm((tensor([3.0]), tensor([4.0]))))
-    [0.6] [0.8]
-    """
-    if use_norm is not None:
-        raise ArgumentError(f"clip_by_global_norm: use_norm must be None, got {use_norm!r}")
-    given = [floating(each) for each in (x if isinstance(x, (list, tuple)) else (x,))]
-    squares = [ops._np_sum(ops.square(each)) for each in given]
-    total = ops.sqrt(functools.reduce(operator.add, squares))
-    factor = clip_norm / maximum(total, float(clip_norm))
-    scaled = tuple([each * factor._cast(each._dt) for each in given])
-    return scaled if isinstance(x, (list, tuple)) else scaled[0]
 
 
 def where(condition: Any, input: Any, other: Any) -> Any:

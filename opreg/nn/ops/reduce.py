@@ -1,4 +1,4 @@
-"""Reductions: sums, extremes, places of extremes, deviations, norms; and running sums and products.
+"""Reductions: sums, extremes, their places, deviations, norms and what is clipped by them; running sums and products.
 
 No axis, or an empty tuple of them, means all axes, and gives a tensor without axes. Sums and products of integers and
 truth values are int64; other results keep the dtype of the data.
@@ -6,7 +6,9 @@ truth values are int64; other results keep the dtype of the data.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -17,11 +19,12 @@ from ...registry import get, ops
 from ...spec import is_floating
 from ..manners import is_number
 from .lift import as_bool, axes, floating, one_axis, tensor, whole_dtype
-from .math import maximum, minimum, where
+from .math import isfinite, maximum, minimum, where
 
-__all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "cummax", "cummin", "cumprod",
-           "cumsum", "logsumexp", "max", "mean", "median", "min", "nanmean", "nansum", "norm", "prod", "ptp",
-           "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "std", "std_mean", "sum", "var", "var_mean"]
+__all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "clip_by_global_norm", "clip_by_norm",
+           "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "logsumexp", "max", "mean", "median", "min",
+           "nanmean", "nansum", "norm", "prod", "ptp", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "std",
+           "std_mean", "sum", "var", "var_mean"]
 
 Axes = Any
 
@@ -215,6 +218,36 @@ def _matrix_norm(x: Any, ord: Any, axis: Any, keepdim: bool) -> Any:
     sums = ops._np_sum(ops.abs(x), axis=first, keepdims=True)
     found = (ops._np_max if ord > 0 else ops._np_min)(sums, axis=(row, column), keepdims=bool(keepdim))
     return found
+
+
+def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
+    """A tensor, or each of a list of them, scaled so that the norm of all their numbers is at most ``max_norm``."""
+    given = [floating(each) for each in x] if isinstance(x, (list, tuple)) else [floating(x)]
+    norms = [norm(each.reshape((-1,)), norm_type).reshape((1,)) for each in given]
+    total = norm(ops.Concat(*norms, num_args=len(norms), dim=0), norm_type)
+    if error_if_nonfinite and not bool(isfinite(total)):
+        raise RuntimeError("clip_by_norm: the norm is not finite")
+    factor = minimum(max_norm / (total + 1e-6), 1.0)
+    scaled = [each * factor for each in given]
+    return type(x)(scaled) if isinstance(x, (list, tuple)) else scaled[0]
+
+
+def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: None = None) -> Any:
+    """Tensors scaled so that the norm of all their numbers together is at most ``clip_norm``; a tuple, or one alone.
+
+    Examples
+    --------
+    >>> print(*clip_by_global_norm((tensor([3.0]), tensor([4.0]))))
+    [0.6] [0.8]
+    """
+    if use_norm is not None:
+        raise ArgumentError(f"clip_by_global_norm: use_norm must be None, got {use_norm!r}")
+    given = [floating(each) for each in (x if isinstance(x, (list, tuple)) else (x,))]
+    squares = [ops._np_sum(ops.square(each)) for each in given]
+    total = ops.sqrt(functools.reduce(operator.add, squares))
+    factor = clip_norm / maximum(total, float(clip_norm))
+    scaled = tuple([each * factor._cast(each._dt) for each in given])
+    return scaled if isinstance(x, (list, tuple)) else scaled[0]
 
 
 def median(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any]:
