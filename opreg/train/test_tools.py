@@ -19,6 +19,7 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..errors import ArgumentError
+from .test_arrays import assert_almost_equal, rand_ndarray
 
 __all__ = ["environment", "discard_stderr", "retry", "collapse_sum_like", "assign_each", "assign_each2",
            "same_symbol_structure", "gen_buckets_probs_with_ppf", "mean_check",
@@ -221,8 +222,6 @@ def verify_generator(generator: Callable[[int], Any], buckets: Sequence[Any], pr
 
 def compare_ndarray_tuple(t1: Any, t2: Any, rtol: float | None = None, atol: float | None = None) -> None:
     """Fail unless arrays, or tuples of them within each other, are equal within tolerances; None equals anything."""
-    from .test_utils import assert_almost_equal
-
     if t1 is None or t2 is None:
         return
     if isinstance(t1, (list, tuple)):
@@ -246,8 +245,6 @@ def compare_optimizer(opt1: Any, opt2: Any, shapes: Any, dtype: Any, w_stype: st
     dtype : dtype
         Of weights and gradients.
     """
-    from .test_utils import rand_ndarray
-
     def drawn(stype: str) -> list[NDArray]:
         return [rand_ndarray(shape, stype, dtype=dtype) for shape in (shapes if ntensors > 1 else [shapes])]
 

@@ -1,0 +1,239 @@
+"""What checks begin with: a context, arrays of random numbers, and whether two arrays are equal within tolerances.
+
+Everybody finds these in ``opreg.test_utils``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray.context import Context, current_context, num_gpus
+from opreg.ndarray.ndarray import NDArray, array
+
+from ..errors import ArgumentError
+from ..spec import is_floating
+
+__all__ = ["default_context", "set_default_context", "default_dtype", "list_gpus", "set_seed", "get_rtol", "get_atol",
+           "same", "same_array", "almost_equal", "find_max_violation", "assert_almost_equal", "assert_allclose",
+           "almost_equal_ignore_nan", "assert_almost_equal_ignore_nan", "assert_exception", "rand_shape_nd",
+           "rand_shape_2d", "rand_shape_3d", "random_arrays", "random_uniform_arrays", "rand_coord_2d", "random_sample",
+           "rand_ndarray", "np_reduce"]
+
+_STATE: dict[str, Any] = {"context": None, "rng": np.random.default_rng(0), "seed": None}
+
+# By itemsize of the coarser of two dtypes: relative and absolute differences that count as none.
+_TOLERANCES = {2: (1e-2, 1e-2), 4: (1e-4, 1e-5), 8: (1e-7, 1e-9)}
+
+
+def default_context() -> Context:
+    """The context checks run on: the one set, or the current one."""
+    return _STATE["context"] or current_context()
+
+
+def set_default_context(ctx: Context | None) -> None:
+    """Set the context checks run on."""
+    _STATE["context"] = ctx
+
+
+def default_dtype() -> type:
+    """The dtype of numbers where nothing else is said."""
+    return np.float32
+
+
+def list_gpus() -> list[int]:
+    """Numbers of the usable CUDA devices."""
+    return list(range(num_gpus()))
+
+
+def set_seed(seed: int) -> None:
+    """Start this module's random numbers over; a check that follows draws from this seed."""
+    _STATE["rng"], _STATE["seed"] = np.random.default_rng(seed), seed
+
+
+@contextlib.contextmanager
+def drawing() -> Iterator[np.random.Generator]:
+    """Random numbers for one check, whose failure tells how to have them again."""
+    seed, _STATE["seed"] = _STATE["seed"], None
+    if seed is None:
+        seed = int(_STATE["rng"].integers(1 << 31))
+    try:
+        yield np.random.default_rng((seed, 1))  # not those that set_seed gives to others
+    except AssertionError as error:
+        raise AssertionError(f"{error}; set_seed({seed}) before the check draws the same numbers") from None
+
+
+# -------------------------------------------------------------------------------------------- comparing
+
+
+def host(value: Any) -> np.ndarray:
+    return value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+
+
+def _tolerances(a: np.ndarray, b: np.ndarray, rtol: float | None, atol: float | None) -> tuple[float, float]:
+    sizes = [min(each.dtype.itemsize, 8) for each in (a, b) if is_floating(each.dtype)] or [8]
+    usual = _TOLERANCES.get(min(sizes), _TOLERANCES[2])
+    return usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
+
+
+def get_rtol(rtol: float | None = None, dtype: Any = np.float64) -> float:
+    """The relative difference that counts as none, by dtype where it is not given."""
+    return _tolerances(np.zeros(0, dtype), np.zeros(0, dtype), rtol, None)[0]
+
+
+def get_atol(atol: float | None = None, dtype: Any = np.float64) -> float:
+    """The absolute difference that counts as none, by dtype where it is not given."""
+    return _tolerances(np.zeros(0, dtype), np.zeros(0, dtype), None, atol)[1]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two arrays are equal, shape included."""
+    return np.array_equal(host(a), host(b))
+
+
+def same_array(array1: NDArray, array2: NDArray) -> bool:
+    """Whether two arrays are the same memory."""
+    return array1.context == array2.context and bool(array1.context.xp.shares_memory(array1._data, array2._data))
+
+
+def almost_equal(a: Any, b: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = False,
+                 use_broadcast: bool = True) -> bool:
+    """Whether two arrays are equal but for ``atol + rtol * abs(b)``."""
+    a, b = host(a), host(b)
+    if not use_broadcast and a.shape != b.shape:
+        return False
+    rtol, atol = _tolerances(a, b, rtol, atol)
+    return bool(np.allclose(a, b, rtol, atol, equal_nan))
+
+
+def find_max_violation(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> tuple[Any, float]:
+    """Where two arrays differ most, and by how many times what counts as none."""
+    a, b = (np.asarray(each, np.float64) for each in np.broadcast_arrays(host(a), host(b)))
+    rtol, atol = _tolerances(a, b, rtol, atol)
+    with np.errstate(all="ignore"):
+        ratio = np.where(a == b, 0.0, np.abs(a - b) / (atol + rtol * np.abs(b) + 1e-300))
+        ratio = np.where(np.isnan(a) != np.isnan(b), np.inf, np.nan_to_num(ratio, nan=0.0))
+    place = np.unravel_index(int(ratio.argmax()), ratio.shape)
+    return tuple(int(i) for i in place), float(ratio[place])
+
+
+def assert_almost_equal(a: Any, b: Any, rtol: float | None = None, atol: float | None = None,
+                        names: Sequence[str] = ("a", "b"), equal_nan: bool = False, use_broadcast: bool = True,
+                        mismatches: Any = None) -> None:
+    """Fail unless two arrays are equal but for ``atol + rtol * abs(b)``; say where they differ most.
+
+    Raises
+    ------
+    AssertionError
+        With the place, both numbers, and how many places differ.
+    """
+    a, b = host(a), host(b)
+    if not use_broadcast and a.shape != b.shape:
+        raise AssertionError(f"{names[0]} has shape {a.shape}, {names[1]} has {b.shape}")
+    rtol, atol = _tolerances(a, b, rtol, atol)
+    if almost_equal(a, b, rtol, atol, equal_nan):
+        return
+    different = ~np.isclose(a, b, rtol, atol, equal_nan)
+    place, ratio = find_max_violation(a, b, rtol, atol)
+    if ratio == 0.0:  # only NaN differ from NaN
+        place = tuple(int(i) for i in np.argwhere(different)[0])
+    one, other = (np.broadcast_to(each, different.shape)[place] for each in (a, b))
+    raise AssertionError(f"{names[0]} and {names[1]} differ in {int(different.sum())} of {different.size} places, most "
+                         f"at {place}: {one!s} and {other!s}, {ratio:.3g} times what rtol={rtol:g} and atol={atol:g} "
+                         "allow")
+
+
+def assert_allclose(a: Any, b: Any, rtol: float = 1e-07, atol: float = 0, equal_nan: bool = True) -> None:
+    """``assert_almost_equal`` with NumPy's tolerances."""
+    assert_almost_equal(a, b, rtol, atol, equal_nan=equal_nan)
+
+
+def _without_nan(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
+    a, b = host(a).copy(), host(b).copy()
+    either = np.isnan(a) | np.isnan(b)
+    a[either] = b[either] = 0
+    return a, b
+
+
+def almost_equal_ignore_nan(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
+    """``almost_equal`` where neither is NaN."""
+    return almost_equal(*_without_nan(a, b), rtol, atol)
+
+
+def assert_almost_equal_ignore_nan(a: Any, b: Any, rtol: float | None = None, atol: float | None = None,
+                                   names: Sequence[str] = ("a", "b")) -> None:
+    """``assert_almost_equal`` where neither is NaN."""
+    assert_almost_equal(*_without_nan(a, b), rtol, atol, names)
+
+
+def assert_exception(f: Callable[..., Any], exception_type: type[BaseException], *args: Any, **kwargs: Any) -> None:
+    """Fail unless a call raises an exception of that type."""
+    try:
+        f(*args, **kwargs)
+    except exception_type:
+        return
+    raise AssertionError(f"{getattr(f, '__name__', f)} did not raise {exception_type.__name__}")
+
+
+# ------------------------------------------------------------------------------------------ random numbers
+
+
+def rand_shape_nd(num_dim: int, dim: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
+    """A shape of dimensions up to ``dim``."""
+    return tuple(int(each) for each in _STATE["rng"].integers(0 if allow_zero_size else 1, dim + 1, num_dim))
+
+
+def rand_shape_2d(dim0: int = 10, dim1: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
+    """A shape of two dimensions."""
+    return rand_shape_nd(1, dim0, allow_zero_size) + rand_shape_nd(1, dim1, allow_zero_size)
+
+
+def rand_shape_3d(dim0: int = 10, dim1: int = 10, dim2: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
+    """A shape of three dimensions."""
+    return rand_shape_2d(dim0, dim1, allow_zero_size) + rand_shape_nd(1, dim2, allow_zero_size)
+
+
+def random_arrays(*shapes: tuple[int, ...]) -> Any:
+    """Arrays of normal numbers, a list of them for several shapes."""
+    arrays: list[Any] = [np.array(_STATE["rng"].standard_normal(shape), default_dtype()) for shape in shapes]
+    return arrays[0] if len(arrays) == 1 else arrays
+
+
+def random_uniform_arrays(*shapes: tuple[int, ...], low: float = 0.0, high: float = 1.0, dtype: Any = None
+                          ) -> list[np.ndarray]:
+    """A list of arrays of uniform numbers between ``low`` and ``high``, one for each shape."""
+    return [_STATE["rng"].uniform(low, high, shape).astype(dtype or default_dtype()) for shape in shapes]
+
+
+def rand_coord_2d(x_low: int, x_high: int, y_low: int, y_high: int) -> tuple[int, int]:
+    """A row and a column, each from its lower bound to below its upper one."""
+    return int(_STATE["rng"].integers(x_low, x_high)), int(_STATE["rng"].integers(y_low, y_high))
+
+
+def random_sample(population: Sequence[Any], k: int) -> list[Any]:
+    """Some of a sequence, in their order."""
+    return [population[i] for i in sorted(_STATE["rng"].permutation(len(population))[:k])]
+
+
+def rand_ndarray(shape: Sequence[int], stype: str = "default", density: float | None = None, dtype: Any = None,
+                 modifier_func: Any = None, shuffle_csr_indices: bool = False, distribution: str | None = None,
+                 ctx: Context | None = None) -> NDArray:
+    """An array of uniform numbers between -1 and 1; what concerns sparse ones counts for nothing."""
+    if stype != "default":
+        raise ArgumentError(f"rand_ndarray: there are no arrays of storage type {stype!r}, only 'default'")
+    return array(_STATE["rng"].uniform(-1.0, 1.0, tuple(shape)), ctx, dtype or default_dtype())
+
+
+def np_reduce(dat: np.ndarray, axis: Any, keepdims: bool, numpy_reduce_func: Callable) -> np.ndarray:
+    """A reduction by a NumPy function over one axis, several, or all for None."""
+    axes = range(dat.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+    found = dat
+    for each in sorted((each % dat.ndim for each in axes), reverse=True):
+        found = numpy_reduce_func(found, axis=each)
+    if keepdims:
+        taken = {each % dat.ndim for each in axes}
+        found = found.reshape([1 if i in taken else dim for i, dim in enumerate(dat.shape)])
+    return found
