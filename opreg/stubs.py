@@ -89,7 +89,8 @@ _LOOPS = ("cond", "foreach", "while_loop")
 #: What gives back what users' functions return, or something else than tensors. What gives several tensors only when it
 #: is asked to counts as giving one: that can be unpacked, too.
 _OPEN = {"atleast_1d", "atleast_2d", "atleast_3d", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "cond",
-         "fori_loop", "scan", "while_loop", "DType", "Depend", "ForiLoop", "Print", "Scan", "Unstack", "WhileLoop"}
+         "fori_loop", "hooks", "register_hook", "scan", "while_loop", "DType", "Depend", "ForiLoop", "Print", "Scan",
+         "Unstack", "WhileLoop"}
 
 
 # --------------------------------------------------------------------------------------------------- text

@@ -30,9 +30,9 @@ from .tensor import FRESH, TENSORS, Tensor, lent, lent_raw, made, tensor
 from .trace import Traced
 from .tree import constants, flatten, key_of, rebuild, tensors
 
-__all__ = ["Hooks", "HookHandle", "HookBackward", "InsertGradientOf", "convention", "hook_tensor", "forward",
-           "forward_pre", "changed_inputs", "tag_inputs", "tag_outputs", "Link", "through_hooks", "through_own_hooks",
-           "gradient_chain", "KINDS"]
+__all__ = ["Hooks", "HookHandle", "HookBackward", "InsertGradientOf", "convention", "register_hook", "registered_hooks",
+           "forward", "forward_pre", "changed_inputs", "tag_inputs", "tag_outputs", "Link", "through_hooks",
+           "through_own_hooks", "gradient_chain", "KINDS"]
 
 
 def cell_id(cell: Any) -> str:
@@ -537,6 +537,10 @@ class _TensorHooks:
     def __call__(self, _: tuple, gradients: tuple) -> tuple:
         return gradient_chain(self.hooks, "a tensor", gradients)
 
+    def through(self, g: Any, specs: Any = ()) -> Any:
+        """A gradient after the hooks."""
+        return through_hooks(self, [(), [g]], [(), specs], 1, "a tensor's hook")[0]
+
 
 def gradient_chain(hooks: Hooks, title: str, gradients: tuple) -> tuple:
     """The gradient of one tensor after its hooks."""
@@ -552,11 +556,22 @@ def gradient_chain(hooks: Hooks, title: str, gradients: tuple) -> tuple:
     return gradients
 
 
-def hook_tensor(value: Any, function: Callable) -> HookHandle:
-    """Call a function with the gradient of a tensor whenever one is computed; see ``Tensor.register_hook``."""
-    trace, entry = STATE.trace, value._entry
+def register_hook(self: Any, hook: Callable) -> Any:
+    """Call a function with the gradient of this tensor whenever one is computed.
+
+    Parameters
+    ----------
+    hook : callable
+        Of the gradient; returns None, or the gradient in its place.
+
+    Returns
+    -------
+    HookHandle
+        Removes it; it goes with what was recorded of the tensor.
+    """
+    trace, entry = STATE.trace, self._entry
     if trace is None and entry is None:
-        entry = value._entry = tape.TapeNode(None, None, (), None, [value._data], 1, value._ctx, None), 0
+        entry = self._entry = tape.TapeNode(None, None, (), None, [self._data], 1, self._ctx, None), 0
     owner = hooks_of(entry)
     if owner is None:
         owner = _TensorHooks()
@@ -565,13 +580,19 @@ def hook_tensor(value: Any, function: Callable) -> HookHandle:
             if entry in trace.arguments:
                 trace.arguments[entry] = owner
             else:
-                value._entry = _tagged(INPUT_TAG, [value], (), link)[0]._entry
+                self._entry = _tagged(INPUT_TAG, [self], (), link)[0]._entry
         elif entry[0].op is FRESH or (entry[0].op is None and type(entry[0]) is tape.TapeNode):
             entry[0].attrs = owner  # an argument: whoever differentiates in it has the whole gradient
         else:
-            value._entry = tape.TapeNode(INPUT_TAG, {"link": link, "count": 1, "given": 1}, (entry,), (), (), 1,
-                                         value._ctx, None), 0
-    return HookHandle.add(owner, owner.hooks, function)
+            self._entry = tape.TapeNode(INPUT_TAG, {"link": link, "count": 1, "given": 1}, (entry,), (), (), 1,
+                                         self._ctx, None), 0
+    return HookHandle.add(owner, owner.hooks, hook)
+
+
+def registered_hooks(self: Any) -> list[Callable]:
+    """The functions that were registered with ``register_hook``, in order."""
+    owner = hooks_of(self._entry)
+    return [] if owner is None else [hook.function for hook in owner.hooks.values()]
 
 
 def hooks_of(entry: Any) -> _TensorHooks | None:
@@ -586,4 +607,4 @@ def hooks_of(entry: Any) -> _TensorHooks | None:
 def through_own_hooks(entry: Any, g: Any) -> Any:
     """The gradient of an argument, whose entry that is, after the hooks that were registered on it."""
     owner = hooks_of(entry)
-    return g if owner is None else through_hooks(owner, [(), [g]], [(), [_spec(g)]], 1, "a tensor's hook")[0]
+    return g if owner is None else owner.through(g, [_spec(g)])

@@ -194,30 +194,6 @@ class Manners(Methods):
             raise ShapeError(f"data: expected shape {show(self.shape)}, got {show(value.shape)}")
         self[...] = value  # type: ignore[index]
 
-    def register_hook(self, hook: Callable) -> Any:
-        """Call a function with the gradient of this tensor whenever one is computed.
-
-        Parameters
-        ----------
-        hook : callable
-            Of the gradient; returns None, or the gradient in its place.
-
-        Returns
-        -------
-        HookHandle
-            Removes it; it goes with what was recorded of the tensor.
-        """
-        from .hooks import hook_tensor
-
-        return hook_tensor(self, hook)
-
-    def hooks(self) -> list[Callable]:
-        """The functions that were registered with ``register_hook``, in order."""
-        from .hooks import hooks_of
-
-        owner = hooks_of(self._entry)  # type: ignore[attr-defined]
-        return [] if owner is None else [hook.function for hook in owner.hooks.values()]
-
     # ------------------------------------------------------------------------------------- shapes and dtypes
 
     def astype(self, dtype: Any, copy: bool = True) -> Tensor:

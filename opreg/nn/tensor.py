@@ -436,16 +436,10 @@ def lent_raw(data: Any, ctx: Context) -> Tensor:
     return result
 
 
-def _through_own_hooks(g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-    if attrs is None:
-        return [g]
-    from .hooks import through_hooks
-
-    return list(through_hooks(attrs, [(), [g]], [(), ()], 1, "a tensor's hook"))
-
-
-#: The same numbers as an input of its own, so that a function can be differentiated in it.
-FRESH = Taped("argument", _through_own_hooks)
+#: The same numbers as an input of its own, so that a function can be differentiated in it; with the tensor's hooks,
+#: where some were registered.
+FRESH = Taped("argument",
+              lambda g, ins, outs, attrs, needs, is_train=True: [g if attrs is None else attrs.through(g)])
 
 
 def fresh(value: NDArray) -> Tensor:

@@ -270,6 +270,8 @@ class Methods(Value):
         """``x``, and 0 within ``lambd`` of zero."""
     def heaviside(self, values: Any) -> Tensor:
         """0 below zero, 1 above, ``values`` at zero."""
+    def hooks(self) -> Any:
+        """The functions that were registered with ``register_hook``, in order."""
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """``tensor_split`` along the second axis, of vectors along their only one."""
     def hypot(self, other: Any) -> Tensor:
@@ -440,6 +442,8 @@ class Methods(Value):
         """All numbers in a row."""
     def reciprocal(self) -> Tensor:
         """One by the number."""
+    def register_hook(self, hook: Any) -> Any:
+        """Call a function with the gradient of this tensor whenever one is computed."""
     def relu(self, inplace: _bool = False) -> Tensor:
         """The number, or zero if that is more."""
     def remainder(self, other: Any) -> Tensor:

@@ -16,6 +16,7 @@ import numpy as np
 from ...errors import ArgumentError
 from ...registry import ops
 from ...spec import is_floating
+from ..hooks import register_hook, registered_hooks
 from ..manners import Manners, is_number
 from . import activation, array, creation, in_place, indexing, linalg, math, random, reduce
 
@@ -359,7 +360,8 @@ METHODS: dict[str, Callable] = {
         sum, mean, prod, argmax, argmin, cumsum, cumprod, logsumexp, count_nonzero, transpose, permute, flatten,
         squeeze, broadcast_to, expand_as, tile, repeat, split, chunk, flip, gather, take, sort, argsort, where, fill,
         to, type_as, new_zeros, new_ones, new_full, view_as, contiguous, clone, is_floating_point, argmax_with_value,
-        argmin_with_value)},
+        argmin_with_value, register_hook)},
+    "hooks": registered_hooks,
     **{name: _by_axis(name, getattr(reduce, name)) for name in ("all", "any", "amax", "amin", "nansum", "nanmean")},
     **{name: _deviation(name, getattr(reduce, name)) for name in ("std", "var")},
     "max": _extreme("max", reduce.amax, reduce.max), "min": _extreme("min", reduce.amin, reduce.min),
