@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from opreg.ndarray import random
+from opreg.ndarray.io import load
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, note
 from .named import Named
+from .rnn_weights import PackedWeights
 
 __all__ = ["InitDesc", "Initializer", "register", "alias", "create", "Zero", "One", "Constant", "Uniform", "Normal",
            "Orthogonal", "Xavier", "MSRAPrelu", "Bilinear", "LSTMBias", "FusedRNN", "Load", "Mixed"]
@@ -425,16 +427,12 @@ class FusedRNN(Initializer):
             raise AttrError(f"FusedRNN: expected at least one layer and one unit, got {num_layers} and {num_hidden}")
         super().__init__(init=None if inner is None else inner.dumps(), num_hidden=num_hidden,
                          num_layers=num_layers, mode=mode, bidirectional=bidirectional, forget_bias=forget_bias)
-        self._init, self._num_hidden, self._num_layers = inner, num_hidden, num_layers
-        self._mode, self._bidirectional, self._forget_bias = mode, bidirectional, forget_bias
+        self._init, self._mode, self._forget_bias = inner, mode, forget_bias
+        self._packed = PackedWeights(num_hidden, num_layers, mode, bidirectional)
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        from .rnn_cell import FusedRNNCell
-
-        cell = FusedRNNCell(self._num_hidden, self._num_layers, self._mode, self._bidirectional,
-                            forget_bias=self._forget_bias, prefix="")
-        parts = cell.unpack_weights({"parameters": arr})
-        for part, values in parts.items():
+        for part, place, shape in self._packed.parts(arr.size):
+            values = arr[place].reshape(shape)
             if self._mode == "lstm" and part.endswith("_f_bias"):
                 values[:] = self._forget_bias
             elif part.endswith("bias"):
@@ -445,7 +443,6 @@ class FusedRNN(Initializer):
                     raise ArgumentError(f"{name}: FusedRNN was made without an initializer for weights, and there "
                                         "is no global one")
                 inner._init_weight(InitDesc(part), values)
-        arr[:] = cell.pack_weights(parts)["parameters"]
 
 
 class Load(Initializer):
@@ -467,8 +464,6 @@ class Load(Initializer):
                  verbose: bool = False):
         super().__init__()
         if isinstance(param, str):
-            from opreg.ndarray.io import load
-
             loaded = load(param)
             if not isinstance(loaded, dict):
                 raise ArgumentError(f"{param}: expected arrays with names")

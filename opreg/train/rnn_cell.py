@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from opreg import symbol
 from opreg.ndarray.creation import concatenate
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
-from ..errors import ArgumentError, OpError, ShapeError, did_you_mean
+from ..errors import ArgumentError, OpError
 from ..registry import get
 from .initializer import FusedRNN, LSTMBias
+from .rnn_weights import PackedWeights
 
 __all__ = ["RNNParams", "BaseRNNCell", "RNNCell", "LSTMCell", "GRUCell", "FusedRNNCell", "SequentialRNNCell",
            "BidirectionalCell", "ModifierCell", "DropoutCell", "ZoneoutCell", "ResidualCell"]
@@ -325,9 +324,6 @@ class GRUCell(_Weighted):
 
 # ---------------------------------------------------------------------------------------------- all in one
 
-_GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o"), "gru": ("_r", "_z", "_o")}
-
-
 class FusedRNNCell(BaseRNNCell):
     """All steps and layers in one operator, ``RNN``, with all weights in one array.
 
@@ -346,64 +342,33 @@ class FusedRNNCell(BaseRNNCell):
     def __init__(self, num_hidden: int, num_layers: int = 1, mode: str = "lstm", bidirectional: bool = False,
                  dropout: float = 0.0, get_next_state: bool = False, forget_bias: float = 1.0,
                  prefix: str | None = None, params: RNNParams | None = None):
-        if mode not in _GATES:
-            raise ArgumentError(f"there is no mode {mode!r}. {did_you_mean(mode, _GATES)}")
-        super().__init__(f"{mode}_" if prefix is None else prefix, params)
+        prefix = f"{mode}_" if prefix is None else prefix
+        self._packed = PackedWeights(num_hidden, num_layers, mode, bidirectional, prefix)
+        super().__init__(prefix, params)
         self._num_hidden, self._num_layers, self._mode = num_hidden, num_layers, mode
         self._bidirectional, self._dropout, self._get_next_state = bidirectional, dropout, get_next_state
-        self._directions = ("l", "r") if bidirectional else ("l",)
         self._parameter = self._params.get("parameters", init=FusedRNN(
             None, num_hidden, num_layers, mode, bidirectional, forget_bias))
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
-        shape = (len(self._directions) * self._num_layers, 0, self._num_hidden)
+        shape = (len(self._packed.directions) * self._num_layers, 0, self._num_hidden)
         return [{"shape": shape, "__layout__": "LNC"}] * (2 if self._mode == "lstm" else 1)
 
     @property
     def _gate_names(self) -> tuple[str, ...]:
-        return _GATES[self._mode]
-
-    def _slices(self, size: int) -> Iterator[tuple[str, slice, tuple[int, ...]]]:
-        """Name, place and shape of each part of an array of weights: all weights, layer by layer, then all biases."""
-        hidden, gates, sides = self._num_hidden, len(self._gate_names), len(self._directions)
-        inputs, place = size // sides // hidden // gates - self._columns, 0
-        if inputs < 1 or size != sides * hidden * gates * (inputs + self._columns):
-            raise ShapeError(f"{self._prefix}parameters: {size} numbers are not the weights of {self._num_layers} "
-                             f"layers of {hidden} in mode {self._mode}")
-        for kind in ("weight", "bias"):
-            for layer in range(self._num_layers):
-                columns = inputs if layer == 0 else hidden * sides
-                for side in self._directions:
-                    for group, width in (("i2h", columns), ("h2h", hidden)):
-                        for gate in self._gate_names:
-                            shape = (hidden, width) if kind == "weight" else (hidden,)
-                            count = int(np.prod(shape))
-                            name = f"{self._prefix}{side}{layer}_{group}{gate}_{kind}"
-                            yield name, slice(place, place + count), shape
-                            place += count
-
-    @property
-    def _columns(self) -> int:
-        """Numbers that one row of a gate has in all layers, but for those of the input."""
-        hidden = self._num_hidden
-        return (self._num_layers - 1) * (hidden + len(self._directions) * hidden + 2) + hidden + 2
+        return self._packed.gates
 
     def unpack_weights(self, args: Weights) -> dict[str, NDArray]:
         args = dict(args)
         whole = args.pop(f"{self._prefix}parameters")
-        for name, place, shape in self._slices(whole.size):
-            args[name] = whole[place].reshape(shape).copy()
-        return args
+        return {**args, **self._packed.unpack(whole)}
 
     def pack_weights(self, args: Weights) -> dict[str, NDArray]:
-        args = dict(args)
-        first = args[f"{self._prefix}l0_i2h{self._gate_names[0]}_weight"]
-        rows = len(self._directions) * self._num_hidden * len(self._gate_names)
-        size = rows * (self._columns + first.shape[1])
-        parts = [args.pop(name).reshape((-1,)) for name, _, _ in self._slices(size)]
-        args[f"{self._prefix}parameters"] = concatenate(parts)
-        return args
+        whole = self._packed.pack(args)
+        taken = {name for name, _, _ in self._packed.parts(whole.size)}
+        return {**{name: value for name, value in args.items() if name not in taken},
+                f"{self._prefix}parameters": whole}
 
     def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
         raise OpError("a FusedRNNCell has no single steps: use unroll, or the cells that unfuse gives")
