@@ -18,15 +18,13 @@ from opreg.dispatch import REQUESTS, write
 from opreg.errors import (
     ArgumentError,
     DTypeError,
-    NotDifferentiableError,
     OpError,
     ShapeError,
     Where,
     did_you_mean,
     here,
-    note,
 )
-from opreg.gradient import walk
+from opreg.gradient import by_rule, walk
 from opreg.mode import MODE, quiet
 from opreg.spec import show
 
@@ -236,13 +234,12 @@ def _seeds(heads: Sequence[Any], head_grads: Sequence[Any] | None, recorded: boo
         else:
             value = given if recorded else given._data
         if entry in seeds:
-            value = seeds[entry] + value if recorded else _sum(seeds[entry], value, head._ctx, False)
+            value = seeds[entry] + value if recorded else _sum(set(), entry, seeds[entry], value)
         seeds[entry] = value
     return seeds
 
 
 _number = operator.attrgetter("number")
-_ALONE = (True,)
 
 
 def _order(seeds: Iterable[tuple[TapeNode, int]]) -> list[TapeNode]:
@@ -283,76 +280,38 @@ def _numbers(node: TapeNode) -> tuple[Sequence[Any], Sequence[Any]]:
     return ins, outs
 
 
-def _walk_recorded(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None) -> dict:
-    """Gradients by entry, which are recorded themselves."""
-    wrap = _wrap()
-
-    def values(node: TapeNode) -> tuple[list, list]:
-        ctx, (ins, outs) = node.ctx, _numbers(node)
-        wrapped = [wrap(data, ctx) for data in ins], [wrap(data, ctx) for data in outs]
-        for value, entry in zip(wrapped[0], node.inputs):
-            value._entry = None if entry is CONSTANT else entry
-        for i, value in enumerate(wrapped[1]):
-            value._entry = node, i
-        return wrapped
-
+def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None,
+          recorded: bool = False) -> dict:
+    """Gradients by entry: arrays that are ``recorded`` themselves, else raw ones."""
     before = MODE.recording, MODE.training
-    MODE.recording, MODE.training = True, train_mode is not False
+    MODE.recording, MODE.training = recorded, train_mode is not False
     try:
-        return walk(order, seeds, wanted, values, _zeros_like, train_mode)
+        if not recorded:
+            return walk(order, seeds, wanted, functools.partial(_differentiate, train_mode),
+                        functools.partial(_sum, set()))
+        return walk(order, seeds, wanted,
+                    lambda node, arriving, needs: by_rule(node, arriving, needs, _values, _zeros_like, train_mode),
+                    lambda _, held, g: held + g)
     finally:
         MODE.recording, MODE.training = before
 
 
-def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None) -> dict:
-    """Raw gradients by entry: what ``opreg.gradient.walk`` does, of raw arrays, for nobody who records it."""
-    targets = set(wanted)
-    live = set(targets)
-    for node in order:
-        for source, _ in node.inputs:
-            if source in live:
-                live.add(node)
-                break
-    grads, sums = seeds, set()
-    before = MODE.recording, MODE.training
-    MODE.recording, MODE.training = False, train_mode is not False
-    try:
-        for node in reversed(order):
-            if node.op is None or node not in live:
-                continue
-            take = grads.get if node in targets else grads.pop
-            if node.count == 1:
-                g = take((node, 0), None)
-                if g is None:
-                    continue
-                arriving = [g]
-            else:
-                arriving = [take((node, i), None) for i in range(node.count)]
-                if all(each is None for each in arriving):
-                    continue
-            inputs = node.inputs
-            needs = _ALONE if len(inputs) == 1 else tuple([source in live for source, _ in inputs])
-            for entry, need, result in zip(inputs, needs, _differentiate(node, arriving, needs, train_mode)):
-                if result is None or not need:
-                    continue
-                held = grads.get(entry)
-                if held is None:
-                    grads[entry] = result
-                else:
-                    grads[entry] = _sum(held, result, node.ctx, entry in sums)
-                    sums.add(entry)
-    finally:
-        MODE.recording, MODE.training = before
-    return grads
+def _values(node: TapeNode) -> tuple[list, list]:
+    """The inputs and outputs of a node as arrays that are recorded as they were."""
+    ctx, wrap, (ins, outs) = node.ctx, _wrap(), _numbers(node)
+    wrapped = [wrap(data, ctx) for data in ins], [wrap(data, ctx) for data in outs]
+    for value, entry in zip(wrapped[0], node.inputs):
+        value._entry = None if entry is CONSTANT else entry
+    for i, value in enumerate(wrapped[1]):
+        value._entry = node, i
+    return wrapped
 
 
-def _differentiate(node: TapeNode, arriving: list[Any], needs: tuple[bool, ...], train_mode: bool | None
+def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[Any], needs: tuple[bool, ...]
                    ) -> Sequence[Any]:
     """Raw gradients of a node's inputs, None where there is none."""
     op, attrs, ctx = node.op, node.attrs, node.ctx
-    is_train = train_mode
-    if is_train is None:
-        is_train = node.settled is None or node.settled.is_train
+    is_train = node.in_training(None) if train_mode is None else train_mode
     ins, outs = node.ins, node.outs
     if not op.grad_reads:
         ins = outs = ()
@@ -361,37 +320,31 @@ def _differentiate(node: TapeNode, arriving: list[Any], needs: tuple[bool, ...],
     if node.count != 1 and not op.optional_out_grads:
         visible = op.visible(attrs)
         arriving = [ctx.xp.zeros_like(outs[i]) if g is None and i < visible else g for i, g in enumerate(arriving)]
-    try:
-        if not op.grad_reads:
-            back = op.raw_gradient
-            if back is not None:
-                return back(attrs, arriving, needs, ctx)
-        elif not op.per_instance and op.where is None:
-            found = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train)
-            if found is not None:
-                return found
-        wrap = _wrap()
-        if node.settled.__class__ is CustomRun:
-            found = node.settled.back(attrs, arriving, ins, outs, needs, wrap)
-            if found is not None:
-                return found
-        g = [None if each is None else wrap(each, ctx) for each in arriving]
-        values = op.differentiate(g[0] if node.count == 1 else tuple(g), [wrap(data, ctx) for data in ins],
-                                  [wrap(data, ctx) for data in outs], attrs, needs, is_train)
-        return [None if value is None else value._data for value in values]
-    except NotDifferentiableError as error:
-        note(error, node.describe())
-        raise
-    except Exception as error:
-        note(error, f"in the gradient of {node.describe()}")
-        raise
-
-
-def _sum(held: Any, g: Any, ctx: Any, owned: bool) -> Any:
-    """Two gradients that meet, added in the memory of the first where it is ``owned``."""
-    if held.__class__ is g.__class__ is np.ndarray and held.dtype is g.dtype and held.dtype.kind != "b":
-        return np.asarray(quiet(np.add, held, g, held if owned and held.shape == g.shape else None))
+    if not op.grad_reads:
+        if op.raw_gradient is not None:
+            return op.raw_gradient(attrs, arriving, needs, ctx)
+    elif not op.per_instance and op.where is None:
+        found = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train)
+        if found is not None:
+            return found
     wrap = _wrap()
+    if node.settled.__class__ is CustomRun:
+        found = node.settled.back(attrs, arriving, ins, outs, needs, wrap)
+        if found is not None:
+            return found
+    g = [None if each is None else wrap(each, ctx) for each in arriving]
+    values = op.differentiate(g[0] if node.count == 1 else tuple(g), [wrap(data, ctx) for data in ins],
+                              [wrap(data, ctx) for data in outs], attrs, needs, is_train)
+    return [None if value is None else value._data for value in values]
+
+
+def _sum(own: set, entry: tuple[TapeNode, int], held: Any, g: Any) -> Any:
+    """Two raw gradients of an entry added; in the memory of the first where that is a sum already, and ours ``own``."""
+    if held.__class__ is g.__class__ is np.ndarray and held.dtype is g.dtype and held.dtype.kind != "b":
+        into = held if entry in own and held.shape == g.shape else None
+        own.add(entry)
+        return np.asarray(quiet(np.add, held, g, into))
+    wrap, ctx = _wrap(), entry[0].ctx
     return (wrap(held, ctx) + wrap(g, ctx))._data
 
 
@@ -426,7 +379,7 @@ def gradients(heads: Sequence[Any], variables: Sequence[Any], head_grads: Sequen
         return [wrap(data, variable._ctx) for data, variable in zip(found, variables)]
     seeds = _seeds(heads, head_grads, True)
     handed = {id(seed._data) for seed in seeds.values()}
-    recorded = _walk_recorded(seeds, [variable._entry[0] for variable in variables], _order(seeds), train_mode)
+    recorded = _walk(seeds, [variable._entry[0] for variable in variables], _order(seeds), train_mode, True)
     result = []
     for variable in variables:
         g = recorded.get(variable._entry)

@@ -1,20 +1,22 @@
 """The reverse walk: gradients of heads with respect to variables, for a graph and a tape alike.
 
-It knows nothing of arrays or symbols. Values come from ``values(node)``; rules are ordinary code that calls
-operators on them; so a graph's walk grows a graph, and a tape's computes. ``fitted`` is what every gradient that a
-user wrote goes through.
+It knows nothing of arrays or symbols: who walks says how a node is differentiated, and how gradients that meet are
+added. As a rule that is ``by_rule``: rules are ordinary code that calls operators on values; so a graph's walk grows a
+graph, and a tape's computes. ``fitted`` is what every gradient that a user wrote goes through.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .errors import NotDifferentiableError, OpError, ShapeError, note
 from .registry import ops
 from .spec import broadcast, show, size
 
-__all__ = ["fitted", "walk"]
+__all__ = ["by_rule", "fitted", "walk"]
+
+_ALONE = (True,)
 
 
 def fitted(g: Any, like: Any, what: str) -> Any:
@@ -58,37 +60,28 @@ def _stretches(shape: Any, wanted: Any) -> bool:
         return False
 
 
-def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Iterable[Any],
-         values: Callable[[Any], tuple[Sequence[Any], Sequence[Any]]],
-         zeros: Callable[[Any], Any], is_train: bool | None = True,
-         repeat: Callable[[Any, Any, list[bool]], Sequence[Any] | None] | None = None,
-         found_for: Callable[[Any, Sequence[Any]], None] | None = None) -> dict[tuple[Any, int], Any]:
+def walk(order: Sequence[Any], seeds: dict[Any, Any], wanted: Iterable[Any],
+         differentiate: Callable[[Any, list[Any], tuple[bool, ...]], Sequence[Any]],
+         add: Callable[[Any, Any, Any], Any]) -> dict[Any, Any]:
     """Gradients of the sum of heads times seeds.
 
     Parameters
     ----------
     order : sequence of nodes
-        Inputs before users. A node has ``op`` (None for a variable), ``attrs``, ``inputs``, ``in_training()``,
-        ``describe()``.
-    seeds : mapping of entry to value
-        Gradients that arrive at the heads; None for a loss that needs none.
+        Inputs before users. A node has ``op`` (None for a variable), ``attrs``, ``inputs``, ``count``, ``describe()``.
+    seeds : dict of entry to value
+        Gradients that arrive at the heads; None for a loss that needs none. All gradients are noted in it.
     wanted : iterable of nodes
         Variables (or inner nodes) whose gradient is asked for.
-    values : function of a node
-        Its inputs and outputs as values.
-    zeros : function of a value
-        Zeros like it, for outputs that no gradient reaches while others of the node have one.
-    is_train : bool or None
-        The mode the forward pass ran in; None where each node knows its own.
-    repeat : function of a node, the gradient of its output and which inputs need one, optional
-        What the rule of an operator with one output gives, where that is known without running it; else None.
-    found_for : function of a node and the gradients of its inputs, optional
-        Told of them.
+    differentiate : function of a node, the gradients of its outputs and which inputs need one
+        Gradients of the inputs; None, here and there, where there is none.
+    add : function of an entry and two gradients of it
+        Their sum.
 
     Returns
     -------
     dict of entry to value
-        Gradients of the entries of wanted nodes that the heads depend on.
+        Gradients of the entries of wanted nodes that the heads depend on, perhaps beside others.
 
     Raises
     ------
@@ -103,46 +96,56 @@ def walk(order: Sequence[Any], seeds: Mapping[tuple[Any, int], Any], wanted: Ite
             if source in live:
                 live.add(node)
                 break
-    grads: dict[tuple[Any, int], Any] = {}
-    reached = set()
-    for entry, seed in seeds.items():
-        reached.add(entry[0])
-        if seed is not None:
-            grads[entry] = seed
-    found: dict[tuple[Any, int], Any] = {}
+    grads, unseeded = seeds, set()
+    for (node, _), seed in seeds.items():
+        if seed is None:
+            unseeded.add(node)
     for node in reversed(order):
-        if node not in reached:
+        if node.op is None or node not in live:
             continue
-        op, attrs, count = node.op, node.attrs, node.count
-        if node in targets:
-            for i in range(count):
-                if (node, i) in grads:
-                    found[node, i] = grads[node, i]
-        if op is None or node not in live:
+        take = grads.get if node in targets else grads.pop
+        if node.count == 1:
+            arriving = [take((node, 0), None)]
+            reached = arriving[0] is not None
+        else:
+            arriving = [take((node, i), None) for i in range(node.count)]
+            reached = any(g is not None for g in arriving)
+        if not reached and not (node in unseeded and node.op.loss(node.attrs)):
             continue
-        g = grads.pop((node, 0), None) if count == 1 else [grads.pop((node, i), None) for i in range(count)]
-        if (g is None or (count != 1 and all(each is None for each in g))) and not op.loss(attrs):
-            continue
-        needs = [source in live for source, _ in node.inputs]
+        inputs = node.inputs
+        needs = _ALONE if len(inputs) == 1 and inputs[0][0] in live else tuple([source in live for source, _ in inputs])
         try:
-            results = None if repeat is None or count != 1 else repeat(node, g, needs)
-            if results is None:
-                ins, outs = ((), ()) if not op.grad_reads else values(node)
-                if count != 1 and not op.optional_out_grads:
-                    visible = op.visible(attrs)
-                    g = tuple(zeros(outs[i]) if each is None and i < visible else each for i, each in enumerate(g))
-                results = op.differentiate(g, ins, outs, attrs, needs, node.in_training(is_train))
+            results = differentiate(node, arriving, needs)
         except NotDifferentiableError as error:
             note(error, node.describe())
             raise
         except Exception as error:
             note(error, f"in the gradient of {node.describe()}")
             raise
-        if found_for is not None:
-            found_for(node, results)
-        for entry, need, result in zip(node.inputs, needs, results):
+        for entry, need, result in zip(inputs, needs, results):
             if need and result is not None:
-                reached.add(entry[0])
-                before = grads.get(entry)
-                grads[entry] = result if before is None else before + result
-    return found
+                held = grads.get(entry)
+                grads[entry] = result if held is None else add(entry, held, result)
+    return grads
+
+
+def by_rule(node: Any, arriving: Sequence[Any], needs: Sequence[bool], values: Callable[[Any], Any],
+            zeros: Callable[[Any], Any], is_train: bool | None) -> Sequence[Any]:
+    """Gradients of a node's inputs by the rule of its operator.
+
+    Parameters
+    ----------
+    values : function of a node
+        Its inputs and outputs as values.
+    zeros : function of a value
+        Zeros like it, for outputs that no gradient reaches while others of the node have one.
+    is_train : bool or None
+        The mode the forward pass ran in; None where each node knows its own.
+    """
+    op, attrs = node.op, node.attrs
+    ins, outs = ((), ()) if not op.grad_reads else values(node)
+    if node.count != 1 and not op.optional_out_grads:
+        visible = op.visible(attrs)
+        arriving = [zeros(outs[i]) if g is None and i < visible else g for i, g in enumerate(arriving)]
+    return op.differentiate(arriving[0] if node.count == 1 else tuple(arriving), ins, outs, attrs, needs,
+                            node.in_training(is_train))

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from opreg.gradient import walk
+from opreg.gradient import by_rule, walk
 from opreg.graph import Entry, Graph, Node
 from opreg.registry import ops
 from opreg.spec import Spec
@@ -31,28 +31,29 @@ def grow(order: Sequence[Node], seeds: Sequence[tuple[Entry, Callable[[], Any]]]
     """
     repeats: dict[tuple, _Repeat] = {}
 
-    def repeat(node: Node, g: Any, needs: list[bool]) -> Sequence[Any] | None:
-        if g is None or node.op.expression is None:  # type: ignore[union-attr]
-            return None
-        key = node.op, id(node.attrs), *needs
-        found = repeats.get(key)
-        if found is None:
-            found = repeats[key] = _Repeat(node, needs)
-        RULES.source = node  # of sums of gradients, which are made outside of rules
-        return found.over(node, g, made)
-
     def values(node: Node) -> tuple[list[Any], list[Any]]:
-        RULES.source = node
         return ([RuleSymbol((entry,)) for entry in node.inputs],
                 [RuleSymbol(((node, i),)) for i in range(node.count)])
+
+    def differentiate(node: Node, arriving: list[Any], needs: tuple[bool, ...]) -> Sequence[Any]:
+        RULES.source = node  # of sums of gradients, too, which are made outside of rules
+        if _repeats(node, arriving):
+            key = node.op, id(node.attrs), needs
+            if key not in repeats:
+                repeats[key] = _Repeat(node, needs)
+            found: Sequence[Any] = repeats[key].over(node, arriving[0], made)
+        else:
+            found = by_rule(node, arriving, needs, values, ops.zeros_like, is_train)
+        if watched:
+            _title(node, found)
+        return found
 
     with RULES.noting(made, None, specs):
         arriving: dict[Entry, Any] = {}
         for entry, make in seeds:
             value, other = make(), arriving.get(entry)
             arriving[entry] = other if value is None else value if other is None else other + value
-        return walk(order, arriving, wanted, values, ops.zeros_like, is_train, repeat=repeat,
-                    found_for=_title if watched else None)
+        return walk(order, arriving, wanted, differentiate, lambda _, held, g: held + g)
 
 
 def _title(node: Node, gradients: Sequence[Any]) -> None:
@@ -66,6 +67,11 @@ def _title(node: Node, gradients: Sequence[Any]) -> None:
         names = maker.tags[GRADIENTS].split() if GRADIENTS in maker.tags else list(maker.op.outputs(maker.attrs))
         names[index] = "output" if count == 1 else f"output{i}"
         maker.tags = {**maker.tags, GRADIENTS: " ".join(names)}
+
+
+def _repeats(node: Node, arriving: Sequence[Any]) -> bool:
+    """Whether the rule of a node reads nothing but the attributes."""
+    return node.op.expression is not None and node.count == 1 and arriving[0] is not None  # type: ignore[union-attr]
 
 
 class _Repeat:
@@ -128,7 +134,7 @@ def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wa
     """
     made: list[Node] = []
     found = grow(graph.nodes, seeds, wanted, made, specs, is_train, watched)
-    return {node: value._entries[0] for (node, _), value in found.items()}, made
+    return {node: found[node, 0]._entries[0] for node in wanted if found.get((node, 0)) is not None}, made
 
 
 def gradient(program: Program) -> Program:
