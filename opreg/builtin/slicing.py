@@ -127,13 +127,10 @@ def slice_axis(data, *, axis: int, begin: int, end: int | None):
 @slice_axis.infer
 def slice_axis_infer(data, *, axis, begin, end):
     axis = check_axis(axis, len(data))
+    length = ANY  # of an unknown axis, as MXNet has it, even where both ends are counted from the same side
     if data[axis] is not ANY:
         start, stop = _span(begin, end, data[axis])
         length = stop - start
-    elif (begin < 0) == (end is None or end < 0):  # both counted from the same side
-        length = (0 if end is None else end) - begin
-    else:
-        length = ANY
     return (*data[:axis], length, *data[axis + 1:])
 
 
