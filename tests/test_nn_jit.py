@@ -118,6 +118,23 @@ def test_subscripts_are_assigned_in_place():
     np.testing.assert_allclose(jit(grad(lambda a: function(a)[0] * 2))(x()).asnumpy(), [2, 2, 0])
 
 
+def test_bounds_and_axes_may_be_tensors():
+    def function(a: Any, n: Any) -> Any:
+        return a[:n], a[n - 1:n + 1, 0], a.sum(n - 1), a.expand_dims(n)
+
+    a = Tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    for call in (function, jit(function)):
+        for n in (1, 2):
+            if n == 2:
+                found = call(a, Tensor(n))
+                assert found[0].asnumpy().tolist() == [[1, 2], [3, 4]] and found[1].asnumpy().tolist() == [3, 5]
+                assert found[2].asnumpy().tolist() == [3, 7, 11] and found[3].shape == (3, 2, 1)
+            else:
+                assert call(a, Tensor(n))[2].asnumpy().tolist() == [9, 12]
+        with pytest.raises(TypeError):
+            call(a, Tensor(1.0))
+
+
 # ----------------------------------------------------------------------------------------------- what is watched
 
 

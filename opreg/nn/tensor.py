@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -462,8 +463,13 @@ def picked(value: Any, places: Any) -> Any:
 
 
 def subscript(key: Any, shape: Sequence[int]) -> Any:
-    """A subscript in NumPy's terms; masks become positions, integer tensors of a trace stay when they stand alone."""
-    if key.__class__ is int or key.__class__ is slice or key is Ellipsis or key is None:
+    """A subscript in NumPy's terms: masks become positions, bounds numbers, integer tensors of a trace stay when they
+    stand alone."""
+    if key.__class__ is int or key is Ellipsis or key is None:
+        return key
+    if key.__class__ is slice:
+        if isinstance(key.start, Manners) or isinstance(key.stop, Manners) or isinstance(key.step, Manners):
+            key = slice(*[each if each is None else operator.index(each) for each in (key.start, key.stop, key.step)])
         return key
     if isinstance(key, Manners) and not isinstance(key, NDArray):
         return key if key._dt.kind in "iu" else subscript(key.asnumpy(), shape)  # type: ignore[attr-defined]
