@@ -336,6 +336,50 @@ def test_inputs_that_hold_tensors(run, make, expected):
     assert numbers(run(make)()) == expected
 
 
+class OwnGradient(Cell):
+    """Says what is not true, so that one can see who was asked."""
+
+    def __init__(self, count: int = 2):
+        super().__init__()
+        self.count = count
+
+    def construct(self, a: Any, b: Any) -> Any:
+        return 2 * a + b
+
+    def bprop(self, a: Any, b: Any, out: Any, dout: Any) -> Any:
+        return (3 * dout, 4 * b)[:self.count]
+
+
+@pytest.mark.parametrize("make, expected", [
+    (lambda: grad(lambda a, b: 2 * a * b)(mutable(2.5), 3), 6), (lambda: grad(lambda a, b: a * b)(mutable(2), 3), 3),
+    (lambda: grad(lambda a, b: a * b)(2, mutable(3)), ()), (lambda: grad(lambda flag: x() * flag)(mutable(True)), ()),
+    (lambda: value_and_grad(lambda a: a * a)(mutable(2.5)), (6.25, 5)),
+    (lambda: grad(grad(lambda a: a * a * a))(mutable(2.0)), 12),
+    (lambda: grad(lambda a, b: a * b, (0, 1))(mutable(2.0), x()), (2, [2] * 3)),
+    (lambda: GradOperation()(lambda a, b: a * b)(mutable(2.5), x()), 2),
+    (lambda: GradOperation(get_all=True)(lambda a, b: a * b)(mutable(2), 3), (3,)),
+    (lambda: GradOperation()(lambda pair: pair[0] * pair[1])(mutable((2, 3))), (3, 2)),
+    (lambda: GradOperation()(lambda pair: pair[0] * pair[1])(mutable([2, 3])), (3, 2)),
+    (lambda: GradOperation(get_all=True)(lambda d, pair: d["a"] * d["b"] * pair[0])(
+        mutable({"a": 2, "b": 3}), mutable((4, 5))), ({"a": 12, "b": 8}, (6, 0))),
+    (lambda: GradOperation()(lambda t: t[0] * t[1][0] + t[2])(mutable((x(), [2.5, 7], 1, True))),
+     ([2.5] * 3, (2, 0), 3, None)),
+    (lambda: GradOperation(get_all=True)(OwnGradient())(mutable(1), mutable(2)), (3, 8)),
+    (lambda: GradOperation(get_all=True)(OwnGradient())(mutable(1), 2), (3,)),
+    (lambda: vjp(lambda a, b: a * b, mutable(2.0), x())[1](x()), (14, (2 * X).tolist())),
+    (lambda: jacrev(lambda a: a * x())(mutable(2.0)), X.tolist()),
+    # They are numbers where numbers are asked for.
+    (lambda: GradOperation(get_all=True)(lambda a, n: a[:n].sum(n - 2) * n)(x(), mutable(2)), ([2, 2, 0], -1)),
+    (lambda: grad(lambda n: sum(n * n for _ in range(n)))(mutable(3)), 18)])
+def test_numbers_that_are_mutable(run, make, expected):
+    assert numbers(run(make)()) == expected
+
+
+def test_the_gradients_of_a_mutable_number_are_counted(run):
+    with pytest.raises(ValueError, match="1 vs 2"):
+        run(lambda: GradOperation(get_all=True)(OwnGradient(1))(mutable(1), 2))()
+
+
 @pytest.mark.parametrize("value, message", [
     ("abc", "got str"), (None, "got NoneType"), ((1, "a"), "got str"), (X, "got ndarray")])
 def test_what_mutable_takes(value, message):

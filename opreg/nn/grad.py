@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..errors import ArgumentError, OpError
 from ..mode import MODE, Recording
 from ..registry import ops
@@ -161,7 +159,7 @@ def check_positions(function: Callable, positions: Sequence[int], inputs: Sequen
         if i >= len(inputs):
             raise _NoArgumentError(f"grad of {name_of(function)}: there is no argument {i}, it was given "
                                    f"{len(inputs)}")
-        if isinstance(inputs[i], (Manners, np.ndarray)) or tree.tensors(inputs[i]):
+        if tree.varies(inputs[i]):
             continue
         if not (leave_out and is_number(inputs[i])):
             raise TypeError(f"grad of {name_of(function)}: argument {i} is of type {type(inputs[i]).__name__}, only "
@@ -248,7 +246,7 @@ def get_grad(gradients: Any, identifier: Any) -> Any:
 def asked(inputs: Sequence[Any], get_all: bool, get_by_list: bool) -> list[int]:
     """The positions that ``GradOperation`` differentiates in: tensors and what is ``mutable`` among the inputs."""
     found = [i for i, value in enumerate(inputs)
-             if isinstance(value, Manners) or (isinstance(value, tree.Mutable) and tree.tensors(value))]
+             if isinstance(value, Manners) or (isinstance(value, tree.Mutable) and tree.varies(value))]
     return found if get_all else [] if get_by_list else [i for i in found if i == 0]
 
 

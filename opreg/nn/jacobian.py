@@ -54,7 +54,7 @@ def vjp(fn: Callable, *inputs: Any, weights: Any = None, has_aux: bool = False) 
     """
     held = [] if weights is None else parameters(weights, "vjp: weights")
     for i, value in enumerate(inputs):
-        if not isinstance(value, np.ndarray) and not tree.tensors(value):
+        if not tree.varies(value):
             raise TypeError(f"vjp of {name_of(fn)}: input {i} is of type {type(value).__name__}, only tensors have "
                             "gradients")
 
@@ -138,7 +138,8 @@ def jacrev(fn: Callable, grad_position: Any = 0, has_aux: bool = False) -> Calla
         for number, head in enumerate(back.heads):
             rows: list[Sequence[Any]] = [back(tuple(_units(back.heads, number, at)), keep=True)[0]
                                          for at in range(head.size)]
-            parts = tuple(ops.stack(*column, axis=0, num_args=len(column)).reshape(*head.shape, *inputs[i].shape)
+            parts = tuple(ops.stack(*column, axis=0, num_args=len(column))
+                          .reshape(*head.shape, *getattr(inputs[i], "shape", ()))  # a number has none
                           for i, column in zip(positions, zip(*rows)))
             found.append(parts[0] if len(positions) == 1 else parts)
         single = tree.flatten(_value(back, has_aux), []) is tree.LEAF

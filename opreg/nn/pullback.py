@@ -10,8 +10,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
 
@@ -63,7 +61,7 @@ class _Inputs:
                 self._structures[i] = tree.LEAF
                 continue
             leaves: list[Any] = []
-            structure = self._structures[i] = tree.flatten(value, leaves, _is_array)
+            structure = self._structures[i] = tree.variables(value, leaves)
             self.leaves += map(tensor, leaves)
             self.bare = self.bare and structure is tree.LEAF
 
@@ -88,10 +86,6 @@ class _Inputs:
         found = {i: tree.rebuild(structure if structure is tree.LEAF else tree.emptied(structure), rest)
                  for i, structure in self._structures.items()}
         return [found[i] for i in positions]
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray)
 
 
 class Pullback:

@@ -46,7 +46,7 @@ _INERT = frozenset({
     "pynative_synchronize", "max_device_memory", "mempool_block_size", "memory_optimize_level", "enable_compile_cache",
     "compile_cache_path", "runtime_num_threads", "inter_op_parallel_num", "deterministic", "jit_config", "jit_level",
     "jit_syntax_level", "reserve_class_name_in_scope", "check_bprop", "precompile_only", "debug_level",
-    "ascend_config", "gpu_config"})
+    "ascend_config", "gpu_config", "grad_for_scalar"})
 
 
 def set_context(**settings: Any) -> None:

@@ -11,15 +11,15 @@ from opreg.ndarray.ndarray import NDArray
 
 from .manners import Manners
 
-__all__ = ["flatten", "rebuild", "emptied", "tensors", "constants", "count", "names", "key_of", "LEAF", "Mutable",
-           "mutable"]
+__all__ = ["flatten", "rebuild", "emptied", "tensors", "variables", "varies", "constants", "count", "names", "key_of",
+           "LEAF", "Mutable", "mutable"]
 
 #: Stands in a structure where a tensor was.
 LEAF = "tensor"
 
 
 class Mutable:
-    """A tuple, list or dict that counts as an input to be differentiated in, as a tensor does; see ``mutable``."""
+    """What counts as an input to be differentiated in, as a tensor does; see ``mutable``."""
 
     __slots__ = ()
 
@@ -36,16 +36,27 @@ class _Dict(Mutable, dict):
     __slots__ = ()
 
 
-_MUTABLE: dict[type, type] = {tuple: _Tuple, list: _List, dict: _Dict}
+class _Int(Mutable, int):
+    __slots__ = ()
+
+
+class _Float(Mutable, float):
+    __slots__ = ()
+
+
+_MUTABLE: dict[type, type] = {tuple: _Tuple, list: _List, dict: _Dict, int: _Int, float: _Float}
 
 
 def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
-    """The same tuple, list or dict, of whose tensors ``GradOperation(get_all=True)`` gives gradients, too.
+    """The same number, tuple, list or dict, in which ``grad`` and ``GradOperation`` differentiate, too.
+
+    A function is differentiated in numbers, those in containers included, as in tensors without dimensions, which they
+    are while it runs; so are their gradients. Truth values have none.
 
     Parameters
     ----------
     input_data : Tensor, bool, int, float, tuple, list or dict
-        All but containers are returned as they are.
+        Tensors and truth values are returned as they are.
     dynamic_len : bool
         Accepted for tuples and lists: a compiled function is traced for each length anyway.
 
@@ -56,14 +67,16 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
 
     Examples
     --------
-    >>> mutable((1, [2.5]))
-    (1, [2.5])
+    >>> from .grad import grad
+    >>> grad(lambda pair: pair[0] * pair[1])(mutable((2.0, 3.5)))
+    (Tensor(shape=[], dtype=Float32, value= 3.5), Tensor(shape=[], dtype=Float32, value= 2))
     """
     if dynamic_len and not isinstance(input_data, (tuple, list)):
         raise TypeError(f"mutable: with dynamic_len the data must be a tuple or list, got {type(input_data).__name__}")
     _check_mutable(input_data)
-    made = next((kind for plain, kind in _MUTABLE.items() if isinstance(input_data, plain)), None)
-    return input_data if made is None or isinstance(input_data, Mutable) else made(input_data)
+    if isinstance(input_data, (Mutable, Manners, bool)):
+        return input_data
+    return next(kind for plain, kind in _MUTABLE.items() if isinstance(input_data, plain))(input_data)
 
 
 def _check_mutable(value: Any) -> None:
@@ -94,7 +107,7 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
     if isinstance(value, (Manners, NDArray)) or (is_leaf is not None and is_leaf(value)):
         leaves.append(value)
         return LEAF
-    if isinstance(value, Mutable):
+    if isinstance(value, Mutable) and not isinstance(value, (int, float)):
         plain = next(kind for kind in _MUTABLE if isinstance(value, kind))
         return Structure(("mutable", None, (flatten(plain(value), leaves, is_leaf),)))
     if isinstance(value, tuple):
@@ -160,6 +173,34 @@ def tensors(value: Any) -> list[Any]:
     found: list[Any] = []
     flatten(value, found)
     return found
+
+
+def variables(value: Any, leaves: list[Any]) -> Any:
+    """The structure of an input that is differentiated in; tensors and arrays are appended to ``leaves``, numbers of
+    what is mutable, too.
+
+    Examples
+    --------
+    >>> found = []
+    >>> variables(mutable([1, True]), found), found
+    (('mutable', None, (('list', None, ('tensor', ('constant', True))),)), [1])
+    """
+    return flatten(value, leaves, _is_number_or_array if isinstance(value, Mutable) else _is_array)
+
+
+def varies(value: Any) -> bool:
+    """Whether an input has anything that it is differentiated in."""
+    found: list[Any] = []
+    variables(value, found)
+    return bool(found)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def _is_number_or_array(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, int, float)) and not isinstance(value, bool)
 
 
 def constants(value: Any) -> list[Any]:
