@@ -24,7 +24,9 @@ _DEEPER = {
     "opreg.contrib": {name: f"opreg.contrib:{name}" for name in ("nd", "ndarray", "sym", "symbol")},
     "opreg.nn": {"layer": "opreg.nn.layers", "loss": "opreg.nn.losses", "wrap": "opreg.nn.train",
                  "learning_rate_schedule": "opreg.nn.optim.schedule", "dynamic_lr": "opreg.nn.optim.schedule"},
-    "opreg.nn.ops": dict.fromkeys(("operations", "functional", "composite", "function"), "opreg.nn.ops"),
+    "opreg.nn.ops": {**dict.fromkeys(("operations", "functional", "composite", "function"), "opreg.nn.ops"),
+                     "grad": "opreg.nn.ops:grad"},
+    "opreg.nn.ops:grad": {"grad_func": "opreg.nn.grad_func"},
     "opreg.train": {"serialization": "opreg.nn.checkpoint"},
     "opreg.train.io": {"io": "opreg.train.io"},
     "opreg.train.module": {"module": "opreg.train.symbol_module", "base_module": "opreg.train.base_module",
@@ -68,11 +70,15 @@ class _Aliases:
     def exec_module(self, module: ModuleType) -> None:
         """Put the real thing in the place of the empty module that stands for the alias so far."""
         name = module.__name__
-        real, _, attribute = self.target(name).partition(":")
+        target = self.target(name)
+        real, _, attribute = target.partition(":")
         found = tidy(importlib.import_module(real))
-        if real in _DEEPER:  # a package there, a single file here
+        if attribute:
+            found = getattr(found, attribute)
+        if target in _DEEPER:  # a package there, a single file or a function here
             vars(found).setdefault("__path__", [])
-        sys.modules[name] = getattr(found, attribute) if attribute else found
+            vars(found).setdefault("__spec__", module.__spec__)
+        sys.modules[name] = found
 
 
 _ALIASES = _Aliases()

@@ -11,7 +11,8 @@ import pytest
 from opreg.nn import pullback as module
 from opreg.nn.cell import Cell
 from opreg.nn.grad import GradOperation, get_grad, grad, no_grad, stop_gradient, value_and_grad
-from opreg.nn.jacobian import jacrev, jvp, vjp
+from opreg.nn.grad_func import custom_vjp
+from opreg.nn.jacobian import Jvp, Vjp, jacrev, jvp, vjp
 from opreg.nn.jit import jit
 from opreg.nn.layers import Identity
 from opreg.nn.parameter import Parameter, ParameterTuple
@@ -556,6 +557,31 @@ def test_vjp_of_a_cell_with_weights(run):
 
     assert numbers(run(both)(x())) == (((2 * X).tolist(),), ((X * X).tolist(),))
     assert numbers(run(lambda a: vjp(net, a, weights=net.w)[1](a))(x())) == (((2 * X).tolist(),), (X * X).tolist())
+
+
+def test_products_as_cells(run):
+    both = lambda a, b: (a * b, a + b)  # noqa: E731
+    assert numbers(run(Jvp(lambda a: a * a))(x(), y())) == ((X * X).tolist(), (2 * X * Y).tolist())
+    assert numbers(run(Jvp(both))(x(), y(), (y(), x()))) == (
+        ((X * Y).tolist(), (X + Y).tolist()), ((Y * Y + X * X).tolist(), (X + Y).tolist()))
+    assert numbers(run(Vjp(lambda a: a * a))(x(), y())) == ((X * X).tolist(), (2 * X * Y).tolist())
+    assert numbers(run(Vjp(both))(x(), y(), (x(), y()))) == (
+        ((X * Y).tolist(), (X + Y).tolist()), ((X * Y + Y).tolist(), (X * X + Y).tolist()))
+    with pytest.raises(TypeError, match="Vjp: fn must be a Cell or a function, got int"):
+        Vjp(3)
+
+
+def test_custom_vjp(run):
+    @custom_vjp
+    def doubled(a: Any) -> Any:
+        return 2 * a
+
+    with pytest.raises(ValueError, match="defbwd"):
+        run(grad(doubled))(x())
+    doubled.defbwd(lambda a, out, dout: (dout * a + out,))
+    assert numbers(run(grad(doubled))(x())) == (3 * X).tolist()
+    assert numbers(run(lambda a: doubled(a * 1))(x())) == (2 * X).tolist()
+    assert custom_vjp()(abs)(-2) == 2
 
 
 def test_jacrev(run):

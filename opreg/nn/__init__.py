@@ -11,6 +11,8 @@ from .buffers import Buffer as Buffer  # said twice, it is public to type checke
 from .cell import Cell as Cell
 from .hooks import HookHandle as HookHandle
 from .hooks import convention as convention
+from .jacobian import Jvp as Jvp
+from .jacobian import Vjp as Vjp
 from .layers import *  # noqa: F403
 from .losses import *  # noqa: F403
 from .optim import *  # noqa: F403
@@ -22,7 +24,7 @@ from .tensor import Tensor as Tensor
 from .train import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
-    __all__ = ["Buffer", "Cell", "HookHandle", "convention", "Parameter", "ParameterTuple",  # noqa: PLE0604
+    __all__ = ["Buffer", "Cell", "HookHandle", "convention", "Jvp", "Vjp", "Parameter", "ParameterTuple",  # noqa: PLE0604
                "SymbolCell", "from_symbol",
                "Tensor", "ops", *layers.__all__, *losses.__all__, *optim.__all__, *train.__all__]
 

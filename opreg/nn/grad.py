@@ -21,6 +21,15 @@ __all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient
            "check_positions", "asked", "answer"]
 
 
+def __getattr__(name: str) -> Any:
+    """``Jvp`` and ``Vjp``, which programs import from here; they stand above."""
+    if name in ("Jvp", "Vjp"):
+        from . import jacobian
+
+        return getattr(jacobian, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 class no_grad(Recording):
     """A stretch of code, or a function, whose computations have no gradient."""
 

@@ -1,4 +1,7 @@
-"""vjp, jvp, jacrev, jacfwd: products with Jacobians, and Jacobians. The function runs once for all of them."""
+"""vjp, jvp, jacrev, jacfwd: products with Jacobians, and Jacobians. The function runs once for all of them.
+
+``Vjp`` and ``Jvp`` are the first two as Cells.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,14 @@ from ..errors import ArgumentError, ShapeError
 from ..registry import ops
 from ..spec import show
 from . import tree
+from .cell import Cell
 from .grad import check_positions, positions_of
 from .parameter import Parameter, parameters
 from .pullback import Pullback, differentiate, name_of, pullback
 from .state import STATE
 from .tensor import tensor
 
-__all__ = ["jvp", "vjp", "jacrev", "jacfwd"]
+__all__ = ["jvp", "vjp", "jacrev", "jacfwd", "Jvp", "Vjp"]
 
 
 def _value(back: Pullback, has_aux: bool) -> Any:
@@ -160,3 +164,50 @@ def _units(heads: Sequence[Any], number: int, at: int) -> list[Any]:
 
 
 jacfwd = jacrev
+
+
+class _Product(Cell):
+    def __init__(self, fn: Callable):
+        super().__init__(auto_prefix=False)
+        if not callable(fn):
+            raise TypeError(f"{type(self).__name__}: fn must be a Cell or a function, got {type(fn).__name__}")
+        self.fn = fn
+
+
+class Jvp(_Product):
+    """Called with inputs and directions, a tuple where there are several, it gives ``jvp(fn, inputs, directions)``.
+
+    Parameters
+    ----------
+    fn : Cell or callable
+        Returns a tensor, or several.
+
+    Examples
+    --------
+    >>> Jvp(lambda x, y: x * y)(tensor(3.0), tensor(2.0), (tensor(1.0), tensor(1.0)))
+    (Tensor(shape=[], dtype=Float32, value= 6), Tensor(shape=[], dtype=Float32, value= 5))
+    """
+
+    def construct(self, *inputs: Any) -> tuple:
+        return jvp(self.fn, inputs[:-1], inputs[-1])
+
+
+class Vjp(_Product):
+    """Called with inputs and what arrives at the outputs, a tuple where there are several, it gives the value and the
+    gradients of the inputs, a single one bare.
+
+    Parameters
+    ----------
+    fn : Cell or callable
+        Returns a tensor, or several.
+
+    Examples
+    --------
+    >>> Vjp(lambda x: x * x)(tensor(3.0), tensor(1.0))
+    (Tensor(shape=[], dtype=Float32, value= 9), Tensor(shape=[], dtype=Float32, value= 6))
+    """
+
+    def construct(self, *inputs: Any) -> tuple:
+        value, back = vjp(self.fn, *inputs[:-1])
+        gradients = back(inputs[-1])
+        return value, gradients[0] if len(gradients) == 1 else gradients

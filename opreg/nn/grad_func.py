@@ -1,0 +1,61 @@
+"""grad_func: what MindSpore's ``ops.function.grad.grad_func`` has; ``custom_vjp`` is here alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ArgumentError
+from .cell import Cell
+from .grad import get_grad, grad, stop_gradient, value_and_grad
+from .jacobian import jacfwd, jacrev, jvp, vjp
+
+__all__ = ["custom_vjp", "get_grad", "grad", "jacfwd", "jacrev", "jvp", "stop_gradient", "value_and_grad", "vjp"]
+
+
+class CustomVjp(Cell):
+    """A function whose gradient is another function; see ``custom_vjp``."""
+
+    def __init__(self, fwd: Callable):
+        super().__init__(auto_prefix=False)
+        self.fwd = fwd
+        self.bwd: Callable | None = None
+
+    def defbwd(self, bwd: Callable) -> None:
+        """Say what the gradient is."""
+        self.bwd = bwd
+
+    def construct(self, *args: Any) -> Any:
+        return self.fwd(*args)
+
+    def bprop(self, *args: Any) -> Any:
+        if self.bwd is None:
+            raise ArgumentError("custom_vjp: there is no gradient yet; defbwd says which function it is")
+        return self.bwd(*args)
+
+
+def custom_vjp(fn: Callable | None = None) -> Any:
+    """A Cell that calls a function; its gradient is what ``defbwd`` is given, as ``bprop`` of a Cell.
+
+    Parameters
+    ----------
+    fn : callable
+        Of tensors; without it a decorator is returned.
+
+    Returns
+    -------
+    Cell
+        ``defbwd(bwd)`` says the gradient: a function of the inputs, the output and the gradient that arrives, which
+        returns a gradient for each input.
+
+    Examples
+    --------
+    >>> from .tensor import tensor
+    >>> @custom_vjp
+    ... def step(x):
+    ...     return (x > 0).astype("float32")
+    >>> step.defbwd(lambda x, out, dout: (dout * 0.5,))
+    >>> grad(step)(tensor(3.0))
+    Tensor(shape=[], dtype=Float32, value= 0.5)
+    """
+    return custom_vjp if fn is None else CustomVjp(fn)
