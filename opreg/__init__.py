@@ -85,8 +85,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "_no_grad": ("opreg.nn.grad", "no_grad"),
     **{name: ("opreg.nn.settings", name) for name in ("JitConfig", "jit_class", "recompute", "set_device")},
     "ms_class": ("opreg.nn.settings", "jit_class"),
-    "jit": ("opreg.nn.jit", "jit"),
-    "ms_function": ("opreg.nn.jit", "jit"),
+    **{name: ("opreg.nn.jit", name) for name in ("jit", "ms_function")},
     **{name: ("opreg.nn.initializer", name) for name in ("set_seed", "get_seed")},
     **{name: ("opreg.nn.checkpoint", name) for name in ("save_checkpoint", "load_checkpoint", "load_param_into_net")},
     **{name: ("opreg.nn.dtype", name) for name in (

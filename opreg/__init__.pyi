@@ -55,7 +55,7 @@ from opreg.nn.jacobian import vjp as vjp
 from opreg.nn.jacobian import jacrev as jacrev
 from opreg.nn.jacobian import jacfwd as jacfwd
 from opreg.nn.jit import jit as jit
-from opreg.nn.jit import jit as ms_function
+from opreg.nn.jit import ms_function as ms_function
 from opreg.nn import ops as ops
 from opreg.nn.parameter import Parameter as Parameter
 from opreg.nn.parameter import ParameterTuple as ParameterTuple

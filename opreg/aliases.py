@@ -16,17 +16,31 @@ if TYPE_CHECKING:
 
 __all__ = ["install", "tidy", "inner", "adopt"]
 
+#: What MindSpore's packages below ``ops`` are divided into: ``ops.composite.base``, ``ops.operations.math_ops``.
+_FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "control_ops", "custom_ops", "debug_func", "debug_ops",
+                 "image_ops", "linalg_func", "linalg_ops", "math_func", "math_ops", "nn_func", "nn_ops", "other_func",
+                 "other_ops", "parameter_func", "random_func", "random_ops")
+
 #: Names of modules that are no doors of ``opreg``, by package -> ``module``, or ``module:attribute``.
 _DEEPER = {
     "opreg.common": {"parameter": "opreg.nn.parameter", "tensor": "opreg.nn.tensor", "api": "opreg.nn.jit",
                      "seed": "opreg.nn.initializer", "_grad_function": "opreg.nn.function",
-                     "hook_handle": "opreg.nn.handles"},
+                     "hook_handle": "opreg.nn.handles", "jit_config": "opreg.nn.settings",
+                     "recompute": "opreg.nn.settings"},
     "opreg.contrib": {name: f"opreg.contrib:{name}" for name in ("nd", "ndarray", "sym", "symbol")},
     "opreg.nn": {"layer": "opreg.nn.layers", "loss": "opreg.nn.losses", "wrap": "opreg.nn.train",
                  "learning_rate_schedule": "opreg.nn.optim.schedule", "dynamic_lr": "opreg.nn.optim.schedule"},
-    "opreg.nn.ops": {**dict.fromkeys(("operations", "functional", "composite", "function"), "opreg.nn.ops"),
-                     "grad": "opreg.nn.ops:grad"},
+    "opreg.nn.layers": {"container": "opreg.nn.layers.containers", "normalization": "opreg.nn.layers.norm",
+                        "rnns": "opreg.nn.layers.recurrent", "rnn_cells": "opreg.nn.layers.recurrent",
+                        "transformer": "opreg.nn.layers.attention",
+                        **dict.fromkeys(("combined", "dense", "embedding", "image", "padding"), "opreg.nn.layers")},
+    "opreg.nn.losses": {"loss": "opreg.nn.losses"},
+    "opreg.nn.ops": {**dict.fromkeys(("operations", "functional", "composite", "function", *_FILES_OF_OPS),
+                                     "opreg.nn.ops"), "grad": "opreg.nn.ops:grad"},
     "opreg.nn.ops:grad": {"grad_func": "opreg.nn.grad_func"},
+    "opreg.nn.optim": dict.fromkeys(("ada_grad", "adadelta", "adam", "adamax", "lamb", "momentum", "rmsprop", "sgd"),
+                                    "opreg.nn.optim"),
+    "opreg.nn.train": {"cell_wrapper": "opreg.nn.train"},
     "opreg.train": {"serialization": "opreg.nn.checkpoint"},
     "opreg.train.io": {"io": "opreg.train.io"},
     "opreg.train.module": {"module": "opreg.train.symbol_module", "base_module": "opreg.train.base_module",

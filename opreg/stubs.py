@@ -28,6 +28,7 @@ from .nn import ops
 from .nn.manners import Manners
 from .nn.ops.methods import METHODS as TENSOR_METHODS
 from .nn.ops.primitive import Primitive
+from .nn.ops.scalars import OF_PYTHON
 from .op import Op
 from .registry import find, names
 from .surface import WRITTEN, Namespace
@@ -89,8 +90,9 @@ _LOOPS = ("cond", "foreach", "while_loop")
 #: What gives back what users' functions return, or something else than tensors. What gives several tensors only when it
 #: is asked to counts as giving one: that can be unpacked, too.
 _OPEN = {"atleast_1d", "atleast_2d", "atleast_3d", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "cond",
-         "fori_loop", "hooks", "register_hook", "scan", "while_loop", "DType", "Depend", "ForiLoop", "Print", "Scan",
-         "Unstack", "WhileLoop"}
+         "fori_loop", "hooks", "register_hook", "scan", "while_loop", "DType", "Depend", "ForiLoop", "Partial", "Print",
+         "Scan", "Unstack",
+         "WhileLoop", "depend", *OF_PYTHON}
 
 
 # --------------------------------------------------------------------------------------------------- text

@@ -37,6 +37,11 @@ NAMES = {
     "nn": "Cell", "nn.cell": "Cell", "nn.grad": "Jvp", "nn.layer": "Dense", "nn.loss": "MSELoss", "nn.optim": "Adam",
     "nn.wrap": "TrainOneStepCell", "ops": "GradOperation", "ops.composite": "GradOperation", "ops.functional": "tanh",
     "ops.operations": "ReLU", "ops.function": "grad", "train.serialization": "load_checkpoint",
+    "common.recompute": "recompute", "nn.layer.basic": "Dense", "nn.layer.container": "CellList",
+    "nn.layer.dense": "Dense", "nn.layer.embedding": "Embedding", "nn.layer.normalization": "BatchNorm2d",
+    "nn.layer.rnns": "LSTM", "nn.loss.loss": "MSELoss", "nn.optim.momentum": "Momentum",
+    "nn.optim.optimizer": "Optimizer", "nn.wrap.cell_wrapper": "WithLossCell", "ops.composite.base": "GradOperation",
+    "ops.function.math_func": "add", "ops.operations.nn_ops": "Conv2D", "ops.primitive": "constexpr",
 }
 
 
@@ -57,6 +62,13 @@ def test_alias(name: str) -> None:
         found = getattr(found, word)
     assert found is module
     assert hasattr(module, NAMES[name])
+
+
+def test_common_has_what_programs_import_from_it() -> None:
+    for name in ("JitConfig", "Parameter", "Tensor", "from_numpy", "float32", "jit", "jit_class", "ms_function",
+                 "mutable", "set_seed"):
+        assert getattr(mx.common, name) is getattr(mx, name), name
+    assert mx.common.api.ms_function is mx.ms_function is mx.jit
 
 
 def test_modules_below_a_door_are_its_attributes(tmp_path: Path) -> None:

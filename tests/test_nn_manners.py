@@ -516,6 +516,20 @@ def test_bodies_that_are_refused():
         ops.MultitypeFuncGraph("f").register(3)
 
 
+@pytest.mark.parametrize("widths, value, expected", [
+    (("Int32", "Int64", "Float32"), 1, 1), (("Int32", "Int64", "Float32"), np.int32(1), 0),
+    (("Int32", "Float32"), 1, 0), (("Float16", "Float64", "Float32"), 2.5, 1), (("Float16", "UInt8"), 2.5, 0),
+    (("Bool", "UInt8"), True, 0), (("String", "UInt8"), 3, 1)])
+def test_widths_of_numbers(widths, value, expected):
+    graph = ops.MultitypeFuncGraph("widths")
+    for i, name in enumerate(widths):
+        graph.register(name)(lambda value, i=i: i)
+    assert graph(value) == ms.jit(lambda: graph(value))() == expected
+    for wrong in ("text", count(2)) if "String" not in widths else (2.5,):
+        with pytest.raises(ValueError, match="cannot find fn"):
+            graph(wrong)
+
+
 def test_gradients_scaled_as_training_scripts_do(run):
     scale = ops.MultitypeFuncGraph("scale")
 

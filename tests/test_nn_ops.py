@@ -326,6 +326,43 @@ def test_control_flow_refuses() -> None:
         ms.jit(lambda x: ops.cond(x.sum() > 0, lambda v: ops.assign(W, v), lambda v: v, x))(X)
 
 
+@pytest.mark.parametrize("text, wanted", [
+    ("ops.scalar_add(1, 2.5)", 3.5), ("ops.scalar_usub(3)", -3), ("ops.scalar_floordiv(7, 2)", 3),
+    ("ops.scalar_ge(2, 2)", True), ("ops.bool_not(3)", False), ("ops.string_concat('a', 'b')", "ab"),
+    ("ops.is_not(None, 1)", True), ("ops.make_tuple(1, 2)", (1, 2)), ("ops.make_list(1, 2)", [1, 2]),
+    ("ops.tuple_getitem((1, 2), 1)", 2), ("ops.dict_getitem({'a': 4}, 'a')", 4), ("ops.tuple_len((1, 2))", 2),
+    ("ops.tail((1, 2, 3))", (2, 3)), ("ops.tail(())", ()), ("ops.depend(1, 2)", 1),
+    ("ops.scalar_cast(8.5, ms.int64)", 8), ("ops.scalar_cast(2, ms.bool_)", True),
+    ("ops.scalar_cast(np.float32(2.5), ms.float64)", 2.5), ("ops.Partial()(max, 3)(2, 5)", 5)])
+def test_operations_of_pythons_values(text: str, wanted: Any) -> None:
+    names = {"ops": ops, "ms": ms, "np": np}
+    for found in (eval(text, names), ms.jit(lambda: eval(text, names))()):
+        assert (type(found), found) == (type(wanted), wanted)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_operations_of_tensors_by_their_older_names(compiled: bool) -> None:
+    x, y = ms.Tensor([1.0, 5.0]), ms.Tensor([2.0, 2.0])
+    for name, wanted in (("add", [3, 7]), ("sub", [-1, 3]), ("mul", [2, 10]), ("div", [0.5, 2.5]), ("mod", [1, 1]),
+                         ("floordiv", [0, 2]), ("pow", [1, 25]), ("lt", [True, False]), ("ge", [False, True])):
+        function = getattr(ops, f"tensor_{name}")
+        assert (ms.jit(function) if compiled else function)(x, y).asnumpy().tolist() == wanted
+    assert ops.scalar_mul(x, 2).asnumpy().tolist() == [2, 10]
+
+
+@pytest.mark.parametrize("values, dtype", [(range(3), ms.int32), ((0.0, 1, 2), ms.float32), ((0, 1.5, 2), ms.int32)])
+def test_a_tensor_of_a_tuple(values: Any, dtype: Any) -> None:
+    found = ops.tuple_to_array(values)
+    assert found.dtype == dtype and found.asnumpy().tolist() == [0, 1, 2]
+
+
+def test_casts_of_numbers_refuse() -> None:
+    with pytest.raises(TypeError, match="should be a number, but got Tensor"):
+        ops.scalar_cast(ms.Tensor(1), ms.int64)
+    with pytest.raises(ValueError, match="the supported type is in the list"):
+        ops.scalar_cast(1, ms.float32)
+
+
 def test_names() -> None:
     assert len(set(ops.__all__)) == len(ops.__all__)
     for name in ops.__all__:

@@ -34,7 +34,7 @@ from .state import EPOCH, STATE
 from .tensor import TENSORS, tensor
 from .trace import LeftToPython
 
-__all__ = ["Jitted", "Cache", "jit"]
+__all__ = ["Jitted", "Cache", "jit", "ms_function"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -423,6 +423,9 @@ def jit(function: Any = None, mode: Any = None, input_signature: Any = None, has
         raise TypeError(f"jit: expected a function or a Cell, got {type(function).__name__}")
     return functools.update_wrapper(Jitted(function), function, updated=())
 
+
+#: What MindSpore called it before 2.0.
+ms_function = jit
 
 #: What the back ends of MindSpore can be told.
 _OPTIONS = ("fn", "disable_format_transform", "exec_order", "ge_options", "infer_boost", "debug_level", "exc_mode",

@@ -46,7 +46,10 @@ _INERT = frozenset({
     "pynative_synchronize", "max_device_memory", "mempool_block_size", "memory_optimize_level", "enable_compile_cache",
     "compile_cache_path", "runtime_num_threads", "inter_op_parallel_num", "deterministic", "jit_config", "jit_level",
     "jit_syntax_level", "reserve_class_name_in_scope", "check_bprop", "precompile_only", "debug_level",
-    "ascend_config", "gpu_config", "grad_for_scalar"})
+    "ascend_config", "gpu_config", "grad_for_scalar", "enable_sparse", "aoe_config", "aoe_tune_mode",
+    "disable_format_transform",
+    "enable_auto_mixed_precision", "enable_reduce_precision", "env_config_path", "jit_enable_inplace_ops",
+    "load_compile_cache", "op_timeout", "print_file_path", "save_compile_cache", "variable_memory_max_size"})
 
 
 def set_context(**settings: Any) -> None:

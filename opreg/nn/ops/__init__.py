@@ -33,6 +33,7 @@ from . import (
     primitives,
     random,
     reduce,
+    scalars,
 )
 from .activation import *  # noqa: F403
 from .array import *  # noqa: F403
@@ -50,13 +51,15 @@ from .nn import *  # noqa: F403
 from .primitives import *  # noqa: F403
 from .random import *  # noqa: F403
 from .reduce import *  # noqa: F403
+from .scalars import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "constexpr", "get_grad", "grad",  # noqa: PLE0604
                "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp",
                *activation.__all__, *array.__all__, *control.__all__, *creation.__all__, *custom.__all__,
                *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__, *math.__all__,
-               *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__, *reduce.__all__]
+               *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__, *reduce.__all__,
+               *scalars.__all__]
 
     def __dir__() -> list[str]:
         return sorted(__all__)

@@ -536,6 +536,10 @@ class Pad(Primitive):
     """Zeros around a tensor."""
     def __init__(self, paddings: Any) -> None: ...
     def __call__(self, x: Any) -> Tensor: ...
+class Partial(Primitive):
+    """A function with its first arguments given."""
+    def __init__(self) -> None: ...
+    def __call__(self, function: Any, *values: Any) -> Any: ...
 class Pow(Primitive):
     """``input`` to the power ``exponent``."""
     def __init__(self) -> None: ...
@@ -978,6 +982,10 @@ def bitwise_xor(input: Any, other: Any) -> Tensor:
     """The bits that are set in just one."""
 def bmm(input_x: Any, mat2: Any) -> Tensor:
     """Products of matrices, as many on either side."""
+def bool_eq(x: Any, y: Any) -> Any:
+    """What Python's ``eq`` gives."""
+def bool_not(x: Any) -> Any:
+    """What Python's ``not_`` gives."""
 def broadcast_to(input: Any, shape: Any) -> Tensor:
     """Repeated along axes of length one, and new ones in front, to fill a shape."""
 def cast(input: Any, dtype: Any) -> Tensor:
@@ -1043,12 +1051,16 @@ def deg2rad(input: Any) -> Tensor:
     """Radians from degrees."""
 def dense(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """``input @ weight.T + bias``, over the last axis."""
+def depend(value: Any, expr: Any) -> Any:
+    """The first of two values."""
 def det(input: Any) -> Tensor:
     """The determinant of matrices."""
 def diag(input: Any) -> Tensor:
     """The matrix that has a vector on its diagonal."""
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A diagonal over two axes, as last axis."""
+def dict_getitem(x: Any, y: Any) -> Any:
+    """What Python's ``getitem`` gives."""
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Every number along an axis less the one before it, ``n`` times."""
 def digamma(input: Any) -> Tensor:
@@ -1194,6 +1206,10 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
     """Images, sequences or volumes of another size."""
 def inverse(input: Any) -> Tensor:
     """The inverse of matrices."""
+def is_(x: Any, y: Any) -> Any:
+    """What Python's ``is_`` gives."""
+def is_not(x: Any, y: Any) -> Any:
+    """What Python's ``is_not`` gives."""
 def is_tensor(obj: Any) -> bool:
     """Whether something is a tensor, of numbers or of a trace."""
 def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
@@ -1228,6 +1244,10 @@ def lgamma(input: Any) -> Tensor:
     """The natural logarithm of the gamma function's absolute value."""
 def linspace(start: Any, end: Any, steps: int) -> Tensor:
     """So many numbers at equal distances from ``start`` to ``end``, both included."""
+def list_getitem(x: Any, y: Any) -> Any:
+    """What Python's ``getitem`` gives."""
+def list_len(x: Any) -> Any:
+    """What Python's ``len`` gives."""
 def log(input: Any) -> Tensor:
     """The natural logarithm."""
 def log10(input: Any) -> Tensor:
@@ -1261,6 +1281,10 @@ def lrn(x: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, be
     """Divided by ``(bias + alpha s) ** beta``, s the sum of squares over channels within ``depth_radius``."""
 def lt(input: Any, other: Any) -> Tensor:
     """Whether numbers of the first are less."""
+def make_list(*values: Any) -> list[Tensor]:
+    """A list of the values."""
+def make_tuple(*values: Any) -> tuple[Tensor, ...]:
+    """A tuple of the values."""
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0,
                         reduction: str = 'mean') -> Tensor:
     """``max(0, -target (input1 - input2) + margin)``."""
@@ -1429,8 +1453,40 @@ def rrelu(input: Any, lower: float = 0.125, upper: float = 0.3333333333333333) -
     """``x``, times a random number from ``lower`` to ``upper`` below zero."""
 def rsqrt(input: Any) -> Tensor:
     """One by the square root."""
+def scalar_add(x: Any, y: Any) -> Any:
+    """What Python's ``add`` gives."""
+def scalar_cast(input_x: Any, input_y: Any) -> int | float:
+    """A number as one of Python's, an integer, a float or a truth value."""
+def scalar_div(x: Any, y: Any) -> Any:
+    """What Python's ``truediv`` gives."""
+def scalar_eq(x: Any, y: Any) -> Any:
+    """What Python's ``eq`` gives."""
+def scalar_floordiv(x: Any, y: Any) -> Any:
+    """What Python's ``floordiv`` gives."""
+def scalar_ge(x: Any, y: Any) -> Any:
+    """What Python's ``ge`` gives."""
+def scalar_gt(x: Any, y: Any) -> Any:
+    """What Python's ``gt`` gives."""
+def scalar_le(x: Any, y: Any) -> Any:
+    """What Python's ``le`` gives."""
+def scalar_lt(x: Any, y: Any) -> Any:
+    """What Python's ``lt`` gives."""
+def scalar_mod(x: Any, y: Any) -> Any:
+    """What Python's ``mod`` gives."""
+def scalar_mul(x: Any, y: Any) -> Any:
+    """What Python's ``mul`` gives."""
+def scalar_ne(x: Any, y: Any) -> Any:
+    """What Python's ``ne`` gives."""
+def scalar_pow(x: Any, y: Any) -> Any:
+    """What Python's ``pow`` gives."""
+def scalar_sub(x: Any, y: Any) -> Any:
+    """What Python's ``sub`` gives."""
 def scalar_to_tensor(input_x: Any, dtype: Any = 'float32') -> Tensor:
     """One number as a tensor without axes."""
+def scalar_uadd(x: Any) -> Any:
+    """What Python's ``pos`` gives."""
+def scalar_usub(x: Any) -> Any:
+    """What Python's ``neg`` gives."""
 def scan(loop_func: Any, init: Any, xs: Any, length: int | None = None, unroll: bool = True) -> Any:
     """A function applied to the slices of a tensor along the first axis, handing a value on from one to …."""
 def scatter(input: Any, axis: int, index: Any, src: Any) -> Tensor:
@@ -1498,6 +1554,10 @@ def std(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = Fal
     """The square root of ``var``."""
 def std_mean(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """``std`` and ``mean``."""
+def string_concat(x: Any, y: Any) -> Any:
+    """What Python's ``add`` gives."""
+def string_eq(x: Any, y: Any) -> Any:
+    """What Python's ``eq`` gives."""
 def sub(input: Any, other: Any) -> Tensor:
     """The difference."""
 def subtract(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
@@ -1508,6 +1568,8 @@ def swapaxes(input: Any, axis0: int, axis1: int) -> Tensor:
     """Two axes exchanged."""
 def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged."""
+def tail(values: Sequence[Any]) -> tuple[Tensor, ...]:
+    """All but the first of a tuple."""
 def take(input: Any, index: Any, axis: int | None = None, mode: str = 'clip') -> Tensor:
     """The slices along an axis that indices name, or numbers of all in a row."""
 def tan(input: Any) -> Tensor:
@@ -1516,8 +1578,30 @@ def tanh(input: Any) -> Tensor:
     """The hyperbolic tangent."""
 def tanhshrink(input: Any) -> Tensor:
     """``x - tanh(x)``."""
+def tensor_add(input: Any, other: Any) -> Tensor:
+    """The sum."""
+def tensor_div(input: Any, other: Any) -> Tensor:
+    """The quotient."""
 def tensor_dot(x1: Any, x2: Any, axes: Any) -> Tensor:
     """Sums of products along axes of both."""
+def tensor_exp(input: Any) -> Tensor:
+    """The exponential."""
+def tensor_floordiv(x: Any, y: Any) -> Tensor:
+    """The quotient, rounded down."""
+def tensor_ge(input: Any, other: Any) -> Tensor:
+    """Whether numbers of the first are no less."""
+def tensor_gt(input: Any, other: Any) -> Tensor:
+    """Whether numbers of the first are greater."""
+def tensor_le(input: Any, other: Any) -> Tensor:
+    """Whether numbers of the first are no greater."""
+def tensor_lt(input: Any, other: Any) -> Tensor:
+    """Whether numbers of the first are less."""
+def tensor_mod(x: Any, y: Any) -> Tensor:
+    """The remainder, with the sign of the divisor."""
+def tensor_mul(input: Any, other: Any) -> Tensor:
+    """The product."""
+def tensor_pow(input: Any, exponent: Any) -> Tensor:
+    """``input`` to the power ``exponent``."""
 def tensor_scatter_add(input_x: Any, indices: Any, updates: Any) -> Tensor:
     """``updates`` added at places, those of equal indices one after the other."""
 def tensor_scatter_div(input_x: Any, indices: Any, updates: Any) -> Tensor:
@@ -1537,6 +1621,8 @@ def tensor_scatter_update(input_x: Any, indices: Any, updates: Any) -> Tensor:
     """``updates`` in place of what is there."""
 def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """Parts along an axis."""
+def tensor_sub(input: Any, other: Any) -> Tensor:
+    """The difference."""
 def threshold(input: Any, thr: float, value: float) -> Tensor:
     """``x`` where it is above ``thr``, ``value`` elsewhere."""
 def tile(input: Any, dims: Any) -> Tensor:
@@ -1559,6 +1645,12 @@ def true_divide(input: Any, other: Any) -> Tensor:
     """The quotient."""
 def trunc(input: Any) -> Tensor:
     """The next whole number towards zero."""
+def tuple_getitem(x: Any, y: Any) -> Any:
+    """What Python's ``getitem`` gives."""
+def tuple_len(x: Any) -> Any:
+    """What Python's ``len`` gives."""
+def tuple_to_array(input_x: Any) -> Tensor:
+    """A tensor of the numbers of a tuple."""
 def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, which is gone."""
 def uniform(shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any = None) -> Tensor:

@@ -36,15 +36,27 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "Slice": lambda value: isinstance(value, slice), "Ellipsis": lambda value: value is Ellipsis,
     "Ref": lambda value: isinstance(value, Parameter)}
 
+#: Names of numbers of one width, and which number of Python's, beside those of NumPy, is of it.
+_WIDTHS = {**{f"{kind}{bits}": (kind.removeprefix("U"), f"{kind.lower()}{bits}")
+              for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)},
+           **{f"Float{bits}": ("Float", f"float{bits}") for bits in (16, 32, 64)}}
+_OF_PYTHON = {int: ("int64",), float: ("float32", "float64")}
 
-def _kind(name: Any) -> Callable[[Any], bool]:
-    """What a value must be that goes with a name or a dtype."""
+
+def _kind(name: Any, strict: bool = True) -> Callable[[Any], bool]:
+    """What a value must be that goes with a name or a dtype; numbers of another width go with it where not strict."""
     if isinstance(name, dtypes.DType):
         return lambda value: _is_tensor(value) and value._dt == name.dtype
     if not isinstance(name, str):
         raise TypeError(f"For 'MultitypeFuncGraph', register only support str or a dtype, but got {name!r}")
+    if name in _WIDTHS:
+        kind, width = _WIDTHS[name]
+        if not strict:
+            return _KINDS[kind]
+        return lambda value: is_number(value) and width in _OF_PYTHON.get(type(value), (str(np.asarray(value).dtype),))
     if name not in _KINDS:
-        raise ArgumentError(f"MultitypeFuncGraph: there is no type {name!r}. {did_you_mean(name, _KINDS)}")
+        known = did_you_mean(name, (*_KINDS, *_WIDTHS))
+        raise ArgumentError(f"MultitypeFuncGraph: there is no type {name!r}. {known}")
     return _KINDS[name]
 
 
@@ -75,7 +87,7 @@ class MultitypeFuncGraph:
     def __init__(self, name: str, read_value: bool = False):
         self.name = name
         self.entries: list[tuple[tuple[Any, ...], Callable]] = []
-        self._kinds: list[tuple[Callable[[Any], bool], ...]] = []
+        self._kinds: list[tuple[tuple[Callable[[Any], bool], ...], ...]] = []
 
     def register(self, *type_names: Any) -> Callable[[Callable], Callable]:
         """Decorate the body for arguments of these types.
@@ -83,9 +95,10 @@ class MultitypeFuncGraph:
         Parameters
         ----------
         *type_names : str or dtype
-            "Tensor", "Number", "Tuple" and their like, one for each argument; a dtype for tensors of it.
+            "Tensor", "Number", "Tuple" and their like, one for each argument; a dtype for tensors of it. "Int64" and
+            its like are numbers of that width, of which another width is taken where there is no body for it.
         """
-        kinds = tuple(_kind(name) for name in type_names)
+        kinds = tuple([tuple([_kind(name, strict) for name in type_names]) for strict in (True, False)])
 
         def deco(function: Callable) -> Callable:
             self.entries.append((type_names, function))
@@ -99,9 +112,10 @@ class MultitypeFuncGraph:
             raise TypeError(f"MultitypeFuncGraph {self.name}: the input can not be numpy.ndarray; make a Tensor of it")
         if len(self.entries) == 1:
             return self.entries[0][1](*args)
-        for (_, function), kinds in zip(self.entries, self._kinds):
-            if len(kinds) == len(args) and all(kind(arg) for kind, arg in zip(kinds, args)):
-                return function(*args)
+        for each in zip(*self._kinds):  # by width, then any
+            for (_, function), kinds in zip(self.entries, each):
+                if len(kinds) == len(args) and all(kind(arg) for kind, arg in zip(kinds, args)):
+                    return function(*args)
         known = "; ".join(f"({', '.join(map(str, names))})" for names, _ in self.entries)
         raise ArgumentError(f"MultitypeFuncGraph {self.name}: cannot find fn match given args "
                             f"({', '.join(type(arg).__name__ for arg in args)}); there are {known or 'none'}")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...errors import ArgumentError, did_you_mean
+from ..settings import constexpr as constexpr  # programs look for it here
 from .primitive_docs import DOCS
 
 __all__ = ["Primitive", "PrimitiveWithInfer", "adder", "prim_attr_register", "primitive"]

@@ -1,0 +1,142 @@
+"""Operations of numbers, truth values, texts and sequences by MindSpore's names; Python's own do as well.
+
+Where a tensor stands for a number they are the tensor's.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from .. import dtype as dtypes
+from ..manners import is_number
+from ..tensor import tensor
+from . import math
+from .primitive import primitive
+
+__all__ = ["Partial", "depend", "make_list", "make_tuple", "scalar_cast", "tail", "tuple_to_array"]
+
+#: By how many values they take.
+_PYTHON: dict[int, dict[str, Callable[..., Any]]] = {1: {
+    "scalar_uadd": operator.pos, "scalar_usub": operator.neg, "bool_not": operator.not_, "tuple_len": len,
+    "list_len": len,
+}, 2: {
+    "scalar_add": operator.add, "scalar_sub": operator.sub, "scalar_mul": operator.mul,
+    "scalar_div": operator.truediv, "scalar_floordiv": operator.floordiv, "scalar_mod": operator.mod,
+    "scalar_pow": operator.pow, "scalar_eq": operator.eq, "scalar_ne": operator.ne, "scalar_lt": operator.lt,
+    "scalar_le": operator.le, "scalar_gt": operator.gt, "scalar_ge": operator.ge, "bool_eq": operator.eq,
+    "string_eq": operator.eq, "string_concat": operator.add, "is_": operator.is_, "is_not": operator.is_not,
+    "tuple_getitem": operator.getitem, "list_getitem": operator.getitem, "dict_getitem": operator.getitem}}
+
+_TENSORS: dict[str, Callable[..., Any]] = {
+    "tensor_add": math.add, "tensor_sub": math.sub, "tensor_mul": math.mul, "tensor_div": math.true_divide,
+    "tensor_floordiv": math.floor_div, "tensor_mod": math.floor_mod, "tensor_pow": math.pow, "tensor_exp": math.exp,
+    "tensor_lt": math.less, "tensor_le": math.less_equal, "tensor_gt": math.greater, "tensor_ge": math.greater_equal}
+
+
+def _named(name: str, function: Callable[..., Any], taken: int) -> Callable[..., Any]:
+    """The function under a name of its own."""
+    def of_one(x: Any) -> Any:
+        return function(x)
+
+    def of_two(x: Any, y: Any) -> Any:
+        return function(x, y)
+
+    made = of_one if taken == 1 else of_two
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"What Python's ``{function.__name__}`` gives."
+    return made
+
+
+#: Functions of Python's values by their names.
+OF_PYTHON = {name: _named(name, function, taken) for taken, rows in _PYTHON.items()
+             for name, function in rows.items()}
+globals().update({**OF_PYTHON, **_TENSORS})
+__all__ += [*OF_PYTHON, *_TENSORS]  # noqa: PLE0604  the names are text
+
+
+def _partial(function: Callable, *values: Any) -> Callable:
+    return functools.partial(function, *values)
+
+
+Partial = primitive("Partial", _partial, doc="A function with its first arguments given.")
+
+
+def depend(value: Any, expr: Any) -> Any:
+    """The first of two values; both are there already, in the order they were computed."""
+    return value
+
+
+def make_tuple(*values: Any) -> tuple[Any, ...]:
+    """A tuple of the values.
+
+    Examples
+    --------
+    >>> make_tuple(1, 2)
+    (1, 2)
+    """
+    return values
+
+
+def make_list(*values: Any) -> list[Any]:
+    """A list of the values."""
+    return list(values)
+
+
+def tail(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """All but the first of a tuple.
+
+    Examples
+    --------
+    >>> tail((1, 2, 3))
+    (2, 3)
+    """
+    return tuple(values)[1:]
+
+
+def scalar_cast(input_x: Any, input_y: Any) -> int | float:
+    """A number as one of Python's, an integer, a float or a truth value.
+
+    Parameters
+    ----------
+    input_x : number
+        What is cast.
+    input_y : dtype
+        int64, float64 or bool_.
+
+    Raises
+    ------
+    TypeError
+        When ``input_x`` is no number.
+    ValueError
+        For other dtypes.
+
+    Examples
+    --------
+    >>> scalar_cast(8.5, dtypes.int64)
+    8
+    """
+    if not is_number(input_x):
+        raise TypeError(f"For 'ScalarCast', the type of 'x' should be a number, but got {type(input_x).__name__}")
+    for dtype, kind in ((dtypes.int64, int), (dtypes.float64, float), (dtypes.bool_, bool)):
+        if input_y == dtype:
+            return kind(input_x)
+    raise ArgumentError(f"For 'ScalarCast', the supported type is in the list: [mindspore.int64, mindspore.float64, "
+                        f"mindspore.bool_], but got {input_y!r}")
+
+
+def tuple_to_array(input_x: Any) -> Any:
+    """A tensor of the numbers of a tuple: int32 where the first is an integer, else float32.
+
+    Examples
+    --------
+    >>> tuple_to_array((1, 2, 3))
+    Tensor(shape=[3], dtype=Int32, value= [1, 2, 3])
+    """
+    values = tuple(input_x)
+    return tensor(np.array(values, np.int32 if values and isinstance(values[0], int) else np.float32))
