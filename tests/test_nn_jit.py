@@ -12,6 +12,7 @@ import opreg
 import opreg.symbol as sym
 from opreg import custom
 from opreg.ndarray import array, cpu
+from opreg.nn import ops as functions
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad
 from opreg.nn.jit import jit
@@ -449,6 +450,36 @@ def test_graph_mode_compiles_outermost_cells():
 def test_wrong_settings(settings, message):
     with pytest.raises(ValueError, match=message):
         set_context(**settings)
+
+
+def test_settings_without_effect():
+    before = get_context("mode")
+    set_context(enable_sparse=False, save_graphs=True, op_timeout=3)
+    assert get_context("mode") == before
+
+
+# ---------------------------------------------------------------------------------------- empty dimensions
+
+
+@pytest.mark.parametrize("make, shape", [
+    (lambda: functions.zeros((0, 2)), (0, 2)), (lambda: functions.ones(0), (0,)),
+    (lambda: functions.full((2, 0), 1.5), (2, 0)), (lambda: functions.arange(3, 1), (0,)),
+    (lambda: functions.rand(0, 2), (0, 2)), (lambda: functions.randint(0, 3, (0,)), (0,)),
+    (lambda: functions.standard_normal((3, 0)), (3, 0)), (lambda: Tensor([1.0]).new_zeros((0, 2)), (0, 2)),
+    (lambda: functions.cond(Tensor(True), lambda: functions.ones((0,)), lambda: functions.zeros((0,))), (0,)),
+    (lambda: functions.cat([functions.zeros((0, 2)), functions.ones((3, 2))]), (3, 2))])
+def test_an_empty_dimension_is_known(make, shape):
+    assert make().shape == jit(make)().shape == shape
+
+
+def test_gradients_beside_something_empty():
+    def loss(x):
+        return functions.cat([functions.zeros((0, 2)), x * x]).sum() + functions.ones((0,)).sum()
+
+    x = functions.ones((3, 2))
+    for found in (grad(loss), jit(grad(loss)), grad(jit(loss))):
+        assert found(x).asnumpy().tolist() == [[2, 2]] * 3
+    assert not opreg.util.is_np_shape()
 
 
 # ------------------------------------------------------------------------------------------------ Symbols

@@ -293,12 +293,13 @@ class Trace:
         self._before: list[Any] = []
 
     def __enter__(self) -> Trace:
-        self._before.append((STATE.trace, MODE.recording))
+        self._before.append((STATE.trace, MODE.recording, MODE.np_shape))
         STATE.trace, MODE.recording = self, True  # whoever stops that blocks the gradient of what joins meanwhile
+        MODE.np_shape = True  # all shapes are known here: a 0 is an empty dimension, as outside of traces
         return self
 
     def __exit__(self, *_: Any) -> None:
-        STATE.trace, MODE.recording = self._before.pop()
+        STATE.trace, MODE.recording, MODE.np_shape = self._before.pop()
 
     @property
     def root(self) -> Trace:
