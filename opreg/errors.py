@@ -6,6 +6,7 @@ import difflib
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from types import FrameType
 from typing import Any
@@ -14,7 +15,7 @@ __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
     "Where", "here", "family", "note", "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean",
-    "refuse_keywords",
+    "refuse_keywords", "refuse_misspelt",
 ]
 
 
@@ -286,6 +287,33 @@ def did_you_mean(word: str, options: Iterable[str], *, limit: int = 12) -> str:
     if len(words) <= limit:
         parts.append("Valid: " + ", ".join(words) + ".")
     return " ".join(parts) or f"None of {len(words)} valid names is near it."
+
+
+def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, stacklevel: int = 1) -> None:
+    """Refuse a name that a graph has not, where it may be meant for one that is not given; warn of others.
+
+    Programs give several graphs one dict, so a name that is like none counts for nothing.
+
+    Raises
+    ------
+    ArgumentError
+        A name is near one of ``names`` that is not given.
+
+    Examples
+    --------
+    >>> refuse_misspelt("args", ["data", "wieght"], ["data", "weight"])
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: args: there is no 'wieght' in the graph. Did you mean 'weight'? Valid: data, weight.
+    """
+    found, valid = dict.fromkeys(given), dict.fromkeys(names)
+    missing = [name for name in valid if name not in found]
+    for name in found:
+        if name in valid:
+            continue
+        text = f"{what}: there is no {name!r} in the graph"
+        if nearest(name, missing):
+            raise ArgumentError(f"{text}. {did_you_mean(name, names)}")
+        warnings.warn(f"{text}: it counts for nothing", UserWarning, stacklevel=stacklevel + 1)
 
 
 def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]) -> None:

@@ -18,8 +18,8 @@ from opreg.errors import (
     OpError,
     ShapeError,
     did_you_mean,
-    nearest,
     note,
+    refuse_misspelt,
 )
 from opreg.graph import Entry, Node, rewrite
 from opreg.ndarray.context import Context, current_context
@@ -56,9 +56,7 @@ def _request(req: Any, names: Sequence[str]) -> list[str]:
     if isinstance(req, str):
         return [checked(req, "all arguments")] * len(names)
     if isinstance(req, Mapping):
-        for name in req:
-            if name not in names:
-                raise ArgumentError(f"grad_req: there is no argument {name!r}. {did_you_mean(name, names)}")
+        refuse_misspelt("grad_req", req, names, stacklevel=5)
         return [checked(req.get(name, "null"), name) for name in names]
     if isinstance(req, (list, tuple)):
         if len(req) != len(names):
@@ -77,9 +75,7 @@ def _listed(what: str, given: Any, names: Sequence[str], partial: bool) -> list[
             raise ArgumentError(f"{what}: two different variables are named {twice!r}; give each a name of its own, or "
                                 "arrays as a list")
         missing = [name for name in names if name not in given]
-        for name in given:
-            if name not in names:
-                _strange(what, name, names, missing)
+        refuse_misspelt(what, given, names, stacklevel=5)
         if missing and not partial:
             raise ArgumentError(f"{what}: missing {', '.join(missing)}; the graph has {', '.join(names)}")
         return [given.get(name) for name in names]
@@ -88,14 +84,6 @@ def _listed(what: str, given: Any, names: Sequence[str], partial: bool) -> list[
     if len(given) != len(names):
         raise ArgumentError(f"{what}: expected {len(names)} arrays ({', '.join(names)}), got {len(given)}")
     return list(given)
-
-
-def _strange(what: str, name: str, names: Sequence[str], missing: Sequence[str]) -> None:
-    """Refuse an array of another name than the graph has, where it may be meant for one that is missing."""
-    text = f"{what}: there is no {name!r} in the graph"
-    if nearest(name, missing):
-        raise ArgumentError(f"{text}. {did_you_mean(name, names)}")
-    warnings.warn(f"{text}: it counts for nothing", UserWarning, stacklevel=6)
 
 
 def _context(ctx: Any, what: str = "bind") -> Context:
@@ -194,10 +182,10 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
                 recompute: bool | str | None = None) -> Executor:
     """See ``Symbol.simple_bind``."""
     ctx, symbol, groups = _context(ctx), _resolved(symbol), _groups(group2ctx)
-    shapes = _only_shapes(keywords)
     graph = symbol._graph()
     arguments, auxiliary = graph.variables()
     names = [node.name for node in arguments]
+    shapes = _shapes(keywords, names + [node.name for node in auxiliary])
     with _noted(shapes):
         shape_of = inference.variable_shapes(*symbol._known_shapes("simple_bind", (), shapes))
         dtype_of = inference.variable_dtypes(*symbol._known_dtypes("infer_type", (), dict(type_dict or {})))
@@ -211,23 +199,25 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
     sharing = _Sharing(shared_arg_names, shared_exec, shared_buffer, names)
     args: list[NDArray] = []
     grads: list[NDArray | None] = []
-    for node, req in zip(arguments, _request(grad_req, names)):
+    reqs = _request(grad_req, names)
+    for node, req in zip(arguments, reqs):
         spec, place = Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx
         args.append(sharing.argument("arg_dict", node.name, spec, place))
         grads.append(None if req == "null" else sharing.argument("grad_dict", node.name, spec, place))
     aux = [sharing.state(node.name, Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx)
            for node in auxiliary]
-    return make(symbol, ctx, args, grads, _request(grad_req, names), aux, groups, check_kernels, recompute, specs)
+    return make(symbol, ctx, args, grads, reqs, aux, groups, check_kernels, recompute, specs)
 
 
-def _only_shapes(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """The shapes among the keywords. MXNet takes no notice of others, and programs pass some."""
+def _shapes(keywords: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The shapes of variables among the keywords. MXNet takes no notice of others, and programs pass some."""
     shapes = {name: value for name, value in keywords.items() if isinstance(value, (tuple, list))}
     others = ", ".join(f"{name}={value!r}" for name, value in keywords.items() if name not in shapes)
     if others:
         warnings.warn(f"simple_bind: {others} counts for nothing: keywords are shapes of arguments, as tuples",
                       UserWarning, stacklevel=5)
-    return shapes
+    refuse_misspelt("simple_bind", shapes, names, stacklevel=5)
+    return {name: shapes[name] for name in names if name in shapes}
 
 
 @contextmanager
@@ -267,9 +257,7 @@ class _Sharing:
     """
 
     def __init__(self, shared: Any, executor: Executor | None, pool: dict[str, NDArray] | None, names: Sequence[str]):
-        for name in shared or ():
-            if name not in names:
-                raise ArgumentError(f"shared_arg_names: there is no argument {name!r}. {did_you_mean(name, names)}")
+        refuse_misspelt("shared_arg_names", shared or (), names, stacklevel=5)
         if pool is not None and not isinstance(pool, dict):
             raise ArgumentError(f"shared_buffer: expected a dict of NDArrays, got {type(pool).__name__}")
         self._shared, self._executor, self._pool = frozenset(shared or ()), executor, pool

@@ -593,6 +593,33 @@ def test_arrays_of_other_graphs_count_for_nothing():
         bind(arrays(), {**arrays(), "other": nd.ones((2,))})
 
 
+def simple(**settings):
+    net = sym.FullyConnected(sym.Variable("data"), num_hidden=3, name="fc")
+    return net.simple_bind(mx.cpu(), **{"data": (2, 4), **settings})
+
+
+OTHERS = [
+    ("grad_req", lambda name: bind(arrays(), arrays(), {"fc_bias": "add", name: "write"})),
+    ("grad_req", lambda name: simple(grad_req={"fc_bias": "add", name: "write"})),
+    ("simple_bind", lambda name: simple(**{name: (2,)})),
+    ("shared_arg_names", lambda name: simple(shared_arg_names=[name])),
+]
+
+
+@pytest.mark.parametrize(("what", "bound"), OTHERS)
+def test_names_of_other_graphs_count_for_nothing(what, bound):
+    """One dict serves a layer with a bias and one without, one keyword a network with a loss and one without."""
+    with pytest.warns(UserWarning, match=f"{what}: there is no 'gamma' in the graph: it counts") as caught:
+        executor = bound("gamma")
+    assert [each.filename for each in caught] == [__file__]
+    assert set(executor.arg_dict) == set(GOOD)
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((2, 3)))
+    assert executor.grad_dict["fc_bias"].asnumpy().tolist() == [2, 2, 2]
+    with pytest.raises(ArgumentError, match=f"{what}: .*'fc_wieght'.*Did you mean 'fc_weight'"):
+        bound("fc_wieght")
+
+
 def test_keywords_that_are_no_shapes_count_for_nothing():
     x = sym.Variable("x") * 2
     with pytest.warns(UserWarning, match="axis=-1, force_rebind=True") as caught:

@@ -328,6 +328,15 @@ def test_an_optimizer_that_is_given_keeps_its_factors():
     assert found == pytest.approx([1.6, 1.7])
 
 
+def test_requests_for_other_networks_count_for_nothing():
+    """Networks that learn together, as of several lengths, take one dict."""
+    module = mx.mod.Module(sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc"), label_names=None)
+    with pytest.warns(UserWarning, match="bind: grad_req: there is no 'parameters' in the graph") as caught:
+        module.bind([("data", (2, 3))], grad_req={"data": "add", "parameters": "null"})
+    assert [each.filename for each in caught] == [__file__]
+    assert module._exec_group.grad_req == {"data": "add", "fc_weight": "write", "fc_bias": "write"}
+
+
 @pytest.mark.parametrize("request_, fixed, expected", [
     ("write", None, (None, 2, 2)), ("add", None, (None, 4, 4)), ("write", ["fc_weight"], (None, None, 2)),
     ({"data": "write"}, None, (2, 2, 2)), ({"fc_bias": "null"}, None, (None, 2, None)),
@@ -359,8 +368,8 @@ def test_requests(request_, fixed, expected):
     (lambda: mx.mod.Module(classifier()).bind([("x", (1, 2))]), ArgumentError,
      r"the inputs are data; got shapes of x. Module\(data_names"),
     (lambda: mx.mod.Module(classifier()).bind(["data"]), ArgumentError, "data_shapes: expected pairs .* got 'data'"),
-    (lambda: mx.mod.Module(classifier()).bind([("data", (1, 2))], grad_req={"fc1": "add"}), ArgumentError,
-     "no argument 'fc1'. Valid: data, fc1_weight"),
+    (lambda: mx.mod.Module(classifier()).bind([("data", (1, 2))], grad_req={"fc1_wieght": "add"}),
+     ArgumentError, "grad_req: there is no 'fc1_wieght' in the graph. Did you mean 'fc1_weight'"),
     (lambda: mx.mod.Module(classifier()).bind([("data", (1, 2))], grad_req=["add"]), ArgumentError,
      "expected 6 requests"),
     (lambda: bound(classifier(), labels=[("softmax_label", (2,))]).update_metric(

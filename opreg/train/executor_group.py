@@ -10,7 +10,7 @@ from typing import Any
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 
-from ..errors import ArgumentError, ShapeError, did_you_mean
+from ..errors import ArgumentError, ShapeError, refuse_misspelt
 from . import parts
 from .io import DataDesc
 
@@ -107,17 +107,13 @@ class DataParallelExecutorGroup:
     def _requests(self, grad_req: Any) -> dict[str, str]:
         inputs = {each.name for each in self.data_shapes} if self.inputs_need_grad else set()
         usual = ({*self.param_names} - {*self.fixed_param_names}) | inputs
-        requests = dict.fromkeys(self.arg_names, "null")
         if not self.for_training:
-            return requests
+            return dict.fromkeys(self.arg_names, "null")
         if isinstance(grad_req, str):
             return {name: grad_req if name in usual else "null" for name in self.arg_names}
         if isinstance(grad_req, Mapping):
-            for name in grad_req:
-                if name not in requests:
-                    raise ArgumentError(f"bind: grad_req: the symbol has no argument {name!r}. "
-                                        f"{did_you_mean(name, self.arg_names)}")
-            return {**{name: "write" if name in usual else "null" for name in self.arg_names}, **grad_req}
+            refuse_misspelt("bind: grad_req", grad_req, self.arg_names, stacklevel=5)
+            return {name: grad_req.get(name, "write" if name in usual else "null") for name in self.arg_names}
         if len(grad_req) != len(self.arg_names):
             raise ArgumentError(f"bind: grad_req: expected {len(self.arg_names)} requests, one for each of "
                                 f"{', '.join(self.arg_names)}; got {len(grad_req)}")
