@@ -28,7 +28,7 @@ from .spec import is_floating
 from .value import forms
 
 __all__ = ["Term", "Expression", "Instruction", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive",
-           "astype"]
+           "astype", "compiled", "in_order"]
 
 
 class Primitive(NamedTuple):
@@ -296,11 +296,11 @@ class Instruction(NamedTuple):
     args: tuple[int | float, ...]
 
 
-def _in_order(term: Any) -> list[Term]:
-    """The term and all it is made of, arguments first."""
+def in_order(*terms: Any) -> list[Term]:
+    """Terms and all they are made of, arguments first."""
     order: list[Term] = []
     seen: set[int] = set()
-    stack = [(term, False)]
+    stack = [(term, False) for term in reversed(terms)]
     while stack:
         each, ready = stack.pop()
         if ready:
@@ -312,12 +312,12 @@ def _in_order(term: Any) -> list[Term]:
     return order
 
 
-def _compile(inputs: Sequence[Term], term: Any) -> tuple[list[Instruction], int | float]:
-    """The instructions, and the register that holds the term; equal terms share one."""
+def _compile(inputs: Sequence[Term], *terms: Any) -> tuple[list[Instruction], list[int | float]]:
+    """The instructions, and the registers that hold the terms; equal terms share one."""
     code: list[Instruction] = []
     registers: dict[int, int] = {id(each): i for i, each in enumerate(inputs)}
     made: dict[Any, int] = {}
-    for each in _in_order(term):
+    for each in in_order(*terms):
         if each.prim is None:
             continue
         args = tuple([registers[id(arg)] if isinstance(arg, Term) else float(arg) for arg in each.args])
@@ -326,7 +326,7 @@ def _compile(inputs: Sequence[Term], term: Any) -> tuple[list[Instruction], int 
             code.append(Instruction(each.prim, args))
             made[key] = len(inputs) + len(code) - 1
         registers[id(each)] = made[key]
-    return code, registers[id(term)] if isinstance(term, Term) else float(term)
+    return code, [registers[id(term)] if isinstance(term, Term) else float(term) for term in terms]
 
 
 class Expression:
@@ -347,8 +347,8 @@ class Expression:
         self.inputs, self.term = tuple(inputs), term
         self._settle(len(inputs), *_compile(inputs, term))
 
-    def _settle(self, arity: int, code: list[Instruction], *results: int | float) -> Expression:
-        self.arity, self.code, self.result, self.results = arity, code, results[0], results
+    def _settle(self, arity: int, code: list[Instruction], results: Sequence[int | float]) -> Expression:
+        self.arity, self.code, self.result, self.results = arity, code, results[0], tuple(results)
         self._resolved: tuple[Any, list] = (None, [])
         self._settled: tuple[Any, Any, Any] = (None, None, None)
         self._kinds: dict[Any, tuple[Any, list[list[Any]]]] = {}
@@ -359,7 +359,7 @@ class Expression:
         """The expression of instructions that were not traced: it has no terms, so it cannot be differentiated."""
         self = cls.__new__(cls)
         self.inputs, self.term = (), None
-        return self._settle(arity, code, *results)
+        return self._settle(arity, code, results)
 
     def __repr__(self) -> str:
         text = " ".join(f"{prim.name}({', '.join(map(str, args))})" for prim, args in self.code)
@@ -518,6 +518,12 @@ def _lower(prim: Primitive, args: list[Any], broadcasts: bool) -> Any:
     return getattr(ops, broadcast if broadcasts else same)(left, right)
 
 
+def compiled(inputs: Sequence[Term], *terms: Any) -> Expression:
+    """The expression of several terms: the last instruction gives the first of them, and no other may use that."""
+    code, registers = _compile(inputs, *terms[1:], terms[0])
+    return Expression.of(len(inputs), code, [registers[-1], *registers[:-1]])
+
+
 def trace(function: Callable, arity: int) -> Expression:
     """The expression of a Python function of terms."""
     inputs = [Term(None, (i,)) for i in range(arity)]
@@ -535,7 +541,7 @@ def derive(expression: Expression, wrt: int, output: bool = False) -> Expression
     square(2) subtract(1.0, 3) multiply(0, 4)
     """
     g, result = Term(None, (-1,)), Term(None, (-2,))
-    order = _in_order(expression.term)
+    order = in_order(expression.term)
     target = expression.inputs[wrt]
     depends = {id(target)}
     for term in order:

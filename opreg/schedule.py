@@ -17,7 +17,7 @@ import numpy as np
 
 from . import threads
 
-__all__ = ["steps"]
+__all__ = ["Schedule", "steps"]
 
 # Three arrays of so many float32 numbers, and an instruction has no more, stay in a core's second-level cache. Less
 # would be worse even where more are alive: between calls threads wait for each other.
@@ -57,7 +57,7 @@ def steps(expression: Any, xp: Any, ins: Sequence[Any], out: Any, scratch: Calla
     return [functools.partial(threads.run, [functools.partial(_in_turn, part) for part in parts])]
 
 
-class _Schedule:
+class Schedule:
     """Where each instruction reads and writes: numbers of arrays, of inputs, outputs, temporaries, constants.
 
     Attributes
@@ -94,7 +94,7 @@ class _Schedule:
         self._dtypes = list(ins)
         self._last = {arg: position for position, (_, args) in enumerate(code) for arg in args if arg.__class__ is int}
         self._first = arity + len(outs)  # temporary
-        self._lent: int | float = -1  # the register that lives in the first output until its own result comes
+        self._lent: dict[int, int] = {}  # the registers that live in outputs until their own results come
         # An output may be written from the step on that is the last to read the inputs in its memory.
         opens = [max([self._last.get(i, -1) for i in numbers], default=-2) for numbers in shared]
         targets: dict[int | float, int] = {}
@@ -102,7 +102,7 @@ class _Schedule:
             if result.__class__ is int and result >= arity:
                 targets.setdefault(result, j)
         for position, (prim, args) in enumerate(code):
-            self._instruct(position, prim, args, targets.get(arity + position), opens, expression, outs[0])
+            self._instruct(position, prim, args, targets.get(arity + position), opens, expression, outs)
         for j, result in enumerate(expression.results):
             if targets.get(result) == j:
                 continue
@@ -112,19 +112,20 @@ class _Schedule:
             (self.copies if late else self.fills).append((home, arity + j))
 
     def _instruct(self, position: int, prim: Any, args: Sequence[int | float], goal: int | None,
-                  opens: Sequence[int], expression: Any, main: Any) -> None:
+                  opens: Sequence[int], expression: Any, outs: Sequence[Any]) -> None:
         """Settle one instruction, whose result is output ``goal`` or none."""
-        register, final = expression.arity + position, expression.results[0]
+        register = expression.arity + position
         source = next(self._dtypes[arg] for arg in args if arg.__class__ is int)
         dtype = source if prim.dtype is None else prim.dtype
         function, named = prim.resolve(self.xp), prim.name in _LIMITS
         read = [self._place[arg] if arg.__class__ is int else self._constant(arg, source, named) for arg in args]
         self._release(position, args)
-        if goal is not None and opens[goal] <= position and (goal or self._lent < 0):
+        lender = self._lender(register, dtype, opens, expression, outs) if goal is None else None
+        if goal is not None and opens[goal] <= position and goal not in self._lent:
             home = expression.arity + goal
-        elif (goal is None and self._lent < 0 and opens[0] <= position and isinstance(final, int) and final > register
-              and dtype == main):
-            home, self._lent = expression.arity, register
+        elif lender is not None:
+            home = expression.arity + lender
+            self._lent[lender] = register
         else:
             home = self._temporary(dtype)
             if goal is not None:
@@ -138,6 +139,14 @@ class _Schedule:
             self._add(np.minimum, True, [*read, self._constant(1.0, source, True)], home)
             function, read = np.ceil, [home]
         self._add(function, named, read, home)
+
+    def _lender(self, register: int, dtype: Any, opens: Sequence[int], expression: Any, outs: Sequence[Any]
+                ) -> int | None:
+        """The output whose memory a register may have, by preference until the output's own result comes."""
+        found = [(self._last[register] != final - expression.arity, j) for j, final in enumerate(expression.results)
+                 if isinstance(final, int) and register < final and j not in self._lent and dtype == outs[j]
+                 and opens[j] <= register - expression.arity and self._last[register] <= final - expression.arity]
+        return min(found)[1] if found else None
 
     def _add(self, function: Callable, named: bool, read: Sequence[int], home: int) -> None:
         self.steps.append((function, named, operator.itemgetter(*read, home)))
@@ -156,8 +165,8 @@ class _Schedule:
         """Free the memory of what is read for the last time."""
         for arg in set(args):
             if arg.__class__ is int and self._last[arg] == position:
-                if arg == self._lent:
-                    self._lent = -1
+                if arg in self._lent.values():
+                    self._lent = {j: register for j, register in self._lent.items() if register != arg}
                 elif self._place[arg] >= self._first:
                     self._free.setdefault(self._dtypes[arg], []).append(self._place[arg])
 
@@ -166,6 +175,22 @@ class _Schedule:
             self.temporaries.append(dtype)
             self._free[dtype] = [self._first + len(self.temporaries) - 1]
         return self._free[dtype].pop()
+
+    def run(self, arrays: list[Any], scratch: Callable[[int], Any]) -> None:
+        """Take the steps over inputs and outputs at once, whose list becomes longer; an input may be a number."""
+        shape = arrays[-1].shape
+        arrays += map(scratch, range(len(self.temporaries)))
+        arrays += [constant(shape) for constant in reversed(self.constants)]
+        for source, out in self.fills:
+            arrays[out][...] = arrays[source]
+        for function, named, pick in self.steps:
+            if not named:
+                function(*pick(arrays))
+                continue
+            *read, out = pick(arrays)
+            function(*read, out=out)
+        for source, out in self.copies:
+            arrays[out][...] = arrays[source]
 
     def bind(self, arrays: list[Any], shape: tuple[int, ...], scratch: Callable, part: int) -> list[Callable]:
         """The steps over inputs and outputs, with temporaries of their own for each ``part``."""
@@ -185,7 +210,7 @@ class _Schedule:
 
 
 #: Equal groups, as those of equal layers, have one expression and one schedule.
-_scheduled = functools.lru_cache(256)(_Schedule)
+_scheduled = functools.lru_cache(256)(Schedule)
 
 
 def _repeated(number: Any, shape: tuple[int, ...]) -> Any:

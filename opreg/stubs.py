@@ -91,8 +91,7 @@ _LOOPS = ("cond", "foreach", "while_loop")
 #: is asked to counts as giving one: that can be unpacked, too.
 _OPEN = {"atleast_1d", "atleast_2d", "atleast_3d", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "cond",
          "fori_loop", "hooks", "register_hook", "scan", "while_loop", "DType", "Depend", "ForiLoop", "Partial", "Print",
-         "Scan", "Unstack",
-         "WhileLoop", "depend", *OF_PYTHON}
+         "Scan", "Unstack", "WhileLoop", "depend", *OF_PYTHON}
 
 
 # --------------------------------------------------------------------------------------------------- text

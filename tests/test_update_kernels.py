@@ -15,10 +15,11 @@ import opreg as mx
 from opreg import threads
 from opreg.backends.numba import compiler, updates
 from opreg.builtin import optimizer_updates, updating
+from opreg.builtin.update_formulas import Formula
 from opreg.registry import get
 
 SIZE = updating.SMALL + 3
-#: Operators whose rules are followed, with numbers for all their attributes.
+#: Operators whose formulas are compiled, with numbers for all their attributes.
 COMPILED = {
     "sgd_update": {}, "sgd_mom_update": dict(momentum=0.9), "nag_mom_update": dict(momentum=0.9), "signsgd_update": {},
     "signum_update": dict(momentum=0.9, wd_lh=0.1), "adam_update": dict(beta1=0.8, beta2=0.9, epsilon=1e-6),
@@ -142,13 +143,8 @@ def test_the_same_arrays_as_one_weight_after_two(calls):
     """What has been found out of them does not depend on the arrays alone."""
     weight, grad, other, last = [np.full(SIZE, value) for value in (1.0, 2.0, 3.0, 4.0)]
 
-    def two(xp, tmp, new, weight, grad):
-        xp.add(weight, grad, out=new)
-
-    def four(xp, tmp, new, weight, grad, mean, var):
-        xp.subtract(mean, var, out=mean)
-        xp.add(weight, mean, out=new)
-
+    two = Formula(lambda weight, grad: weight + grad)
+    four = Formula(lambda weight, grad, mean, var: (weight + (mean - var), mean - var))
     with compiler.use("numba"):
         updating.together(np, two, [(weight, [weight, grad]), (other, [other, last])])
         assert [each[0] for each in (weight, grad, other, last)] == [3, 2, 7, 4]
@@ -170,7 +166,7 @@ def test_odd_layouts_and_other_dtypes_are_left_to_numpy(calls):
 def test_what_is_read_only_is_left_to_numpy(calls):
     weight, grad = np.ones(SIZE), np.ones(SIZE)
     weight.flags.writeable = grad.flags.writeable = False
-    moves = functools.partial(updating.together, np, lambda xp, tmp, new, weight, grad: xp.add(weight, grad, out=new),
+    moves = functools.partial(updating.together, np, Formula(lambda weight, grad: weight + grad),
                               [(weight, [weight, grad])])
     with compiler.use("numba"):
         with pytest.raises(ValueError, match="read-only"):

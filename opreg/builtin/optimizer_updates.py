@@ -1,11 +1,11 @@
 """Optimizer updates: new weights from weights, gradients and states.
 
 The new weight is the output, which is usually asked for in the weight's own memory (``out=weight``); states
-are written in place. Each rule is one function, ``rule(xp, tmp, new, weight, grad, *states, **attrs)``, run as
-``updating`` says.
+are written in place. Each is a formula of new weight and states, traced and run as ``update_formulas`` says.
 
 The formulas are those of Apache MXNet's documentation of the operator of that name, which cites the papers.
-Everywhere ``g = clip(rescale_grad * grad)``, where a ``clip_gradient`` below zero means no clipping.
+Everywhere ``g = clip(rescale_grad * grad)``, where a ``clip_gradient`` below zero means no clipping. The kin of
+MindSpore in ``opreg.nn.optim`` share what is alike; there momentum takes the rate in behind the velocity, not before.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import numpy as np
 
 from ..backends.blas import add_multiple
 from ..errors import ShapeError
+from ..expression import sign, sqrt, where
 from ..registry import declare
 from ..spec import Shape, show
+from .update_formulas import Formula, adam_step, average, clipped, correction, rms_step, trust_ratio
 from .updating import mixed, single, tiled
 
 __all__: list[str] = []
@@ -32,46 +34,24 @@ def _zero(value: Any) -> bool:
     return isinstance(value, (int, float)) and value == 0
 
 
-def _scaled(xp, into, grad, factor, rescale_grad, clip_gradient):
-    """``factor * g``."""
-    if clip_gradient < 0:
-        xp.multiply(grad, rescale_grad * factor, out=into)
-        return
-    xp.multiply(grad, rescale_grad, out=into)
-    xp.clip(into, -clip_gradient, clip_gradient, out=into)
-    if not _zero(factor - 1):
-        xp.multiply(into, factor, out=into)
+def _scaled(grad, rescale_grad, clip_gradient):
+    """``g``."""
+    return clipped(grad * rescale_grad, clip_gradient)
 
 
-def _decayed(xp, tmp, weight, grad, wd, rescale_grad, clip_gradient):
-    """``g + wd * weight`` in ``tmp(0)``; ``tmp(1)`` is used."""
-    g = tmp(0)
-    _scaled(xp, g, grad, 1.0, rescale_grad, clip_gradient)
-    if not _zero(wd):
-        xp.multiply(weight, wd, out=tmp(1))
-        xp.add(g, tmp(1), out=g)
-    return g
+def _decayed(weight, decay):
+    """What a decay leaves of a weight."""
+    return weight * (1.0 - decay) if decay else weight
 
 
-def _clipped(xp, tmp, weight, grad, wd, rescale_grad, clip_gradient):
-    """``clip(rescale_grad * grad + wd * weight)``, as some rules have it, in ``tmp(0)``; uses ``tmp(1)``."""
-    s = _decayed(xp, tmp, weight, grad, wd, rescale_grad, -1.0)
-    if clip_gradient >= 0:
-        xp.clip(s, -clip_gradient, clip_gradient, out=s)
-    return s
+def _with_decay(weight, g, wd):
+    """``g + wd * weight``."""
+    return g + weight * wd if wd else g
 
 
-def _average(xp, state, value, decay, work):
-    """``state = decay * state + (1 - decay) * value``."""
-    xp.multiply(value, 1.0 - decay, out=work)
-    xp.multiply(state, decay, out=state)
-    xp.add(state, work, out=state)
-
-
-def _average_square(xp, state, value, decay, work):
-    """``state = decay * state + (1 - decay) * value ** 2``."""
-    xp.multiply(value, value, out=work)
-    _average(xp, state, work, decay, work)
+def _clipped(weight, grad, wd, rescale_grad, clip_gradient):
+    """``clip(rescale_grad * grad + wd * weight)``, as some rules have it."""
+    return clipped(_with_decay(weight, grad * rescale_grad, wd), clip_gradient)
 
 
 # --------------------------------------------------------------------------- stochastic gradient descent
@@ -88,35 +68,37 @@ def _sgd_at_once(new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
 
 
 def sgd(xp, tmp, new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
-    inplace = weight is new  # never a tile, which one of several threads works on
-    if not _zero(wd):
-        weight = xp.multiply(weight, 1.0 - lr * wd, out=new)
-    if inplace and xp is np and _added(new, grad, lr, rescale_grad, clip_gradient):
-        return
-    step = tmp(0)
-    _scaled(xp, step, grad, lr, rescale_grad, clip_gradient)
-    xp.subtract(weight, step, out=new)
+    if new.size >= LONG and weight is new and xp is np:  # not a tile, which one of several threads works on
+        if not _zero(wd):
+            xp.multiply(weight, 1.0 - lr * wd, out=new)
+            wd = 0.0
+        if _added(new, grad, lr, rescale_grad, clip_gradient):
+            return
+    _sgd(xp, tmp, new, weight, grad, lr=lr, wd=wd, rescale_grad=rescale_grad, clip_gradient=clip_gradient)
 
 
-def sgd_mom(xp, tmp, new, weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient):
-    step = tmp(0)
-    _scaled(xp, step, grad, lr, rescale_grad, clip_gradient)
-    xp.multiply(mom, momentum, out=mom)
-    xp.subtract(mom, step, out=mom)
-    if not _zero(wd):
-        xp.multiply(weight, lr * wd, out=step)
-        xp.subtract(mom, step, out=mom)
-    xp.add(weight, mom, out=new)
+@Formula
+def _sgd(weight, grad, *, lr, wd, rescale_grad, clip_gradient):
+    if clip_gradient < 0:
+        return _decayed(weight, lr * wd) - grad * (lr * rescale_grad)
+    return _decayed(weight, lr * wd) - _scaled(grad, rescale_grad, clip_gradient) * lr
 
 
-def _nag(xp, tmp, new, weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient):
-    step = _decayed(xp, tmp, weight, grad, wd, rescale_grad, clip_gradient)
-    xp.multiply(step, lr, out=step)
-    xp.multiply(mom, momentum, out=mom)
-    xp.subtract(mom, step, out=mom)
-    xp.multiply(mom, momentum, out=tmp(1))
-    xp.subtract(tmp(1), step, out=step)
-    xp.add(weight, step, out=new)
+sgd.traced = _sgd.traced  # type: ignore[attr-defined]  # what is compiled
+
+
+@Formula
+def sgd_mom(weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient):
+    mom = mom * momentum - _scaled(grad, rescale_grad, clip_gradient) * lr
+    mom = mom - weight * (lr * wd) if wd else mom
+    return weight + mom, mom
+
+
+@Formula
+def _nag(weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient):
+    step = _with_decay(weight, _scaled(grad, rescale_grad, clip_gradient), wd) * lr
+    mom = mom * momentum - step
+    return weight + (mom * momentum - step), mom
 
 
 @declare(aliases=("_sparse_sgd_update",), inplace=(0,))
@@ -185,12 +167,9 @@ def signsgd_update(weight, grad, *, lr: float, wd: float = 0.0, rescale_grad: fl
 
 @signsgd_update.kernel()
 @single
-def signsgd_xp(xp, tmp, new, weight, grad, *, lr, wd):
-    step = xp.sign(grad, out=tmp(0))
-    xp.multiply(step, lr, out=step)
-    if not _zero(wd):
-        weight = xp.multiply(weight, 1.0 - lr * wd, out=new)
-    xp.subtract(weight, step, out=new)
+@Formula
+def signsgd(weight, grad, *, lr, wd):
+    return _decayed(weight, lr * wd) - sign(grad) * lr
 
 
 @declare(inplace=(0,), mutates=(2,))
@@ -202,24 +181,18 @@ def signum_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: fl
 
 @signum_update.kernel()
 @single
-def signum_xp(xp, tmp, new, weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient, wd_lh):
-    g = _decayed(xp, tmp, weight, grad, wd, rescale_grad, clip_gradient)
-    xp.multiply(g, 1.0 - momentum, out=g)
-    xp.multiply(mom, momentum, out=mom)
-    xp.subtract(mom, g, out=mom)
-    xp.sign(mom, out=g)
-    xp.multiply(g, lr, out=g)
-    if not _zero(wd_lh):
-        weight = xp.multiply(weight, 1.0 - lr * wd_lh, out=new)
-    xp.add(weight, g, out=new)
+@Formula
+def signum(weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient, wd_lh):
+    g = _with_decay(weight, _scaled(grad, rescale_grad, clip_gradient), wd)
+    mom = mom * momentum - g * (1.0 - momentum)
+    return _decayed(weight, lr * wd_lh) + sign(mom) * lr, mom
 
 
 # ------------------------------------------------------------------------------------------ Adam's kin
 
 
-def _moments(xp, tmp, mean, var, g, beta1, beta2):
-    _average(xp, mean, g, beta1, tmp(1))
-    _average_square(xp, var, g, beta2, g)
+def _moments(mean, var, g, beta1, beta2):
+    return average(mean, g, beta1), average(var, g * g, beta2)
 
 
 @declare(aliases=("_sparse_adam_update",), inplace=(0,), mutates=(2, 3))
@@ -235,39 +208,27 @@ def adam_update(weight, grad, mean, var, *, lr: float, beta1: float = 0.9, beta2
 
 @adam_update.kernel()
 @single
-def adam_xp(xp, tmp, new, weight, grad, mean, var, *, lr, beta1, beta2, epsilon, wd, rescale_grad,
-            clip_gradient):
-    plain = _zero(wd) and _zero(rescale_grad - 1) and clip_gradient < 0
-    s = grad if plain else _clipped(xp, tmp, weight, grad, wd, rescale_grad, clip_gradient)
-    _average(xp, mean, s, beta1, tmp(1))
-    g = tmp(0)
-    _average_square(xp, var, s, beta2, g)
-    xp.sqrt(var, out=g)
-    xp.add(g, epsilon, out=g)
-    xp.divide(mean, g, out=g)
-    xp.multiply(g, lr, out=g)
-    xp.subtract(weight, g, out=new)
+@Formula
+def adam(weight, grad, mean, var, *, lr, beta1, beta2, epsilon, wd, rescale_grad, clip_gradient):
+    s = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
+    mean, var = _moments(mean, var, s, beta1, beta2)
+    return weight - adam_step(mean, var, epsilon) * lr, mean, var
 
 
 def adamw(xp, tmp, new, weight, grad, mean, var, scale, *, lr, beta1, beta2, epsilon, wd, eta, clip_gradient):
     # A scale that is zero or not finite skips the step; it lives on the device, so nothing branches on it.
     usable = xp.isfinite(scale) & (scale != 0)
-    g, work = tmp(0), tmp(1)
-    _scaled(xp, g, grad, 1.0, xp.where(usable, scale, xp.zeros_like(scale)), clip_gradient)
-    for state, decay in ((mean, beta1), (var, beta2)):
-        work[...] = state
-        _average(xp, work, g, decay, tmp(2))
-        xp.copyto(state, work, where=usable)
-        xp.multiply(g, g, out=g)
-    xp.sqrt(var, out=g)
-    xp.add(g, epsilon, out=g)
-    xp.divide(mean, g, out=g)
-    xp.multiply(g, lr * eta, out=g)
-    if not _zero(wd):
-        xp.multiply(weight, wd * eta, out=work)
-        xp.add(g, work, out=g)
-    xp.multiply(g, usable, out=g)
-    xp.subtract(weight, g, out=new)
+    _adamw(xp, tmp, new, weight, grad, mean, var, xp.where(usable, scale, xp.zeros_like(scale)),
+           usable.astype(weight.dtype), lr=lr, beta1=beta1, beta2=beta2, epsilon=epsilon, wd=wd, eta=eta,
+           clip_gradient=clip_gradient)
+
+
+@Formula
+def _adamw(weight, grad, mean, var, scale, usable, *, lr, beta1, beta2, epsilon, wd, eta, clip_gradient):
+    moved = _moments(mean, var, _scaled(grad, scale, clip_gradient), beta1, beta2)
+    mean, var = (where(usable, now, before) for now, before in zip(moved, (mean, var)))
+    step = _with_decay(weight, adam_step(mean, var, epsilon) * (lr * eta), wd * eta)
+    return weight - step * usable, mean, var
 
 
 def _adamw_shapes(count: int) -> tuple[Callable, Callable]:
@@ -322,20 +283,13 @@ def mp_adamw_xp(xp, weight, grad, mean, var, weight32, scale, *, out=None, **att
     return mixed(adamw)(xp, weight, grad, mean, var, scale, weight32, out=out, **attrs)
 
 
-def lamb_direction(xp, tmp, new, weight, grad, mean, var, *, beta1, beta2, epsilon, t, bias_correction, wd,
-                   rescale_grad, clip_gradient):
-    g = tmp(0)
-    _scaled(xp, g, grad, 1.0, rescale_grad, clip_gradient)
-    _moments(xp, tmp, mean, var, g, beta1, beta2)
-    first = 1.0 / (1.0 - beta1**t) if bias_correction else 1.0
-    second = 1.0 / (1.0 - beta2**t) if bias_correction else 1.0
-    xp.multiply(var, second, out=g)
-    xp.sqrt(g, out=g)
-    xp.add(g, epsilon, out=g)
-    xp.multiply(mean, first, out=tmp(1))
-    xp.divide(tmp(1), g, out=g)
-    xp.multiply(weight, wd, out=tmp(1))
-    xp.add(g, tmp(1), out=new)
+@Formula
+def lamb_direction(weight, grad, mean, var, *, beta1, beta2, epsilon, t, bias_correction, wd, rescale_grad,
+                   clip_gradient):
+    mean, var = now = _moments(mean, var, _scaled(grad, rescale_grad, clip_gradient), beta1, beta2)
+    if bias_correction:
+        mean, var = mean * correction(beta1, t), var * correction(beta2, t)
+    return _with_decay(weight, adam_step(mean, var, epsilon), wd), *now
 
 
 def lamb_step(xp, tmp, new, weight, g, r1, r2, *, lr, lower_bound, upper_bound):
@@ -343,10 +297,7 @@ def lamb_step(xp, tmp, new, weight, g, r1, r2, *, lr, lower_bound, upper_bound):
         r1 = xp.maximum(r1, lower_bound)
     if upper_bound > 0:
         r1 = xp.minimum(r1, upper_bound)
-    both = (r1 != 0) & (r2 != 0)
-    ones = xp.ones_like(r1)
-    ratio = xp.where(both, r1, ones) / xp.where(both, r2, ones)
-    xp.multiply(g, ratio * lr, out=tmp(0))
+    xp.multiply(g, trust_ratio(r1, r2, xp.ones_like(r1), xp.where) * lr, out=tmp(0))
     xp.subtract(weight, tmp(0), out=new)
 
 
@@ -433,22 +384,13 @@ def ftml_update(weight, grad, d, v, z, *, lr: float, beta1: float = 0.6, beta2: 
 
 @ftml_update.kernel()
 @single
-def ftml_xp(xp, tmp, new, weight, grad, d, v, z, *, lr, beta1, beta2, epsilon, t, wd, rescale_grad,
-            clip_grad):
-    g = _clipped(xp, tmp, weight, grad, wd, rescale_grad, clip_grad)
-    _average(xp, z, g, beta1, tmp(1))
-    _average_square(xp, v, g, beta2, g)
-    xp.multiply(v, 1.0 / (1.0 - beta2**t), out=g)
-    xp.sqrt(g, out=g)
-    xp.add(g, epsilon, out=g)
-    xp.multiply(g, (1.0 - beta1**t) / lr, out=g)
-    xp.multiply(d, beta1, out=d)
-    xp.subtract(g, d, out=d)
-    xp.multiply(d, weight, out=d)
-    xp.subtract(z, d, out=z)
-    d[...] = g
-    xp.divide(z, g, out=g)
-    xp.negative(g, out=new)
+@Formula
+def ftml(weight, grad, d, v, z, *, lr, beta1, beta2, epsilon, t, wd, rescale_grad, clip_grad):
+    g = _clipped(weight, grad, wd, rescale_grad, clip_grad)
+    v = average(v, g * g, beta2)
+    now = (sqrt(v * correction(beta2, t)) + epsilon) * ((1.0 - beta1**t) / lr)
+    z = average(z, g, beta1) - (now - d * beta1) * weight
+    return -(z / now), now, v, z
 
 
 # ----------------------------------------------------------------------------- step sizes by coordinate
@@ -462,29 +404,13 @@ def ftrl_update(weight, grad, z, n, *, lr: float, lamda1: float = 0.01, beta: fl
 
 @ftrl_update.kernel()
 @single
-def ftrl_xp(xp, tmp, new, weight, grad, z, n, *, lr, lamda1, beta, wd, rescale_grad, clip_gradient):
-    g, before, after = tmp(0), tmp(1), tmp(2)
-    _scaled(xp, g, grad, 1.0, rescale_grad, clip_gradient)
-    xp.add(z, g, out=z)
-    xp.sqrt(n, out=before)
-    xp.multiply(g, g, out=g)
-    xp.add(n, g, out=n)
-    xp.sqrt(n, out=after)
-    xp.subtract(after, before, out=before)
-    xp.multiply(before, weight, out=before)
-    xp.divide(before, lr, out=before)
-    xp.subtract(z, before, out=z)
-    xp.add(after, beta, out=after)
-    xp.divide(after, lr, out=after)
-    xp.add(after, wd, out=after)
-    xp.clip(z, -lamda1, lamda1, out=g)
-    xp.subtract(g, z, out=g)
-    xp.divide(g, after, out=new)
-
-
-def _bounded(xp: Any, new: Any, clip_weights: float) -> None:
-    if clip_weights >= 0:
-        xp.clip(new, -clip_weights, clip_weights, out=new)
+@Formula
+def ftrl(weight, grad, z, n, *, lr, lamda1, beta, wd, rescale_grad, clip_gradient):
+    g = _scaled(grad, rescale_grad, clip_gradient)
+    squares = n + g * g
+    root = sqrt(squares)
+    z = z + g - (root - sqrt(n)) * weight / lr
+    return (clipped(z, lamda1) - z) / ((root + beta) / lr + wd), z, squares
 
 
 @declare(inplace=(0,), mutates=(2,))
@@ -497,16 +423,11 @@ def rmsprop_update(weight, grad, n, *, lr: float, gamma1: float = 0.95, epsilon:
 
 @rmsprop_update.kernel()
 @single
-def rmsprop_xp(xp, tmp, new, weight, grad, n, *, lr, gamma1, epsilon, wd, rescale_grad, clip_gradient,
-               clip_weights):
-    g = _clipped(xp, tmp, weight, grad, wd, rescale_grad, clip_gradient)
-    _average_square(xp, n, g, gamma1, tmp(1))
-    xp.add(n, epsilon, out=tmp(1))
-    xp.sqrt(tmp(1), out=tmp(1))
-    xp.divide(g, tmp(1), out=g)
-    xp.multiply(g, lr, out=g)
-    xp.subtract(weight, g, out=new)
-    _bounded(xp, new, clip_weights)
+@Formula
+def rmsprop(weight, grad, n, *, lr, gamma1, epsilon, wd, rescale_grad, clip_gradient, clip_weights):
+    g = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
+    n = average(n, g * g, gamma1)
+    return clipped(weight - rms_step(g, n, epsilon) * lr, clip_weights), n
 
 
 @declare(inplace=(0,), mutates=(2, 3, 4))
@@ -522,21 +443,13 @@ def rmspropalex_update(weight, grad, n, g, delta, *, lr: float, gamma1: float = 
 
 @rmspropalex_update.kernel()
 @single
-def rmspropalex_xp(xp, tmp, new, weight, grad, n, g, delta, *, lr, gamma1, gamma2, epsilon, wd, rescale_grad,
-                   clip_gradient, clip_weights):
-    s, work = _clipped(xp, tmp, weight, grad, wd, rescale_grad, clip_gradient), tmp(1)
-    _average_square(xp, n, s, gamma1, work)
-    _average(xp, g, s, gamma1, work)
-    xp.multiply(g, g, out=work)
-    xp.subtract(n, work, out=work)
-    xp.add(work, epsilon, out=work)
-    xp.sqrt(work, out=work)
-    xp.divide(s, work, out=s)
-    xp.multiply(s, lr, out=s)
-    xp.multiply(delta, gamma2, out=delta)
-    xp.subtract(delta, s, out=delta)
-    xp.add(weight, delta, out=new)
-    _bounded(xp, new, clip_weights)
+@Formula
+def rmspropalex(weight, grad, n, g, delta, *, lr, gamma1, gamma2, epsilon, wd, rescale_grad, clip_gradient,
+                clip_weights):
+    s = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
+    n, g = average(n, s * s, gamma1), average(g, s, gamma1)
+    delta = delta * gamma2 - rms_step(s, n, epsilon, g) * lr
+    return clipped(weight + delta, clip_weights), n, g, delta
 
 
 @declare(inplace=(0,), mutates=(2,))
@@ -547,18 +460,11 @@ def _sparse_adagrad_update(weight, grad, history, *, lr: float, epsilon: float =
 
 @_sparse_adagrad_update.kernel()
 @single
-def adagrad_xp(xp, tmp, new, weight, grad, history, *, lr, epsilon, wd, rescale_grad, clip_gradient):
-    g, work = tmp(0), tmp(1)
-    _scaled(xp, g, grad, 1.0, rescale_grad, clip_gradient)
-    xp.multiply(g, g, out=work)
-    xp.add(history, work, out=history)
-    xp.add(history, epsilon, out=work)
-    xp.sqrt(work, out=work)
-    xp.divide(g, work, out=g)
-    xp.multiply(g, lr, out=g)
-    if not _zero(wd):
-        weight = xp.multiply(weight, 1.0 - lr * wd, out=new)
-    xp.subtract(weight, g, out=new)
+@Formula
+def adagrad(weight, grad, history, *, lr, epsilon, wd, rescale_grad, clip_gradient):
+    g = _scaled(grad, rescale_grad, clip_gradient)
+    history = history + g * g
+    return _decayed(weight, lr * wd) - rms_step(g, history, epsilon) * lr, history
 
 
 @declare(aliases=("group_adagrad_update",), name="_contrib_group_adagrad_update", inplace=(0,), mutates=(2,))
@@ -588,8 +494,9 @@ def group_adagrad_infer(weight, grad, history):
 @group_adagrad_update.kernel()
 def group_adagrad_xp(xp, weight, grad, history, *, lr, rescale_grad, clip_gradient, epsilon, out=None):
     new = xp.empty_like(weight) if out is None else out
-    g = xp.empty_like(grad)
-    _scaled(xp, g, grad, 1.0, rescale_grad, clip_gradient)
+    g = xp.multiply(grad, rescale_grad)
+    if clip_gradient >= 0:
+        xp.clip(g, -clip_gradient, clip_gradient, out=g)
     xp.add(history, xp.mean(xp.square(g), axis=tuple(range(1, g.ndim)), keepdims=True), out=history)
     xp.multiply(g, lr / xp.sqrt(history + epsilon), out=g)
     return xp.subtract(weight, g, out=new)

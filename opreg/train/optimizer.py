@@ -1,7 +1,8 @@
 """Optimizers: how weights move along their gradients, a class each.
 
 Weights are told apart by an index or a name. Most rules are operators (``sgd_update``, ``adam_update`` …),
-which write the weight and its state in place; the formulas and their sources are written there. Unless a
+which write the weight and its state in place; the formulas and their sources are written there, and what the others
+have in common with them, and with those of MindSpore, in ``builtin.update_formulas``. Unless a
 class says otherwise, ``g = clip(rescale_grad * grad)``.
 """
 
@@ -16,8 +17,8 @@ from opreg.ndarray import random, zeros
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..aliases import inner
+from ..builtin.update_formulas import adadelta_step, adam_step, average, correction, largest
 from ..errors import ArgumentError, AttrError, did_you_mean
-from ..registry import ops
 from .base_optimizer import FLOAT16, FLOAT32, Optimizer, apply, zeros_of
 from .updater import Updater, get_updater
 
@@ -288,10 +289,10 @@ class Adamax(Optimizer):
         count = self._update_count(index)
         lr = self._get_lr(index) / (1.0 - self.beta1**count)
         g = self._clip(grad * self.rescale_grad + weight * self._get_wd(index))
-        mean, largest = state
-        mean[:] = mean * self.beta1 + g * (1.0 - self.beta1)
-        largest[:] = ops.broadcast_maximum(largest * self.beta2, abs(g))
-        weight -= mean / largest * lr
+        mean, norm = state
+        mean[:] = average(mean, g, self.beta1)
+        norm[:] = largest(norm, g, self.beta2)
+        weight -= mean / norm * lr
 
 
 @register
@@ -321,10 +322,10 @@ class Nadam(_Moments):
         self.m_schedule *= now
         after = self.m_schedule * later
         mean, var = state
-        mean[:] = mean * self.beta1 + g * (1.0 - self.beta1)
-        var[:] = var * self.beta2 + g * g * (1.0 - self.beta2)
+        mean[:] = average(mean, g, self.beta1)
+        var[:] = average(var, g * g, self.beta2)
         ahead = g * ((1.0 - now) / (1.0 - self.m_schedule)) + mean * (later / (1.0 - after))
-        weight -= ahead * self._get_lr(index) / (ops.sqrt(var / (1.0 - self.beta2**count)) + self.epsilon)
+        weight -= adam_step(ahead, var * correction(self.beta2, count), self.epsilon) * self._get_lr(index)
 
 
 @register
@@ -455,9 +456,9 @@ class AdaDelta(Optimizer):
         self._update_count(index)
         g = self._prepared(grad)
         squares, steps = state
-        squares[:] = squares * self.rho + g * g * (1.0 - self.rho)
-        step = ops.sqrt(steps + self.epsilon) / ops.sqrt(squares + self.epsilon) * g
-        steps[:] = steps * self.rho + step * step * (1.0 - self.rho)
+        squares[:] = average(squares, g * g, self.rho)
+        step = adadelta_step(g, squares, steps, self.epsilon)
+        steps[:] = average(steps, step * step, self.rho)
         weight -= step + weight * self._get_wd(index)
 
 

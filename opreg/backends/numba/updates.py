@@ -1,8 +1,7 @@
 """Optimizer updates compiled with numba: a number is read once and written once, whatever the rule computes of it.
 
-A rule, as ``builtin.updating`` has them, is followed: it gets stand-ins for arrays and for the array module, and what
-it calls becomes the text of a function. One call works off all weights that move by one rule; the rates are numbers
-that the function reads, so they may change from step to step.
+The expression of a rule's formula becomes the text of a function. One call works off all weights that move by one rule;
+the rates are numbers that the function reads, so they may change from step to step.
 """
 
 from __future__ import annotations
@@ -11,9 +10,11 @@ import functools
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from opreg.expression import Expression
 
 from ..addressing import address_of
 from .compiler import Function, function_of, idle, mode, over
@@ -28,90 +29,40 @@ Update = tuple[Any, Sequence[Any]]
 _STRETCH = 1 << 14
 
 
-# ----------------------------------------------------------------------------------------------- following
-
-
-class _Refused(Exception):
-    """The rule does something that is not compiled."""
-
-
-class _Place:
-    """Stands for an array: knows which register holds its numbers now."""
-
-    __slots__ = ("register",)
-
-    def __init__(self, register: str | None = None):
-        self.register = register
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        if index is not Ellipsis or not isinstance(value, _Place):
-            raise _Refused("a part of an array is written")
-        self.register = value.register
-
-
-class _Module:
-    """Stands for the array module: notes the instructions it is asked for."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.constants: list[float] = []
-
-    def __getattr__(self, name: str) -> Callable:
-        if name not in VECTOR:
-            raise _Refused(f"{name} has no vectorised form")
-        return functools.partial(self._instruction, name)
-
-    def _instruction(self, name: str, *args: Any, out: _Place | None = None) -> _Place:
-        place = _Place() if out is None else out
-        register = f"r{len(self.lines)}"
-        self.lines.append(f"{register} = {name}({', '.join(map(self._word, args))})")
-        place.register = register
-        return place
-
-    def _word(self, value: Any) -> str:
-        if isinstance(value, _Place) and value.register:
-            return value.register
-        if not isinstance(value, (int, float)):
-            raise _Refused(f"it reads a {type(value).__name__}")
-        self.constants.append(float(value))
-        return f"c{len(self.constants) - 1}"
-
-    def clip(self, value: Any, low: float, high: float, out: _Place | None = None) -> _Place:
-        return self._instruction("minimum", self._instruction("maximum", value, low), high, out=out)
-
-
-class _Followed(NamedTuple):
-    """The text of ``kernel(table, first, last)``, the constants it reads, its length in instructions.
-
-    The table holds the address of the constants; then for each stretch of a weight how many numbers it has, and the
-    addresses of its arrays.
-    """
-
-    source: str
-    constants: list[float]
-    length: int
+# ------------------------------------------------------------------------------------------------- the text
 
 
 @functools.lru_cache(64)
-def _follow(rule: Callable, count: int, apart: bool, attrs: tuple[tuple[str, Any], ...]) -> _Followed | None:
-    """What a rule of ``count`` arrays does; ``apart`` where the new weight has memory of its own. None if refused."""
-    module, scratch = _Module(), dict[int, _Place]()
-    arrays = [_Place(f"x{i}") for i in range(count)]
-    new = _Place() if apart else arrays[0]
-    try:
-        rule(module, lambda number: scratch.setdefault(number, _Place()), new, *arrays, **dict(attrs))
-    except _Refused:
+def _text(expression: Expression, count: int, apart: bool) -> tuple[str, list[float]] | None:
+    """The text of ``kernel(table, first, last)`` for ``count`` arrays, and the constants of the expression itself.
+
+    ``apart`` where the new weight has memory of its own. None where an instruction has no vectorised form. The table
+    holds the address of the numbers that are read, constants last; then for each stretch of a weight how many numbers
+    it has, and the addresses of its arrays.
+    """
+    if any(prim.name not in VECTOR for prim, _ in expression.code):
         return None
-    places = [*arrays, new] if apart else arrays
-    lines = [f"a{i} = address(table[o + {i + 1}])" for i in range(len(places))]
-    inner = [f"x{i} = a{i}[i]" for i in range(count)] + module.lines
-    inner += [f"a{i}[i] = {place.register}" for i, place in enumerate(places) if place.register != f"x{i}"]
+    constants: list[float] = []
+
+    def word(arg: int | float) -> str:
+        if isinstance(arg, int):
+            return f"r{arg}"
+        constants.append(arg)
+        return f"r{-len(constants)}".replace("-", "_")
+
+    inner = [f"r{i} = a{i}[i]" for i in range(count)]
+    inner += [f"r{expression.arity + i} = {prim.name}({', '.join(map(word, args))})"
+              for i, (prim, args) in enumerate(expression.code)]
+    places = (count if apart else 0, *range(2, count))
+    inner += [f"a{place}[i] = {word(result)}" for place, result in zip(places, expression.results)]
+    numbers = [f"r{i}" for i in range(count, expression.arity)] + [f"r_{i + 1}" for i in range(len(constants))]
+    arrays = count + apart
     text = ["def kernel(table, first, last):", "    c = address(table[0])"]
-    text += [f"    c{i} = c[{i}]" for i in range(len(module.constants))]
-    text += ["    for unit in range(first, last):", f"        o = 1 + unit * {len(places) + 1}"]
-    text += [f"        {line}" for line in lines] + ["        for i in range(table[o]):"]
-    text += [f"            {line}" for line in inner]
-    return _Followed("\n".join([*text, ""]), module.constants, len(module.lines))
+    text += [f"    {number} = c[{i}]" for i, number in enumerate(numbers)]
+    text += ["    for unit in range(first, last):", f"        o = 1 + unit * {arrays + 1}"]
+    text += [f"        a{i} = address(table[o + {i + 1}])" for i in range(arrays)]
+    text += ["        for i in range(table[o]):", *[f"            {line}" for line in inner]]
+    return "\n".join([*text, ""]), constants
 
 
 # --------------------------------------------------------------------------------------------------- moving
@@ -182,12 +133,15 @@ def _found(rule: Callable, updates: Sequence[Update], attrs: dict[str, Any]
     apart = new is not arrays[0]
     if new.dtype not in KINDS or any((each is not parts[0]) is not apart for each, parts in updates):
         return None
-    if not all(isinstance(value, (int, float)) for value in attrs.values()):
+    traced = getattr(rule, "traced", None)
+    if traced is None or not all(isinstance(value, (int, float)) for value in attrs.values()):
         return None
-    followed = _follow(rule, len(arrays), apart, tuple(attrs.items()))
-    if followed is None:
+    expression, numbers = traced(len(arrays), attrs)
+    found = _text(expression, len(arrays), apart)
+    if found is None:
         return None
     table = _table([[*parts, each] if apart else parts for each, parts in updates])
     if table is None:
         return None
-    return function_of(followed.source, new.dtype, followed.length), followed.constants, table
+    source, constants = found
+    return function_of(source, new.dtype, len(expression.code)), [*numbers, *constants], table

@@ -1,7 +1,8 @@
 """The optimizers: each a rule over a parameter, its gradient and its states.
 
-Formulas are those of MindSpore's documentation of the class of that name, which cites the papers. What is narrower than
-float32 is computed in float32, as learning rates are.
+Formulas are those of MindSpore's documentation of the class of that name, which cites the papers; what MXNet's have
+alike is written once, in ``builtin.update_formulas``. What is narrower than float32 is computed in float32, as learning
+rates are.
 """
 
 from __future__ import annotations
@@ -11,6 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from ...builtin.update_formulas import (
+    adadelta_step,
+    adam_step,
+    average,
+    correction,
+    largest,
+    rms_step,
+    trust_ratio,
+)
 from ...registry import ops
 from ..manners import Manners
 from ..parameter import Parameter
@@ -57,7 +67,7 @@ class _Rule(Optimizer):
 
     def _mean(self, state: Parameter, value: Any, decay: float) -> Any:
         """A moving average with a further value in it, which becomes the state."""
-        now = state * decay + value * _rest(decay)
+        now = average(state, value, decay, _rest(decay))
         store(state, now)
         return now
 
@@ -194,11 +204,11 @@ class Adam(_Rule):
             m = self._mean(self.moment1[i], g, self.beta1)
             v = self._mean(self.moment2[i], g * g, self.beta2)
             if self.use_nesterov:
-                m = m * self.beta1 + g * _rest(self.beta1)
+                m = average(m, g, self.beta1, _rest(self.beta1))
             if self.use_amsgrad:
                 v = ops.broadcast_maximum(self.vhat[i]._cast(v._dt), v)
                 store(self.vhat[i], v)
-            store(p, p - m * corrected(lr) / (ops.sqrt(v) + self.eps))
+            store(p, p - adam_step(m, v, self.eps) * corrected(lr))
         return self._done
 
 
@@ -226,7 +236,7 @@ class AdamWeightDecay(_Rule):
         for i, (p, g, lr) in enumerate(self._prepared(gradients, decay=False)):
             m = self._mean(self.moments1[i], g, self.beta1)
             v = self._mean(self.moments2[i], g * g, self.beta2)
-            step = m / (ops.sqrt(v) + self.eps)
+            step = adam_step(m, v, self.eps)
             if self.decay_flags[i]:
                 step = step + p * decays[i]
             store(p, p - step * lr)
@@ -258,26 +268,20 @@ class Lamb(_Rule):
     def construct(self, gradients: Any) -> tuple:
         decays = self._now(self._decays)
         time = self.global_step._cast(_FLOAT).reshape(()) + 1.0
-        share1, share2 = 1.0 - self.beta1 ** time, 1.0 - self.beta2 ** time
+        first, second = correction(self.beta1, time), correction(self.beta2, time)
         for i, (p, g, lr) in enumerate(self._prepared(gradients, decay=False)):
-            m = self._mean(self.moments1[i], g, self.beta1) / share1
-            v = self._mean(self.moments2[i], g * g, self.beta2) / share2
-            step = m / (ops.sqrt(v) + self.eps)
+            m = self._mean(self.moments1[i], g, self.beta1) * first
+            v = self._mean(self.moments2[i], g * g, self.beta2) * second
+            step = adam_step(m, v, self.eps)
             if self.decay_flags[i]:
                 step = step + p * decays[i]
-            store(p, p - step * (lr * _ratio(_norm(p), _norm(step))))
+            length = _norm(p)
+            store(p, p - step * (lr * trust_ratio(length, _norm(step), ops.ones_like(length), ops._npi_where)))
         return self._done
 
 
 def _norm(x: Any) -> Any:
     return ops.sqrt(ops._np_sum(ops.square(x._cast(_FLOAT))))
-
-
-def _ratio(above: Any, below: Any) -> Any:
-    """The quotient, 1 where one of the two is zero."""
-    usable = (above > 0) & (below > 0)
-    ones = ops.ones_like(above)
-    return ops._npi_where(usable, above, ones) / ops._npi_where(usable, below, ones)
 
 
 class AdaMax(_Rule):
@@ -306,7 +310,7 @@ class AdaMax(_Rule):
         corrected = _once(lambda lr: lr / (1.0 - power.reshape(())))
         for i, (p, g, lr) in enumerate(self._prepared(gradients)):
             m = self._mean(self.moment1[i], g, self.beta1)
-            v = ops.broadcast_maximum(self.moment2[i] * self.beta2, ops.abs(g))
+            v = largest(self.moment2[i], g, self.beta2)
             store(self.moment2[i], v)
             store(p, p - m * corrected(lr) / (v + self.eps))
         return self._done
@@ -346,10 +350,8 @@ class RMSProp(_Rule):
     def construct(self, gradients: Any) -> tuple:
         for i, (p, g, lr) in enumerate(self._prepared(gradients)):
             spread = self._mean(self.ms[i], g * g, self.decay)
-            if self.centered:
-                mean = self._mean(self.mg[i], g, self.decay)
-                spread = spread - mean * mean
-            step = self.moment[i] * self.momentum + g * lr / ops.sqrt(spread + self.epsilon)
+            mean = self._mean(self.mg[i], g, self.decay) if self.centered else None
+            step = self.moment[i] * self.momentum + rms_step(g, spread, self.epsilon, mean) * lr
             store(self.moment[i], step)
             store(p, p - step)
         return self._done
@@ -380,7 +382,7 @@ class Adagrad(_Rule):
             if self.update_slots:
                 now = total + g * g
                 store(total, now)
-            store(p, p - g * lr / ops.sqrt(now))
+            store(p, p - rms_step(g, now) * lr)
         return self._done
 
 
@@ -409,7 +411,7 @@ class Adadelta(_Rule):
     def construct(self, gradients: Any) -> tuple:
         for i, (p, g, lr) in enumerate(self._prepared(gradients)):
             spread = self._mean(self.accum[i], g * g, self.rho)
-            step = ops.sqrt(self.accum_update[i] + self.epsilon) / ops.sqrt(spread + self.epsilon) * g
+            step = adadelta_step(g, spread, self.accum_update[i], self.epsilon)
             self._mean(self.accum_update[i], step * step, self.rho)
             store(p, p - step * lr)
         return self._done
