@@ -23,7 +23,7 @@ _FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "control_ops", 
 
 #: Names of modules that are no doors of ``opreg``, by package -> ``module``, or ``module:attribute``.
 _DEEPER = {
-    "opreg.common": {"parameter": "opreg.nn.parameter", "tensor": "opreg.nn.tensor", "api": "opreg.nn.jit",
+    "opreg.common": {"parameter": "opreg.nn.parameter", "tensor": "opreg.nn.tensor",
                      "seed": "opreg.nn.initializer", "_grad_function": "opreg.nn.function",
                      "hook_handle": "opreg.nn.handles", "jit_config": "opreg.nn.settings",
                      "recompute": "opreg.nn.settings"},

@@ -11,6 +11,7 @@ import pytest
 import opreg
 import opreg.symbol as sym
 from opreg import custom
+from opreg.common import api
 from opreg.ndarray import array, cpu
 from opreg.nn import ops as functions
 from opreg.nn.cell import Cell
@@ -240,6 +241,15 @@ def test_what_leaves_the_graph_is_refused():
         with pytest.raises(TraceError, match=instead) as caught:
             jit(function)(x())
         assert __file__ in str(caught.value)
+
+
+def test_executors_have_names():
+    """Which programs written for MindSpore compile and wait with."""
+    cell = Scale()
+    assert api._cell_graph_executor.compile(cell, x(), phase="train") == ("train", True)
+    with pytest.raises(ValueError, match="shapes"):
+        api._cell_graph_executor.compile(cell, Tensor([1.0, 2.0]))
+    assert api._pynative_executor.sync() is None and api.ms_function is jit
 
 
 def test_mistakes_name_the_line_and_the_cell():

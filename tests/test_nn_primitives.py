@@ -35,6 +35,9 @@ X = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
     ("SparseSoftmaxCrossEntropyWithLogits()", "Prim[SparseSoftmaxCrossEntropyWithLogits]<is_grad=False, sens=1.0>"),
     ("Sort()", "Prim[Sort]<axis=-1, descending=False>"),
     ("Elu()", "Prim[Elu]<alpha=1.0>"),
+    ("TensorSummary()", "Prim[TensorSummary]<side_effect_io=True, channel_name=ms_tensor_summary>"),
+    ("ScalarSummary()", "Prim[ScalarSummary]<side_effect_io=True, channel_name=ms_scalar_summary, "
+                        "dyn_input_sizes=[-1, 1]>"),
     ("Greater()", "Prim[Greater]"),
 ])
 def test_shown(text: str, shown: str) -> None:
@@ -152,6 +155,20 @@ def test_print(capsys: pytest.CaptureFixture[str]) -> None:
     show(ms.Tensor([2.0]))
     show(ms.Tensor([3.0]))
     assert capsys.readouterr().out.split("\n") == ["[1.]", "value:", "[2.]", "value:", "[3.]", ""]
+
+
+@pytest.mark.parametrize("kind", ["Scalar", "Image", "Tensor", "Histogram"])
+@pytest.mark.parametrize("run", [lambda function: function, ms.jit])
+def test_summaries_leave_numbers_and_gradients_alone(run: Any, kind: str) -> None:
+    summary = getattr(ops, f"{kind}Summary")()
+
+    def function(x: Any) -> Any:
+        assert summary("x", x) is None
+        return x * x
+
+    assert run(ms.grad(function))(ms.Tensor([3.0])).asnumpy().tolist() == [6.0]
+    with pytest.raises(TypeError, match="the name must be text, got int"):
+        summary(3, ms.Tensor([3.0]))
 
 
 def test_what_nobody_reads_is_printed_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,12 +20,13 @@ from ..nn.tensor import Tensor as Tensor
 from ..nn.tensor import from_numpy as from_numpy
 from ..nn.tensor import is_tensor as is_tensor
 from ..nn.tree import mutable as mutable
+from . import api as api
 from . import dtype as dtype
 from . import initializer as initializer
 
 if not TYPE_CHECKING:  # type checkers follow the star
-    __all__ = ["JitConfig", "Parameter", "ParameterTuple", "Tensor", "dtype", "from_numpy", "get_seed",  # noqa: PLE0604
-               "initializer", "is_tensor", "jit", "jit_class", "ms_function", "mutable", "parameter", "set_seed",
+    __all__ = ["JitConfig", "Parameter", "ParameterTuple", "Tensor", "api", "dtype", "from_numpy",  # noqa: PLE0604
+               "get_seed", "initializer", "is_tensor", "jit", "jit_class", "ms_function", "mutable", "parameter", "set_seed",
                "tensor", *_dtypes.__all__]
 
     def __dir__() -> list[str]:

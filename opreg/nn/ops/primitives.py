@@ -334,7 +334,19 @@ def _print(*values: Any) -> Any:
     return call(show, given, shapes, shapes, "Print")[0]
 
 
+def _summary(name: str, value: Any) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"a summary: the name must be text, got {type(name).__name__}")
+
+
+def _channel(kind: str) -> Callable[[], dict[str, Any]]:
+    more = {} if kind == "tensor" else {"dyn_input_sizes": [-1, 1]}
+    return lambda: {"side_effect_io": True, "channel_name": f"ms_{kind}_summary", **more}
+
+
 _add("Print", _print, {}, lambda: {"side_effect_io": True})
+for _name in ("Histogram", "Image", "Scalar", "Tensor"):
+    _add(f"{_name}Summary", _summary, {}, _channel(_name.lower()))
 _add("Depend", lambda value, expr: value)
 _add("ForiLoop", control.fori_loop)
 _add("Scan", control.scan)

@@ -1,0 +1,41 @@
+"""Compilation, as ``opreg.nn.jit`` has it, and the executors that programs written for MindSpore call by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opreg.ndarray.creation import waitall
+
+from ..nn.jit import jit
+from ..nn.settings import JitConfig, jit_class
+from ..nn.tree import mutable
+
+__all__ = ["JitConfig", "jit", "jit_class", "ms_function", "mutable"]
+
+ms_function = jit
+
+
+class _CellGraphExecutor:
+    """Compiles Cells."""
+
+    def compile(self, obj: Any, *args: Any, phase: str = "predict", do_convert: bool = True,
+                jit_config_dict: Any = None, **kwargs: Any) -> tuple[str, bool]:
+        """Compile a Cell for inputs like these; returns ``phase``, and True."""
+        obj.compile(*args, **kwargs)
+        return phase, True
+
+
+class _PyNativeExecutor:
+    """Runs operators, each before the call of it returns, unless a device takes longer."""
+
+    def sync(self) -> None:
+        """Wait until all devices have computed what they were given."""
+        waitall()
+
+
+_cell_graph_executor = _CellGraphExecutor()
+_pynative_executor = _PyNativeExecutor()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
