@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from opreg.nn.cell import Cell
 from opreg.nn.grad import GradOperation, grad
 from opreg.nn.jit import jit
 from opreg.nn.parameter import Parameter, assign
+from opreg.nn.state import set_context
 from opreg.nn.tensor import Tensor
 from opreg.registry import ops
 
@@ -397,6 +399,58 @@ def test_check_bprop():
     assert weights.check_bprop(Tensor([1.0])) < 1e-2
     with pytest.raises(ValueError, match="has no bprop"):
         Cell().check_bprop(x())
+
+
+@contextmanager
+def demanding() -> Iterator[None]:
+    set_context(check_bprop=True)
+    try:
+        yield
+    finally:
+        set_context(check_bprop=False)
+
+
+@pytest.fixture
+def exact() -> Iterator[None]:
+    with demanding():
+        yield
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("returned, kind, message", [
+    (lambda d: Tensor(np.ones((2, 3), np.float32)), ValueError,
+     r"should have the same shape as the 0th argument, which is \(3,\), but got \(2, 3\)"),
+    (lambda d: Tensor(np.ones((1,), np.float32)), ValueError, r"should have the same shape.*got \(1,\)"),
+    (lambda d: Tensor(np.ones(3, np.float16)), TypeError,
+     "should have the same dtype as the 0th argument, which is Float32, but got Float16"),
+    (lambda d: 1.0, TypeError, "gradient of the 0th argument.* should be Tensor, but got float"),
+    (lambda d: None, TypeError, "should be Tensor, but got NoneType"),
+    (lambda d: np.ones(3, np.float32), TypeError, "should be Tensor, but got ndarray")])
+def test_gradients_that_must_be_exact(exact, run, debug, returned, kind, message):
+    cell = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (returned(dout),))
+    cell.bprop_debug = debug
+    with pytest.raises(kind, match=f"method 'bprop' of net 'Made'.*{message}"):
+        run(grad(cell))(x())
+    exactly = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (dout * 3,))
+    assert numbers(run(grad(exactly))(x())) == [3] * 3
+
+
+def test_weights_must_be_exact(exact, run):
+    cell = Scale()
+    assert numbers(run(grad(lambda a: cell(a), 0, cell.w))(x())) == ([10] * 3, [10])
+    wrong = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: ((dout,), {self.w: dout}), w=cell.w,
+                    internal_params=[cell.w])
+    with pytest.raises(ValueError, match=r"gradient of parameter w .* same shape as parameter w, which is \(1,\)"):
+        run(grad(wrong, 0, cell.w))(x())
+
+
+def test_being_exact_may_be_demanded_later():
+    half = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (dout.astype("float16"),))
+    compiled = jit(grad(half))
+    assert numbers(compiled(x())) == [1] * 3
+    with demanding(), pytest.raises(TypeError, match="same dtype"):
+        compiled(x())
+    assert numbers(compiled(x())) == [1] * 3
 
 
 def test_bprop_assigned_to_an_instance_is_no_bprop():

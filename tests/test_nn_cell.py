@@ -134,10 +134,11 @@ def test_reassigning():
     holder = Holder()
     with pytest.raises(TypeError, match="Sub cell 'inner' already exists"):
         holder.inner = 3
-    with pytest.raises(KeyError, match="'inner' is a sub cell already"):
-        holder.inner = w()
-    with pytest.raises(KeyError, match="'w' is a Parameter already"):
-        cell.w = Leaf()
+    for kind in (KeyError, TypeError):
+        with pytest.raises(kind, match="'inner' is a sub cell already"):
+            holder.inner = w()
+        with pytest.raises(kind, match="'w' is a Parameter already"):
+            cell.w = Leaf()
     holder.inner = None
     assert list(holder.cells()) == [] and holder.inner is None
 
@@ -154,28 +155,47 @@ def test_deleting_and_missing():
         del cell.zzz
 
 
-def test_before_init():
-    class Net(Cell):
-        def __init__(self, how: str) -> None:
-            if how == "parameter":
-                self.w = w()
-            elif how == "cell":
-                self.c = Leaf()
-            elif how == "value":
-                self.k = 3
+class Early(Cell):
+    """Sets an attribute before there is a Cell."""
 
-        def construct(self, a: Any) -> Any:
-            return a
+    def __init__(self, value: Any, late: bool = True) -> None:
+        self.k = value
+        if late:
+            super().__init__()
+            self.w = w()
 
-    for how in ("parameter", "cell", "value"):
-        with pytest.raises(AttributeError, match=r"'Net' object has no attribute '_auto_prefix'.*call Cell.__init__"):
-            Net(how)
-    net = Net("nothing")
-    with pytest.raises(AttributeError, match=r"call Cell.__init__"):
-        net(Tensor(X))
-    outer = Cell()
+    def construct(self, a: Any) -> Any:
+        return a * self.w * self.k
+
+
+@pytest.mark.parametrize("make", [w, Leaf, lambda: ParameterTuple([w("a")]), lambda: nn.Buffer(Tensor(X))])
+def test_what_is_registered_has_no_place_before_init(make):
+    with pytest.raises(AttributeError, match=r"'Early' object has no attribute '_auto_prefix'.*call Cell.*'k'"):
+        Early(make())
+
+
+def test_plain_values_may_be_set_before_init():
+    net = Early(3)
+    compiled = jit(net)
+    ones = Tensor(np.ones(3, np.float32))
+    assert compiled(ones).asnumpy().tolist() == net(ones).asnumpy().tolist() == [3, 6, 9]
+    net.k = 4
+    assert compiled(ones).asnumpy().tolist() == [4, 8, 12]
+    assert [name for name, _ in net.parameters_and_names()] == ["w"]
+
+
+@pytest.mark.parametrize("use", [
+    lambda net: net(Tensor(X)), lambda net: jit(net)(Tensor(X)), lambda net: net.compile(Tensor(X)),
+    lambda net: net.trainable_params(), lambda net: net.insert_param_to_cell("a", w()),
+    lambda net: net.register_forward_hook(print), lambda net: delattr(net, "k"), repr])
+def test_without_init(use):
+    with pytest.raises(AttributeError, match=r"'Early' object .*call Cell.__init__.* super\(\).__init__\(\)"):
+        use(Early(3, late=False))
+
+
+def test_a_child_without_init():
     with pytest.raises(AttributeError, match=r"call Cell.__init__.*'child' of Cell"):
-        outer.child = net
+        Cell().child = Early(3, late=False)
 
 
 def test_without_construct():
@@ -458,6 +478,24 @@ def test_set_data_refuses(dtype, data, kind, message):
     with pytest.raises(kind, match=message):
         parameter.set_data(data)
     assert parameter.asnumpy().tolist() == [1, 1, 1]
+
+
+def test_set_data_of_another_shape():
+    """Where it is asked for; functions that were compiled, and gradients, follow."""
+    parameter = Parameter(np.ones((2, 3), np.float32), name="p")
+    compiled = jit(lambda a: a * parameter)
+    differentiated = jit(grad(lambda a: (a * parameter).sum(), None, parameter))
+    assert compiled(Tensor(X)).shape == differentiated(Tensor(X)).shape == (2, 3)
+    new = Tensor([2.0], np.float16)
+    assert parameter.set_data(new, slice_shape=True) is parameter
+    new[0] = 5.0
+    assert (parameter.shape, parameter.asnumpy().tolist(), parameter.dtype) == ((1,), [2], np.float32)
+    assert compiled(Tensor(X)).asnumpy().tolist() == (X * 2).tolist()
+    assert differentiated(Tensor(X)).asnumpy().tolist() == [X.sum()]
+    with pytest.raises(TypeError, match="can not be converted to current dtype"):
+        parameter.set_data(Tensor(np.ones(4)), slice_shape=True)
+    with pytest.raises(ValueError, match="Can not change the shape"):
+        jit(lambda a: parameter.set_data(a, slice_shape=True))(Tensor(X))
 
 
 def test_clones():

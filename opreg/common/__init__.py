@@ -26,8 +26,8 @@ from . import initializer as initializer
 
 if not TYPE_CHECKING:  # type checkers follow the star
     __all__ = ["JitConfig", "Parameter", "ParameterTuple", "Tensor", "api", "dtype", "from_numpy",  # noqa: PLE0604
-               "get_seed", "initializer", "is_tensor", "jit", "jit_class", "ms_function", "mutable", "parameter", "set_seed",
-               "tensor", *_dtypes.__all__]
+               "get_seed", "initializer", "is_tensor", "jit", "jit_class", "ms_function", "mutable", "parameter",
+               "set_seed", "tensor", *_dtypes.__all__]
 
     def __dir__() -> list[str]:
         return sorted(__all__)

@@ -15,14 +15,14 @@ import numpy as np
 
 from opreg.ndarray import tape
 
-from ..errors import ArgumentError, ShapeError, note
+from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note
 from ..gradient import fitted
 from ..mode import MODE, Recording
 from ..spec import is_floating, show
 from .application import Application, applied, followed, spread
 from .manners import Manners, is_number
-from .parameter import Parameter
-from .state import STATE
+from .parameter import Parameter, tensor_type
+from .state import STATE, checks_bprop
 from .tensor import lent, made, tensor
 from .tree import LEAF, flatten, names, rebuild
 
@@ -89,14 +89,14 @@ def _gradients(cell: Any, inputs: list[Any], out: Any, dout: Any, internal: Sequ
         leaves: list[Any] = []
         structure = flatten(value, leaves)
         if structure is LEAF:
-            result.append(_fitted(cell, f"input {i}", value, g))
+            result.append(_fitted(cell, i, value, g))
             continue
         parts = list(spread(g)) if leaves and g is not None else [None] * len(leaves)
         if len(parts) != len(leaves):
             raise ArgumentError(f"Cell {cell.path}: input {i} has {len(leaves)} tensors, bprop returned {len(parts)} "
                                 "gradients for it")
-        result += [_fitted(cell, f"input {i}", leaf, part) for leaf, part in zip(leaves, parts)]
-    return result, [_fitted(cell, f"parameter {weight.name}", weight, weights[weight]) for weight in internal]
+        result += [_fitted(cell, i, leaf, part) for leaf, part in zip(leaves, parts)]
+    return result, [_fitted(cell, weight.name, weight, weights[weight]) for weight in internal]
 
 
 def _kind(value: Any) -> str:
@@ -107,10 +107,30 @@ class _NumberError(ShapeError, TypeError):
     """A number in the place of a tensor's gradient: of the wrong shape and, as MindSpore calls it, type."""
 
 
-def _fitted(cell: Any, what: str, value: Any, g: Any) -> Any:
-    """A gradient with the shape and dtype of what it is the gradient of."""
+def _demand_exact(cell: Any, place: int | str, value: Any, g: Any) -> None:
+    """Refuse a gradient that is no tensor of the shape and dtype of what it is the gradient of."""
+    of = f"the {place}th argument" if isinstance(place, int) else f"parameter {place}"
+    what = f"For user defined method 'bprop' of net {cell.path!r}, the gradient of {of} that it returned should"
+    if not isinstance(g, Manners):
+        raise TypeError(f"{what} be Tensor, but got {type(g).__name__}")
+    try:
+        got, wanted = g.shape, value.shape
+    except OpError:  # of a graph that is not bound
+        return
+    if got != wanted:
+        raise ShapeError(f"{what} have the same shape as {of}, which is {show(wanted)}, but got {show(got)}")
+    if g._dt != value._dt:
+        raise DTypeError(f"{what} have the same dtype as {of}, which is {tensor_type(value._dt)}, but got "
+                         f"{tensor_type(g._dt)}")
+
+
+def _fitted(cell: Any, place: int | str, value: Any, g: Any) -> Any:
+    """A gradient with the shape and dtype of what it is the gradient of: an input by number, a parameter by name."""
+    if checks_bprop():
+        _demand_exact(cell, place, value, g)
     if g is None:
         return None
+    what = f"input {place}" if isinstance(place, int) else f"parameter {place}"
     number = is_number(g)
     if number:
         g = tensor(np.asarray(g, value._dt))

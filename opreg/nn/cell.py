@@ -190,12 +190,11 @@ class Cell(Holder):
 
     def _cache(self) -> Any:
         """What it is compiled to, which does not keep it alive."""
-        own = self.__dict__
-        if own["_jitted"] is None:
+        if self._jitted is None:
             from .jit import Cache
 
-            own["_jitted"] = Cache(self)
-        return own["_jitted"]
+            self.__dict__["_jitted"] = Cache(self)
+        return self._jitted
 
     def _compiled(self) -> Any:
         from .jit import Jitted

@@ -31,6 +31,10 @@ _PLAIN = frozenset({bool, int, str, type(None)})
 _NESTED = (list, tuple, dict)
 
 
+class _TakenError(TypeError, KeyError):
+    """A name is taken by something of another kind: a TypeError in MindSpore up to 2.5, a KeyError later."""
+
+
 class Holder(Buffered):
     """Parameters, children and buffers by attribute, with paths and names.
 
@@ -52,7 +56,7 @@ class Holder(Buffered):
 
     def _touch(self) -> None:
         """Something changed that compiled functions know of."""
-        self.__dict__["_version"] += 1
+        self.__dict__["_version"] = self._version + 1
         EPOCH[0] += 1
 
     # --------------------------------------------------------------------------------------------- attributes
@@ -60,8 +64,8 @@ class Holder(Buffered):
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__
         if "_params" not in own:
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '_auto_prefix': please call "
-                                 "Cell.__init__() firstly, as in super().__init__(), before setting attributes")
+            self._set_early(name, value)
+            return
         if STATE.trace is not None:
             self._set_in_trace(name, value)
         if value.__class__ in _PLAIN and name in own and own[name].__class__ is value.__class__ and own[name] == value:
@@ -95,6 +99,14 @@ class Holder(Buffered):
                 _check_names(self, value)
             object.__setattr__(self, name, value)
 
+    def _set_early(self, name: str, value: Any) -> None:
+        """Set an attribute before ``__init__`` has run: there is no place yet for what is registered."""
+        if isinstance(value, (Parameter, ParameterTuple, Holder, Buffer)):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '_auto_prefix': please call "
+                                 f"Cell.__init__() firstly, as in super().__init__(), before {name!r} is set to a "
+                                 f"{type(value).__name__}")
+        object.__setattr__(self, name, value)
+
     def _set_in_trace(self, name: str, value: Any) -> None:
         """Note that a trace changes an attribute; values of the trace can not be kept there."""
         STATE.trace.reads.change(self, name)
@@ -104,8 +116,8 @@ class Holder(Buffered):
 
     def _put_parameter(self, name: str, value: Parameter) -> None:
         own = self.__dict__
-        if name in own["_cells"]:
-            raise KeyError(f"{self.path}: {name!r} is a sub cell already, it can not become a Parameter")
+        if name in self._cells:
+            raise _TakenError(f"{self.path}: {name!r} is a sub cell already, it can not become a Parameter")
         if not value.has_name:
             value.name = name
         before = own["_params"].get(name)
@@ -122,7 +134,7 @@ class Holder(Buffered):
             raise AttributeError(f"'{type(value).__name__}' object has no attribute '_auto_prefix': please call "
                                  f"Cell.__init__() firstly, before it becomes {name!r} of {type(self).__name__}")
         if name in own["_params"]:
-            raise KeyError(f"{self.path}: {name!r} is a Parameter already, it can not become a sub cell")
+            raise _TakenError(f"{self.path}: {name!r} is a Parameter already, it can not become a sub cell")
         own["_cells"][name] = value
         own[name] = value
         value._adopt(self, name)
@@ -172,7 +184,7 @@ class Holder(Buffered):
         if STATE.trace is not None:
             STATE.trace.reads.change(self, name)
         known = False
-        for group in (own["_params"], own["_cells"], own["_buffers"]):
+        for group in (self._params, self._cells, self._buffers):
             if name in group:
                 del group[name]
                 known = True

@@ -182,6 +182,8 @@ class Parameter(Tensor):
         ----------
         data : Tensor, int or float
             A tensor of the same shape, of a dtype that fits without loss; or a number for all elements.
+        slice_shape : bool
+            Whether a tensor may have another shape, which the parameter takes over; not in compiled functions.
 
         Returns
         -------
@@ -196,12 +198,17 @@ class Parameter(Tensor):
         if not isinstance(data, (NDArray, Manners)):
             raise TypeError(f"Parameter {self._name}: set_data expects a Tensor, int or float, got "
                             f"{type(data).__name__}")
-        if data.shape != self.shape:
+        sliced = data.shape != self.shape
+        if sliced and (not slice_shape or STATE.trace is not None):
             raise ShapeError("Can not change the shape of Parameter which has been initialized. Current shape is "
                              f"{self.shape}, and incoming is {data.shape}. (Parameter {self._name})")
         data = tensor(data)
         _check_cast(self, data._dt)
-        self[...] = data
+        if sliced:
+            self._data = data._cast(self._dt)._data.copy()
+            self._touch()
+        else:
+            self[...] = data
         return self
 
     def clone(self, init: Any = "same") -> Parameter:

@@ -19,7 +19,7 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray
 
 from ..locks import lock
-from .state import EPOCH, STATE
+from .state import EPOCH, STATE, get_context
 
 __all__ = ["Reads", "attribute", "noting"]
 
@@ -89,10 +89,10 @@ def _items(value: Any) -> list[Any]:
 
 
 def _state(owner: Any) -> Any:
-    """What else matters of a Cell or a Parameter that takes part: hooks, casts, whether it is trained."""
+    """What else matters of a Cell or a Parameter that takes part: hooks, casts, shape, whether it is trained."""
     if isinstance(owner, NDArray):
         hooks = getattr(owner, "_hooks", None)
-        return getattr(owner, "_requires_grad", None), tuple(hooks or ())
+        return getattr(owner, "_requires_grad", None), owner.shape, tuple(hooks or ())
     own = owner.__dict__
     return tuple(map(tuple, own["_hooks"].values())), own["_cast"], own["_bprop_debug"]
 
@@ -131,6 +131,7 @@ class Reads:
         self._noted: list[Any] = []
         self._outside: list[tuple[Any, str, _Held]] = []
         self._containers: list[tuple[_Held, Any, str]] = []  # of attributes
+        self._settings: dict[str, Any] = {}
 
     # ---------------------------------------------------------------------------------------------- noting
 
@@ -184,6 +185,10 @@ class Reads:
                 if isinstance(value, types.FunctionType):
                     waiting.append(value)
 
+    def setting(self, name: str) -> Any:
+        """A setting of ``set_context`` is read."""
+        return self._settings.setdefault(name, get_context(name))
+
     def settle(self, attributes: bool = True) -> None:
         """The trace is over; ``attributes`` and what is outside matter."""
         if not attributes:
@@ -214,6 +219,7 @@ class Reads:
         self._noted += other._noted
         self._outside += other._outside
         self._containers += other._containers
+        self._settings.update(other._settings)
         self.loose = self.loose or other.loose
         self.epoch = min(self.epoch, other.epoch)
 
@@ -232,6 +238,9 @@ class Reads:
         if self.epoch == EPOCH[0]:
             return None
         epoch = EPOCH[0]
+        for name, value in self._settings.items():
+            if get_context(name) != value:
+                return f"the setting {name}"
         for note in self._noted:
             ref, version, state, attributes = note
             owner = ref()

@@ -11,7 +11,8 @@ from opreg.ndarray.context import Context, set_default_context
 
 from ..errors import ArgumentError, did_you_mean
 
-__all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "set_context", "get_context", "compiles"]
+__all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "set_context", "get_context", "checks_bprop",
+           "compiles"]
 
 #: Calling an outermost Cell compiles it.
 GRAPH_MODE = 0
@@ -27,27 +28,28 @@ class _State(threading.local):
     blocked = 0  # how many stretches of no_grad surround what runs
 
 
-#: How often anything changed that compiled functions know of: a Cell's attribute, a hook. While it stays the same
-#: none of them has to look closer.
+#: How often anything changed that compiled functions know of: a Cell's attribute, a hook, a setting. While it stays
+#: the same none of them has to look closer.
 EPOCH = [0]
 
 #: Read on every call of a Cell and on every operator between tensors.
 STATE = _State()
 
-_CONTEXT: dict[str, Any] = {"mode": PYNATIVE_MODE, "device_target": "CPU", "device_id": 0, "convention": "document"}
+_CONTEXT: dict[str, Any] = {"mode": PYNATIVE_MODE, "device_target": "CPU", "device_id": 0, "convention": "document",
+                            "check_bprop": False}
 _VALID = {
     "mode": (GRAPH_MODE, PYNATIVE_MODE),
     "device_target": ("CPU", "GPU"),
     "convention": ("document", "2.4"),
+    "check_bprop": (False, True),
 }
 #: Accepted because programs set them; they change nothing here.
 _INERT = frozenset({
     "save_graphs", "save_graphs_path", "enable_graph_kernel", "graph_kernel_flags", "max_call_depth",
     "pynative_synchronize", "max_device_memory", "mempool_block_size", "memory_optimize_level", "enable_compile_cache",
     "compile_cache_path", "runtime_num_threads", "inter_op_parallel_num", "deterministic", "jit_config", "jit_level",
-    "jit_syntax_level", "reserve_class_name_in_scope", "check_bprop", "precompile_only", "debug_level",
-    "ascend_config", "gpu_config", "grad_for_scalar", "enable_sparse", "aoe_config", "aoe_tune_mode",
-    "disable_format_transform",
+    "jit_syntax_level", "reserve_class_name_in_scope", "precompile_only", "debug_level", "ascend_config", "gpu_config",
+    "grad_for_scalar", "enable_sparse", "aoe_config", "aoe_tune_mode", "disable_format_transform",
     "enable_auto_mixed_precision", "enable_reduce_precision", "env_config_path", "jit_enable_inplace_ops",
     "load_compile_cache", "op_timeout", "print_file_path", "save_compile_cache", "variable_memory_max_size"})
 
@@ -65,6 +67,9 @@ def set_context(**settings: Any) -> None:
         Which of several GPUs.
     convention : {"document", "2.4"}
         What ``register_backward_hook`` hands to its function; see there.
+    check_bprop : bool
+        Whether what a ``bprop`` returns must be tensors of the very shapes and dtypes of the inputs; else it is summed
+        down and cast to them where it fits, and None stands for zeros.
 
     Examples
     --------
@@ -87,7 +92,9 @@ def set_context(**settings: Any) -> None:
         place = Context("gpu", chosen["device_id"]) if chosen["device_target"] == "GPU" else Context("cpu", 0)
         place.backend.zeros((1,), np.dtype(np.float32), place.device_id)  # says now what is missing
         set_default_context(place)
-    _CONTEXT.update(chosen)
+    if chosen != _CONTEXT:
+        _CONTEXT.update(chosen)
+        EPOCH[0] += 1
 
 
 def get_context(name: str) -> Any:
@@ -95,6 +102,11 @@ def get_context(name: str) -> Any:
     if name not in _CONTEXT:
         raise ArgumentError(f"get_context: there is no setting {name!r}. {did_you_mean(name, _CONTEXT)}")
     return _CONTEXT[name]
+
+
+def checks_bprop() -> bool:
+    """Whether what a ``bprop`` returns must be exact; a function that is traced depends on it."""
+    return _CONTEXT["check_bprop"] if STATE.trace is None else STATE.trace.reads.setting("check_bprop")
 
 
 def compiles() -> bool:
