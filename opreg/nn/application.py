@@ -81,6 +81,7 @@ class Application:
 
     @property
     def variables(self) -> list[Node]:
+        """The variables of the body, as the inputs of the node stand for them."""
         return [*self.slots, *self.captured]
 
     @property
