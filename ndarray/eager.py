@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from opreg import generators
+from opreg.cache import Recent
 from opreg.custom import FunctionRecord
 from opreg.errors import ArgumentError, ShapeError, listed, note
 from opreg.launch import Call, Kernel, as_results, prepare
@@ -23,8 +24,7 @@ from .custom_runs import custom_run
 
 __all__ = ["run", "settle", "Runner"]
 
-_RUNNERS: dict[Any, Runner] = {}
-_LIMIT = 4096
+_RUNNERS: Recent = Recent(4096, "settled eager calls")
 _FLOAT32 = np.dtype(np.float32)
 
 
@@ -209,7 +209,7 @@ class _Keeper:
 
     def on_register(self, op: Op) -> None:
         """Settle everything anew: gradients of other operators may call this one, too."""
-        for runner in list(_RUNNERS.values()):  # which recorded nodes may hold
+        for runner in _RUNNERS.entries():  # which recorded nodes may hold
             if runner.recipes:
                 runner.recipes.clear()
         _RUNNERS.clear()
@@ -226,10 +226,11 @@ def settle(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any) -> Runner:
            *[(array.shape, array.dtype) for array in arrays])
     found = _RUNNERS.get(key)
     if found is None:
-        if len(_RUNNERS) >= _LIMIT:
-            _RUNNERS.clear()
+        found = _RUNNERS.find(key)
+    if found is None:
         # It holds the attributes, so that their address is not used again while it is there.
-        found = _RUNNERS[key] = Runner(op, attrs, arrays, ctx, is_train)
+        found = Runner(op, attrs, arrays, ctx, is_train)
+        _RUNNERS.keep(key, found)
     return found
 
 

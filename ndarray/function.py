@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opreg.cache import Recent
 from opreg.calls import ordered, split
 from opreg.custom import custom as user_operator
 from opreg.custom_prop import CustomRecord, Kept
@@ -33,8 +34,7 @@ class _Slot(int):
     """Stands for the array of that number while a call is taken apart."""
 
 
-_FORMS: dict[Any, tuple[Any, list[int]]] = {}
-_LIMIT = 4096
+_FORMS: Recent = Recent(4096, "forms of eager calls")
 
 
 def _constant(value: Any) -> Any:
@@ -62,7 +62,7 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
             else:
                 form.append(_constant(value))
         key = tuple(form)
-        found = _FORMS.get(key)
+        found = _FORMS.get(key) or _FORMS.find(key)
     except TypeError:  # something is not known by its value: a NumPy array, a list of arrays
         key = None
     if key is None:
@@ -77,10 +77,8 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
             given.update((name, _number(op, name, arrays[given[name]])) for name in slotted)
             key = None
         found = _completed(op, inputs, given)
-        if len(_FORMS) >= _LIMIT:
-            _FORMS.clear()
         if key is not None:
-            _FORMS[key] = found
+            _FORMS.keep(key, found)
     attrs, order = found
     return attrs, [arrays[i] for i in order]
 

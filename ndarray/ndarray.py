@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from opreg.cache import cached
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, adopted, note
 from opreg.mode import MODE, quiet
 from opreg.op import Op
@@ -43,7 +44,7 @@ def _scalar(value: Any, dtype: np.dtype) -> np.ndarray:
     return found
 
 
-@functools.lru_cache(1024, typed=True)
+@cached(1024, typed=True)
 def _recorded(name: str, number: Any = None) -> tuple[Op, Any]:
     """An operator between arrays or with a number, and its attributes."""
     op = get(name)

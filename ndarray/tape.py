@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from opreg.cache import Recent
 from opreg.dispatch import REQUESTS, write
 from opreg.errors import (
     ArgumentError,
@@ -193,8 +194,8 @@ def _zeros_like(array: Any) -> Any:
     return _filled(array, 0)
 
 
-_ONES: dict[Any, np.ndarray] = {}
 _FEW = 1024
+_ONES: Recent = Recent(_FEW, "small arrays of ones")
 
 
 def _ones(like: Any) -> Any:
@@ -202,12 +203,14 @@ def _ones(like: Any) -> Any:
     data = like._data
     if data.__class__ is not np.ndarray or data.size > _FEW:
         return _filled(like, 1)._data
-    found = _ONES.get((data.shape, data.dtype))
+    key = data.shape, data.dtype
+    found = _ONES.get(key)
     if found is None:
-        if len(_ONES) >= _FEW:
-            _ONES.clear()
-        found = _ONES[data.shape, data.dtype] = np.ones(data.shape, data.dtype)
+        found = _ONES.find(key)
+    if found is None:
+        found = np.ones(data.shape, data.dtype)
         found.flags.writeable = False
+        _ONES.keep(key, found)
     return found
 
 

@@ -43,6 +43,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "executor": ("opreg.symbol.executor", None),
     "Executor": ("opreg.symbol.executor", "Executor"),
     "engine": ("opreg.engine", None),
+    "caches": ("opreg.cache", "caches"),
     "name": ("opreg.symbol.naming", None),
     "attribute": ("opreg.symbol.naming", None),
     "AttrScope": ("opreg.symbol.naming", "AttrScope"),

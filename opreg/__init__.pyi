@@ -1,6 +1,7 @@
 # Made from the declarations by `python -m opreg.builtin --stubs`; not edited by hand.
 
 from opreg import base as base
+from opreg.cache import caches as caches
 from opreg import common as common
 from opreg import context as context
 from opreg import contrib as contrib
@@ -107,15 +108,16 @@ from opreg.util import use_np_shape as use_np_shape
 __all__ = [
     "__version__", "AttrScope", "Context", "Executor", "GRAPH_MODE", "JitConfig", "MXNetError", "NDArray", "OpError",
     "PYNATIVE_MODE", "Parameter", "ParameterTuple", "Symbol", "Tensor", "_Function", "_no_grad", "attribute",
-    "autograd", "base", "bfloat16", "bool_", "callback", "common", "context", "contrib", "cpu", "cpu_pinned",
-    "current_context", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "errors", "executor", "float16",
-    "float32", "float64", "from_numpy", "get_context", "get_grad", "get_seed", "gpu", "grad", "init", "initializer",
-    "int16", "int32", "int64", "int8", "io", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class",
-    "jvp", "load_checkpoint", "load_param_into_net", "lr_scheduler", "metric", "mod", "model", "module", "mon",
-    "monitor", "ms_class", "ms_function", "mutable", "name", "nd", "ndarray", "nn", "no_grad", "np_shape", "num_gpus",
-    "operator", "ops", "opt", "optimizer", "pytype_to_dtype", "random", "recompute", "rnd", "rnn", "save_checkpoint",
-    "set_context", "set_device", "set_np_shape", "set_seed", "sym", "symbol", "tensor", "test_utils", "uint16",
-    "uint32", "uint64", "uint8", "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp",
+    "autograd", "base", "bfloat16", "bool_", "caches", "callback", "common", "context", "contrib", "cpu",
+    "cpu_pinned", "current_context", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "errors", "executor",
+    "float16", "float32", "float64", "from_numpy", "get_context", "get_grad", "get_seed", "gpu", "grad", "init",
+    "initializer", "int16", "int32", "int64", "int8", "io", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit",
+    "jit_class", "jvp", "load_checkpoint", "load_param_into_net", "lr_scheduler", "metric", "mod", "model", "module",
+    "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "nd", "ndarray", "nn", "no_grad", "np_shape",
+    "num_gpus", "operator", "ops", "opt", "optimizer", "pytype_to_dtype", "random", "recompute", "rnd", "rnn",
+    "save_checkpoint", "set_context", "set_device", "set_np_shape", "set_seed", "sym", "symbol", "tensor",
+    "test_utils", "uint16", "uint32", "uint64", "uint8", "use_np_shape", "util", "value_and_grad", "visualization",
+    "viz", "vjp",
 ]
 
 __version__: str

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union
 
 import numpy as np
 
+from .cache import Recent
 from .errors import AttrError, DTypeError, did_you_mean
 from .spec import TypeFlag, as_dtype
 
@@ -337,7 +338,7 @@ class Schema:
     def __init__(self, fields: list[Field], open: bool = False):
         self.fields, self.open = fields, open
         self._by_name = {field.name: field for field in fields}
-        self._cache: dict[Any, dict[str, Any]] = {}
+        self._cache = Recent(4096)
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
@@ -376,12 +377,13 @@ class Schema:
                          for name, value in given.items()])
             return self._cache[key]
         except KeyError:
-            pass
+            found = self._cache.find(key)
+            if found is not None:
+                return found
         except TypeError:  # a list, an array: not worth remembering
             return self._complete(given)
-        if len(self._cache) > 4096:
-            self._cache.clear()
-        result = self._cache[key] = self._complete(given)
+        result = self._complete(given)
+        self._cache.keep(key, result)
         return result
 
     def _complete(self, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .attrs import REQUIRED, Field, Schema, to_text
-from .caches import Recent
+from .cache import Recent
 from .custom_gradient import Attrs, UserOp, shown
 from .custom_run import backward_steps, forward_steps
 from .custom_signature import hints

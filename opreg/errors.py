@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import os
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from types import FrameType
 from typing import Any
+
+from .cache import Recent, cached
 
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
@@ -116,20 +117,18 @@ def here() -> Where | None:
     return None
 
 
-@functools.lru_cache(4096)
+@cached(4096)
 def _line(name: str, number: int) -> Where:
     return Where((name, number))
 
 
 #: Whose code a file holds: it is asked on every recorded call, a dozen times where layers lie inside layers.
-_KINDS: dict[str, str] = {}
+_KINDS: Recent = Recent(4096, "files of users and of opreg")
 
 
 def _kind(name: str) -> str:
-    if len(_KINDS) > 4096:
-        _KINDS.clear()
     found = "import" if name.startswith("<frozen importlib") else "inside" if name.startswith(_INSIDE) else "user"
-    _KINDS[name] = found
+    _KINDS.keep(name, found)
     return found
 
 
@@ -223,7 +222,7 @@ def _plain(kind: type) -> bool:
     return all(each.__module__ == "builtins" or "__init__" not in vars(each) for each in kind.__mro__)
 
 
-@functools.lru_cache(64)
+@cached(64)
 def _adopting(kind: type) -> type[OpError]:
     """The class of errors of ours that are of a kind of others."""
     return type(f"Op{kind.__name__}", (OpError,) if issubclass(OpError, kind) else (kind, OpError), {

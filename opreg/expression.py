@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import schedule, special
+from .cache import cached
 from .registry import ops
 from .spec import is_floating
 from .value import forms
@@ -252,7 +253,7 @@ _select = primitive("where", _where, exact=True, operator=_apply_where, derivati
     None, where(c, g, 0.0), where(c, 0.0, g)))
 
 
-@functools.lru_cache(16)
+@cached(16)
 def astype(dtype: np.dtype) -> Primitive:
     """The instruction that converts to another floating dtype; only compositions have it."""
     return Primitive(f"as_{dtype}", functools.partial(_astype, dtype), None, lambda value: ops.Cast(value, dtype=dtype),

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import threads
+from .cache import cached
 
 __all__ = ["Schedule", "steps"]
 
@@ -210,7 +211,7 @@ class Schedule:
 
 
 #: Equal groups, as those of equal layers, have one expression and one schedule.
-_scheduled = functools.lru_cache(256)(Schedule)
+_scheduled = cached(256)(Schedule)
 
 
 def _repeated(number: Any, shape: tuple[int, ...]) -> Any:
@@ -219,7 +220,7 @@ def _repeated(number: Any, shape: tuple[int, ...]) -> Any:
     return _filled(number.tobytes(), number.dtype, 1 << max(size - 1, 0).bit_length())[:size].reshape(shape)
 
 
-@functools.lru_cache(32)
+@cached(32)
 def _filled(number: bytes, dtype: Any, size: int) -> Any:
     array = np.full(size, np.frombuffer(number, dtype)[0])
     array.flags.writeable = False

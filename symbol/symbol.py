@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opreg.attrs import to_text
+from opreg.cache import cached
 from opreg.calls import no_value, split
 from opreg.custom import custom as user_operator
 from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, here, listed, note
@@ -59,7 +60,7 @@ _OF_NUMBERS = {
 }
 
 
-@functools.lru_cache(256)
+@cached(256)
 def _no_attribute(kind: type, name: str) -> str:
     public = [each for each in dir(kind) if not each.startswith("_")]
     return f"a {kind.__name__} has no attribute {name!r}. {_OF_NUMBERS.get(name) or did_you_mean(name, public)}"

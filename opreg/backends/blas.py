@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from opreg import threads
+from opreg.cache import cached
 from opreg.spec import Shape
 from opreg.steps import PlainStep
 
@@ -138,7 +139,7 @@ def multiplier(xp: Any, a: Any, b: Any) -> Callable[..., Any]:
     return _host_multiplier(a.shape, a.strides, b.shape, b.strides, a.dtype)
 
 
-@functools.lru_cache(1024)
+@cached(1024)
 def _host_multiplier(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dtype) -> Callable[..., Any]:
     work = math.prod(a) * b[-1]
     if work <= (SMALL if len(a) > 1 else VECTOR) or work >= LARGE:
@@ -243,7 +244,7 @@ def _in_turn(parts: Sequence[Callable[[], object]]) -> None:
 # ------------------------------------------------------------------------------------------------- sums
 
 
-@functools.lru_cache(1024)
+@cached(1024)
 def _axpy(dtype: np.dtype, count: int) -> Callable | None:
     """BLAS's ``y += a * x`` of vectors of so many numbers, or None where it cannot be had."""
     letter, real = {"float32": ("s", ctypes.c_float), "float64": ("d", ctypes.c_double)}.get(dtype.name, ("", None))

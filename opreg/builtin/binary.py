@@ -7,7 +7,6 @@ all. Comparisons give 0 or 1 in the dtype of what is compared.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 
 from .. import expression as e
 from ..attrs import Field, Schema
+from ..cache import cached
 from ..expression import Expression, Term, floor, where
 from ..launch import Kernel
 from ..op import Op
@@ -56,7 +56,7 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
     op.types(_dtypes)
     expression = op.expression
 
-    @functools.lru_cache(1024)
+    @cached(1024)
     def among(scalar: float, dtype: Any) -> Expression:
         """Among integers the number is one too; where integers give integers, one of their dtype as in MXNet, so that
         what is too large for it wraps around."""

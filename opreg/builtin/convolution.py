@@ -26,6 +26,7 @@ from typing import Any, Literal
 from .. import threads
 from ..attrs import Positive
 from ..backends.blas import share
+from ..cache import cached
 from ..errors import AttrError, ShapeError
 from ..registry import declare, ops
 from ..spec import ANY, Shape, show
@@ -281,7 +282,7 @@ def _deposit(x: Any, buffer: Any, reads: Iterator[tuple[tuple, tuple]], fresh: b
         fresh = False
 
 
-_plan = functools.lru_cache(1024)(_Plan)
+_plan = cached(1024)(_Plan)
 
 
 def _turned(array: Any) -> Any:

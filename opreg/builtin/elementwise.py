@@ -18,6 +18,7 @@ from typing import Any
 
 from ..attrs import Few, Schema
 from ..backends.numba.elementwise import attach_numba
+from ..cache import cached
 from ..errors import ShapeError
 from ..expression import Expression, derive, trace
 from ..launch import Call
@@ -42,7 +43,7 @@ def traced(function: Callable, arity: int) -> Traced:
         fixed = trace(function, arity)
         return lambda attrs: fixed
 
-    @functools.lru_cache(1024)
+    @cached(1024)
     def at(zeros: Any, *values: Any) -> Expression:
         return trace(functools.partial(function, **dict(zip(names, values))), arity)
 
@@ -55,21 +56,21 @@ def traced(function: Callable, arity: int) -> Traced:
 
 def _derived(expression: Traced, wrt: int) -> Traced:
     """The derivative with respect to one input, an expression of ``g``, the inputs and the output."""
-    cached = functools.lru_cache(1024)(functools.partial(derive, wrt=wrt, output=True))
-    return lambda attrs: cached(expression(attrs))
+    derived = cached(1024)(functools.partial(derive, wrt=wrt, output=True))
+    return lambda attrs: derived(expression(attrs))
 
 
 def _narrowed(expression: Traced, used: Sequence[int]) -> Traced:
     """The same expression with fewer inputs, those it reads."""
 
-    @functools.lru_cache(1024)
+    @cached(1024)
     def narrow(whole: Expression) -> Expression:
         return Expression([whole.inputs[i] for i in used], whole.term)
 
     return lambda attrs: narrow(expression(attrs))
 
 
-@functools.lru_cache(1024)
+@cached(1024)
 def _of_used(whole: Expression) -> tuple[Expression, Sequence[int]]:
     """An expression of the inputs it reads alone, and which these are."""
     return Expression([whole.inputs[i] for i in whole.used], whole.term), whole.used
@@ -115,7 +116,7 @@ def _accepts(call: Call) -> str | None:
     return None
 
 
-@functools.lru_cache(256)
+@cached(256)
 def _read(expression: Expression, wanted: tuple[bool, ...]) -> Expression:
     """The expression of those of its results that somebody reads."""
     return Expression.of(expression.arity, expression.code, list(itertools.compress(expression.results, wanted)))
@@ -286,7 +287,7 @@ def add_n(*args, num_args: Few = 1):
     """The sum of arrays of one shape."""
 
 
-@functools.lru_cache(64)
+@cached(64)
 def _sum(count: int) -> Expression:
     return trace(lambda *terms: functools.reduce(lambda left, right: left + right, terms), count)
 

@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
+from ..cache import cached
 from ..errors import ShapeError
 from ..registry import declare, ops
 from ..spec import Shape, check_axis, common_dtype, show
@@ -41,7 +42,7 @@ class Layout(NamedTuple):
     dot: str
 
 
-@functools.lru_cache(1024)
+@cached(1024)
 def layout_of(shape: Shape, over: Over, axis: int, num_groups: int) -> Layout:
     """How data of a shape are seen; ``axis`` counts for sets along or across it, ``num_groups`` for groups."""
     if over == "group":

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from ..backends.blas import share
+from ..cache import cached
 from ..errors import AttrError, DTypeError, ShapeError
 from ..op import Op
 from ..registry import declare, register
@@ -100,7 +101,7 @@ def _output(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool:
     return channels_last((*first[:2], *_places(first[2:], kernel, stride, pad, convention)[1]), layout)
 
 
-@functools.lru_cache(1024)
+@cached(1024)
 def _pool(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool: bool, convention: str,
           layout: str | None) -> Pool:
     n, c, *size = channels_first(shape, layout)

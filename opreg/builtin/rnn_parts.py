@@ -6,10 +6,10 @@ memory. States and cells have a step more than there is time: the first is where
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, NamedTuple
 
+from ..cache import cached
 from ..errors import AttrError
 from ..spec import Shape
 
@@ -87,7 +87,7 @@ def count(kind: Kind, inputs: Any) -> Any:
     return kind.directions * (first + (kind.layers - 1) * other + kind.layers * 2 * rows)
 
 
-@functools.lru_cache(256)
+@cached(256)
 def parts_of(kind: Kind, inputs: int) -> list[list[dict[str, Part]]]:
     """Where what is, for each layer and direction: first all weights, then all biases."""
     rows, at = kind.gates * kind.size, 0

@@ -6,9 +6,9 @@ the input is padding.
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
+from ..cache import cached
 from ..errors import AttrError, ShapeError
 from ..spec import ANY, Shape, show
 
@@ -29,7 +29,7 @@ class Window(NamedTuple):
         return tuple([(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilate)])
 
 
-@functools.lru_cache(1024)
+@cached(1024)
 def window(kernel: Shape, stride: Shape = (), dilate: Shape = (), pad: Shape = ()) -> Window:
     """A window with its defaults filled in: strides and dilations of one, no padding.
 

@@ -6,12 +6,12 @@ element.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, Literal
 
 import numpy as np
 
+from ..cache import cached
 from ..errors import AttrError, DTypeError
 from ..registry import declare, ops
 from ..spec import Shape, as_dtype, check_axis, limits
@@ -24,7 +24,7 @@ __all__ = ["SHORT", "soften", "fold"]
 SHORT = 32
 
 
-@functools.lru_cache(1024)
+@cached(1024)
 def fold(shape: Shape, axis: int) -> Shape:
     """The shape that data are seen in: what is before the axis, the axis, and what is behind if it is more than one.
 

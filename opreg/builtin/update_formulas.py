@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import expression
+from ..cache import cached
 from ..expression import Expression, Term, compiled, in_order
 from ..op import Rule
 from ..registry import ops
@@ -112,7 +113,7 @@ for _name in ("add", "sub", "mul", "truediv", "pow"):
     setattr(_Number, f"__r{_name}__", _arithmetic(getattr(operator, _name), True))
 
 
-_scheduled = functools.lru_cache(256)(Schedule)
+_scheduled = cached(256)(Schedule)
 
 
 class Formula:
@@ -133,7 +134,7 @@ class Formula:
     def __init__(self, function: Callable):
         functools.update_wrapper(self, function)
         self.function, self.names = function, Rule(function).names
-        self._traced = functools.lru_cache(64)(self._trace)
+        self._traced = cached(64)(self._trace)
         self._last: tuple[Any, ...] = (None,)
 
     def __call__(self, xp: Any, tmp: Any, new: Any, *arrays: Any, **attrs: Any) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
+from ..cache import cached
 from ..locks import lock
 from .state import EPOCH, STATE, get_context
 
@@ -288,7 +289,7 @@ def _outside(place: Any, name: str) -> Any:
         return ABSENT
 
 
-@functools.lru_cache(1024)
+@cached(1024)
 def _globals(code: Any) -> tuple[str, ...]:
     """The names that a piece of code, and what is defined within it, loads as globals."""
     return tuple(dict.fromkeys(_loaded(code)))

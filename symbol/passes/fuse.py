@@ -24,6 +24,7 @@ import numpy as np
 from opreg.algebra import factored
 from opreg.attrs import Schema
 from opreg.builtin.elementwise import attach
+from opreg.cache import cached
 from opreg.composition import Composition
 from opreg.expression import Expression, Instruction, astype
 from opreg.graph import Entry, Node
@@ -117,6 +118,7 @@ def _cast(node: Node, program: Program) -> Expression | None:
     before, after = program.specs[source][index].dtype, program.specs[node][0].dtype
     if not (is_numpy_float(before) and is_numpy_float(after)):  # type: ignore[arg-type]
         return None
+    assert after is not None
     if before == after:
         return Expression.of(1, [], [0])
     return Expression.of(1, [Instruction(astype(after), (0,))], [1])
@@ -320,8 +322,10 @@ class _Composer:
         terms = _Terms(self, self.costs if group in self.backward else {})
         for node in group.members:
             terms.add(node)
+        dtype = specs[last][0].dtype
+        assert dtype is not None
         found = _composed(tuple(terms.terms), tuple([(terms.places[node, 0], specs[node][0]) for node in exported]),
-                          tuple([specs[node][index] for node, index in terms.inputs]), specs[last][0].dtype,
+                          tuple([specs[node][index] for node, index in terms.inputs]), dtype,
                           factored if self._free(group, exported) else None)
         sources = list(terms.inputs)
         for node, result in zip(exported, found.results):
@@ -399,7 +403,7 @@ class _Composed(NamedTuple):
     parts: Any
 
 
-@functools.lru_cache(256)
+@cached(256)
 def _composed(terms: tuple[Term, ...], wanted: tuple[tuple[int, Spec], ...], ins: tuple[Spec, ...], dtype: np.dtype,
               arranged: Callable[[Expression], Expression] | None) -> _Composed:
     """Compose a group; groups of the same terms, as those of equal layers, share their expression.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from opreg.cache import cached
 from opreg.errors import ArgumentError
 from opreg.expression import Expression
 from opreg.launch import Call
@@ -151,7 +152,7 @@ def _joined(shape: tuple[int, ...], arrays: Sequence[Any]) -> tuple[list[int], l
 # ------------------------------------------------------------------------------------------------ source text
 
 
-@functools.lru_cache(256)
+@cached(256)
 def _source(expression: Expression, layout: Layout) -> tuple[str, list[float]]:
     """The text of a function ``kernel(table, first, last)`` and the constants it reads.
 

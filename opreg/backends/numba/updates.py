@@ -6,7 +6,6 @@ the rates are numbers that the function reads, so they may change from step to s
 
 from __future__ import annotations
 
-import functools
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from opreg.cache import cached
 from opreg.expression import Expression
 
 from ..addressing import address_of
@@ -32,7 +32,7 @@ _STRETCH = 1 << 14
 # ------------------------------------------------------------------------------------------------- the text
 
 
-@functools.lru_cache(64)
+@cached(64)
 def _text(expression: Expression, count: int, apart: bool) -> tuple[str, list[float]] | None:
     """The text of ``kernel(table, first, last)`` for ``count`` arrays, and the constants of the expression itself.
 

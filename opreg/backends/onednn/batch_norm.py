@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from opreg.builtin.batch_norm import batch_norm, batch_norm_xp
 from opreg.builtin.sliding import channels_first
+from opreg.cache import cached
 from opreg.launch import Call, reference
 from opreg.op import Op
 from opreg.spec import Shape
@@ -25,7 +25,7 @@ __all__: list[str] = []
 LAST = "NHWC"
 
 
-@functools.lru_cache(1024)
+@cached(1024)
 def _norm(part: Part, shape: Shape, eps: float, measured: bool) -> Description:
     geometry, strides = Norm(channels_first(shape, LAST), eps, measured), channels_first(contiguous(shape), LAST)
     return geometry, tuple([strides if len(each) > 1 else (1,) for each in geometry.shapes(part)])

@@ -34,6 +34,7 @@ from opreg.builtin.dense import fully_connected, fully_connected_data, fully_con
 from opreg.builtin.fused_convolution import factors, folded_convolution, parts_of
 from opreg.builtin.pooling import pooling, pooling_max, pooling_sum, window_of
 from opreg.builtin.sliding import Window, channels_first, channels_last, window
+from opreg.cache import cached
 from opreg.errors import OpError
 from opreg.launch import Call, reference
 from opreg.op import Op
@@ -260,7 +261,7 @@ def contiguous(shape: Shape) -> Shape:
 # ------------------------------------------------------------------------------------------ convolutions
 
 
-@functools.lru_cache(1024)
+@cached(1024)
 def _convolution(x: Shape, w: Shape, y: Shape, win: Window, groups: int, layout: str | None, weights_first: bool,
                  **then: bool) -> Description:
     """What oneDNN has to know, and the strides of contiguous arrays of these shapes with channels on axis 1."""
@@ -375,7 +376,7 @@ _ConvolutionKernels(deconvolution_weight, "weight", "xy", "w")
 # ----------------------------------------------------------------------------------------------- pooling
 
 
-@functools.lru_cache(1024)
+@cached(1024)
 def _pooling(x: Shape, y: Shape, win: Window, kind: str, layout: str | None, arrays: int
              ) -> Description:
     strides = [channels_first(contiguous(shape), layout) for shape in (x, y, x)[:arrays]]

@@ -7,13 +7,13 @@ addresses it was given, as long as it lives.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from ctypes import c_void_p
 from typing import Any
 
 import numpy as np
 
+from opreg.cache import cached
 from opreg.errors import OpError
 
 from ..addressing import address_of
@@ -42,7 +42,7 @@ __all__ = ["Work", "possible"]
 QUERY = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, BIAS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134, WORKSPACE: 135}
 
 
-@functools.lru_cache(1024)
+@cached(1024)
 def possible(part: Part, geometry: Geometry, strides: tuple[Shape, ...]) -> str | None:
     """Why the library does not compute a part, or None where it does."""
     library = shared_library.library()

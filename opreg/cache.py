@@ -1,0 +1,140 @@
+"""Caches: each of them bounded, and all of them seen in one place, ``caches()``."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+__all__ = ["Cache", "CacheReport", "Recent", "cached", "caches"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_RECENT: weakref.WeakSet[Recent] = weakref.WeakSet()
+_CACHED: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+class Recent(dict):
+    """What was used recently, by key, up to a number of entries. Threads may share one.
+
+    Entries are in two generations, of which this is the younger. When that is full it becomes the older, which goes.
+    So a look-up of what is used often, ``cache.get(key)``, costs what one in a dict costs, and whatever was found or
+    kept among the last half of the entries is there.
+
+    Parameters
+    ----------
+    limit : int
+        How many entries there may be.
+    name : str
+        As ``caches`` lists it.
+
+    Examples
+    --------
+    >>> cache = Recent(4)
+    >>> for key in "abacad":
+    ...     if cache.find(key) is None:
+    ...         cache.keep(key, key.upper())
+    >>> sorted(cache.entries())
+    ['A', 'C', 'D']
+    """
+
+    def __init__(self, limit: int, name: str = ""):
+        super().__init__()
+        self.limit, self.name = limit, name
+        self._older: dict[Any, Any] = {}
+        if name:
+            _RECENT.add(self)
+
+    __hash__ = object.__hash__  # type: ignore[assignment]  # one cache is no other, whatever they hold
+
+    def find(self, key: Any) -> Any:
+        """What is kept by a key, None where nothing is."""
+        found = self.get(key)
+        if found is None and self._older:
+            found = self._older.get(key)
+            if found is not None:
+                self.keep(key, found)
+        return found
+
+    def keep(self, key: Any, value: Any) -> None:
+        """Keep something; what was not used for longest goes."""
+        if len(self) >= max(self.limit // 2, 1):
+            self._older = dict(self)
+            super().clear()
+        self[key] = value
+
+    def entries(self) -> Iterator[Any]:
+        """All that is kept."""
+        return iter({**self._older, **self}.values())
+
+    def clear(self) -> None:
+        """Forget all of it."""
+        self._older = {}
+        super().clear()
+
+
+def cached(limit: int, typed: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function remember its last results, by arguments: ``functools.lru_cache``, which ``caches`` lists.
+
+    Examples
+    --------
+    >>> @cached(2)
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(4), double(4)
+    (8, 8)
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        made = functools.lru_cache(limit, typed)(function)
+        _CACHED.add(made)
+        return made  # type: ignore[return-value]  # hashable arguments are asked for
+
+    return decorate
+
+
+class Cache(NamedTuple):
+    """A cache, or all of one kind: its name, how many entries it has, and how many it may have."""
+
+    name: str
+    entries: int
+    limit: int
+
+
+class CacheReport(list[Cache]):
+    """Caches, the fullest first; prints as a table."""
+
+    def __str__(self) -> str:
+        return "\n".join([f"{'entries':>7}  {'limit':>7}  cache", *(f"{each.entries:7}  {each.limit:7}  {each.name}"
+                                                                   for each in self)])
+
+
+def caches() -> CacheReport:
+    """What is remembered to be faster the next time: settled calls, geometries, expressions, addresses.
+
+    Returns
+    -------
+    CacheReport
+        A row for each cache that holds something.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.exp(mx.nd.ones((2,)))
+    >>> [each for each in mx.caches() if each.name == "settled eager calls"][0].limit
+    4096
+    """
+    held = [(each.name, len([*each.entries()]), each.limit) for each in _RECENT]
+    for each in _CACHED:
+        info, function = each.cache_info(), each.__wrapped__
+        function = getattr(function, "func", function)  # of functools.partial
+        name = function.__qualname__.partition(".<locals>")[0]
+        held.append((f"{function.__module__.removeprefix('opreg.')}.{name}", info.currsize, info.maxsize))
+    found: dict[str, Cache] = {}
+    for name, entries, limit in held:
+        before = found.get(name, Cache(name, 0, 0))
+        found[name] = Cache(name, before.entries + entries, before.limit + limit)
+    return CacheReport(sorted([each for each in found.values() if each.entries],
+                              key=lambda each: (-each.entries, each.name)))

@@ -1,0 +1,59 @@
+"""What is remembered between calls, and how much of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import opreg as mx
+from opreg.cache import Recent, cached
+
+
+def test_what_is_used_often_stays() -> None:
+    cache = Recent(100)
+    cache.keep("often", 1)
+    for number in range(1000):
+        cache.keep(number, number)
+        assert cache.find("often") == 1
+        assert len([*cache.entries()]) <= 100
+    assert cache.find(999) == 999
+    assert cache.find(0) is None
+
+
+def test_forgets_all_of_it() -> None:
+    cache = Recent(4)
+    for number in range(4):
+        cache.keep(number, number + 1)
+    cache.clear()
+    assert [*cache.entries()] == []
+    assert cache.find(1) is None
+
+
+def test_results_are_computed_once() -> None:
+    asked = []
+
+    @cached(2)
+    def double(number: int) -> int:
+        asked.append(number)
+        return 2 * number
+
+    assert [double(each) for each in (1, 1, 2, 1)] == [2, 2, 4, 2]
+    assert asked == [1, 2]
+
+
+def test_many_shapes_stay_within_bounds() -> None:
+    """A stream of shapes does not make the first one new again while it is in use."""
+    used = mx.nd.ones((2, 1))
+    for length in range(1, 5000):
+        mx.nd.relu(mx.nd.array(np.ones(length % 2600 + 1)))
+        if length % 500 == 0:
+            mx.nd.relu(used)
+    for each in mx.caches():
+        assert each.entries <= each.limit, each
+    assert any(each.name == "settled eager calls" for each in mx.caches())
+
+
+def test_prints_as_a_table() -> None:
+    mx.nd.exp(mx.nd.ones((2,)))
+    head, *rows = str(mx.caches()).splitlines()
+    assert head.split() == ["entries", "limit", "cache"]
+    assert any(row.endswith("settled eager calls") for row in rows)
