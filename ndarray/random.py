@@ -7,26 +7,20 @@ A parameter may be a number or an array; with arrays ``shape`` numbers are drawn
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from opreg import generators
 from opreg.errors import ArgumentError
 from opreg.sampling import Sampling
 
 from .context import Context
+from .function import surface
 from .ndarray import NDArray
 
 __all__ = ["seed", "uniform", "normal", "randn", "gamma", "exponential", "poisson", "negative_binomial",
            "generalized_negative_binomial", "randint", "multinomial", "shuffle"]
 
 
-def _surface(name: str) -> Any:
-    from .function import surface
-
-    return surface(name)
-
-
-_SAMPLING: Sampling[NDArray] = Sampling(_surface)
+_SAMPLING: Sampling[NDArray] = Sampling(surface)
 
 uniform = _SAMPLING.uniform
 normal = _SAMPLING.normal

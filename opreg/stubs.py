@@ -8,9 +8,9 @@ operators' schemas; those of tensors, from the functions of ``ops``; and the fro
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
+import sys
 import textwrap
 import types
 import typing
@@ -339,7 +339,7 @@ def _ops() -> str:
             lines.append(_private(_like(name, value)))  # there is a primitive DType
         else:
             home = value.__module__
-            known = name if hasattr(importlib.import_module(home), name) else value.__name__
+            known = name if hasattr(sys.modules[home], name) else value.__name__
             imported.append(f"from {home} import {known} as {name}\n")
     modules = sorted({each.partition(" import ")[0] for each in imported})
     grouped = [f"{module} import " + ", ".join(each.partition(" import ")[2].strip() for each in imported

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from opreg import stubs  # everything that is there is registered with it, loops and branches, too
 from opreg.op import Op
 from opreg.registry import find, operators
 
@@ -42,8 +43,6 @@ def _wanted() -> list[str]:
 
 def missing() -> list[str]:
     """Names of MXNet 1.9.1, less those left out, that no operator here has."""
-    from opreg import symbol  # noqa: F401  loops and branches are registered with it
-
     return [name for name in _wanted() if find(name) is None]
 
 
@@ -89,8 +88,6 @@ def main() -> None:
     if options.docs:
         print(document(), end="")
     elif options.stubs:
-        from opreg import stubs  # of everything that is there
-
         stubs.write(options.stubs)
     elif options.missing:
         print("\n".join(missing()), end="\n" if missing() else "")

@@ -11,8 +11,10 @@ from ..mode import MODE
 from ..spec import as_dtype, is_floating
 from . import bprop, hooks
 from . import dtype as dtypes
+from .follow import symbol_of
 from .holder import Holder
 from .hooks import KINDS, HookHandle, Hooks
+from .jit import Cache, Jitted
 from .manners import Manners
 from .parameter import Parameter
 from .state import STATE, compiles, get_context
@@ -191,14 +193,10 @@ class Cell(Holder):
     def _cache(self) -> Any:
         """What it is compiled to, which does not keep it alive."""
         if self._jitted is None:
-            from .jit import Cache
-
             self.__dict__["_jitted"] = Cache(self)
         return self._jitted
 
     def _compiled(self) -> Any:
-        from .jit import Jitted
-
         return Jitted(self, self._cache())
 
     def compile(self, *args: Any, **kwargs: Any) -> Any:
@@ -238,8 +236,6 @@ class Cell(Holder):
         >>> Twice().to_symbol().list_arguments()
         ['x']
         """
-        from .follow import symbol_of
-
         return symbol_of(self, inputs, kwargs)
 
     # ------------------------------------------------------------------------------------------------- state

@@ -16,6 +16,8 @@ from ..registry import ops
 from ..spec import show
 from . import dtype as dtypes
 from .buffers import Buffer as _Buffer  # noqa: F401  the name MindSpore has for it here
+from .handles import HookHandle, Hooks
+from .initializer import initializer
 from .manners import Manners, is_number
 from .state import EPOCH, STATE
 from .tensor import TENSORS, Tensor, has_numbers, lent, made, subscript, tensor
@@ -227,8 +229,6 @@ class Parameter(Tensor):
     def _source(self, init: Any) -> Any:
         if isinstance(init, str) and init == "same":
             return made(self._data, self._ctx)
-        from .initializer import initializer
-
         return initializer(init, self.shape, self.dtype)
 
     def init_data(self, layout: Any = None, set_sliced: bool = False) -> Parameter:
@@ -243,8 +243,6 @@ class Parameter(Tensor):
         RuntimeError
             When the parameter is not trained, so that it has no gradient.
         """
-        from .handles import HookHandle, Hooks
-
         if not self._requires_grad:
             raise OpError("The tensor requires grad is false, which can not register tensor hook: Parameter "
                           f"{self._name} is not trained")

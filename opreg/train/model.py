@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.json import load as load_symbol
 
 from ..errors import FileFormatError
 from ..files import together
@@ -81,6 +82,4 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, 
 
 def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, NDArray], dict[str, NDArray]]:
     """Symbol, weights and auxiliary states of a checkpoint."""
-    from opreg.symbol import load as load_symbol
-
     return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)

@@ -12,6 +12,7 @@ from ...registry import ops
 from ...spec import is_floating
 from .lift import floating, like, one_axis, tensor
 from .math import clamp, maximum, minimum, where
+from .random import uniform_like
 
 __all__ = ["celu", "elu", "fast_gelu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
            "leaky_relu", "log_softmax", "logit", "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu",
@@ -109,8 +110,6 @@ def prelu(input: Any, weight: Any) -> Any:
 
 def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3) -> Any:
     """``x``, times a random number from ``lower`` to ``upper`` below zero."""
-    from .random import uniform_like
-
     x = floating(input)
     return where(x >= 0, x, x * uniform_like(x, lower, upper))
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...registry import ops
-from ...spec import as_dtype
+from ...spec import Spec, as_dtype
+from ..call import call
 from ..state import STATE
 from . import activation, array, control, creation, indexing, linalg, losses, math, random, reduce
 from .lift import floating, tensor, together
@@ -319,9 +320,6 @@ def _print(*values: Any) -> Any:
         for value in values:
             print(value)
         return values[0] if len(values) == 1 else values
-    from ...spec import Spec
-    from ..call import call
-
     given = [STATE.trace.read(value) for value in values if array.is_tensor(value)]
     shapes = [Spec(value.shape, value._dt) for value in given]
 
