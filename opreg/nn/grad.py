@@ -10,24 +10,16 @@ from ..errors import ArgumentError, OpError
 from ..mode import MODE, Recording
 from ..registry import ops
 from . import tree
+from .jacobian import Jvp, Vjp  # noqa: F401  programs import them from here
 from .jit import Jitted, jit
-from .manners import Manners, is_number
+from .manners import Manners
 from .parameter import Parameter, parameters
+from .positions import check_positions, positions_of
 from .pullback import check_not_blocked, differentiate, name_of
 from .state import STATE, compiles
 from .tensor import TENSORS, tensor
 
-__all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient", "no_grad", "positions_of",
-           "check_positions", "asked", "answer"]
-
-
-def __getattr__(name: str) -> Any:
-    """``Jvp`` and ``Vjp``, which programs import from here; they stand above."""
-    if name in ("Jvp", "Vjp"):
-        from . import jacobian
-
-        return getattr(jacobian, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient", "no_grad", "asked", "answer"]
 
 
 class no_grad(Recording):
@@ -137,44 +129,6 @@ class _Grad:
 
     def __repr__(self) -> str:
         return f"<gradient of {name_of(self.__wrapped__)}>"
-
-
-def positions_of(grad_position: Any) -> tuple[int, ...]:
-    """The positions that ``grad_position`` means, checked."""
-    if grad_position is None:
-        return ()
-    if grad_position == ():
-        raise OpError("grad: grad_position is empty; it must say with respect to what, or be None beside weights")
-    listed = (grad_position,) if isinstance(grad_position, int) else grad_position
-    if not isinstance(listed, tuple) or isinstance(grad_position, bool) or not all(
-            isinstance(each, int) and not isinstance(each, bool) for each in listed):
-        raise TypeError(f"grad: grad_position must be an int or a tuple of ints, got {grad_position!r}")
-    for each in listed:
-        if each < 0:
-            raise ValueError(f"grad: grad_position must not be negative, got {each}")
-    return listed
-
-
-class _NoArgumentError(OpError, IndexError):
-    """A position where no argument was given; MindSpore's two modes differ in the kind of this error."""
-
-
-def check_positions(function: Callable, positions: Sequence[int], inputs: Sequence[Any], leave_out: bool = False
-                    ) -> Sequence[int]:
-    """Refuse positions where there is no input, or one without tensors; those of numbers are left out if so told, as
-    MindSpore does. Returns the others."""
-    numbers = []
-    for i in positions:
-        if i >= len(inputs):
-            raise _NoArgumentError(f"grad of {name_of(function)}: there is no argument {i}, it was given "
-                                   f"{len(inputs)}")
-        if tree.varies(inputs[i]):
-            continue
-        if not (leave_out and is_number(inputs[i])):
-            raise TypeError(f"grad of {name_of(function)}: argument {i} is of type {type(inputs[i]).__name__}, only "
-                            "tensors have gradients")
-        numbers.append(i)
-    return [i for i in positions if i not in numbers] if numbers else positions
 
 
 def grad(fn: Callable, grad_position: Any = 0, weights: Any = None, has_aux: bool = False, return_ids: bool = False

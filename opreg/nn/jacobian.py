@@ -15,8 +15,8 @@ from ..registry import ops
 from ..spec import show
 from . import tree
 from .cell import Cell
-from .grad import check_positions, positions_of
 from .parameter import Parameter, parameters
+from .positions import check_positions, positions_of
 from .pullback import Pullback, differentiate, name_of, pullback
 from .state import STATE
 from .tensor import tensor

@@ -1,0 +1,51 @@
+"""Positions: with respect to which of its inputs a function is differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import OpError
+from . import tree
+from .manners import is_number
+from .pullback import name_of
+
+__all__ = ["positions_of", "check_positions"]
+
+
+def positions_of(grad_position: Any) -> tuple[int, ...]:
+    """The positions that ``grad_position`` means, checked."""
+    if grad_position is None:
+        return ()
+    if grad_position == ():
+        raise OpError("grad: grad_position is empty; it must say with respect to what, or be None beside weights")
+    listed = (grad_position,) if isinstance(grad_position, int) else grad_position
+    if not isinstance(listed, tuple) or isinstance(grad_position, bool) or not all(
+            isinstance(each, int) and not isinstance(each, bool) for each in listed):
+        raise TypeError(f"grad: grad_position must be an int or a tuple of ints, got {grad_position!r}")
+    for each in listed:
+        if each < 0:
+            raise ValueError(f"grad: grad_position must not be negative, got {each}")
+    return listed
+
+
+class _NoArgumentError(OpError, IndexError):
+    """A position where no argument was given; MindSpore's two modes differ in the kind of this error."""
+
+
+def check_positions(function: Callable, positions: Sequence[int], inputs: Sequence[Any], leave_out: bool = False
+                    ) -> Sequence[int]:
+    """Refuse positions where there is no input, or one without tensors; those of numbers are left out if so told, as
+    MindSpore does. Returns the others."""
+    numbers = []
+    for i in positions:
+        if i >= len(inputs):
+            raise _NoArgumentError(f"grad of {name_of(function)}: there is no argument {i}, it was given "
+                                   f"{len(inputs)}")
+        if tree.varies(inputs[i]):
+            continue
+        if not (leave_out and is_number(inputs[i])):
+            raise TypeError(f"grad of {name_of(function)}: argument {i} is of type {type(inputs[i]).__name__}, only "
+                            "tensors have gradients")
+        numbers.append(i)
+    return [i for i in positions if i not in numbers] if numbers else positions
