@@ -11,6 +11,7 @@ from opreg.errors import ArgumentError, NotDifferentiableError, OpError
 from opreg.gradient import fitted
 from opreg.graph import Node, topological
 from opreg.mode import MODE, Recording
+from opreg.slots import Slot
 
 from . import tape
 from .context import Context, current_context
@@ -20,6 +21,9 @@ from .tape import Taped
 __all__ = ["record", "pause", "train_mode", "predict_mode", "is_recording", "is_training", "set_recording",
            "set_training", "mark_variables", "backward", "grad", "get_symbol", "Function",
            "NDArray"]  # scripts take it from here, by a star
+
+#: A symbol of entries of a graph.
+SYMBOL = Slot("graphs")
 
 
 def record(train_mode: bool = True) -> Recording:
@@ -176,8 +180,6 @@ def get_symbol(x: NDArray) -> Any:
     >>> get_symbol(y).list_arguments()
     ['var0']
     """
-    from opreg.symbol.symbol import Symbol  # graphs stand above arrays
-
     if x._entry is None:
         raise OpError("get_symbol: the array is not in a recorded computation")
     made: dict[Any, Node] = {}
@@ -190,7 +192,7 @@ def get_symbol(x: NDArray) -> Any:
             made[node] = Node(node.op, f"{node.op.name.lower()}{len(made)}", node.attrs,
                               [(made[source], i) for source, i in node.inputs], where=node.where)
     node, i = x._entry
-    return Symbol([(made[node], i)])
+    return SYMBOL.function([(made[node], i)])
 
 
 class _FunctionGradient:

@@ -7,7 +7,7 @@ from typing import Any
 
 from opreg.dispatch import write
 from opreg.mode import Recording
-from opreg.op import Op
+from opreg.op import BOUND_OPERATOR, Op
 from opreg.spec import is_floating
 
 from . import tape
@@ -16,6 +16,7 @@ from .ndarray import NDArray, _compute
 __all__ = ["BoundOperator"]
 
 
+@BOUND_OPERATOR.fill
 class BoundOperator:
     """An operator with settled attributes that writes its results as requested; ``create_operator`` makes one.
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from opreg import generators
 from opreg.cache import Recent
-from opreg.custom import FunctionRecord
 from opreg.errors import ArgumentError, ShapeError, listed, note
 from opreg.launch import Call, Kernel, as_results, prepare
 from opreg.mode import MODE, Recording, inside, quiet
@@ -249,11 +248,12 @@ def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wr
     found: Runner | None = None
     try:
         if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
-            if isinstance(op, FunctionRecord):
+            runs = getattr(attrs, "runs", None)
+            if runs is not None:  # a function, which keeps its own
                 key = ctx, MODE.training
-                function = attrs.runs.get(key)
+                function = runs.get(key)
                 if function is None:
-                    function = attrs.runs[key] = FunctionRunner(op, attrs, arrays, *key, wrap)
+                    function = runs[key] = FunctionRunner(op, attrs, arrays, *key, wrap)
                 settled = function
                 return settled, function.run(attrs, arrays)
             if getattr(attrs, "kept", None) is not None and len(op.kernels) == 1:

@@ -9,11 +9,12 @@ import numpy as np
 
 from opreg.cache import Recent
 from opreg.calls import ordered, split
-from opreg.custom import custom as user_operator
 from opreg.custom_prop import CustomRecord, Kept
+from opreg.dispatch import INVOKE
 from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
 from opreg.mode import MODE
 from opreg.op import Op
+from opreg.registry import user_operator
 from opreg.sampling import Sampling, zipfian
 from opreg.spec import show
 from opreg.surface import CONTRIB, Namespace, dressed, front
@@ -21,7 +22,7 @@ from opreg.surface import CONTRIB, Namespace, dressed, front
 from . import changes
 from .context import Context, current_context
 from .loops import cond, foreach, while_loop
-from .ndarray import NDArray, _compute
+from .ndarray import SURFACE, NDArray, _compute
 
 __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "custom", "sparse"]
 
@@ -148,6 +149,7 @@ def _place(values: Sequence[Any]) -> Context:
     return current_context()
 
 
+@INVOKE.fill
 def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """Call an operator as users write it.
 
@@ -212,7 +214,7 @@ def _function(op: Op, name: str) -> Callable:
     return dressed(call, op, name, "opreg.ndarray", ("out", "name") if takes else ("ctx", "out", "name"))
 
 
-surface = front("nd", _function)
+surface = SURFACE.fill(front("nd", _function))
 
 
 def _dense_only(name: str) -> Callable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 import types
 import warnings
@@ -13,10 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from opreg.cache import cached
+from opreg.dispatch import INVOKE
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, adopted, note
 from opreg.mode import MODE, quiet
 from opreg.op import Op
 from opreg.registry import get, ops
+from opreg.slots import Slot
 from opreg.spec import as_dtype, is_numpy_float, show
 from opreg.value import BINARY, Value
 
@@ -30,6 +31,11 @@ else:
     Methods = Value
 
 __all__ = ["NDArray", "FrozenNDArray", "array", "attach", "wrap", "raw", "numbers_of"]
+
+#: The function of ``nd`` of that name.
+SURFACE = Slot("arrays")
+#: What NumPy's ufuncs and functions do with arrays.
+UFUNC, FUNCTION = Slot("arrays"), Slot("arrays")
 
 _FLOAT32 = np.dtype(np.float32)
 _SCALARS: dict[np.dtype, dict[Any, np.ndarray]] = {}
@@ -231,15 +237,11 @@ class NDArray(Methods):
         return result
 
     def _called(self, op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        from . import function
-
-        return function.invoke(op, args, keywords)
+        return INVOKE.function(op, args, keywords)
 
     @classmethod
     def _surface(cls, name: str) -> Callable:
-        from . import function
-
-        return function.surface(name)
+        return SURFACE.function(name)
 
     def _lift(self, value: Any) -> NDArray:
         """Numbers as an array beside this one: of its dtype, where it lives."""
@@ -408,10 +410,10 @@ class NDArray(Methods):
         return NDArray(self._ctx.backend.asarray(host, None, self._ctx.device_id), self._ctx)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
-        return _protocol().ufunc(self, ufunc, method, inputs, keywords)
+        return UFUNC.function(self, ufunc, method, inputs, keywords)
 
     def __array_function__(self, function: Callable, types: Any, args: Any, keywords: Any) -> Any:
-        return _protocol().function(self, function, types, args, keywords)
+        return FUNCTION.function(self, function, types, args, keywords)
 
     def __dlpack__(self, **keywords: Any) -> Any:
         return self._data.__dlpack__(**keywords)
@@ -680,13 +682,6 @@ _new, _reference = NDArray.__new__, weakref.ref
 _MANY = frozenset(1 << i for i in range(6, 40))  # lengths at which a list of views is looked through
 
 
-@functools.cache
-def _protocol() -> Any:
-    from . import numpy_protocol  # which computes with arrays
-
-    return numpy_protocol
-
-
 class FrozenNDArray(NDArray):
     """An array that an operator is shown and may not change: its inputs."""
 
@@ -755,6 +750,7 @@ def _restore(host: np.ndarray, ctx: Context) -> NDArray:
         return NDArray(host, cpu())
 
 
+@tape.WRAP.fill
 def wrap(data: Any, ctx: Context, frozen: bool = False) -> NDArray:
     """An NDArray over a raw array; a frozen one refuses writes."""
     if frozen and isinstance(data, np.ndarray):

@@ -20,7 +20,7 @@ from . import followed_numpy as rules
 from .context import current_context
 from .followed import Body, FollowedArray
 from .followed_numpy import FollowError
-from .ndarray import NDArray
+from .ndarray import FUNCTION, UFUNC, NDArray
 
 __all__ = ["ufunc", "function"]
 
@@ -122,6 +122,7 @@ def _operator(name: str, left: Any, right: Any) -> Any:
     return found
 
 
+@UFUNC.fill
 def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """A ufunc of arrays and numbers; ``self`` is the array that NumPy asks."""
     name, outs = ufunc.__name__, keywords.pop("out", ())
@@ -142,6 +143,7 @@ def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
     return _stored(found, outs)
 
 
+@FUNCTION.fill
 def function(self: Any, function: Any, kinds: Sequence[type], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """A function of NumPy applied to arrays of these kinds; ``self`` is the one that NumPy asks."""
     if not all(issubclass(kind, (Value, np.ndarray)) for kind in kinds):

@@ -27,6 +27,7 @@ from opreg.errors import (
 )
 from opreg.gradient import by_rule, walk
 from opreg.mode import MODE, quiet
+from opreg.slots import Slot
 from opreg.spec import show
 
 from . import writes
@@ -35,7 +36,10 @@ from .eager import settle
 from .recipes import differentiate
 
 __all__ = ["TapeNode", "Leaf", "leaf", "record", "add", "backward", "constant", "gradients", "raw_gradients",
-           "Taped", "TRANSFER", "CONSTANT", "number", "wrapped"]
+           "Taped", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]
+
+#: Makes an NDArray of a raw array and its context.
+WRAP = Slot("arrays")
 
 
 #: A number larger than all before.
@@ -168,16 +172,9 @@ def add(op: Any, attrs: Any, entries: tuple, arrays: Sequence[Any], out: Any) ->
     out._entry = TapeNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx, here()), 0
 
 
-@functools.cache
-def _wrap() -> Any:
-    from .ndarray import wrap  # which imports this module
-
-    return wrap
-
-
 def wrapped(data: Any, ctx: Any) -> Any:
     """An NDArray over a raw array."""
-    return _wrap()(data, ctx)
+    return WRAP.function(data, ctx)
 
 
 def _filled(like: Any, number: int) -> Any:
@@ -187,7 +184,7 @@ def _filled(like: Any, number: int) -> Any:
     else:
         data = like._ctx.backend.empty(data.shape, data.dtype, like._ctx.device_id)
     data.fill(number)
-    return _wrap()(data, like._ctx)
+    return WRAP.function(data, like._ctx)
 
 
 def _zeros_like(array: Any) -> Any:
@@ -301,7 +298,7 @@ def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_
 
 def _values(node: TapeNode) -> tuple[list, list]:
     """The inputs and outputs of a node as arrays that are recorded as they were."""
-    ctx, wrap, (ins, outs) = node.ctx, _wrap(), _numbers(node)
+    ctx, wrap, (ins, outs) = node.ctx, WRAP.function, _numbers(node)
     wrapped = [wrap(data, ctx) for data in ins], [wrap(data, ctx) for data in outs]
     for value, entry in zip(wrapped[0], node.inputs):
         value._entry = None if entry is CONSTANT else entry
@@ -330,7 +327,7 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
         found = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train)
         if found is not None:
             return found
-    wrap = _wrap()
+    wrap = WRAP.function
     if node.settled.__class__ is CustomRun:
         found = node.settled.back(attrs, arriving, ins, outs, needs, wrap)
         if found is not None:
@@ -347,7 +344,7 @@ def _sum(own: set, entry: tuple[TapeNode, int], held: Any, g: Any) -> Any:
         into = held if entry in own and held.shape == g.shape else None
         own.add(entry)
         return np.asarray(quiet(np.add, held, g, into))
-    wrap, ctx = _wrap(), entry[0].ctx
+    wrap, ctx = WRAP.function, entry[0].ctx
     return (wrap(held, ctx) + wrap(g, ctx))._data
 
 
@@ -375,7 +372,7 @@ def gradients(heads: Sequence[Any], variables: Sequence[Any], head_grads: Sequen
     for i, variable in enumerate(variables):
         if variable._entry is None:
             raise OpError(f"variable {i}: it is not recorded; call attach_grad() on it before recording")
-    wrap = _wrap()
+    wrap = WRAP.function
     if not create_graph:
         found = raw_gradients(heads, variables, [variable._entry for variable in variables], head_grads, retain_graph,
                               train_mode)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 
 from . import aliases as _aliases
+from . import slots as _slots
 
 TYPE_CHECKING = False  # the module typing takes longer to load than all of this one
 if TYPE_CHECKING:
@@ -104,6 +105,14 @@ _ABSENT = {
     **dict.fromkeys(("log", "runtime", "rtc", "libinfo", "library", "torch", "th", "onnx", "tvmop", "notebook"), ""),
 }
 
+# What fills the slots of lower floors: modules that are imported when one that is empty is asked for.
+_slots.install({
+    "operators": ("opreg.builtin", "opreg.backends.operators"),
+    "users' operators": ("opreg.custom",),
+    "arrays": ("opreg.ndarray",),
+    "graphs": ("opreg.symbol", "opreg.symbol.show"),
+    "backends": ("opreg.backends.passes",),
+})
 _aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)
 
 __all__ = ["__version__", *_DOORS]  # noqa: PLE0604  the doors are text

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import opreg
 from opreg.ndarray.context import *  # noqa: F403
 from opreg.ndarray.context import __all__ as _PLACES
 
@@ -27,9 +28,7 @@ __all__ = [*_PLACES, *_SETTINGS]  # noqa: PLE0604  the names are text
 def __getattr__(name: str) -> Any:
     if name not in _SETTINGS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from opreg.nn import state  # programs of MXNet do without Cells
-
-    return getattr(state, name)
+    return getattr(opreg, name)  # at first use, as the front door opens them: programs of MXNet do without Cells
 
 
 def __dir__() -> list[str]:

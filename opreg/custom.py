@@ -14,10 +14,11 @@ from .custom_function import FunctionRecord
 from .custom_prop import CustomRecord
 from .custom_watch import default
 from .dispatch import write
-from .errors import ArgumentError, OpError, ShapeError, UnknownOperatorError, did_you_mean
+from .errors import OpError, ShapeError
 from .op import Op
 from .registry import find, get, names
 from .registry import register as enter
+from .registry import user_operator as custom
 from .spec import show
 
 if TYPE_CHECKING:
@@ -210,25 +211,6 @@ def _enter(op: Op, name: str) -> None:
 def registered(name: str) -> Op | None:
     """A user's operator by its ``op_type``, or None."""
     return find(f"custom.{name}")
-
-
-def custom(op_type: Any) -> Op:
-    """A user's operator by its ``op_type``.
-
-    Raises
-    ------
-    UnknownOperatorError
-        With the nearest names.
-    """
-    if op_type is None:
-        raise ArgumentError("Custom: the keyword op_type is required: the name an operator was registered by")
-    op = find(f"custom.{op_type}")
-    if op is None:
-        options = [name[len("custom."):] for name in names("custom.")]
-        raise UnknownOperatorError(f"there is no custom operator {op_type!r}. " + (
-            f"A built-in one has the name: nd.{op_type}, sym.{op_type}" if find(str(op_type)) else
-            did_you_mean(op_type, options)))
-    return op
 
 
 # ---------------------------------------------------------------------------------------- one function

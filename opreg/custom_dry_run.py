@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from opreg.ndarray.context import cpu
+from opreg.ndarray.followed import Body, wrap_followed
+from opreg.ndarray.ndarray import wrap
+
 from . import generators
 from .errors import note
 from .mode import Recording
@@ -36,8 +40,6 @@ def dry_run(op_type: str, compute: Callable[[list[Any], Any], list[Any]], specs:
     specs : sequence of Spec
         Of the inputs.
     """
-    from opreg.ndarray.context import cpu  # arrays stand above
-
     nbytes = sum(size(spec.shape) * spec.dtype.itemsize for spec in specs)  # type: ignore
     with _undisturbed(), Recording(False, None), np.errstate(all="ignore"):
         try:
@@ -55,8 +57,6 @@ def dry_run(op_type: str, compute: Callable[[list[Any], Any], list[Any]], specs:
 
 
 def _on_numbers(compute: Callable, specs: Sequence[Spec], ctx: Any) -> list[Any]:
-    from opreg.ndarray.ndarray import wrap
-
     try:
         return compute([wrap(np.zeros(*spec), ctx) for spec in specs], ctx)
     except Exception as error:
@@ -67,8 +67,6 @@ def _on_numbers(compute: Callable, specs: Sequence[Spec], ctx: Any) -> list[Any]
 
 
 def _numberless(specs: Sequence[Spec], ctx: Any) -> list[Any]:
-    from opreg.ndarray.followed import Body, wrap_followed
-
     body = Body("dry", {}, ctx)
     return [wrap_followed(body.value(body.variable(f"input{i}", spec)), ctx) for i, spec in enumerate(specs)]
 

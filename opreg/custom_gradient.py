@@ -15,16 +15,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .attrs import Schema
-from .dispatch import leading
+from .dispatch import INVOKE, leading
 from .errors import NotDifferentiableError, OpError
 from .gradient import fitted
 from .launch import Call
 from .mode import MODE
 from .op import Op
 from .registry import get
+from .slots import Slot
 from .value import Value
 
-__all__ = ["UserOp", "Attrs", "Derived", "Written", "NeedsNumbers", "shown"]
+__all__ = ["UserOp", "Attrs", "Derived", "Written", "NeedsNumbers", "shown", "REHEARSED", "COMPUTED"]
+
+#: A stretch of code in which a rule is tried on values without numbers; gives what makes them of arrays.
+REHEARSED = Slot("graphs")
+#: What computes a gradient that follows from a body, on the arrays of a call.
+COMPUTED = Slot("graphs")
 
 
 class NeedsNumbers(OpError, NotImplementedError, TypeError):
@@ -70,9 +76,7 @@ class UserOp(Op):
         inside = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else ()
         first = leading((*args, *inside, *keywords.values()))
         if first is None:  # NumPy arrays, or nothing
-            from opreg.ndarray.function import invoke  # arrays stand above
-
-            return invoke(self, args, keywords)
+            return INVOKE.function(self, args, keywords)
         return first._called(self, args, keywords)
 
     def __reduce__(self) -> Any:
@@ -112,9 +116,7 @@ class UserOp(Op):
             return self._through(Written, g, ins, [*ins[:count], *outs, *ins[count:]], attrs, needs)
 
     def _rehearse(self, g: Any, ins: Any, outs: Any, *rest: Any) -> None:
-        from opreg.symbol.rules import rehearsed  # graphs stand above
-
-        with rehearsed() as stand:
+        with REHEARSED.function() as stand:
             self.ruled(tuple(map(stand, g)) if isinstance(g, (tuple, list)) else stand(g), list(map(stand, ins)),
                        list(map(stand, outs)), *rest)
 
@@ -225,9 +227,7 @@ class Written(_Gradient):
 
 
 def _followed(call: Call) -> list[Callable]:
-    from opreg.symbol.passes.follow import computed  # it grows graphs, which stand above
-
-    return [computed(call)]
+    return [COMPUTED.function(call)]
 
 
 def _called(call: Call) -> list[Callable]:

@@ -9,11 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .errors import ArgumentError
+from .slots import Slot
 
-__all__ = ["apply", "leading", "write", "REQUESTS"]
+__all__ = ["apply", "leading", "write", "INVOKE", "REQUESTS"]
 
 #: What an operator may be asked to do with a result, by MXNet's integers.
 REQUESTS = ("null", "write", "inplace", "add")
+
+#: Calls an operator on arrays and numbers as users write it: ``f(op, args, keywords)``.
+INVOKE = Slot("arrays")
 
 
 def apply(op: Any, values: Sequence[Any], attrs: Mapping[str, Any]) -> Any:

@@ -32,13 +32,16 @@ from .errors import (
 from .launch import Call, Kernel
 from .locks import lock
 from .rules import SAME_TYPE, Attrs, Dtypes, Rule, Shapes, TypeRule
+from .slots import Slot
 from .spec import ANY, Shape, Spec, as_dtype, bytes_of, known, show, unify
 
-__all__ = ["Op", "watch", "Prop", "ZERO"]
+__all__ = ["Op", "watch", "Prop", "BOUND_OPERATOR", "ZERO"]
 
 #: The gradient rule of an operator whose outputs do not move with its inputs (comparisons, rounding, indices).
 ZERO: Any = "zero"
 
+#: Makes an object with ``forward`` and ``backward`` of an operator, its attributes and a context.
+BOUND_OPERATOR = Slot("arrays")
 
 _WATCHERS: weakref.WeakSet[Any] = weakref.WeakSet()
 _WATCHING = lock()
@@ -545,6 +548,4 @@ class Prop:
 
     def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any) -> Any:
         """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""
-        from opreg.ndarray.bound import BoundOperator  # it computes with arrays, which stand above
-
-        return BoundOperator(self.op, self.attrs, ctx)
+        return BOUND_OPERATOR.function(self.op, self.attrs, ctx)

@@ -7,18 +7,22 @@ keyword-only ones the attributes with types and defaults, its docstring the docu
 from __future__ import annotations
 
 import copyreg
-import importlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .attrs import Schema
-from .errors import UnknownOperatorError, did_you_mean
+from .errors import ArgumentError, UnknownOperatorError, did_you_mean
 from .op import Op
+from .slots import load
 
-__all__ = ["declare", "register", "alias", "get", "find", "names", "nearest", "operators", "ops"]
+__all__ = ["REGISTERED", "declare", "register", "alias", "get", "find", "user_operator", "names", "nearest",
+           "operators", "ops"]
 
 _OPS: dict[str, Op] = {}
+#: The operators that are there, for modules that say more about some when imported; ``find`` has the others imported.
+REGISTERED: Mapping[str, Op] = types.MappingProxyType(_OPS)
 _loading: list[bool] = []  # not empty once the built-in operators are, or are being, imported
 
 
@@ -96,8 +100,7 @@ def _load() -> None:
     if not _loading:
         _loading.append(True)
         try:
-            importlib.import_module("opreg.builtin")
-            importlib.import_module("opreg.backends").attach()
+            load("operators")
         except BaseException:
             _loading.clear()
             raise
@@ -127,6 +130,28 @@ def get(name: str, what: str = "operator") -> Op:
     op = find(name) or _OPS.get(f"custom.{name}")
     if op is None:
         raise UnknownOperatorError(f"there is no {what} {name!r}. {nearest(name)}")
+    return op
+
+
+def user_operator(op_type: Any) -> Op:
+    """A user's operator by its ``op_type``.
+
+    Raises
+    ------
+    UnknownOperatorError
+        With the nearest names.
+    """
+    if op_type is None:
+        raise ArgumentError("Custom: the keyword op_type is required: the name an operator was registered by")
+    op = find(f"custom.{op_type}")
+    if op is None:
+        load("users' operators")  # one comes with opreg
+        op = find(f"custom.{op_type}")
+    if op is None:
+        options = [name[len("custom."):] for name in names("custom.")]
+        raise UnknownOperatorError(f"there is no custom operator {op_type!r}. " + (
+            f"A built-in one has the name: nd.{op_type}, sym.{op_type}" if find(str(op_type)) else
+            did_you_mean(op_type, options)))
     return op
 
 

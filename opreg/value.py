@@ -13,7 +13,7 @@ import numpy as np
 from .calls import LateSignature, ordered, split
 from .dispatch import apply
 from .errors import ArgumentError
-from .registry import find, get, ops
+from .registry import REGISTERED, get, ops
 
 __all__ = ["Value", "BINARY", "METHODS", "ARITHMETIC", "arithmetic", "document", "forms", "refuse_sequence"]
 
@@ -111,7 +111,7 @@ def _fluent(name: str) -> Callable:
 def document() -> None:
     """Say of methods what the operators behind them say, once these are there."""
     for name in METHODS:
-        op = find(name)
+        op = REGISTERED.get(name)
         if op is not None:
             getattr(Value, name).__doc__ = op.doc
 

@@ -32,7 +32,7 @@ from .executor import Executor, front, places, zeros
 from .passes.recompute import asked
 from .program import Bound, uncollected
 from .stages import Staged, depends_on_data
-from .symbol import Symbol
+from .symbol import BIND, SIMPLE_BIND, Symbol
 
 __all__ = ["bind", "simple_bind", "make"]
 
@@ -155,6 +155,7 @@ def _grouped(symbol: Symbol, ctx: Context, groups: dict[str, Context], contexts:
 # ------------------------------------------------------------------------------------------------- binding
 
 
+@BIND.fill
 @uncollected
 def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any, group2ctx: Any,
          check_kernels: bool | str = False, recompute: bool | str | None = None) -> Executor:
@@ -176,6 +177,7 @@ def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux
     return make(symbol, ctx, arrays, grads, reqs, aux, groups, check_kernels, recompute)
 
 
+@SIMPLE_BIND.fill
 @uncollected
 def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2ctx: Any, shared_arg_names: Any,
                 shared_exec: Any, shared_buffer: Any, keywords: Mapping[str, Any], check_kernels: bool | str = False,

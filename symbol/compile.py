@@ -10,8 +10,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opreg import backends
 from opreg.graph import Entry, Node, verify
+from opreg.slots import Slot
 
 from .passes.common import common
 from .passes.constant import constant
@@ -27,16 +27,24 @@ from .plan import Plan, Step
 from .program import Bound, Program, reachable, uncollected
 from .symbol import output_name
 
-__all__ = ["PASSES", "CHECK", "compile_plan", "compile_program"]
+__all__ = ["PASSES", "PASSES_OF_BACKENDS", "CHECK", "compile_plan", "compile_program"]
 
-#: Passes of back ends: where nodes have their devices, and element-wise ones are not fused yet.
-_LAYOUT = tuple(backends.passes("layout"))
+#: The passes of back ends that belong to a stage.
+PASSES_OF_BACKENDS = Slot("backends")
+
+
+def layout(program: Program) -> Program:
+    """Passes of back ends: where nodes have their devices, and element-wise ones are not fused yet."""
+    for change in PASSES_OF_BACKENDS.function("layout"):
+        program = _changed(program, change)
+    return program
+
 
 PASSES: tuple[Callable[[Program], Program], ...] = (
-    gradient, inline, simplify, constant, common, recompute, place, fuse_conv_bn, *_LAYOUT, fuse)
+    gradient, inline, simplify, constant, common, recompute, place, fuse_conv_bn, layout, fuse)
 
 #: Those that put several operators in one node's place, or one node in several's, or arrays in another order.
-_MERGING = (constant, common, recompute, fuse_conv_bn, *_LAYOUT, fuse)
+_MERGING = (constant, common, recompute, fuse_conv_bn, layout, fuse)
 
 #: Tests set this: the graph is verified after every pass.
 CHECK = False
@@ -53,10 +61,15 @@ def compile_program(program: Program) -> Plan:
     for change in PASSES:
         if program.watched and change in _MERGING:
             continue
-        program = change(program)
-        if CHECK:
-            verify(program.graph)
+        program = _changed(program, change)
     return _lay_out(program)
+
+
+def _changed(program: Program, change: Callable[[Program], Program]) -> Program:
+    program = change(program)
+    if CHECK:
+        verify(program.graph)
+    return program
 
 
 class _Results:

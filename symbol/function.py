@@ -10,7 +10,7 @@ from opreg.sampling import Sampling, zipfian
 from opreg.surface import CONTRIB, Namespace, dressed, front
 
 from .loop_functions import cond, foreach, while_loop
-from .symbol import Symbol, create
+from .symbol import SURFACE, Symbol, create
 
 __all__ = ["surface", "linalg", "random", "contrib", "image", "op", "custom", "sparse"]
 
@@ -26,7 +26,7 @@ def _function(op: Op, name: str) -> Callable:
     return dressed(call, op, name, "opreg.symbol", ("name", "attr"), True)
 
 
-surface = front("sym", _function)
+surface = SURFACE.fill(front("sym", _function))
 
 
 linalg = Namespace("sym.linalg", ("_linalg_", "linalg_"), _function)

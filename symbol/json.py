@@ -8,6 +8,7 @@ for graphs within graphs.
 
 from __future__ import annotations
 
+import copyreg
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -23,7 +24,7 @@ from opreg.placeholder import PlaceholderRecord, is_tag, lookup, settle, strange
 from .infer import declared_shape, told
 from .loops import check_locations
 from .naming import HIDDEN, hide
-from .symbol import Symbol
+from .symbol import DUMPS, SAVE, Symbol
 
 __all__ = ["dumps", "loads", "load_json", "fromjson", "save", "load", "VERSION"]
 
@@ -172,6 +173,7 @@ def _without_casts(graph: Graph) -> Graph:
     return rewrite(graph, change)
 
 
+@DUMPS.fill
 def dumps(symbol: Symbol, remove_amp_cast: bool = False) -> str:
     """A symbol as text, letter by letter as MXNet 1.9.1 writes it.
 
@@ -205,6 +207,7 @@ def dumps(symbol: Symbol, remove_amp_cast: bool = False) -> str:
     return _text({**_as_dict(graph), "attrs": {**attrs, "mxnet_version": ["int", VERSION]}})
 
 
+@SAVE.fill
 def save(symbol: Symbol, fname: str | os.PathLike, remove_amp_cast: bool = True) -> None:
     """Write a symbol to a file, whole or not at all.
 
@@ -567,3 +570,7 @@ def load(fname: str | os.PathLike) -> Symbol:
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{name}: byte {error.start}: expected UTF-8, got 0x{content[error.start]:02x}") from None
     return loads(text, name)
+
+
+# Pickled as text.
+copyreg.pickle(Symbol, lambda symbol: (loads, (dumps(symbol),)))

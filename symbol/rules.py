@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from opreg.custom_gradient import NeedsNumbers
+from opreg.custom_gradient import REHEARSED, NeedsNumbers
 from opreg.graph import Entry, Node, fail
 from opreg.op import Op
 from opreg.registry import ops
@@ -225,6 +225,7 @@ class RuleSymbol(Symbol):
         vars(Value)[f"__{name}__"] for name in ("add", "sub", "mul", "truediv", "mod")]
 
 
+@REHEARSED.fill
 @contextlib.contextmanager
 def rehearsed() -> Iterator[Callable[[Any], Any]]:
     """A stretch of code in which a rule is tried on symbols in the place of arrays; gives what makes them."""

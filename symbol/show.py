@@ -18,11 +18,12 @@ from opreg.spec import ANY, Shape, known, size, stated
 
 from . import infer as inference
 from .json import stored_attrs, stored_name, versions
-from .symbol import Symbol
+from .symbol import DEBUG_STR, Symbol
 
 __all__ = ["debug_str", "print_summary", "plot_network", "Plot"]
 
 
+@DEBUG_STR.fill
 def debug_str(graph: Graph) -> str:
     """Every node with its inputs and attributes, in the words of MXNet.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,14 @@ import numpy as np
 from opreg.attrs import to_text
 from opreg.cache import cached
 from opreg.calls import no_value, split
-from opreg.custom import custom as user_operator
 from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, here, listed, note
 from opreg.graph import Entry, Graph, Node, rewrite
+from opreg.ndarray import autograd
+from opreg.ndarray.context import current_context
 from opreg.op import Op
 from opreg.placeholder import resolve
-from opreg.registry import ops
+from opreg.registry import user_operator
+from opreg.slots import Slot
 from opreg.spec import as_dtype, dtype_flag, known, show, stated
 from opreg.value import Value
 
@@ -34,6 +35,16 @@ else:
 
 __all__ = ["Symbol", "Variable", "var", "Group", "create", "Custom", "output_name",
            "NotImplementedForSymbol"]
+
+
+#: The function of ``sym`` of that name.
+SURFACE = Slot("graphs")
+#: A symbol as text, to a file, and its graph line by line.
+DUMPS, SAVE, DEBUG_STR = Slot("graphs"), Slot("graphs"), Slot("graphs")
+#: Entries of the gradients of the sum of a graph's heads with respect to variables.
+GRADIENT = Slot("graphs")
+#: An executor of a symbol over given arrays, and over new ones.
+BIND, SIMPLE_BIND = Slot("graphs"), Slot("graphs")
 
 
 class NotImplementedForSymbol(OpError, NotImplementedError, TypeError):
@@ -66,6 +77,7 @@ def _no_attribute(kind: type, name: str) -> str:
     return f"a {kind.__name__} has no attribute {name!r}. {_OF_NUMBERS.get(name) or did_you_mean(name, public)}"
 
 
+@autograd.SYMBOL.fill
 class Symbol(Methods):
     """One or several entries of a graph.
 
@@ -105,9 +117,7 @@ class Symbol(Methods):
 
     @classmethod
     def _surface(cls, name: str) -> Callable:
-        from .function import surface
-
-        return surface(name)
+        return SURFACE.function(name)
 
     def reshape(self, *shape: Any, **keywords: Any) -> Symbol:
         """The operator ``reshape`` applied to this; the shape also as separate numbers."""
@@ -161,11 +171,6 @@ class Symbol(Methods):
             if node not in made:
                 made[node] = node.renewed([(made[source], i) for source, i in node.inputs])
         return Symbol([(made[node], i) for node, i in self._entries])
-
-    def __reduce__(self) -> Any:
-        from .json import loads
-
-        return loads, (self.tojson(remove_amp_cast=False),)
 
     def __call__(self, *args: Symbol, **keywords: Any) -> Symbol:
         """Put other symbols in the place of variables, by position or by name.
@@ -383,21 +388,15 @@ class Symbol(Methods):
 
     def tojson(self, remove_amp_cast: bool = True) -> str:
         """The graph in MXNet's JSON layout, by default without ``amp_cast`` and ``amp_multicast``, as there."""
-        from .json import dumps
-
-        return dumps(self, remove_amp_cast)
+        return DUMPS.function(self, remove_amp_cast)
 
     def save(self, fname: Any, remove_amp_cast: bool = True) -> None:
         """Write ``tojson`` to a file, whole or not at all."""
-        from .json import save
-
-        save(self, fname, remove_amp_cast)
+        SAVE.function(self, fname, remove_amp_cast)
 
     def debug_str(self) -> str:
         """Every node with its inputs, a line each."""
-        from .show import debug_str
-
-        return debug_str(self._graph())
+        return DEBUG_STR.function(self._graph())
 
     # --------------------------------------------------------------------------------------------- execution
 
@@ -410,24 +409,13 @@ class Symbol(Methods):
         >>> (x * x).gradient(["x"]).list_arguments()
         ['x']
         """
-        from .passes.gradient import gradients
-        from .rules import RuleSymbol, Specs
-
         wrt = [wrt] if isinstance(wrt, str) else list(wrt)
         graph = resolve(self._graph())
         arguments = {node.name: node for node in graph.variables()[0]}
         for name in wrt:
             if name not in arguments:
                 raise ArgumentError(f"gradient: {self!r} has no argument {name!r}. {did_you_mean(name, arguments)}")
-        seeds = [(entry, functools.partial(ops.ones_like, RuleSymbol((entry,)))) for entry in graph.heads]
-        found, _ = gradients(graph, seeds, [arguments[name] for name in wrt], Specs())
-        entries = []
-        for name in wrt:
-            entry = found.get(arguments[name])
-            if entry is None:
-                entry = ops.zeros_like(RuleSymbol(((arguments[name], 0),)))._entries[0]
-            entries.append(entry)
-        return Symbol(entries)
+        return Symbol(GRADIENT.function(graph, [arguments[name] for name in wrt]))
 
     def grad(self, wrt: Sequence[str]) -> Symbol:
         """The same as ``gradient``."""
@@ -469,10 +457,8 @@ class Symbol(Methods):
         >>> executor.forward()[0].asnumpy()
         array([2., 4.], dtype=float32)
         """
-        from .binding import bind
-
         with TRIMMED:
-            return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, check_kernels, recompute)
+            return BIND.function(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, check_kernels, recompute)
 
     def simple_bind(self, ctx: Any, grad_req: Any = "write", type_dict: Any = None, stype_dict: Any = None,
                     group2ctx: Any = None, shared_arg_names: Any = None, shared_exec: Any = None,
@@ -488,11 +474,9 @@ class Symbol(Methods):
         >>> (Variable("x") * 2).simple_bind(cpu(), x=(2, 3)).arg_dict["x"].shape
         (2, 3)
         """
-        from .binding import simple_bind
-
         with TRIMMED:
-            return simple_bind(self, ctx, grad_req, type_dict, group2ctx, shared_arg_names, shared_exec, shared_buffer,
-                               kwargs, check_kernels, recompute)
+            return SIMPLE_BIND.function(self, ctx, grad_req, type_dict, group2ctx, shared_arg_names, shared_exec,
+                                        shared_buffer, kwargs, check_kernels, recompute)
 
     def eval(self, ctx: Any = None, **kwargs: Any) -> list[NDArray]:
         """Bind to arrays given by keyword and compute; a list of NDArrays.
@@ -503,8 +487,6 @@ class Symbol(Methods):
         >>> (Variable("x") * 2).eval(x=array([1, 2]))[0].asnumpy()
         array([2., 4.], dtype=float32)
         """
-        from opreg.ndarray import current_context
-
         return self.bind(ctx or current_context(), kwargs, grad_req="null").forward()
 
 

@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import ast
+import functools
+import importlib
+import re
+import subprocess
 import sys
-from collections.abc import Iterator
+import textwrap
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+from opreg import slots
+from opreg.slots import Slot
+
 ROOT = Path(__file__).parent.parent
 
-#: From the ground up. A module imports from lines above its own; the modules of a package that has a line to itself
-#: may import each other.
-ORDER = [line.split() for line in """
-    opreg.aliases opreg.locks opreg._extends opreg.cache
+
+def _floors(text: str) -> list[list[str]]:
+    """Names line by line; a line that is indented further goes on with the one before."""
+    lines: list[list[str]] = []
+    for line in textwrap.dedent(text).strip().splitlines():
+        if line[0] == " ":
+            lines[-1] += line.split()
+        else:
+            lines.append(line.split())
+    return lines
+
+
+#: From the ground up. A module imports from lines above its own.
+ORDER = _floors("""
+    opreg.aliases opreg.locks opreg.slots opreg._extends opreg.cache
     opreg.errors opreg.engine
     opreg.mode opreg.files opreg.special
     opreg.spec
@@ -35,16 +53,16 @@ ORDER = [line.split() for line in """
     opreg.schedule
     opreg.expression
     opreg.composition opreg.algebra
-    opreg.custom_gradient opreg.custom_signature opreg.custom_dry_run opreg.custom_watch
+    opreg.custom_gradient opreg.custom_signature opreg.custom_watch
     opreg.custom_run
-    opreg.custom_prop opreg.custom_function
-    opreg.custom
+    opreg.custom_prop
     opreg.backends
     opreg.builtin
     opreg.backends.onednn.private_operators
     opreg.backends.numba.rnn opreg.backends.numba.row_operators opreg.backends.onednn.convolution
     opreg.backends.onednn.batch_norm
     opreg.backends.numba.operators opreg.backends.onednn.operators
+    opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context
     opreg.ndarray.custom_runs
     opreg.ndarray.eager
@@ -59,6 +77,9 @@ ORDER = [line.split() for line in """
     opreg.ndarray.function
     opreg.ndarray.creation opreg.ndarray.random opreg.ndarray.io opreg.ndarray.autograd
     opreg.ndarray
+    opreg.custom_dry_run
+    opreg.custom_function
+    opreg.custom
     opreg.symbol.naming opreg.symbol.infer opreg.symbol.program
     opreg.symbol.symbol
     opreg.symbol.rules
@@ -67,7 +88,7 @@ ORDER = [line.split() for line in """
     opreg.symbol.plan
     opreg.symbol.profile opreg.symbol.checking opreg.symbol.arrivals
     opreg.symbol.compile
-    opreg.symbol.executor
+    opreg.backends.passes opreg.symbol.executor
     opreg.symbol.stages
     opreg.symbol.binding
     opreg.symbol.unrolled
@@ -76,24 +97,94 @@ ORDER = [line.split() for line in """
     opreg.symbol.function opreg.symbol.json
     opreg.symbol.show
     opreg.symbol
-    opreg.base opreg.contrib
-    opreg.train opreg.nn
-    opreg.common opreg.context
+    opreg.contrib
+    opreg.base opreg.train opreg.nn
+    opreg.common
     opreg
+    opreg.context
     opreg.stubs
-""".strip().splitlines()]
+""")
 
-#: Functions that open a floor above them when they are called: ``Symbol.bind`` needs an executor.
+#: The same inside of packages that stand on one line of the order, but for modules that have a line there; a dot is the
+#: package itself.
+INSIDE = {package: _floors(lines) for package, lines in {
+    "opreg.backends": """
+        . addressing numba numba.cache numba.pointers numba.vector onednn onednn.shared_library
+        blas numba.rnn_cells numba.simd onednn.matmul onednn.primitives
+        numba.gemm onednn.engine
+        numba.compiler
+        numba.elementwise numba.recurrent numba.row_reductions numba.updates
+    """,
+    "opreg.builtin": """
+        elementwise image_size numpy_like_logic places rnn_parts shape sliding subscript
+            update_formulas updating contrib_misc
+        activation attention axes binary broadcasting densities hawkes image indexing joining linalg norm normalize
+            optimizer_updates padding products reduce rnn_layer slicing softmax unary
+        batch_norm bilinear casting creation dense gather layer_norm losses multi_updates numpy_like_reduce ordering
+            rearrange rnn sequence
+        again batch_norm_moving boxes convolution correlation numpy_like pooling random resize roi rotated_roi warp
+        deformable deformable_roi fused_convolution multibox proposal
+        flops
+        .
+    """,
+    "opreg.symbol.passes": """
+        . common fuse_conv_bn gradient memory place simplify
+        constant follow recompute
+        fuse inline
+    """,
+    "opreg.contrib": """
+        autograd
+        .
+    """,
+    "opreg.train": """
+        . io lr_scheduler model monitor named rnn_weights states test_arrays
+        base_optimizer callback initializer metric parts sentences test_tools
+        base_module executor_group rnn_cell test_utils updater
+        conv_rnn_cell optimizer
+        rnn symbol_module
+        bucketing_module
+        module
+    """,
+    "opreg.nn": """
+        bailout dtype rooms state ops.primitive_docs
+        guards handles manners printing reads settings
+        tensor tree ops.primitive optim.settings
+        buffers initializer trace ops.lift
+        call parameter ops.creation ops.math
+        application hooks ops.multitype ops.reduce ops.scalars
+        bprop function holder pullback
+        follow positions
+        compiled
+        jit
+        cell
+        checkpoint jacobian losses symbolic
+            layers.checks layers.containers ops.custom optim.schedule
+        grad
+            layers.activation layers.conv layers.norm layers.recurrent optim.optimizer
+        grad_func train
+            layers.basic layers.pooling ops.array optim.rules
+        layers.attention ops.control ops.indexing ops.linalg ops.nn optim
+        layers.math ops.layer_primitives ops.losses ops.random
+        layers ops.activation
+        ops.in_place ops.primitives
+        ops.methods
+        ops
+        .
+    """,
+    "opreg.common": """
+        api dtype initializer
+        .
+    """}.items()}
+
+#: Modules that import inside of functions what is not an optional library, and why.
 LATE = {
-    "opreg.op": {"opreg.ndarray.bound"},
-    "opreg.custom_gradient": {"opreg.ndarray.function", "opreg.symbol.passes.follow", "opreg.symbol.rules"},
-    "opreg.custom_dry_run": {"opreg.ndarray.context", "opreg.ndarray.ndarray", "opreg.ndarray.followed"},
-    "opreg.ndarray.tape": {"opreg.ndarray.ndarray"},
-    "opreg.ndarray.ndarray": {"opreg.ndarray.function", "opreg.ndarray.numpy_protocol"},
-    "opreg.ndarray.autograd": {"opreg.symbol.symbol"},
-    "opreg.symbol.symbol": {f"opreg.symbol.{name}" for name in (
-        "function", "json", "rules", "show", "passes.gradient", "binding")},
+    "opreg": "the front door opens names at first use",
+    "opreg.aliases": "second names of modules are imported by those who ask for them",
+    "opreg.slots": "who fills a slot is imported when it is asked for, as the front door says",
 }
+
+#: Libraries that not everybody has, imported inside of the functions that need them.
+OPTIONAL = {"cupy", "llvmlite", "ml_dtypes", "numba"}
 
 #: Packages whose modules have floors of their own. Their folders stand beside that of ``opreg``, which links to them.
 PACKAGES = ("opreg", "opreg.ndarray", "opreg.symbol")
@@ -107,76 +198,131 @@ MODULES = {_name(path): path for package in PACKAGES
            for path in sorted(ROOT.joinpath(*package.split(".")).rglob("*.py"))}
 
 
-def _imports(name: str) -> Iterator[tuple[str, int, bool]]:
-    """What a module imports, on which line, and whether when it is itself imported."""
-    path = MODULES[name]
-    tree = ast.parse(path.read_text())
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+@functools.cache
+def _imports(name: str) -> list[tuple[str, int, bool]]:
+    """What a module imports, on which line, and whether when it is itself imported. A name that is only known when the
+    program runs is a question mark."""
+    tree = ast.parse(MODULES[name].read_text())
+    package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
     inner = {node for function in ast.walk(tree) if isinstance(function, (ast.FunctionDef, ast.Lambda))
              for node in ast.walk(function)}
     typing_only = {node for block in ast.walk(tree) if isinstance(block, ast.If)
                    and "TYPE_CHECKING" in ast.unparse(block.test) for node in ast.walk(block)}
+    found = []
     for node in ast.walk(tree):
         if node in typing_only:
             continue
+        names: list[str] = []
         if isinstance(node, ast.Import):
-            found = [alias.name for alias in node.names]
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             parts = package.split(".")[:len(package.split(".")) - node.level + 1] if node.level else []
             base = ".".join([*parts, *([node.module] if node.module else [])])
-            found = [full if (full := f"{base}.{alias.name}") in MODULES else base for alias in node.names]
+            names = [full if (full := f"{base}.{alias.name}") in MODULES else base for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+            names = _named(name, node.args[0])
+        found += [(each, node.lineno, node not in inner) for each in names]
+    return found
+
+
+def _named(name: str, text: ast.expr) -> list[str]:
+    """The modules that a text names, with any word where something is filled in."""
+    if isinstance(text, ast.Constant):
+        return [str(text.value)]
+    if not isinstance(text, ast.JoinedStr) or name in LATE:
+        return ["?"]
+    pattern = ""
+    for part in text.values:
+        if isinstance(part, ast.Constant):
+            pattern += re.escape(str(part.value))
         else:
-            continue
-        for each in found:
-            yield each, node.lineno, node not in inner
+            pattern += re.escape(name) if ast.unparse(part.value) == "__name__" else r"\w+"  # type: ignore[attr-defined]
+    matching = [module for module in MODULES if re.fullmatch(pattern, module) and not module.endswith("__main__")]
+    return matching or [pattern.replace("\\", "")]
 
 
-def _floor(name: str) -> int:
-    """The line of ``ORDER`` a module stands on, its own or that of the package it belongs to; programs stand on top."""
+def _place(name: str) -> tuple[int, int]:
+    """The line of ``ORDER`` a module stands on, its own or that of the package it belongs to, and the line there;
+    programs stand on top."""
     if name.endswith(".__main__"):
-        return len(ORDER)
-    while name:
-        for number, line in enumerate(ORDER):
-            if name in line:
-                return number
-        name = name.rpartition(".")[0]
-        if name in PACKAGES:  # a new module of a package with floors of its own has none yet
+        return len(ORDER), 0
+    package = name
+    while package and (package in INSIDE or package in PACKAGES or not any(package in line for line in ORDER)):
+        if package in INSIDE:
+            inner = "." if package == name else name.removeprefix(f"{package}.")
+            for number, line in enumerate(INSIDE[package]):
+                if inner in line:
+                    return next(i for i, line in enumerate(ORDER) if package in line), number
+        if package == name and any(package in line for line in ORDER):
             break
-    return -1
-
-
-def _package(name: str) -> str:
-    """The entry of ``ORDER`` a module belongs to."""
-    while not any(name in line for line in ORDER):
-        name = name.rpartition(".")[0]
-    return name
+        package = package.rpartition(".")[0]
+    return next((i for i, line in enumerate(ORDER) if name in line), -1), 0
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_points_down(name: str) -> None:
-    assert _floor(name) >= 0, f"{name} has no place in the order"
+    assert _place(name)[0] >= 0, f"{name} has no place in the order"
     for other, line, _ in _imports(name):
-        if other not in MODULES or other == name or other in LATE.get(name, ()):
-            continue
-        assert _floor(other) < _floor(name) or _package(other) == _package(name), \
-            f"{MODULES[name]}:{line}: {name} imports {other}, which stands above it"
+        assert other not in MODULES or other == name or _place(other) < _place(name), \
+            f"{MODULES[name]}:{line}: {name} imports {other}, which stands above it, or beside it"
 
 
-def test_late_imports_are_late() -> None:
-    for name, others in LATE.items():
-        found = {other: early for other, _, early in _imports(name)}
-        for other in others:
-            assert found.get(other) is False, f"{name} is listed as importing {other} late"
+def test_every_place_is_taken() -> None:
+    listed = [name for line in ORDER for name in line if name not in INSIDE]
+    listed += [package if inner == "." else f"{package}.{inner}" for package, lines in INSIDE.items()
+               for line in lines for inner in line]
+    assert sorted(listed) == sorted(name for name in MODULES if not name.endswith("__main__"))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_inside_of_functions(name: str) -> None:
+    """Only optional libraries are imported there, but for what is listed with its reason."""
+    for other, line, early in _imports(name):
+        assert early or name in LATE or other.partition(".")[0] in OPTIONAL, \
+            f"{MODULES[name]}:{line}: {other} is imported inside of a function"
+        assert other != "?" or name in LATE, f"{MODULES[name]}:{line}: nobody can tell from the text what is imported"
+
+
+def test_what_is_late_is_listed() -> None:
+    for name in LATE:
+        assert not all(early for _, _, early in _imports(name)), f"{name} imports nothing inside of a function"
 
 
 def test_no_circles() -> None:
-    """Nothing that is imported while importing comes round."""
-    graph = {name: {other for other, _, early in _imports(name) if early and other in MODULES and other != name}
-             for name in MODULES}
+    """Nothing that is imported, early or late, comes round."""
+    graph = {name: {other for other, _, _ in _imports(name) if other in MODULES and other != name} for name in MODULES}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+@pytest.mark.parametrize("name", [
+    "opreg.backends.onednn.channels_last", "opreg.backends.numba.row_operators", "opreg.builtin.dense", "opreg.custom",
+    "opreg.ndarray.followed", "opreg.nn.ops.random", "opreg.registry", "opreg.symbol.passes.fuse", "opreg.symbol.show",
+    "opreg.train.rnn_cell"])
+def test_may_be_imported_first(name: str) -> None:
+    program = (f"import {name}, opreg, numpy\n"
+               "from opreg.registry import get\n"
+               "get('square').create_operator(None, [(2,)], ['float32'])\n"
+               "x = opreg.sym.Variable('x')\n"
+               "assert x.exp().eval(x=opreg.nd.zeros((2,)))[0].asnumpy().tolist() == [1, 1]\n")
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, cwd=ROOT)
+
+
+def test_slots_are_filled() -> None:
+    """By the modules that the front door names for them."""
+    found = 0
+    for name, path in MODULES.items():
+        if name == "opreg.slots" or "= Slot(" not in path.read_text():
+            continue
+        module = importlib.import_module(name)
+        for title, slot in vars(module).items():
+            if isinstance(slot, Slot):
+                found += 1
+                slots.load(slot.provider)
+                assert callable(slot.function), f"{name}.{title}"
+    assert found > 10
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -190,7 +336,7 @@ def test_needs_numpy_alone(name: str) -> None:
 
 def test_front_door_imports_nothing() -> None:
     for other, line, early in _imports("opreg"):
-        assert not early or other in ("__future__", "opreg.aliases", *sys.stdlib_module_names), \
+        assert not early or other in ("__future__", "opreg.aliases", "opreg.slots", *sys.stdlib_module_names), \
             f"opreg/__init__.py:{line}: {other}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from ..registry import alias, get
+from ..registry import REGISTERED, alias
 from ..value import document
 
 __all__: list[str] = []
@@ -21,6 +21,6 @@ _SPARSE = (
     "degrees elemwise_add elemwise_div elemwise_mul elemwise_sub exp expm1 fix floor gamma gammaln log log10 log1p "
     "log2 mean negative norm radians relu rint round rsqrt sigmoid sign sin sinh sqrt square sum tan tanh trunc")
 for _name in _SPARSE.split():
-    alias(get(_name), f"_sparse_{_name}")
+    alias(REGISTERED[_name], f"_sparse_{_name}")
 
 document()

@@ -19,7 +19,7 @@ from ..cache import cached
 from ..expression import Expression, Term, floor, where
 from ..launch import Kernel
 from ..op import Op
-from ..registry import get, ops
+from ..registry import REGISTERED, ops
 from .elementwise import elementwise
 
 __all__ = ["binary", "scalar"]
@@ -147,7 +147,7 @@ def _without_slope_among_integers(op: Op) -> None:
 
 
 for _name in ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"):
-    _without_slope_among_integers(get(_name))
+    _without_slope_among_integers(REGISTERED[_name])
 
 # --------------------------------------------------------------------------------- comparisons and logic
 

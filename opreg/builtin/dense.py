@@ -16,7 +16,7 @@ from ..backends.blas import multiplier
 from ..errors import AttrError, ShapeError
 from ..launch import Call
 from ..op import Op
-from ..registry import declare, get, ops, register
+from ..registry import REGISTERED, declare, ops, register
 from ..rules import Rule
 from ..spec import Shape, is_narrow, show
 from .reduce import reduced
@@ -246,7 +246,7 @@ def _adds_rows(call: Call) -> str | None:
     return None
 
 
-@get("sum").kernel("product with ones", bound=True, accepts=_adds_rows)
+@REGISTERED["sum"].kernel("product with ones", bound=True, accepts=_adds_rows)
 def sum_by_product(call: Call) -> Callable:
     rows = _rows(call.ins[0], False)
     ones, out = call.xp.ones(rows.shape[0], rows.dtype), call.outs[0].reshape(reduced(rows.shape, (0,), False))

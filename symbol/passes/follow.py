@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opreg import generators
-from opreg.custom_gradient import Derived, UserOp
+from opreg.custom_gradient import COMPUTED, Derived, UserOp
 from opreg.errors import NotDifferentiableError, note
 from opreg.graph import Entry, Node
 from opreg.launch import Call, FirstRun
@@ -168,6 +168,7 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
     return nodes, [became.get(entry, entry) for entry in heads]
 
 
+@COMPUTED.fill
 def computed(call: Call) -> Callable[[], None]:
     """A function that computes a followed operator on the arrays of a call, operator by operator."""
     op, attrs, ctx = call.op, call.attrs, call.ctx

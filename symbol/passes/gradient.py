@@ -14,7 +14,7 @@ from opreg.spec import Spec
 from .. import infer as inference
 from ..program import Bound, Program, reachable
 from ..rules import RULES, RuleSymbol, Specs
-from ..symbol import output_name
+from ..symbol import GRADIENT, output_name
 
 __all__ = ["grow", "gradients", "gradient", "GRADIENTS"]
 
@@ -135,6 +135,14 @@ def gradients(graph: Graph, seeds: Sequence[tuple[Entry, Callable[[], Any]]], wa
     made: list[Node] = []
     found = grow(graph.nodes, seeds, wanted, made, specs, is_train, watched)
     return {node: found[node, 0]._entries[0] for node in wanted if found.get((node, 0)) is not None}, made
+
+
+@GRADIENT.fill
+def of_sum(graph: Graph, wanted: Sequence[Node]) -> list[Entry]:
+    """Gradients of the sum of all heads with respect to variables, zeros where there is none."""
+    seeds = [(entry, functools.partial(ops.ones_like, RuleSymbol((entry,)))) for entry in graph.heads]
+    found, _ = gradients(graph, seeds, wanted, Specs())
+    return [found[node] if node in found else ops.zeros_like(RuleSymbol(((node, 0),)))._entries[0] for node in wanted]
 
 
 def gradient(program: Program) -> Program:

@@ -11,7 +11,7 @@ import numpy as np
 from opreg.builtin import layer_norm, losses, updating
 from opreg.builtin.softmax import fold
 from opreg.launch import Call
-from opreg.registry import get
+from opreg.registry import REGISTERED
 
 from . import updates
 from .row_reductions import Task, attach_rows
@@ -89,12 +89,12 @@ def _activation(call: Call) -> Task | str:
     return _along(_SOFTMAX, call, 1 if call.attrs["mode"] == "channel" else -1, 1.0)
 
 
-attach_rows(get("softmax"), _scaled(_SOFTMAX))
-attach_rows(get("softmin"), _scaled(_SOFTMAX, -1.0))
-attach_rows(get("log_softmax"), _scaled(_LOG_SOFTMAX))
-attach_rows(get("SoftmaxActivation"), _activation)
-attach_rows(get("_backward_softmax"), _scaled(_BACKWARD_SOFTMAX))
-attach_rows(get("_backward_log_softmax"), _scaled(_BACKWARD_LOG_SOFTMAX))
+attach_rows(REGISTERED["softmax"], _scaled(_SOFTMAX))
+attach_rows(REGISTERED["softmin"], _scaled(_SOFTMAX, -1.0))
+attach_rows(REGISTERED["log_softmax"], _scaled(_LOG_SOFTMAX))
+attach_rows(REGISTERED["SoftmaxActivation"], _activation)
+attach_rows(REGISTERED["_backward_softmax"], _scaled(_BACKWARD_SOFTMAX))
+attach_rows(REGISTERED["_backward_log_softmax"], _scaled(_BACKWARD_LOG_SOFTMAX))
 
 # ----------------------------------------------------------------------------------------- SoftmaxOutput
 
@@ -129,8 +129,8 @@ def _backward_softmax_output(call: Call) -> Task | str:
     return Task(_BACKWARD_SOFTMAX_OUTPUT, call.ins, call.outs, [scale], rows, n)
 
 
-attach_rows(get("SoftmaxOutput"), _softmax_output)
-attach_rows(get("_backward_SoftmaxOutput"), _backward_softmax_output)
+attach_rows(REGISTERED["SoftmaxOutput"], _softmax_output)
+attach_rows(REGISTERED["_backward_SoftmaxOutput"], _backward_softmax_output)
 
 # --------------------------------------------------------------------------------------------- LayerNorm
 

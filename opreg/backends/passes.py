@@ -1,0 +1,29 @@
+"""The passes that back ends need, by stage."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+from opreg.symbol.compile import PASSES_OF_BACKENDS
+
+from . import BACKENDS
+
+__all__ = ["passes"]
+
+_TABLES = [importlib.import_module(f"opreg.backends.{name}.passes").PASSES for name in BACKENDS
+           if importlib.util.find_spec(f"opreg.backends.{name}.passes") is not None]
+
+
+@PASSES_OF_BACKENDS.fill
+def passes(stage: str) -> list[Callable[[Any], Any]]:
+    """Those of a stage, in the order they run; see ``opreg.symbol.compile`` for the stages.
+
+    Examples
+    --------
+    >>> [each.__name__ for each in passes("layout")]
+    ['fuse_bn_backward', 'channels_last']
+    """
+    return [each for table in _TABLES for each in table.get(stage, ())]
