@@ -37,7 +37,7 @@ ORDER = _floors("""
     opreg.errors opreg.engine
     opreg.mode opreg.files opreg.special
     opreg.spec
-    opreg.attrs opreg.util
+    opreg.attrs opreg.util opreg.fills
     opreg.dispatch
     opreg.rules opreg.steps
     opreg.launch

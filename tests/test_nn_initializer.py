@@ -313,3 +313,13 @@ def test_own_error_leaves_as_itself() -> None:
 
     with pytest.raises(KeyError, match="mine"):
         initializer(Bad(), [2]).asnumpy()
+
+
+@pytest.mark.parametrize("kind, first", [
+    (init.Uniform(1.0), [-0.336255, 0.223792]), (init.Normal(1.0), [0.533354, 1.242246]),
+    (init.TruncatedNormal(1.0), [-0.413767, 0.271001]), (init.XavierUniform(), [-0.411827, 0.274088]),
+    (init.VarianceScaling(), [-0.332616, 0.21785]), (init.Orthogonal(), [0.946482, 0.322757]),
+    (init.Sparse(0.5, 1.0), [0.533354, 0.0])], ids=SHOWN)
+def test_numbers_of_a_seed(kind: init.Initializer, first: list[float]) -> None:
+    """They stay what they are from version to version: experiments are repeated by their seeds."""
+    np.testing.assert_allclose(kind.fill((2, 2), np.float64).ravel()[:2], first, atol=1e-6)

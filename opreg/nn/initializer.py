@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import generators
+from .. import fills, generators
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
-from ..special import erf, erfinv
 from . import dtype as dtypes
 from .tensor import Tensor
 
@@ -212,7 +211,7 @@ class Uniform(Initializer):
         self.scale = scale
 
     def _initialize(self, arr: np.ndarray) -> None:
-        _uniform(arr, self.scale)
+        arr[...] = fills.uniform(_generator(), arr.shape, self.scale, arr.dtype)
 
 
 class Normal(Initializer):
@@ -225,7 +224,7 @@ class Normal(Initializer):
         self.sigma, self.mean = sigma, mean
 
     def _initialize(self, arr: np.ndarray) -> None:
-        _normal(arr, self.sigma, self.mean)
+        arr[...] = fills.normal(_generator(), arr.shape, self.sigma, self.mean, arr.dtype)
 
 
 class TruncatedNormal(Initializer):
@@ -248,41 +247,56 @@ class TruncatedNormal(Initializer):
         super().__init__(sigma=sigma, mean=mean, a=a, b=b)
         if sigma <= 0:
             raise AttrError(f"TruncatedNormal: sigma must be positive, got {sigma}")
-        low, high = _shares(sigma, mean, a, b)
+        low, high = fills.left_of((a, b), sigma, mean)
         if not low < high:
             raise AttrError(f"TruncatedNormal: there is nothing of mean={mean}, sigma={sigma} between a={a} and b={b}")
         self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
 
     def _initialize(self, arr: np.ndarray) -> None:
-        _truncated_normal(arr, self.sigma, self.mean, self.a, self.b)
+        arr[...] = fills.truncated_normal(_generator(), arr.shape, self.sigma, self.mean, (self.a, self.b))
 
 
-class XavierUniform(Initializer):
-    """Uniform numbers within ``gain * sqrt(6 / (inputs + outputs))``.
+class _Scaled(Initializer):
+    """Numbers whose size suits the numbers of inputs and outputs of a layer."""
 
-    X. Glorot, Y. Bengio, Understanding the difficulty of training deep feedforward neural networks, 2010.
-    """
+    _distribution = "normal"
 
-    def __init__(self, gain: float = 1):
-        super().__init__(gain=gain)
-        self.gain = gain
+    def _fan(self, shape: tuple[int, ...], mode: str) -> float:
+        if len(shape) < 2:
+            self._refuse(shape, "at least two axes, which count outputs and inputs")
+        return fills.fan(shape, mode)
+
+    def _deviation(self, shape: tuple[int, ...]) -> float:
+        raise NotImplementedError
 
     def _initialize(self, arr: np.ndarray) -> None:
-        _uniform(arr, self.gain * math.sqrt(6 / sum(_fans(self, arr.shape))))
+        arr[...] = fills.variance_scaling(_generator(), arr.shape, self._deviation(arr.shape), self._distribution,
+                                          arr.dtype)
 
 
-class XavierNormal(Initializer):
+class XavierNormal(_Scaled):
     """Normal numbers of standard deviation ``gain * sqrt(2 / (inputs + outputs))``."""
 
     def __init__(self, gain: float = 1):
         super().__init__(gain=gain)
         self.gain = gain
 
+    def _deviation(self, shape: tuple[int, ...]) -> float:
+        return self.gain * math.sqrt(2 / self._fan(shape, "sum"))
+
+
+class XavierUniform(XavierNormal):
+    """Uniform numbers within ``gain * sqrt(6 / (inputs + outputs))``.
+
+    X. Glorot, Y. Bengio, Understanding the difficulty of training deep feedforward neural networks, 2010.
+    """
+
     def _initialize(self, arr: np.ndarray) -> None:
-        _normal(arr, self.gain * math.sqrt(2 / sum(_fans(self, arr.shape))))
+        bound = self.gain * math.sqrt(6 / self._fan(arr.shape, "sum"))
+        arr[...] = fills.uniform(_generator(), arr.shape, bound, arr.dtype)
 
 
-class HeNormal(Initializer):
+class HeNormal(_Scaled):
     """Normal numbers of standard deviation ``gain / sqrt(n)``.
 
     K. He, X. Zhang, S. Ren, J. Sun, Delving deep into rectifiers, 2015.
@@ -315,20 +329,16 @@ class HeNormal(Initializer):
         gain = _GAINS[self.nonlinearity]
         if self.nonlinearity == "leaky_relu":
             gain /= math.sqrt(1 + self.negative_slope**2)
-        return gain / math.sqrt(_fans(self, shape)[self.mode.lower() == "fan_out"])
-
-    def _initialize(self, arr: np.ndarray) -> None:
-        _normal(arr, self._deviation(arr.shape))
+        return gain / math.sqrt(self._fan(shape, self.mode.lower().removeprefix("fan_")))
 
 
 class HeUniform(HeNormal):
     """Uniform numbers within ``gain * sqrt(3 / n)``; parameters as ``HeNormal`` has them."""
 
-    def _initialize(self, arr: np.ndarray) -> None:
-        _uniform(arr, math.sqrt(3) * self._deviation(arr.shape))
+    _distribution = "uniform"
 
 
-class VarianceScaling(Initializer):
+class VarianceScaling(_Scaled):
     """Numbers of variance ``scale / n``.
 
     Parameters
@@ -353,18 +363,10 @@ class VarianceScaling(Initializer):
         _one_of(self, "mode", mode, ("fan_in", "fan_out", "fan_avg"))
         _one_of(self, "distribution", distribution, ("truncated_normal", "untruncated_normal", "uniform"))
         self.scale, self.mode, self.distribution = scale, mode, distribution
+        self._distribution = "normal" if distribution == "untruncated_normal" else distribution
 
-    def _initialize(self, arr: np.ndarray) -> None:
-        inputs, outputs = _fans(self, arr.shape)
-        count = {"fan_in": inputs, "fan_out": outputs, "fan_avg": (inputs + outputs) / 2}[self.mode]
-        deviation = math.sqrt(self.scale / count)
-        if self.distribution == "uniform":
-            _uniform(arr, math.sqrt(3) * deviation)
-        elif self.distribution == "untruncated_normal":
-            _normal(arr, deviation)
-        else:
-            whole = deviation / _CUT_AT_TWO
-            _truncated_normal(arr, whole, 0.0, -2 * whole, 2 * whole)
+    def _deviation(self, shape: tuple[int, ...]) -> float:
+        return math.sqrt(self.scale / self._fan(shape, self.mode.removeprefix("fan_")))
 
 
 class Orthogonal(Initializer):
@@ -380,11 +382,7 @@ class Orthogonal(Initializer):
     def _initialize(self, arr: np.ndarray) -> None:
         if arr.ndim < 2:
             self._refuse(arr.shape, "at least two axes")
-        rows = arr.shape[0]
-        columns = arr.size // rows
-        q, r = np.linalg.qr(_generator().standard_normal((max(rows, columns), min(rows, columns))))
-        q *= self.gain * np.sign(np.diagonal(r))  # without the signs they would not be evenly distributed
-        arr[...] = (q if rows >= columns else q.T).reshape(arr.shape)
+        arr[...] = fills.orthogonal(_generator(), arr.shape, self.gain)
 
 
 class Identity(Initializer):
@@ -412,14 +410,9 @@ class Dirac(Initializer):
     def _initialize(self, arr: np.ndarray) -> None:
         if arr.ndim not in (3, 4, 5):
             self._refuse(arr.shape, "three to five axes")
-        each, rest = divmod(arr.shape[0], self.groups)
-        if rest:
+        if arr.shape[0] % self.groups:
             self._refuse(arr.shape, f"a first dimension that is a multiple of groups={self.groups}")
-        channels = np.arange(min(each, arr.shape[1]))
-        middle = [length // 2 for length in arr.shape[2:]]
-        arr[...] = 0
-        for group in range(self.groups):
-            arr[(group * each + channels, channels, *middle)] = 1
+        arr[...] = fills.dirac(arr.shape, self.groups)
 
 
 class Sparse(Initializer):
@@ -444,9 +437,8 @@ class Sparse(Initializer):
     def _initialize(self, arr: np.ndarray) -> None:
         if arr.ndim != 2:
             self._refuse(arr.shape, "two axes")
-        _normal(arr, self.sigma)
-        order = _generator().random(arr.shape).argsort(axis=0)  # a permutation of the rows in each column
-        arr[order < math.ceil(self.sparsity * arr.shape[0])] = 0
+        zeros = math.ceil(self.sparsity * arr.shape[0])
+        arr[...] = fills.sparse(_generator(), arr.shape, self.sigma, zeros, arr.dtype)
 
 
 _NAMED: dict[str, type[Initializer]] = {
@@ -465,47 +457,10 @@ _GAINS = {"leaky_relu": math.sqrt(2), "relu": math.sqrt(2), "tanh": 5 / 3, "sigm
           **{f"conv{kind}{axes}d": 1.0 for kind in ("", "_transpose") for axes in (1, 2, 3)}}
 
 
-def _fans(owner: Initializer, shape: tuple[int, ...]) -> tuple[int, int]:
-    """How many inputs and outputs a unit has, by the shape of its weight."""
-    if len(shape) < 2:
-        owner._refuse(shape, "at least two axes, which count outputs and inputs")
-    window = math.prod(shape[2:])
-    return shape[1] * window, shape[0] * window
-
-
 def _one_of(owner: Initializer, what: str, word: str, valid: Any) -> None:
     if word not in valid:
         raise AttrError(f"{type(owner).__name__}: there is no {what} {word!r}. {did_you_mean(word, valid)}")
 
 
-# --------------------------------------------------------------------------------------------------- drawing
-
-#: The standard deviation of what is left of the standard normal distribution between -2 and 2.
-_CUT_AT_TWO = math.sqrt(1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf(math.sqrt(2)))
-
-
 def _generator() -> np.random.Generator:
     return generators.generator("cpu")
-
-
-def _width(arr: np.ndarray) -> Any:
-    return np.float64 if arr.dtype == np.float64 else np.float32
-
-
-def _uniform(arr: np.ndarray, bound: float) -> None:
-    arr[...] = _generator().random(arr.shape, _width(arr)) * (2 * bound) - bound
-
-
-def _normal(arr: np.ndarray, deviation: float, mean: float = 0.0) -> None:
-    arr[...] = _generator().standard_normal(arr.shape, _width(arr)) * deviation + mean
-
-
-def _shares(deviation: float, mean: float, a: float, b: float) -> np.ndarray:
-    """erf at both ends: the share of the distribution on the left of each, from -1 to 1."""
-    return erf(np, (np.array([a, b], np.float64) - mean) / (deviation * math.sqrt(2)))
-
-
-def _truncated_normal(arr: np.ndarray, deviation: float, mean: float, a: float, b: float) -> None:
-    low, high = _shares(deviation, mean, a, b)
-    found = erfinv(np, low + (high - low) * _generator().random(arr.shape))
-    arr[...] = np.clip(found * (deviation * math.sqrt(2)) + mean, a, b)

@@ -20,6 +20,7 @@ from opreg.ndarray import random
 from opreg.ndarray.io import load
 from opreg.ndarray.ndarray import NDArray, array
 
+from .. import fills
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, note
 from .named import Named
 from .rnn_weights import PackedWeights
@@ -318,11 +319,11 @@ class Orthogonal(Initializer):
         self.scale, self.rand_type = scale, rand_type
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        shape = (arr.shape[0], math.prod(arr.shape[1:]))
-        draw = random.uniform(-1, 1, shape=shape) if self.rand_type == "uniform" else random.normal(shape=shape)
-        left, _, right = np.linalg.svd(draw.asnumpy().astype(np.float64), full_matrices=False)
-        result = left if left.shape == shape else right
-        arr[:] = array(self.scale * result.reshape(arr.shape), ctx=arr.context, dtype=arr.dtype)
+        def draw(shape: tuple[int, ...]) -> np.ndarray:
+            drawn = random.uniform(-1, 1, shape=shape) if self.rand_type == "uniform" else random.normal(shape=shape)
+            return drawn.asnumpy()
+
+        arr[:] = array(fills.orthogonal_by_svd(draw, arr.shape, self.scale), ctx=arr.context, dtype=arr.dtype)
 
 
 class Xavier(Initializer):
@@ -354,10 +355,7 @@ class Xavier(Initializer):
         if arr.ndim < 2:
             raise ShapeError(f"{name}: {type(self).__name__} needs an array of outputs and inputs, "
                              f"got shape {arr.shape}")
-        window = math.prod(arr.shape[2:])
-        inputs, outputs = arr.shape[1] * window, arr.shape[0] * window
-        count = {"avg": (inputs + outputs) / 2.0, "in": inputs, "out": outputs}[self.factor_type]
-        scale = math.sqrt(self.magnitude / count)
+        scale = math.sqrt(self.magnitude / fills.fan(arr.shape, self.factor_type))
         if self.rnd_type == "uniform":
             random.uniform(-scale, scale, ctx=arr.context, dtype=arr.dtype, out=arr)
         else:
@@ -385,10 +383,7 @@ class Bilinear(Initializer):
     def _init_weight(self, name: str, arr: NDArray) -> None:
         if arr.ndim != 4:
             raise ShapeError(f"{name}: Bilinear needs an array of rank 4, got shape {arr.shape}")
-        half = math.ceil(arr.shape[3] / 2.0)
-        middle = (2 * half - 1 - half % 2) / (2.0 * half)
-        row, column = (1 - np.abs(np.arange(arr.shape[axis]) / half - middle) for axis in (2, 3))
-        arr[:] = array(np.broadcast_to(np.outer(row, column), arr.shape), ctx=arr.context, dtype=arr.dtype)
+        arr[:] = array(fills.bilinear(arr.shape), ctx=arr.context, dtype=arr.dtype)
 
 
 class LSTMBias(Initializer):
