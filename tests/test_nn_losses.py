@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opreg.nn import losses
+from opreg.nn import losses, ops
 from opreg.nn.grad import grad
 from opreg.nn.jit import jit
 from opreg.nn.tensor import Tensor
@@ -75,6 +76,22 @@ def test_edges_stay_finite():
     far = Tensor(np.array([-200.0, 200.0], np.float32))
     assert losses.BCEWithLogitsLoss("sum")(far, one_zero).asnumpy() == 400
     assert losses.SoftMarginLoss("sum")(far, Tensor(np.array([1.0, -1.0], np.float32))).asnumpy() == 400
+
+
+@pytest.mark.parametrize("loss, function, inputs, expected", [
+    (losses.L1Loss(), ops.l1_loss, ([1, 2], [0, 5]), np.int32(2)),
+    (losses.MSELoss(), ops.mse_loss, ([1, 2], [0, 5]), np.int32(5)),
+    (losses.BCELoss(), ops.binary_cross_entropy, ([0.0, 1.0], [1.0, 0.0]), np.float32(27.631021)),
+    (losses.KLDivLoss("none"), functools.partial(ops.kl_div, reduction="none"), ([0.0, 1.0], [-1.0, 0.0]),
+     np.zeros(2, np.float32)),
+], ids=["l1", "mse", "bce", "kl"])
+def test_a_class_is_its_function(loss, function, inputs, expected):
+    """Integers stay integers, and logarithms of zero are those of 1e-12, in both."""
+    given = [Tensor(np.array(each, np.float32 if isinstance(each[0], float) else np.int32)) for each in inputs]
+    for call in (loss, function):
+        found = call(*given).asnumpy()
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_weights_of_get_loss():

@@ -1,12 +1,12 @@
 """Losses: Cells of predictions and labels.
 
-Names, defaults and formulas are those of MindSpore's classes.
+Names, defaults and formulas are those of MindSpore's classes. What is a function of ``ops`` as well is that function,
+whose reduction and further arguments the Cell keeps.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from ..registry import ops
 from ..spec import show
 from .cell import Cell
 from .manners import Manners, is_number
+from .ops import losses as functions
+from .ops.losses import above
 from .optim.settings import flag, number
 from .tensor import Tensor, tensor
 
@@ -28,8 +30,6 @@ __all__ = [
 
 _REDUCTIONS = ("mean", "sum", "none")
 _FLOAT = np.dtype(np.float32)
-#: Logarithms are taken of no less.
-_LEAST = 1e-12
 
 
 # ------------------------------------------------------------------------------------------------------- parts
@@ -41,20 +41,6 @@ def _mean(x: Any, axis: Any = None) -> Any:
 
 def _sum(x: Any, axis: Any = None) -> Any:
     return ops._np_sum(x, axis=axis)
-
-
-def _above(x: Any, least: float = 0.0) -> Any:
-    """The larger of each number and ``least``."""
-    return ops._maximum_scalar(x, scalar=float(least))
-
-
-def _softplus(x: Any) -> Any:
-    """``log(1 + exp(x))``, also where the exponential is too large."""
-    return _above(x) + ops.log1p(ops.exp(-ops.abs(x)))
-
-
-def _reduced(x: Any, reduction: str) -> Any:
-    return {"mean": _mean, "sum": _sum, "none": lambda x: x}[reduction](x)
 
 
 class LossBase(Cell):
@@ -97,7 +83,11 @@ class LossBase(Cell):
         x = x._cast(_FLOAT)
         if not is_number(weights) or weights != 1:
             x = x * (weights if is_number(weights) else tensor(weights)._cast(_FLOAT))
-        return _reduced(x, self.reduction)._cast(dtype)
+        return self._reduce(x)._cast(dtype)
+
+    def _reduce(self, x: Any) -> Any:
+        """The elements, reduced in their own dtype."""
+        return functions.reduced(x, self.reduction, self.cls_name)
 
     def _tensors(self, **values: Any) -> None:
         """Refuse what is no tensor."""
@@ -140,7 +130,7 @@ class L1Loss(LossBase):
 
     def construct(self, logits: Any, labels: Any) -> Tensor:
         self._tensors(logits=logits, labels=labels)
-        return self.get_loss(ops.abs(logits - labels))
+        return functions.l1_loss(logits, labels, self.reduction)
 
 
 class MAELoss(L1Loss):
@@ -163,31 +153,20 @@ class MSELoss(LossBase):
 
     def construct(self, logits: Any, labels: Any) -> Tensor:
         self._tensors(logits=logits, labels=labels)
-        return self.get_loss(ops.square(logits - labels))
+        return functions.mse_loss(logits, labels, self.reduction)
 
 
-class RMSELoss(LossBase):
+class RMSELoss(MSELoss):
     """The root of the mean of the square of the difference."""
 
     def __init__(self) -> None:
         super().__init__("mean")
 
     def construct(self, logits: Any, labels: Any) -> Tensor:
-        self._tensors(logits=logits, labels=labels)
-        return ops.sqrt(self.get_loss(ops.square(logits - labels)))
+        return ops.sqrt(super().construct(logits, labels))
 
 
-class _Bent(LossBase):
-    """A parabola up to a difference, a line beyond."""
-
-    def _bent(self, logits: Any, labels: Any, bend: float, factor: float) -> Any:
-        self._alike(logits=logits, labels=labels)
-        distance = ops.abs(logits - labels)
-        inner = ops._minimum_scalar(distance, scalar=bend)
-        return _reduced(inner * (distance - inner * 0.5) * factor, self.reduction)
-
-
-class SmoothL1Loss(_Bent):
+class SmoothL1Loss(LossBase):
     """``0.5 * d ** 2 / beta`` up to ``beta``, ``d - 0.5 * beta`` beyond, ``d`` the magnitude of the difference.
 
     Parameters
@@ -203,10 +182,11 @@ class SmoothL1Loss(_Bent):
         self.beta = number(self.cls_name, "beta", beta, inside=True)
 
     def construct(self, logits: Any, labels: Any) -> Tensor:
-        return self._bent(logits, labels, self.beta, 1.0 / self.beta)
+        self._alike(logits=logits, labels=labels)
+        return functions.smooth_l1_loss(logits, labels, self.beta, self.reduction)
 
 
-class HuberLoss(_Bent):
+class HuberLoss(LossBase):
     """``0.5 * d ** 2`` up to ``delta``, ``delta * (d - 0.5 * delta)`` beyond, ``d`` the magnitude of the difference.
 
     Parameters
@@ -222,7 +202,8 @@ class HuberLoss(_Bent):
         self.delta = number(self.cls_name, "delta", delta, inside=True)
 
     def construct(self, logits: Any, labels: Any) -> Tensor:
-        return self._bent(logits, labels, self.delta, 1.0)
+        self._alike(logits=logits, labels=labels)
+        return functions.huber_loss(logits, labels, self.reduction, self.delta)
 
 
 # ------------------------------------------------------------------------------------------------------ classes
@@ -282,26 +263,8 @@ class NLLLoss(LossBase):
         self.ignore_index = ignore_index
 
     def construct(self, logits: Any, labels: Any) -> Tensor:
-        return self._indexed(logits, labels, lambda scores: 0.0, 0.0)
-
-    def _indexed(self, scores: Any, labels: Any, rest: Callable[[Any], Any], share: float) -> Any:
-        """The loss at indices of classes, a share of which comes from all the others."""
-        self._tensors(logits=scores, labels=labels)
-        axis = min(1, len(scores.shape) - 1)
-        expected = scores.shape[:axis] + scores.shape[axis + 1:]
-        if labels.shape != expected:
-            raise ShapeError(f"{self.cls_name}: labels must have shape {show(expected)}, got {show(labels.shape)}")
-        weights = (labels != self.ignore_index)._cast(scores._dt)
-        found = ops.pick(scores, labels, axis=axis) * weights
-        if self.weight is not None:
-            by_class = ops.take(self.weight._cast(scores._dt), labels, axis=0, mode="clip")
-            found = found * by_class
-        found = -found
-        if share:
-            found = found * (1.0 - share) + rest(scores) * weights * share
-        if self.reduction != "mean":
-            return _reduced(found, self.reduction)
-        return _sum(found) / _sum(weights if self.weight is None else weights * by_class)
+        self._tensors(logits=logits, labels=labels)
+        return functions.nll_loss(logits, labels, self.weight, self.ignore_index, self.reduction)
 
 
 class CrossEntropyLoss(NLLLoss):
@@ -333,21 +296,8 @@ class CrossEntropyLoss(NLLLoss):
 
     def construct(self, logits: Any, labels: Any) -> Tensor:
         self._tensors(logits=logits, labels=labels)
-        axis = min(1, len(logits.shape) - 1)
-        scores, count = ops.log_softmax(logits, axis=axis), logits.shape[axis]
-        if labels._dt.kind in "iu":
-            return self._indexed(scores, labels, lambda scores: -_mean(self._weighted(scores, axis), axis),
-                                 self.label_smoothing)
-        self._alike(logits=logits, labels=labels)
-        if self.label_smoothing:
-            labels = labels * (1.0 - self.label_smoothing) + self.label_smoothing / count
-        return _reduced(-_sum(self._weighted(scores, axis) * labels, axis), self.reduction)
-
-    def _weighted(self, scores: Any, axis: int) -> Any:
-        """Scores times the weights of their classes."""
-        if self.weight is None:
-            return scores
-        return scores * self.weight.reshape((-1, *[1] * (len(scores.shape) - axis - 1)))
+        return functions.cross_entropy(logits, labels, self.weight, self.ignore_index, self.reduction,
+                                       self.label_smoothing)
 
 
 class FocalLoss(LossBase):
@@ -413,11 +363,11 @@ class MultiMarginLoss(LossBase):
         self._tensors(x=x, target=target)
         count = x.shape[1]
         other = 1.0 - ops.one_hot(target, depth=count, dtype=x._dt)
-        behind = _above(x - ops.pick(x, target, axis=1, keepdims=True) + self.margin) * other
+        behind = above(x - ops.pick(x, target, axis=1, keepdims=True) + self.margin) * other
         found = _sum(behind if self.p == 1 else ops.square(behind), 1) / count
         if self.weight is not None:
             found = found * ops.take(self.weight, target, axis=0, mode="clip")
-        return _reduced(found, self.reduction)
+        return self._reduce(found)
 
 
 # ---------------------------------------------------------------------------------------------- probabilities
@@ -440,8 +390,7 @@ class BCELoss(LossBase):
 
     def construct(self, logits: Any, labels: Any) -> Tensor:
         self._alike(logits=logits, labels=labels)
-        found = -(labels * ops.log(_above(logits, _LEAST)) + (1.0 - labels) * ops.log(_above(1.0 - logits, _LEAST)))
-        return _reduced(found if self.weight is None else found * self.weight, self.reduction)
+        return functions.binary_cross_entropy(logits, labels, self.weight, self.reduction)
 
 
 class BCEWithLogitsLoss(LossBase):
@@ -463,12 +412,7 @@ class BCEWithLogitsLoss(LossBase):
 
     def construct(self, logits: Any, labels: Any) -> Tensor:
         self._alike(logits=logits, labels=labels)
-        against = (1.0 - labels) * logits
-        plus = _softplus(-logits)
-        if self.pos_weight is not None:
-            plus = plus * ((self.pos_weight - 1.0) * labels + 1.0)
-        found = against + plus
-        return _reduced(found if self.weight is None else found * self.weight, self.reduction)
+        return functions.binary_cross_entropy_with_logits(logits, labels, self.weight, self.pos_weight, self.reduction)
 
 
 class MultiLabelSoftMarginLoss(LossBase):
@@ -488,8 +432,8 @@ class MultiLabelSoftMarginLoss(LossBase):
 
     def construct(self, x: Any, target: Any) -> Tensor:
         self._alike(x=x, target=target)
-        found = _softplus(-x) + (1.0 - target) * x
-        return _reduced(_mean(found if self.weight is None else found * self.weight, -1), self.reduction)
+        found = ops._softrelu(-x) + (1.0 - target) * x
+        return self._reduce(_mean(found if self.weight is None else found * self.weight, -1))
 
 
 class KLDivLoss(LossBase):
@@ -505,10 +449,7 @@ class KLDivLoss(LossBase):
 
     def construct(self, logits: Any, labels: Any) -> Tensor:
         self._alike(logits=logits, labels=labels)
-        found = labels * (ops.log(_above(labels, _LEAST)) - logits)
-        if self.reduction == "batchmean":
-            return _sum(found) / (logits.shape[0] if logits.shape else 1)
-        return _reduced(found, self.reduction)
+        return functions.kl_div(logits, labels, self.reduction)
 
 
 class PoissonNLLLoss(LossBase):
@@ -538,7 +479,7 @@ class PoissonNLLLoss(LossBase):
         else:
             found = input - target * ops.log(input + self.eps)
         if self.full:
-            large = _above(target, 1.0)
+            large = above(target, 1.0)
             stirling = (large + 0.5) * ops.log(large) - large + 0.5 * math.log(2 * math.pi)
             found = found + stirling * (target > 1)._cast(input._dt)
         return self.get_loss(found)
@@ -564,9 +505,9 @@ class GaussianNLLLoss(LossBase):
 
     def construct(self, logits: Any, labels: Any, var: Any) -> Tensor:
         self._tensors(logits=logits, labels=labels, var=var)
-        var = _above(var, self.eps)
+        var = above(var, self.eps)
         found = (ops.log(var) + ops.square(logits - labels) / var) * 0.5
-        return _reduced(found + 0.5 * math.log(2 * math.pi) if self.full else found, self.reduction)
+        return self._reduce(found + 0.5 * math.log(2 * math.pi) if self.full else found)
 
 
 # ------------------------------------------------------------------------------------------- margins, overlaps
@@ -593,7 +534,7 @@ class CosineEmbeddingLoss(LossBase):
         lengths = ops.sqrt(_sum(ops.square(logits_x1), 1)) * ops.sqrt(_sum(ops.square(logits_x2), 1))
         cosine = _sum(logits_x1 * logits_x2, 1) / lengths
         same, other = (labels == 1)._cast(cosine._dt), (labels == -1)._cast(cosine._dt)
-        return self.get_loss((1.0 - cosine) * same + _above(cosine - self.margin) * other)
+        return self.get_loss((1.0 - cosine) * same + above(cosine - self.margin) * other)
 
 
 class HingeEmbeddingLoss(LossBase):
@@ -613,8 +554,7 @@ class HingeEmbeddingLoss(LossBase):
 
     def construct(self, logits: Any, labels: Any) -> Tensor:
         self._tensors(logits=logits, labels=labels)
-        same, other = (labels == 1)._cast(logits._dt), (labels == -1)._cast(logits._dt)
-        return _reduced(logits * same + _above(self.margin - logits) * other, self.reduction)
+        return functions.hinge_embedding_loss(logits, labels, self.margin, self.reduction)
 
 
 class MarginRankingLoss(LossBase):
@@ -635,7 +575,7 @@ class MarginRankingLoss(LossBase):
     def construct(self, input1: Any, input2: Any, target: Any) -> Tensor:
         self._alike(input1=input1, input2=input2)
         self._tensors(target=target)
-        return _reduced(_above(self.margin - target * (input1 - input2)), self.reduction)
+        return functions.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
 
 
 class SoftMarginLoss(LossBase):
@@ -649,7 +589,7 @@ class SoftMarginLoss(LossBase):
 
     def construct(self, logits: Any, labels: Any) -> Tensor:
         self._alike(logits=logits, labels=labels)
-        return _reduced(_softplus(-labels * logits), self.reduction)
+        return functions.soft_margin_loss(logits, labels, self.reduction)
 
 
 class TripletMarginLoss(LossBase):
@@ -678,18 +618,8 @@ class TripletMarginLoss(LossBase):
 
     def construct(self, x: Any, positive: Any, negative: Any) -> Tensor:
         self._tensors(x=x, positive=positive, negative=negative)
-        apart = self._distance(x, negative)
-        if self.swap:
-            apart = ops.broadcast_minimum(apart, self._distance(positive, negative))
-        return _reduced(_above(self._distance(x, positive) - apart + self.margin), self.reduction)
-
-    def _distance(self, x: Any, y: Any) -> Any:
-        step = ops.abs(x - y + self.eps)
-        if self.p == 1:
-            return _sum(step, -1)
-        if self.p == 2:
-            return ops.sqrt(_sum(ops.square(step), -1))
-        return _sum(step ** self.p, -1) ** (1.0 / self.p)
+        return functions.triplet_margin_loss(x, positive, negative, self.margin, self.p, self.eps, self.swap,
+                                             self.reduction)
 
 
 class DiceLoss(LossBase):

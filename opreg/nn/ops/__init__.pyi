@@ -984,7 +984,7 @@ def bessel_i1(input: Any) -> Tensor:
 def bias_add(input_x: Any, bias: Any) -> Tensor:
     """A vector added along the second axis."""
 def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction: str = 'mean') -> Tensor:
-    """``-(labels log(p) + (1 - labels) log(1 - p))`` of probabilities."""
+    """``-(labels log(p) + (1 - labels) log(1 - p))`` of probabilities, of which logarithms are taken from …."""
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None,
                                      reduction: str = 'mean') -> Tensor:
     """The binary cross entropy of scores before the sigmoid."""
@@ -1652,7 +1652,7 @@ def transpose(input: Any, dims: Sequence[int]) -> Tensor:
     """The axes in another order."""
 def tril(input: Any, diagonal: int = 0) -> Tensor:
     """Matrices with zeros above a diagonal."""
-def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: int = 2,
+def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2,
                         eps: float = 1e-06, swap: bool = False, reduction: str = 'mean') -> Tensor:
     """How much farther than ``margin`` beyond the positive one the negative one is not, by the p-norm."""
 def triu(input: Any, diagonal: int = 0) -> Tensor:

@@ -1,20 +1,26 @@
-"""Losses: how far what a network says is from what it should."""
+"""Losses: how far what a network says is from what it should. The classes in ``nn.losses`` call these functions."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...errors import ArgumentError, ShapeError
 from ...registry import ops
-from ...spec import is_floating
+from ...spec import is_floating, show
 from .creation import one_hot, ones
 from .lift import floating, like, tensor, together
-from .math import clamp, maximum, where
+from .math import where
 from .nn import cosine_similarity
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
            "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "nll_loss",
            "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss"]
+
+
+#: Logarithms are taken of no less.
+_LEAST = 1e-12
 
 
 def reduced(loss: Any, reduction: str, name: str) -> Any:
@@ -28,16 +34,28 @@ def reduced(loss: Any, reduction: str, name: str) -> Any:
     return loss
 
 
+def above(x: Any, least: float = 0.0) -> Any:
+    """The larger of each number and ``least``."""
+    return ops._maximum_scalar(x, scalar=float(least))
+
+
+def _in_its_dtype(loss: Any, reduction: str, name: str) -> Any:
+    """The mean or sum, of narrow numbers and integers in float32, as what they are."""
+    if loss._dt == np.float64:
+        return reduced(loss, reduction, name)
+    return reduced(loss._cast(np.dtype(np.float32)), reduction, name)._cast(loss._dt)
+
+
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """The squared difference."""
-    x, y = together(input, target, real=True)
-    return reduced(ops.square(x - y), reduction, "mse_loss")
+    x, y = together(input, target)
+    return _in_its_dtype(ops.square(x - y), reduction, "mse_loss")
 
 
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """The absolute difference."""
-    x, y = together(input, target, real=True)
-    return reduced(ops.abs(x - y), reduction, "l1_loss")
+    x, y = together(input, target)
+    return _in_its_dtype(ops.abs(x - y), reduction, "l1_loss")
 
 
 def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = "none") -> Any:
@@ -97,7 +115,9 @@ def nll_loss(inputs: Any, target: Any, weight: Any = None, ignore_index: int = -
     """Minus the target's number, of logarithms of probabilities; the mean is one by weight. See ``cross_entropy``."""
     x, target = floating(inputs), tensor(target)
     axis = 1 if x.ndim > 1 else 0
-    classes = x.shape[axis]
+    classes, expected = x.shape[axis], x.shape[:axis] + x.shape[axis + 1:]
+    if target.shape != expected:
+        raise ShapeError(f"nll_loss: labels must have shape {show(expected)}, got {show(target.shape)}")
     table = ones((classes,), x._dt) if weight is None else like(weight, x)
     counts = target != ignore_index
     label = where(counts, target, 0)
@@ -114,9 +134,9 @@ def nll_loss(inputs: Any, target: Any, weight: Any = None, ignore_index: int = -
 
 
 def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction: str = "mean") -> Any:
-    """``-(labels log(p) + (1 - labels) log(1 - p))`` of probabilities; logarithms are -100 at least."""
+    """``-(labels log(p) + (1 - labels) log(1 - p))`` of probabilities, of which logarithms are taken from 1e-12 on."""
     p, y = together(logits, labels, real=True)
-    loss = -(y * maximum(ops.log(clamp(p, 1e-44, None)), -100.0) + (1 - y) * maximum(ops.log(1 - p), -100.0))
+    loss = -(y * ops.log(above(p, _LEAST)) + (1 - y) * ops.log(above(1 - p, _LEAST)))
     return reduced(loss if weight is None else loss * like(weight, p), reduction, "binary_cross_entropy")
 
 
@@ -135,7 +155,9 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Any:
     x, y = together(logits, labels, real=True)
     positive = y > 0
     loss = where(positive, y * (ops.log(where(positive, y, 1.0)) - x), 0.0)
-    return ops._np_sum(loss) / x.shape[0] if reduction == "batchmean" else reduced(loss, reduction, "kl_div")
+    if reduction == "batchmean":
+        return ops._np_sum(loss) / (x.shape[0] if x.shape else 1)
+    return reduced(loss, reduction, "kl_div")
 
 
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
@@ -154,7 +176,7 @@ def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reducti
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
     """``max(0, -target (input1 - input2) + margin)``."""
     x, y, sign = together(input1, input2, target, real=True)
-    return reduced(ops.relu(-sign * (x - y) + margin), reduction, "margin_ranking_loss")
+    return reduced(above(-sign * (x - y) + margin), reduction, "margin_ranking_loss")
 
 
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
@@ -164,7 +186,7 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
     return reduced(loss, reduction, "cosine_embedding_loss")
 
 
-def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: int = 2, eps: float = 1e-6,
+def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
                         swap: bool = False, reduction: str = "mean") -> Any:
     """How much farther than ``margin`` beyond the positive one the negative one is not, by the p-norm.
 
@@ -173,8 +195,13 @@ def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float
     a, b, c = together(anchor, positive, negative, real=True)
 
     def apart(x: Any, y: Any) -> Any:
-        return ops._np_sum(ops.abs(x - y + eps) ** p, axis=-1) ** (1 / p)
+        step = ops.abs(x - y + eps)
+        if p == 1:
+            return ops._np_sum(step, axis=-1)
+        if p == 2:
+            return ops.sqrt(ops._np_sum(ops.square(step), axis=-1))
+        return ops._np_sum(step ** p, axis=-1) ** (1 / p)
 
     far = apart(a, c)
     far = ops.broadcast_minimum(far, apart(b, c)) if swap else far
-    return reduced(ops.relu(apart(a, b) - far + margin), reduction, "triplet_margin_loss")
+    return reduced(above(apart(a, b) - far + margin), reduction, "triplet_margin_loss")
