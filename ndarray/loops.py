@@ -10,7 +10,13 @@ from opreg.registry import ops
 
 from .ndarray import NDArray
 
-__all__ = ["foreach", "while_loop", "cond"]
+__all__ = ["foreach", "while_loop", "cond", "check_rounds"]
+
+
+def check_rounds(max_iterations: Any) -> None:
+    """Refuse a number of rounds that is none."""
+    if type(max_iterations) is not int or max_iterations < 1:
+        raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
 
 
 def _listed(value: Any) -> list[Any]:
@@ -77,8 +83,7 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     >>> squares.asnumpy().ravel(), last.asnumpy()
     (array([1., 4., 0.], dtype=float32), array([3.], dtype=float32))
     """
-    if type(max_iterations) is not int or max_iterations < 1:
-        raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
+    check_rounds(max_iterations)
     single = isinstance(loop_vars, NDArray)
     variables = _listed(loop_vars)
     outputs: list[Any] = []

@@ -11,9 +11,10 @@ from typing import Any
 
 from opreg.errors import ArgumentError, UnusedError
 from opreg.graph import Entry, Node, rewrite
+from opreg.ndarray.loops import check_rounds
 from opreg.op import Op
 
-from .loops import COND, FOREACH, WHILE_LOOP, find
+from .loops import COND, FOREACH, WHILE_LOOP, Operands, find
 from .naming import AttrScope, current
 from .symbol import Symbol, Variable, output_name
 
@@ -157,8 +158,7 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     outputs, loop variables
         In the nesting the function returned; in that of ``loop_vars``.
     """
-    if type(max_iterations) is not int or max_iterations < 1:
-        raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
+    check_rounds(max_iterations)
     flat_vars, shape_vars = _flat(loop_vars, "while_loop variables")
     single = isinstance(loop_vars, Symbol)
 
@@ -183,22 +183,15 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     vars_at = cut.places(slots)
     if -1 in vars_at:
         raise ArgumentError(f"while_loop: func does not use its loop variable number {vars_at.index(-1)}")
-    inputs = list(flat_vars)
-    known = {slot._entries[0]: k for group in (test_slots, slots) for k, slot in enumerate(group)}
-    locations = []
-    for each in (test_cut, cut):
-        places = []
-        for node in each.inputs:
-            entry = (node, 0)
-            if entry not in known:
-                outside = each.outside[node.name]
-                if outside._entries[0] not in known:
-                    known[outside._entries[0]] = len(inputs)
-                    inputs.append(outside)
-                known[entry] = known[outside._entries[0]]
-            places.append(known[entry])
-        locations.append(tuple(places))
-    result = _node(WHILE_LOOP, inputs, {
+    operands = Operands(flat_vars)
+    own = {slot._entries[0][0]: k for group in (test_slots, slots) for k, slot in enumerate(group)}
+
+    def place(each: _Cut, node: Node) -> int:
+        outside = each.outside[node.name]
+        return own[node] if node in own else operands.place(outside._entries[0], outside)
+
+    locations = [tuple([place(each, node) for node in each.inputs]) for each in (test_cut, cut)]
+    result = _node(WHILE_LOOP, operands.values, {
         "num_outputs": len(flat_outputs) + len(flat_new), "num_out_data": len(flat_outputs),
         "max_iterations": max_iterations, "cond_input_locs": locations[0], "func_input_locs": locations[1],
         "func_var_locs": tuple(vars_at)}, [test_cut.body, cut.body])
@@ -230,20 +223,15 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
             raise ArgumentError(f"cond: one branch returns {count} symbols, the other {len(flat)}")
         shape, count = shape or rebuild, len(flat)
         cuts.append(_Cut(flat, title))
-    inputs: list[Symbol] = []
-    known: dict[Entry | str, int] = {}
-    locations = []
-    for cut in cuts:
-        places = []
-        for outside in [cut.outside[node.name] for node in cut.inputs]:
-            entry = outside._entries[0]
-            key = entry[0].name if entry[0].op is None else entry  # of one name in both branches there is one variable
-            if key not in known:
-                known[key] = len(inputs)
-                inputs.append(outside)
-            places.append(known[key])
-        locations.append(tuple(places))
-    result = _node(COND, inputs, {"num_outputs": count, "cond_input_locs": locations[0],
+    operands = Operands()
+
+    def place(outside: Symbol) -> int:
+        entry = outside._entries[0]
+        # Of one name in both branches there is one variable.
+        return operands.place(entry[0].name if entry[0].op is None else entry, outside)
+
+    locations = [tuple([place(cut.outside[node.name]) for node in cut.inputs]) for cut in cuts]
+    result = _node(COND, operands.values, {"num_outputs": count, "cond_input_locs": locations[0],
                                    "then_input_locs": locations[1], "else_input_locs": locations[2]},
                    [cut.body for cut in cuts])
     return (shape or list)(list(result))

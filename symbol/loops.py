@@ -27,12 +27,34 @@ from .executor import Executor
 from .symbol import Symbol
 from .unrolled import UNROLLED
 
-__all__ = ["ControlFlow", "FOREACH", "WHILE_LOOP", "COND", "check_locations", "find"]
+__all__ = ["ControlFlow", "FOREACH", "WHILE_LOOP", "COND", "Operands", "check_locations", "find"]
 
 Locations = tuple[int, ...]
 
 
 # ---------------------------------------------------------------------------------------------- the records
+
+
+class Operands:
+    """The inputs of a loop or branch: values of its own first, then what its bodies take from outside, each once.
+
+    Examples
+    --------
+    >>> operands = Operands(["state"])
+    >>> [operands.place(name, name) for name in ("x", "y", "x")], operands.values
+    ([1, 2, 1], ['state', 'x', 'y'])
+    """
+
+    def __init__(self, own: Sequence[Any] = ()):
+        self.values = list(own)
+        self._places: dict[Any, int] = {}
+
+    def place(self, key: Any, value: Any) -> int:
+        """Where a value from outside, told from others by a key, stands among the inputs."""
+        if key not in self._places:
+            self._places[key] = len(self.values)
+            self.values.append(value)
+        return self._places[key]
 
 
 class ControlFlow(Op):

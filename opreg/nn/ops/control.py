@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.symbol.loops import COND, FOREACH, WHILE_LOOP
+from opreg.symbol.loops import COND, FOREACH, WHILE_LOOP, Operands
 from opreg.symbol.symbol import Symbol
 
 from ...errors import ArgumentError, ShapeError
@@ -69,22 +69,6 @@ class _Body:
         return [self.inputs.index(slot._entry[0]) for slot in self.slots]
 
 
-class _Inputs:
-    """The inputs of a node with bodies: each thing from outside once."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._at: dict[Any, int] = {}
-
-    def add(self, value: Any) -> int:
-        """Where a value is among the inputs."""
-        entry = value._entry
-        if entry not in self._at:
-            self._at[entry] = len(self.values)
-            self.values.append(value)
-        return self._at[entry]
-
-
 def _node(op: Op, inputs: Sequence[Any], bodies: Sequence[_Body], **attrs: Any) -> list[Any]:
     given = {**attrs, "num_args": len(inputs) + len(bodies), "subgraphs": tuple(body.symbol for body in bodies)}
     found = STATE.trace.apply(op, inputs, given)
@@ -139,12 +123,12 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, *inputs: Any) -> Any:
         raise ShapeError("cond: both functions must return tensors of the same shapes and dtypes, in one nesting")
     leaves: list[Any] = []
     flatten(given, leaves)
-    inputs_, locations = _Inputs(), []
+    operands, locations = Operands(), []
     for body, values in ((test, [pred.reshape((1,))]), (then, leaves), (other, leaves)):
         known = dict(zip([slot._entry[0] for slot in body.slots], values))
-        locations.append(tuple(inputs_.add(known[node] if node in known else body.outside[node])
-                               for node in body.inputs))
-    found = _node(COND, inputs_.values, [test, then, other], num_outputs=len(then.values),
+        read = [known[node] if node in known else body.outside[node] for node in body.inputs]
+        locations.append(tuple([operands.place(each._entry, each) for each in read]))
+    found = _node(COND, operands.values, [test, then, other], num_outputs=len(then.values),
                   cond_input_locs=locations[0], then_input_locs=locations[1], else_input_locs=locations[2])
     return rebuild(then.structure, iter(found))
 
@@ -184,27 +168,15 @@ def while_loop(cond_func: Callable, loop_func: Callable, init_val: Any, max_iter
     test = _Body("while_cond", lambda given: tensor(cond_func(given)).reshape((1,)), (value,))
     body = _Body("while_body", loop_func, (value,), needs_all=True)
     _check("while_loop", structure, leaves, body.structure, body.values)
-    inputs = _Inputs()
-    inputs.values += leaves
-    shift = len(leaves)
-    locations = []
+    operands, locations = Operands(leaves), []
     for each in (test, body):
         own = {slot._entry[0]: i for i, slot in enumerate(each.slots)}
-        locations.append(tuple(own[node] if node in own else
-                               _added(inputs, each.outside[node], shift) for node in each.inputs))
-    found = _node(WHILE_LOOP, inputs.values, [test, body], num_outputs=body.extra + len(leaves),
+        locations.append(tuple([own[node] if node in own else
+                                operands.place(each.outside[node]._entry, each.outside[node]) for node in each.inputs]))
+    found = _node(WHILE_LOOP, operands.values, [test, body], num_outputs=body.extra + len(leaves),
                   num_out_data=body.extra, max_iterations=max_iterations, cond_input_locs=locations[0],
                   func_input_locs=locations[1], func_var_locs=tuple(body.places()))
     return rebuild(structure, iter(found[body.extra:]))
-
-
-def _added(inputs: _Inputs, value: Any, shift: int) -> int:
-    """Where something from outside is among the inputs, behind the loop's own values."""
-    for at, each in enumerate(inputs.values[shift:], shift):
-        if each._entry == value._entry:
-            return at
-    inputs.values.append(value)
-    return len(inputs.values) - 1
 
 
 def _check(name: str, structure: Any, before: Sequence[Any], new: Any, after: Sequence[Any]) -> None:
