@@ -69,9 +69,7 @@ def register(cls: type, *names: str) -> type:
     return _REGISTERED.enter(cls, *names)
 
 
-def alias(*names: str) -> Callable[[type], type]:
-    """The decorator that gives an initializer further names."""
-    return lambda cls: register(cls, *names)
+alias = _REGISTERED.alias
 
 
 def create(initializer: Any, **kwargs: Any) -> Any:

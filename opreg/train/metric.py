@@ -31,9 +31,7 @@ def register(klass: type, *names: str) -> type:
     return _REGISTERED.enter(klass, *names)
 
 
-def alias(*names: str) -> Callable[[type], type]:
-    """The decorator that gives a metric further names."""
-    return lambda klass: register(klass, *names)
+alias = _REGISTERED.alias
 
 
 def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:

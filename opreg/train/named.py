@@ -42,6 +42,10 @@ class Named(dict[str, type]):
             self[name] = cls
         return cls
 
+    def alias(self, *names: str) -> Callable[[type], type]:
+        """The decorator that makes a class known by further names as well."""
+        return lambda cls: self.enter(cls, *names)
+
     def make(self, spec: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What a name, or what is written down of one, stands for.
 
