@@ -89,13 +89,39 @@ def test_load_from_arrays_and_from_a_file(tmp_path):
     assert filled(mx.init.Load(str(tmp_path / "w.params")), (2,), "a_weight").tolist() == [5, 6]
 
 
-@pytest.mark.parametrize("initializer", [
-    mx.init.Zero(), mx.init.One(), mx.init.Constant(2), mx.init.Constant(np.float32(2)),
-    mx.init.Constant(np.arange(3)), mx.init.Constant(nd.array([[1, 2]])), mx.init.Uniform(0.3), mx.init.Normal(0.3),
-    mx.init.Orthogonal(),
-    mx.init.Xavier("gaussian"), mx.init.MSRAPrelu(), mx.init.Bilinear(), mx.init.LSTMBias(),
-], ids=lambda each: type(each).__name__)
-def test_dumps_and_create_are_inverse(initializer):
+#: Initializers by themselves, and arrays that they fill.
+ROWS = [
+    (mx.init.Zero(), (3,)), (mx.init.One(), (3,)), (mx.init.Constant(2), (3,)),
+    (mx.init.Constant(np.float32(2)), (3,)), (mx.init.Constant(np.arange(3)), (2, 3)),
+    (mx.init.Constant(nd.array([[1, 2]])), (3, 2)), (mx.init.Uniform(0.3), (3, 2)), (mx.init.Normal(0.3), (3, 2)),
+    (mx.init.Orthogonal(), (3, 2)), (mx.init.Orthogonal(2.0, "normal"), (2, 3, 2)),
+    (mx.init.Xavier("gaussian"), (3, 2)), (mx.init.MSRAPrelu(), (3, 2, 2)), (mx.init.Bilinear(), (1, 1, 4, 4)),
+    (mx.init.LSTMBias(), (8,)), (mx.init.FusedRNN("xavier", 2, 1, "gru"), (48,)),
+]
+_NAMED = pytest.mark.parametrize("initializer, shape", ROWS, ids=[type(each).__name__ for each, _ in ROWS])
+
+
+def test_every_initializer_has_a_row():
+    rows = {type(each) for each, _ in ROWS} | {mx.init.Load, mx.init.Mixed}  # of arrays, of others: tested above
+    built_in = {each for each in vars(mx.init).values() if isinstance(each, type)
+                and each.__module__ == mx.init.__name__ and issubclass(each, mx.init.Initializer)}
+    assert built_in - {mx.init.Initializer} == rows
+
+
+@_NAMED
+def test_a_seed_decides_all_numbers(initializer, shape):
+    """They are of the array's dtype, and all of them are written."""
+    for dtype in (np.float32, np.float64):
+        first, second = (nd.full(shape, np.nan, dtype=dtype) for _ in range(2))
+        for arr in (first, second):
+            mx.random.seed(5)
+            initializer("a_weight", arr)
+        assert first.dtype == dtype and np.isfinite(first.asnumpy()).all()
+        np.testing.assert_array_equal(first.asnumpy(), second.asnumpy())
+
+
+@_NAMED
+def test_dumps_and_create_are_inverse(initializer, shape):
     name, keywords = json.loads(initializer.dumps())
     again = mx.init.create(initializer.dumps())
     assert again == initializer and type(again) is type(initializer)

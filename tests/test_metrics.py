@@ -79,6 +79,14 @@ class TestMetrics:
         assert again.get()[1] == pytest.approx(value, rel=1e-5)
 
 
+def test_every_metric_has_a_row():
+    rows = {type(mx.metric.create(name, **keywords)) for name, keywords, *_ in METRICS}
+    rows |= {mx.metric.CompositeEvalMetric, mx.metric.CustomMetric}  # of others, of a function: tested below
+    built_in = {each for each in vars(mx.metric).values() if isinstance(each, type)
+                and each.__module__ == mx.metric.__name__ and issubclass(each, mx.metric.EvalMetric)}
+    assert {each for each in built_in if each is not mx.metric.EvalMetric and not each.__name__.startswith("_")} == rows
+
+
 @given(st.lists(st.tuples(st.integers(0, 1), st.floats(0, 1)), min_size=1, max_size=30))
 @settings(deadline=None, max_examples=50, derandomize=True)
 def test_f1_is_the_mean_of_precision_and_recall(rows):

@@ -315,6 +315,34 @@ def test_own_error_leaves_as_itself() -> None:
         initializer(Bad(), [2]).asnumpy()
 
 
+#: Initializers, and arrays that they fill.
+ROWS = [
+    *[(kind, SHAPE) for kind, *_ in [*UNIFORM, *NORMAL]], (init.Zero(), (3,)), (init.One(), (3,)),
+    (init.Constant(2.5), (3,)), (init.TruncatedNormal(), (3, 2)), (init.Orthogonal(0.5), (3, 2, 2)),
+    (init.Identity(), (3, 2)), (init.Dirac(), (4, 2, 3)), (init.Sparse(0.5), (4, 3)),
+]
+_KINDS = [name for name in init.__all__ if isinstance(getattr(init, name), type)]
+
+
+@pytest.mark.parametrize("name", [name for name in _KINDS if name != "Initializer"])
+def test_has_a_row(name: str) -> None:
+    assert any(type(kind) is getattr(init, name) for kind, _ in ROWS), f"initializer {name} has no row in ROWS"
+
+
+@pytest.mark.parametrize("kind, shape", ROWS, ids=SHOWN)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_seed_decides_all_numbers(kind: init.Initializer, shape: tuple[int, ...], dtype: str) -> None:
+    """They are written into an array, or make a tensor; made from its text, the initializer draws the same."""
+    again, arr = eval(repr(kind), vars(init).copy()), np.full(shape, np.nan, dtype)
+    set_seed(3)
+    kind(arr)
+    assert np.isfinite(arr).all()
+    for make in (lambda: kind.fill(shape, dtype), lambda: again.fill(shape, dtype),
+                 lambda: initializer(again, shape, dtypes.float32 if dtype == "float32" else dtype).asnumpy()):
+        set_seed(3)
+        np.testing.assert_array_equal(make(), arr)
+
+
 @pytest.mark.parametrize("kind, first", [
     (init.Uniform(1.0), [-0.336255, 0.223792]), (init.Normal(1.0), [0.533354, 1.242246]),
     (init.TruncatedNormal(1.0), [-0.413767, 0.271001]), (init.XavierUniform(), [-0.411827, 0.274088]),

@@ -12,6 +12,7 @@ import pytest
 
 from opreg.nn import optim
 from opreg.nn.cell import Cell
+from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
 from opreg.nn.grad import value_and_grad
 from opreg.nn.jit import jit
 from opreg.nn.optim.optimizer import Optimizer
@@ -134,6 +135,33 @@ RULES = {
 }
 
 
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("way", ["eager", "operators", "compiled"])
+def test_lamb(decay, way):
+    """Its reference is NumPy: MindSpore has no kernel of it for processors."""
+    w = Parameter(Tensor([1.0, -2.0, 3.0]), name="w")
+    optimizer = optim.Lamb([w], 0.1, weight_decay=decay)
+    step = {"eager": optimizer, "operators": optimizer.construct, "compiled": jit(lambda g: optimizer(g))}[way]
+    x, m, v = np.array([1.0, -2.0, 3.0]), np.zeros(3), np.zeros(3)
+    for t in range(1, 6):
+        g = np.cos(np.arange(3.0) + t)
+        step((Tensor(g.astype("f4")),))
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        u = m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6) + decay * x
+        x = x - 0.1 * np.linalg.norm(x) / np.linalg.norm(u) * u
+        np.testing.assert_allclose(w.asnumpy(), x, rtol=1e-4)
+
+
+#: Optimizers have a row in ``RULES`` and recorded steps; schedules and lists of rates their recorded answers.
+_ROWS = {name.partition(" ")[0] for name in RULES} & ({case["optimizer"] for case in CASES} | {"Lamb"})
+_ROWS |= {row["schedule"] for row in RECORD["schedules"]} | {row["function"] for row in RECORD["lists"]}
+
+
+@pytest.mark.parametrize("name", sorted({*optim.__all__} - {"Optimizer", "LearningRateSchedule"}))
+def test_has_a_row(name):
+    assert name in _ROWS, f"{name} has no row in RULES, or no recorded answers in tests/data/mindspore_optim.json"
+
+
 def optimizer_of(name: str, params: Any, **more: Any) -> Optimizer:
     return getattr(optim, name.partition(" ")[0])(params, **{**RULES[name], **more})
 
@@ -148,6 +176,24 @@ def test_updates_land_where_parameters_live(name):
     optimizer(gradients)
     assert all(p.asnumpy() is data for p, data in zip(optimizer.get_parameters(), memory))
     assert "copy" not in optimizer._compiled().explain()
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_states_go_on_from_a_file(name, tmp_path):
+    gradients = [(Tensor(np.cos(np.arange(3) + step).astype("f4")),) for step in range(4)]
+    w, v = (Parameter(Tensor([1.0, -2.0, 3.0]), name="w") for _ in range(2))
+    straight, first = optimizer_of(name, [w]), optimizer_of(name, [v])
+    for g in gradients:
+        straight(g)
+    for g in gradients[:2]:
+        first(g)
+    save_checkpoint(first, str(tmp_path / "states.ckpt"))
+    u = Parameter(Tensor([0.0, 0.0, 0.0]), name="w")
+    second = optimizer_of(name, [u])
+    assert load_param_into_net(second, load_checkpoint(str(tmp_path / "states.ckpt"))) == ([], [])
+    for g in gradients[2:]:
+        second(g)
+    np.testing.assert_array_equal(u.asnumpy(), w.asnumpy())
 
 
 @pytest.mark.parametrize("name", RULES)
