@@ -157,7 +157,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         compiled
         jit
         cell
-        checkpoint jacobian losses symbolic
+        checkpoint jacobian symbolic
             layers.checks layers.containers ops.custom optim.schedule
         grad
             layers.activation layers.conv layers.norm layers.recurrent optim.optimizer
@@ -165,7 +165,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
             layers.basic layers.pooling ops.array optim.rules
         layers.attention ops.control ops.indexing ops.linalg ops.nn optim
         layers.math ops.layer_primitives ops.losses ops.random
-        layers ops.activation
+        layers losses ops.activation
         ops.in_place ops.primitives
         ops.methods
         ops

@@ -105,7 +105,7 @@ def _loaded(code: str) -> set[str]:
 def test_import_loads_nothing() -> None:
     loaded = _loaded("import opreg")
     assert "numpy" not in loaded
-    assert {name for name in loaded if name.partition(".")[0] in PACKAGES} == {"opreg", "opreg.aliases"}
+    assert {name for name in loaded if name.partition(".")[0] in PACKAGES} == {"opreg", "opreg.aliases", "opreg.slots"}
 
 
 def test_use_loads_no_option() -> None:
