@@ -64,6 +64,8 @@ ROWS: list[Row] = [Row(name, [_CUBE], attrs, expected=_by(function, **keywords),
                    for name, function in _NUMPY.items() for attrs, keywords in _WAYS]
 ROWS += [
     Row("sum", [_SIGNED], {"axis": (0, 1), "exclude": True}, expected=lambda x: x, grad=(0,)),
+    Row("sum", [_SIGNED], {"axis": -1, "exclude": True}, grad=(0,), second=True,
+        expected=lambda x: x.sum(axis=tuple(range(x.ndim - 1)))),
     Row("sum", [integers(0, 200, 3, 4, dtype="uint8")], {"axis": 0}, name="integers",
         expected=lambda x: np.sum(x, axis=0).astype("uint8")),
     Row("sum", [np.ones((2, 5000))], {"axis": 1}, dtypes=("float16",), name="half",
