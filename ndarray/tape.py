@@ -25,7 +25,7 @@ from opreg.errors import (
     did_you_mean,
     here,
 )
-from opreg.gradient import by_rule, walk
+from opreg.gradient import by_rule, filled, walk
 from opreg.mode import MODE, quiet
 from opreg.slots import Slot
 from opreg.spec import show
@@ -317,9 +317,8 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
         ins = outs = ()
     elif ins is None or outs is None:
         ins, outs = _numbers(node)  # which refuses
-    if node.count != 1 and not op.optional_out_grads:
-        visible = op.visible(attrs)
-        arriving = [ctx.xp.zeros_like(outs[i]) if g is None and i < visible else g for i, g in enumerate(arriving)]
+    if node.count != 1:
+        arriving = filled(node, arriving, outs, lambda out: ctx.xp.zeros(out.shape, out.dtype))
     if not op.grad_reads:
         if op.raw_gradient is not None:
             return op.raw_gradient(attrs, arriving, needs, ctx)

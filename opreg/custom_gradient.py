@@ -16,25 +16,21 @@ from typing import Any
 
 from .attrs import Schema
 from .dispatch import INVOKE, leading
-from .errors import NotDifferentiableError, OpError
+from .errors import NotDifferentiableError
 from .gradient import fitted
 from .launch import Call
 from .mode import MODE
 from .op import Op
 from .registry import get
 from .slots import Slot
+from .spec import Spec
+from .tracing import NeedsNumbers, RuleTracer
 from .value import Value
 
-__all__ = ["UserOp", "Attrs", "Derived", "Written", "NeedsNumbers", "shown", "REHEARSED", "COMPUTED"]
+__all__ = ["UserOp", "Attrs", "Derived", "Written", "shown", "COMPUTED"]
 
-#: A stretch of code in which a rule is tried on values without numbers; gives what makes them of arrays.
-REHEARSED = Slot("graphs")
 #: What computes a gradient that follows from a body, on the arrays of a call.
 COMPUTED = Slot("graphs")
-
-
-class NeedsNumbers(OpError, NotImplementedError, TypeError):
-    """A gradient asked for numbers where a graph is made, in which there are none."""
 
 
 class Attrs(dict):
@@ -116,9 +112,13 @@ class UserOp(Op):
             return self._through(Written, g, ins, [*ins[:count], *outs, *ins[count:]], attrs, needs)
 
     def _rehearse(self, g: Any, ins: Any, outs: Any, *rest: Any) -> None:
-        with REHEARSED.function() as stand:
-            self.ruled(tuple(map(stand, g)) if isinstance(g, (tuple, list)) else stand(g), list(map(stand, ins)),
-                       list(map(stand, outs)), *rest)
+        tracer = RuleTracer()
+
+        def stand(array: Any) -> Any:
+            return tracer.value(tracer.variable("array", Spec(array.shape, array._data.dtype)))
+
+        self.ruled(tuple(map(stand, g)) if isinstance(g, (tuple, list)) else stand(g), list(map(stand, ins)),
+                   list(map(stand, outs)), *rest)
 
     # ---------------------------------------------------------------------------- gradients that are operators
 

@@ -14,7 +14,7 @@ from .errors import NotDifferentiableError, OpError, ShapeError, note
 from .registry import ops
 from .spec import broadcast, show, size
 
-__all__ = ["by_rule", "fitted", "walk"]
+__all__ = ["by_rule", "filled", "fitted", "walk"]
 
 _ALONE = (True,)
 
@@ -142,10 +142,15 @@ def by_rule(node: Any, arriving: Sequence[Any], needs: Sequence[bool], values: C
     is_train : bool or None
         The mode the forward pass ran in; None where each node knows its own.
     """
-    op, attrs = node.op, node.attrs
-    ins, outs = ((), ()) if not op.grad_reads else values(node)
-    if node.count != 1 and not op.optional_out_grads:
-        visible = op.visible(attrs)
-        arriving = [zeros(outs[i]) if g is None and i < visible else g for i, g in enumerate(arriving)]
-    return op.differentiate(arriving[0] if node.count == 1 else tuple(arriving), ins, outs, attrs, needs,
-                            node.in_training(is_train))
+    ins, outs = ((), ()) if not node.op.grad_reads else values(node)
+    arriving = filled(node, arriving, outs, zeros)
+    return node.op.differentiate(arriving[0] if node.count == 1 else tuple(arriving), ins, outs, node.attrs, needs,
+                                 node.in_training(is_train))
+
+
+def filled(node: Any, arriving: Sequence[Any], outs: Sequence[Any], zeros: Callable[[Any], Any]) -> Sequence[Any]:
+    """Gradients of a node's outputs, with zeros where none arrives and the rule of the operator expects some."""
+    if node.count == 1 or node.op.optional_out_grads:
+        return arriving
+    visible = node.op.visible(node.attrs)
+    return [zeros(outs[i]) if g is None and i < visible else g for i, g in enumerate(arriving)]

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from .attrs import Field
 from .errors import OpError, Where, note
 from .op import Op
-from .spec import Spec
+from .spec import Shape, Spec, stated
 
-__all__ = ["Node", "Entry", "Graph", "INFERENCE", "topological", "rewrite", "verify", "fail"]
+__all__ = ["Node", "Entry", "Graph", "INFERENCE", "topological", "rewrite", "verify", "fail", "declared_shape"]
 
 #: Tag of a node that computes as in inference, whatever the plan it is part of is for.
 INFERENCE = "__inference__"
@@ -90,6 +91,11 @@ def fail(error: Exception, node: Node, specs: Sequence[Spec] = ()) -> NoReturn:
         node.op.fail(error, specs, node.name)
     finally:
         del error  # its traceback keeps this frame
+
+
+def declared_shape(text: str, np_shape: bool | None = None) -> Shape | None:
+    """The shape that a variable's tag ``__shape__`` declares; see ``stated``."""
+    return stated(Field("__shape__", tuple[int, ...])(text), np_shape)
 
 
 def topological(heads: Iterable[Entry]) -> list[Node]:

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from opreg.attrs import Field
 from opreg.errors import InferenceError, OpError
-from opreg.graph import Graph, Node, fail
+from opreg.graph import Graph, Node, declared_shape, fail
 from opreg.mode import MODE
-from opreg.spec import ANY, Shape, Spec, as_dtype, known, stated, unify
+from opreg.spec import ANY, Shape, Spec, as_dtype, known, unify
 
 __all__ = ["infer_shapes", "emptied", "infer_dtypes", "decide_dtypes", "variable_shapes", "variable_dtypes", "infer",
            "told"]
@@ -183,11 +182,6 @@ def _variable_shape(node: Node, given: Shape | None) -> Shape | None:
         return unify(given, declared_shape(declared))
     except OpError as error:
         fail(error, node)
-
-
-def declared_shape(text: str, np_shape: bool | None = None) -> Shape | None:
-    """The shape that a ``__shape__`` attribute declares; see ``stated``."""
-    return stated(Field("__shape__", tuple[int, ...])(text), np_shape)
 
 
 def told(shape: Shape | None) -> tuple[int, ...] | None:

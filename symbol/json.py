@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, NoReturn
 from opreg.attrs import to_text
 from opreg.errors import FileFormatError, Where, did_you_mean, listed, note
 from opreg.files import json_of, reading, warn, whole
-from opreg.graph import Entry, Graph, Node, rewrite
+from opreg.graph import Entry, Graph, Node, declared_shape, rewrite
 from opreg.mode import MODE
 from opreg.op import Op
 from opreg.placeholder import PlaceholderRecord, is_tag, lookup, settle, strange
 
-from .infer import declared_shape, told
+from .infer import told
 from .loops import check_locations
 from .naming import HIDDEN, hide
 from .symbol import DUMPS, SAVE, Symbol

@@ -46,7 +46,8 @@ ORDER = _floors("""
     opreg.calls
     opreg.value
     opreg.surface opreg.sampling opreg.graph
-    opreg.gradient opreg.placeholder
+    opreg.gradient opreg.placeholder opreg.tracing
+    opreg.subgraph
     opreg.backend
     opreg.generators
     opreg.threads
@@ -82,7 +83,6 @@ ORDER = _floors("""
     opreg.custom
     opreg.symbol.naming opreg.symbol.infer opreg.symbol.program
     opreg.symbol.symbol
-    opreg.symbol.rules
     opreg.symbol.passes opreg.backends.onednn.channels_last opreg.backends.onednn.fuse_bn_backward
     opreg.backends.onednn.passes
     opreg.symbol.plan

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg.registry import ops
 
 sym, nd = mx.sym, mx.nd
 
@@ -117,4 +118,13 @@ def test_a_plan_that_gave_way(uncollected):
     executor.forward()
     held = weakref.ref(executor)
     del executor
+    assert held() is None
+
+
+def test_an_index_of_arrays_goes_with_the_symbol_whose_gradient_was_made():
+    key = np.array([0, 2])
+    held = weakref.ref(key)
+    symbol = ops._subscript(sym.Variable("x", shape=(3, 2)), key=(key,))
+    gradient = symbol.gradient(["x"])
+    del symbol, gradient, key
     assert held() is None

@@ -12,7 +12,6 @@ from typing import Any
 
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol import infer as inference
-from opreg.symbol.rules import RULES, RuleSymbol
 
 from ..attrs import AS_GIVEN
 from ..errors import NotDifferentiableError
@@ -21,6 +20,7 @@ from ..mode import MODE
 from ..op import Op
 from ..registry import ops
 from ..spec import Spec, known
+from ..tracing import TracedValue
 from .call import call
 from .parameter import Parameter
 from .state import STATE
@@ -218,12 +218,12 @@ def _grown(record: Application, arriving: Sequence[Any], ins: Sequence[Any], out
     """The gradients as further nodes: the user's function is traced."""
     trace = STATE.trace
     if trace is None:  # of an executor: the nodes join those of the gradient
-        trace = Trace(record.title, nodes=RULES.made)
+        trace = Trace(record.title, nodes=outs[0]._tracer.nodes)
         trace.skip()
     trace.settle()
 
     def value(symbol: Any, spec: Spec) -> Traced:
-        entry = symbol._entries[0]
+        entry = symbol._entry
         if entry[0] not in trace.specs:
             trace.specs[entry[0]] = [spec] * max(1, entry[0].count)
         return Traced(trace, entry, spec)
@@ -241,7 +241,8 @@ def _grown(record: Application, arriving: Sequence[Any], ins: Sequence[Any], out
                                              for g, spec in zip(arriving, record.outs)],
                                             [value(*each) for each in zip(ins[:count], record.ins)],
                                             [value(*each) for each in zip(outs, record.outs)])
-            every = [None if each is None else RuleSymbol((trace.read(each)._entry,)) for each in (*found, *weights)]
+            every = [None if each is None else TracedValue(outs[0]._tracer, trace.read(each)._entry)
+                     for each in (*found, *weights)]
     finally:
         trace.values = before
     return every[:len(found)], every[len(found):]

@@ -13,7 +13,6 @@ from typing import Any
 
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
-from opreg.symbol.rules import RuleSymbol
 
 from ..attrs import AS_GIVEN
 from ..errors import ArgumentError
@@ -21,6 +20,7 @@ from ..launch import Call
 from ..mode import MODE, Recording
 from ..op import Op
 from ..spec import Spec, show
+from ..tracing import TracedValue
 from .bailout import HookSignatureChanged
 from .state import STATE
 from .tensor import TENSORS, Tensor, made, tensor
@@ -204,7 +204,7 @@ def call(function: Callable, values: Sequence[Any], specs: Sequence[Spec], outs:
     record = Record(function, specs, outs, title)
     attrs = {"record": record}
     for value in values:
-        if isinstance(value, RuleSymbol):
+        if isinstance(value, TracedValue):
             found = value._apply(PYTHON, values, attrs)
             return list(found) if isinstance(found, (tuple, list)) else [found]
     trace = STATE.trace or next(value for value in values if isinstance(value, Traced))._trace

@@ -6,7 +6,6 @@ are known at once, so mistakes are refused in the line that makes them.
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +14,6 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.passes.gradient import grow
-from opreg.symbol.rules import RuleSymbol, Specs
 
 from ..attrs import AS_GIVEN, to_text
 from ..errors import ArgumentError, OpError, here, note
@@ -24,6 +22,7 @@ from ..mode import MODE
 from ..op import Op
 from ..registry import ops
 from ..spec import Shape, Spec, known, show
+from ..tracing import RuleTracer
 from ..value import Value
 from . import dtype as dtypes
 from .bailout import HookSignatures
@@ -495,11 +494,12 @@ class Trace:
     def differentiate(self, seeds: Sequence[tuple[Traced, Any]], wanted: Sequence[Entry]) -> list[Traced | None]:
         """Gradients with respect to entries, grown behind all nodes so far; None where there is none."""
         order = [*[node for node in self.specs if node.op is None], *self.nodes]
-        arriving = [(value._entry, functools.partial(RuleSymbol, (seed._entry,))) for value, seed in seeds]
+        tracer = RuleTracer(self.nodes, self.specs)
+        arriving = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]
         with self:
-            found = grow(order, arriving, {node for node, _ in wanted}, self.nodes, Specs(self.specs))
+            found = grow(tracer, order, arriving, {node for node, _ in wanted})
         self.settle()
-        return [self.wrap(found[entry]._entries[0]) if entry in found else None for entry in wanted]
+        return [self.wrap(found[entry]._entry) if entry in found else None for entry in wanted]
 
     def forget(self, nodes: int, specs: int) -> None:
         """Drop what was made since there were that many nodes and specs."""

@@ -6,7 +6,6 @@ arrays. A gradient that nobody wrote is the derivative of what the body did.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,9 +22,9 @@ from opreg.ndarray.followed import Body, FollowedArray, wrap_followed
 from opreg.ndarray.followed_numpy import INSTEAD, FollowError
 from opreg.ndarray.ndarray import wrap
 from opreg.spec import Spec, is_floating
+from opreg.tracing import RuleTracer
 
 from ..program import Program, replaced
-from ..rules import RuleSymbol, Specs
 from .gradient import grow
 
 __all__ = ["follow", "expand", "Opened", "computed"]
@@ -114,13 +113,13 @@ def _derived(op: Derived, attrs: Any, use: Use, body: Body, slots: list[Entry], 
     tops, slots = slots[:count], slots[count:]
     forward = Use(use.name, use.tags, use.where, use.ctx, use.is_train, use.ins[count:], use.ins[:count], use.memo)
     heads = _followed(op.forward, inner, forward, body, slots) if before is None else before.heads
-    seeds = [(head, functools.partial(RuleSymbol, (top,))) for top, head in zip(tops, heads)]
-    made: list[Node] = []
-    found = grow([*[node for node in body.specs if node.op is None], *body.nodes], seeds,
-                 {node for (node, _), need in zip(slots, attrs.needs) if need}, made, Specs(body.specs), use.is_train)
-    for node in made:
+    tracer = RuleTracer(known=body.specs)
+    found = grow(tracer, [*[node for node in body.specs if node.op is None], *body.nodes],
+                 [(head, tracer.value(top)) for top, head in zip(tops, heads)],
+                 {node for (node, _), need in zip(slots, attrs.needs) if need}, use.is_train)
+    for node in tracer.nodes:
         body.add(node)
-    return [body.cast(found[slot]._entries[0], spec.dtype) if slot in found and is_floating(spec.dtype)  # type: ignore
+    return [body.cast(found[slot]._entry, spec.dtype) if slot in found and is_floating(spec.dtype)  # type: ignore
             else body.zeros(spec) for slot, spec in zip(slots, use.outs)]
 
 

@@ -22,10 +22,10 @@ from typing import Any
 
 from opreg.errors import ArgumentError
 from opreg.graph import Entry, Node
+from opreg.tracing import RuleTracer
 
 from .. import infer as inference
 from ..program import Program, nbytes, reachable, replaced
-from ..rules import RULES, RuleSymbol
 from .common import pure
 
 __all__ = ["recompute", "asked", "AGAIN"]
@@ -222,8 +222,8 @@ class _Copies:
     def _followed(self, node: Node, inputs: Sequence[Entry]) -> Entry | None:
         """The first output by the operator's rule, from inputs and the other outputs."""
         rule: Any = node.op._again  # type: ignore[union-attr]
-        with RULES.noting(self.nodes, node):
-            specs = [self.source.specs[source][i] for source, i in node.inputs]
-            found = rule({**node.attrs, "specs": specs}, [RuleSymbol((entry,)) for entry in inputs],
-                         [RuleSymbol(((node, i),)) for i in range(node.count)])
-        return None if found is None else found._entries[0]
+        tracer = RuleTracer(self.nodes, {}, node)
+        specs = [self.source.specs[source][i] for source, i in node.inputs]
+        found = rule({**node.attrs, "specs": specs}, list(map(tracer.value, inputs)),
+                     [tracer.value((node, i)) for i in range(node.count)])
+        return None if found is None else found._entry
