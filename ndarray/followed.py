@@ -8,17 +8,17 @@ array. Numbers that a body asks for do not exist, so that is an error.
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from opreg.errors import here, note
+from opreg.errors import here
 from opreg.graph import Entry, Node
 from opreg.op import Op
 from opreg.registry import get, ops
 from opreg.spec import Spec, broadcast, is_floating, show
+from opreg.tracing import Sized, Tracer
 
 from . import followed_numpy as numpy_rules
 from .context import Context
@@ -35,17 +35,11 @@ class _Settled:
         self.visible, self.count = visible, count
 
 
-class Body:
+class Body(Tracer):
     """What a body did: nodes over variables that stand for its inputs and for arrays it holds.
 
     Attributes
     ----------
-    nodes : list of Node
-        Applications of operators, in the order they were made.
-    specs : dict of Node to list of Spec
-        Shapes and dtypes of all entries.
-    constants : dict of Node to NDArray
-        Variables that stand for arrays.
     truths : dict of Entry to Entry
         Of truth values the zeros and ones in a floating dtype that they were made of.
     instead : str
@@ -57,29 +51,17 @@ class Body:
     instead, out_of_range = INSTEAD, "wrap"
 
     def __init__(self, name: str, tags: Any, ctx: Context):
+        super().__init__()
         self.name, self.tags, self.ctx = name, tags, ctx
-        self.nodes: list[Node] = []
-        self.specs: dict[Node, list[Spec]] = {}
-        self.constants: dict[Node, NDArray] = {}
         self.truths: dict[Entry, Entry] = {}
         self._lifted: dict[int, tuple[Any, Entry]] = {}
 
     def extended(self) -> Body:
         """A body that has done the same, and can go on."""
         made = Body(self.name, self.tags, self.ctx)
-        made.nodes, made.specs, made.constants = list(self.nodes), dict(self.specs), dict(self.constants)
+        made.nodes, made.specs, made.arrays = list(self.nodes), dict(self.specs), dict(self.arrays)
         made.truths, made._lifted = dict(self.truths), dict(self._lifted)
         return made
-
-    def variable(self, name: str, spec: Spec) -> Entry:
-        """A new variable."""
-        node = Node(None, name, tags=self.tags)
-        self.specs[node] = [spec]
-        return node, 0
-
-    def spec(self, entry: Entry) -> Any:
-        """Shape and dtype of an entry."""
-        return self.specs[entry[0]][entry[1]]
 
     def apply(self, op: Op, entries: Sequence[Entry], given: Any) -> list[Entry]:
         """Add a node; the entries of its visible outputs."""
@@ -88,24 +70,16 @@ class Body:
         if len(entries) != len(names):
             raise FollowError(f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), got "
                               f"{len(entries)}")
-        hint = op.name.lower().strip("_")
-        node = Node(op, f"{self.name}_{hint}{len(self.nodes)}", attrs, entries, given, self.tags, here())
-        self.add(node)
+        node = self.add(op, attrs, entries, given)
         return [(node, i) for i in range(op.visible(attrs))]
 
-    def add(self, node: Node) -> None:
-        """Add a node that somebody made, and find what comes out of it."""
-        op: Any = node.op
-        ins = [self.specs[source][i] for source, i in node.inputs]
-        count = node.count
-        try:
-            _, shapes = op.infer_shapes([spec.shape for spec in ins], [None] * count, node.attrs)
-            _, dtypes = op.infer_dtypes([spec.dtype for spec in ins], [None] * count, node.attrs)
-        except Exception as error:
-            note(error, f"operator {op.name} at {node.where}, on " + ", ".join(map(str, ins)))
-            raise
-        self.specs[node] = [Spec(shape, dtype or np.dtype(np.float32)) for shape, dtype in zip(shapes, dtypes)]
-        self.nodes.append(node)
+    def _node(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any) -> Node:
+        hint = op.name.lower().strip("_")
+        return Node(op, f"{self.name}_{hint}{len(self.nodes)}", attrs, inputs, given, self.tags, here())
+
+    def infer(self, node: Node) -> list[Spec]:
+        """What comes out of a node; in float32 where nothing says otherwise."""
+        return [Spec(shape, dtype or np.dtype(np.float32)) for shape, dtype in super().infer(node)]
 
     def one(self, name: str, *entries: Entry, **attrs: Any) -> Entry:
         """The output of an operator that has one."""
@@ -128,7 +102,7 @@ class Body:
         """The entry cast and broadcast to what it is stored in."""
         wanted: Any = spec.shape
         entry = self.trimmed(self.cast(entry, spec.dtype), len(wanted))
-        shape = self.spec(entry).shape
+        shape: Any = self.spec(entry).shape
         if shape == wanted:
             return entry
         if broadcast(shape, wanted) != wanted:
@@ -137,7 +111,7 @@ class Body:
 
     def trimmed(self, entry: Entry, rank: int) -> Entry:
         """The entry without leading axes of length one that it has too many of, as NumPy assigns."""
-        shape = self.spec(entry).shape
+        shape: Any = self.spec(entry).shape
         surplus = max(len(shape) - rank, 0)
         if not surplus or any(dim != 1 for dim in shape[:surplus]):
             return entry
@@ -156,9 +130,9 @@ class Body:
         array = value if isinstance(value, NDArray) else NDArray(
             self.ctx.backend.asarray(np.array(value), None, self.ctx.device_id), self.ctx)
         # The body may have changed it since. Bytes are compared: 0.0 == -0.0, and NaN is unlike itself.
-        if held is None or self.constants[held[1][0]].asnumpy().tobytes() != array.asnumpy().tobytes():
-            entry = self.variable(f"{self.name}_constant{len(self.constants)}", Spec(array.shape, array._data.dtype))
-            self.constants[entry[0]] = NDArray(array._data.copy(), array._ctx)
+        if held is None or self.arrays[held[1][0]].asnumpy().tobytes() != array.asnumpy().tobytes():
+            entry = self.variable(f"{self.name}_constant{len(self.arrays)}", Spec(array.shape, array._data.dtype))
+            self.arrays[entry[0]] = NDArray(array._data.copy(), array._ctx)
             held = self._lifted[id(value)] = value, entry  # which is kept so that its address stays its own
         return held[1]
 
@@ -188,7 +162,7 @@ def _refuse(what: str, instead: str = "") -> Callable:
 # -------------------------------------------------------------------------------------------- as NumPy has it
 
 
-class FollowedArray:
+class FollowedArray(Sized):
     """What acts as a NumPy array while a body is followed.
 
     One made of another by a subscript, ``reshape`` or ``transpose`` is a view: it reads what the other holds now.
@@ -282,34 +256,6 @@ class FollowedArray:
     def dtype(self) -> np.dtype:
         """The dtype."""
         return self.spec.dtype  # type: ignore[return-value]
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of an element."""
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return self.size * self.itemsize
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[FollowedArray]:
-        return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
         return f"<value of a body that is followed, {show(self.shape)} {self.dtype}>"

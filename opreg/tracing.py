@@ -20,7 +20,7 @@ from .registry import ops
 from .spec import Shape, Spec, known
 from .value import Value
 
-__all__ = ["NeedsNumbers", "RuleTracer", "SpecsAsked", "TracedValue", "Tracer"]
+__all__ = ["NeedsNumbers", "RuleTracer", "Sized", "SpecsAsked", "TracedValue", "Tracer"]
 
 
 class NeedsNumbers(OpError, NotImplementedError, TypeError):
@@ -40,21 +40,56 @@ class Tracer:
         Applications of operators.
     specs : dict of Node to list of Spec
         Shapes and dtypes of entries.
+    arrays : dict of Node to array
+        Variables that stand for arrays.
+    tags : mapping of str to str
+        Those of new variables.
     """
+
+    tags: Mapping[str, str] = {}
 
     def __init__(self, nodes: list[Node] | None = None):
         self.nodes: list[Node] = [] if nodes is None else nodes
-        self.specs: dict[Node, Sequence[Spec]] = {}
+        self.specs: dict[Node, list[Spec]] = {}
+        self.arrays: dict[Node, Any] = {}
+        self._settled = 0
 
-    def variable(self, name: str, spec: Spec, tags: Mapping[str, str] = {}) -> Entry:
+    def variable(self, name: str, spec: Spec) -> Entry:
         """A new variable."""
-        node = Node(None, name, tags=tags)
+        node = Node(None, name, tags=self.tags)
         self.specs[node] = [spec]
         return node, 0
 
     def spec(self, entry: Entry) -> Spec:
         """Shape and dtype of an entry."""
         return self.specs[entry[0]][entry[1]]
+
+    def add(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any = None) -> Node:
+        """Add a node over entries."""
+        node = self._node(op, attrs, inputs, given)
+        self._take(node)
+        self.nodes.append(node)
+        return node
+
+    def _node(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any) -> Node:
+        """A new node with its name, tags and place."""
+        raise NotImplementedError
+
+    def _take(self, node: Node) -> None:
+        """What is noted of a node."""
+        self.specs[node] = self.infer(node)
+
+    @property
+    def order(self) -> list[Node]:
+        """Variables, then the nodes so far."""
+        return [*[node for node in self.specs if node.op is None], *self.nodes]
+
+    def settle(self) -> None:
+        """Take nodes that gradient rules have put behind those there were."""
+        for node in self.nodes[self._settled:]:
+            if node not in self.specs:
+                self._take(node)
+        self._settled = len(self.nodes)
 
     def infer(self, node: Node) -> list[Spec]:
         """What comes out of a node, from what goes in."""
@@ -73,6 +108,46 @@ class Tracer:
         note(error, f"operator {node.op.name} at {node.where}, on {', '.join(map(str, ins))}")  # type: ignore
 
 
+class Sized:
+    """What follows from a shape and a dtype."""
+
+    __slots__ = ()
+    shape: Any
+    dtype: Any
+
+    @property
+    def _dt(self) -> np.dtype:
+        return self.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self._dt.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self._dt.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array of no dimensions")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))  # type: ignore[index]
+
+
 class RuleTracer(Tracer):
     """What gradient rules do. Specs are found when a rule asks for them.
 
@@ -84,7 +159,7 @@ class RuleTracer(Tracer):
         Of which node the nodes that are made are the gradient.
     """
 
-    def __init__(self, nodes: list[Node] | None = None, known: Mapping[Node, Sequence[Spec]] | None = {},
+    def __init__(self, nodes: list[Node] | None = None, known: Mapping[Node, list[Spec]] | None = {},
                  source: Node | None = None):
         super().__init__(nodes)
         self.known, self.source = known, source
@@ -105,7 +180,7 @@ class RuleTracer(Tracer):
         node = self.add(op, attrs, inputs, given)
         return [TracedValue(self, (node, i)) for i in range(op.visible(attrs))]
 
-    def add(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any) -> Node:
+    def add(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any = None) -> Node:
         """Add a node over entries."""
         source = self.source
         if source is None:
@@ -128,7 +203,7 @@ class RuleTracer(Tracer):
             waiting += missing
         return self.specs[entry[0]][entry[1]]
 
-    def _of(self, node: Node) -> Sequence[Spec] | None:
+    def _of(self, node: Node) -> list[Spec] | None:
         return self.specs.get(node) or self.known.get(node)  # type: ignore[union-attr]
 
     def _follows(self, node: Node) -> list[Spec]:
@@ -142,7 +217,7 @@ class RuleTracer(Tracer):
         fail(error, node)
 
 
-class TracedValue(Value):
+class TracedValue(Sized, Value):
     """What gradient rules are given where a graph is made: it acts as an array without numbers.
 
     It has a shape and a dtype where these are known.
@@ -188,33 +263,21 @@ class TracedValue(Value):
         return shape
 
     @property
-    def dtype(self) -> type:
-        """The dtype as a NumPy scalar class."""
+    def _dt(self) -> np.dtype:
         dtype = self._tracer.spec(self._entry).dtype
         if dtype is None:
             raise self._unknown("dtype")
-        return dtype.type
+        return dtype
 
     @property
-    def size(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
+    def dtype(self) -> type:
+        """The dtype as a NumPy scalar class."""
+        return self._dt.type
 
     @property
     def T(self) -> Any:
         """The array with its axes reversed."""
         return self if self.ndim < 2 else ops.transpose(self)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)

@@ -32,7 +32,7 @@ def followed(function, *arrays):
     found = function(*map(body.value, slots))
     assert isinstance(found, FollowedArray)
     given = {node.name: mx.nd.array(each, dtype=each.dtype) for (node, _), each in zip(slots, arrays)}
-    given.update({node.name: array for node, array in body.constants.items()})
+    given.update({node.name: array for node, array in body.arrays.items()})
     symbol = Symbol([found.entry])
     names = symbol.list_arguments()
     (value,) = symbol.bind(mx.cpu(), {name: given[name] for name in names}, grad_req="null").forward()

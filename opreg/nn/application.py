@@ -136,8 +136,7 @@ def followed(application: Application, op: Op, leaves: Sequence[Any], words: Seq
     application.arrays = [held.get(node) for node in application.captured]
     entries = [value._entry for value in (*values, *[body.outer[node] for node in application.captured])]
     body.close()
-    trace.add(op, {"record": application}, entries, {op.name.strip("_"): application.kind})
-    node = trace.nodes[-1]
+    node = trace.add(op, {"record": application}, entries, {op.name.strip("_"): application.kind})
     for i, (parameter, _) in enumerate(assigned, len(heads)):
         trace.assign(parameter, trace.wrap((node, i)))
     results = [trace.wrap((node, i)) for i in range(application.visible)]

@@ -16,13 +16,13 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.passes.gradient import grow
 
 from ..attrs import AS_GIVEN, to_text
-from ..errors import ArgumentError, OpError, here, note
+from ..errors import ArgumentError, OpError, here
 from ..graph import INFERENCE, Entry, Node
 from ..mode import MODE
 from ..op import Op
 from ..registry import ops
 from ..spec import Shape, Spec, known, show
-from ..tracing import RuleTracer
+from ..tracing import RuleTracer, Sized, Tracer
 from ..value import Value
 from . import dtype as dtypes
 from .bailout import HookSignatures
@@ -55,7 +55,7 @@ class LeftToPython(TraceError):
         self.reason, self.reads = reason, reads
 
 
-class Traced(Manners):
+class Traced(Sized, Manners):
     """A tensor of a trace: its shape and dtype are known, its numbers are not."""
 
     __slots__ = ("_entry", "_spec", "_home", "__weakref__")
@@ -106,34 +106,9 @@ class Traced(Manners):
             raise TraceError(f"the shape of {self!r} is not known: give example inputs, as in cell.to_symbol(x)")
         return shape  # type: ignore[return-value]
 
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
-
     def dim(self) -> int:
         """Number of dimensions."""
         return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of an element."""
-        return self._dt.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return self.size * self._dt.itemsize
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of a 0-d tensor")
-        return self.shape[0]
 
     def __repr__(self) -> str:
         shape = "?" if self._spec.shape is None else show(self._spec.shape)
@@ -216,15 +191,11 @@ _OVER = "belongs to another compiled function, which is over: it must not be kep
 ASKED = 1000
 
 
-class Trace:
+class Trace(Tracer):
     """What a function does, as nodes in the order they are made.
 
     Attributes
     ----------
-    nodes : list of Node
-        Applications of operators.
-    specs : dict of Node to list of Spec
-        Shapes and dtypes of all entries.
     variables : dict
         By identity of an array, the array and the variable that stands for it.
     values : dict
@@ -237,8 +208,6 @@ class Trace:
         What hooks returned that was not expected.
     reads : Reads
         What was found in Cells and Parameters: when it changes, the trace is no longer true.
-    arrays : dict of variable to array
-        What variables are bound to.
     outer, slots : dict of variable to Traced
         Of a body: what its variables are outside of it, captured or given.
     given : set of identities
@@ -263,15 +232,13 @@ class Trace:
     """
 
     def __init__(self, title: str, parent: Trace | None = None, nodes: list[Node] | None = None):
+        super().__init__(nodes)
         self.title, self.parent = title, parent
-        self.nodes: list[Node] = [] if nodes is None else nodes
-        self.specs: dict[Node, list[Spec]] = {}
         self.names: set[str] = set()  # of variables
         self.variables: dict[int, tuple[NDArray, Node]] = {}
         self.values: dict[int, Traced] = {}
         self.updated: dict[int, NDArray] = {}
         self.ref = weakref.ref(self)
-        self.arrays: dict[Node, NDArray] = {}
         self.outer: dict[Node, Traced] = {}
         self.slots: dict[Node, Traced] = {}
         self.reads: Reads = Reads() if parent is None else parent.reads
@@ -288,7 +255,6 @@ class Trace:
         self.numbers: Numbers | None = None
         self.owner: Any = None
         self.registered: list[Any] = []
-        self._settled = 0
         self._before: list[Any] = []
 
     def __enter__(self) -> Trace:
@@ -328,14 +294,12 @@ class Trace:
 
     def input(self, name: str, shape: Shape | None, dtype: Any) -> Traced:
         """A new variable."""
-        node = Node(None, name)
         self.names.add(name)
-        self.specs[node] = [Spec(shape, dtype)]
-        return Traced(self, (node, 0), self.specs[node][0])
+        return self.wrap(self.variable(name, Spec(shape, dtype)))
 
     def wrap(self, entry: Entry) -> Traced:
         """An entry as a value."""
-        return Traced(self, entry, self.specs[entry[0]][entry[1]])
+        return Traced(self, entry, self.spec(entry))
 
     def read(self, value: Any) -> Traced:
         """What stands for something in this trace: a value of it, or an array held by a variable."""
@@ -376,9 +340,8 @@ class Trace:
         key = id(value)
         if key not in self.variables:
             outside = self.parent._mine(value)
-            node = Node(None, self.unique("captured"))
+            node, _ = self.variable(self.unique("captured"), value._spec)
             self.outer[node] = outside
-            self.specs[node] = [value._spec]
             self.variables[key] = value, node  # type: ignore[assignment]  # held, so that its identity stays its own
         return self.wrap((self.variables[key][1], 0))
 
@@ -421,27 +384,21 @@ class Trace:
         if len(inputs) != len(names):
             raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), got "
                                 f"{len(inputs)}")
-        made = self.add(op, attrs, [each._entry for each in inputs], given)
-        if MODE.recording or op.name == "BlockGrad":
-            return made
-        return ops.BlockGrad(made) if isinstance(made, Traced) else tuple([ops.BlockGrad(each) for each in made])
+        node = self.add(op, attrs, [each._entry for each in inputs], given)
+        made = [self.wrap((node, i)) for i in range(op.visible(attrs))]
+        if not MODE.recording and op.name != "BlockGrad":
+            made = [ops.BlockGrad(each) for each in made]
+        return made[0] if len(made) == 1 else tuple(made)
 
-    def add(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any = None) -> Any:
-        """Add a node over entries; a value, or a tuple of them, one an output."""
-        hint = op.name.lower().strip("_")
-        name = self.unique("_".join([*self.scope, hint]))
+    def _node(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any) -> Node:
+        name = self.unique("_".join([*self.scope, op.name.lower().strip("_")]))
         minds = op.mode or bool(op.states)
         self.root.minds_training = self.root.minds_training or minds
-        tags = {INFERENCE: "1"} if minds and not MODE.training else {}
-        node = Node(op, name, attrs, inputs, given, tags, here())
-        self.specs[node] = self._infer(node)
-        self.nodes.append(node)
-        self._note(node)
-        made = tuple(Traced(self, (node, i), self.specs[node][i]) for i in range(op.visible(attrs)))
-        return made[0] if len(made) == 1 else made
+        return Node(op, name, attrs, inputs, given, {INFERENCE: "1"} if minds and not MODE.training else {}, here())
 
-    def _note(self, node: Node) -> None:
-        """What Python must know of a node before it may ask for numbers."""
+    def _take(self, node: Node) -> None:
+        """Its specs, and what Python must know of it before it may ask for numbers."""
+        super()._take(node)
         op: Any = node.op
         root = self.root
         if op.random:
@@ -475,29 +432,14 @@ class Trace:
         self.add(GUARD, attrs, [entry, *drawn])
         return np.array(answer) if isinstance(answer, np.ndarray) else answer
 
-    def _infer(self, node: Node) -> list[Spec]:
-        op, attrs = node.op, node.attrs
-        assert op is not None
-        ins = [self.specs[source][i] for source, i in node.inputs]
-        count = len(op.outputs(attrs))
-        try:
-            _, shapes = op.infer_shapes([spec.shape for spec in ins], [None] * count, attrs)
-            _, dtypes_ = op.infer_dtypes([spec.dtype for spec in ins], [None] * count, attrs)
-        except Exception as error:
-            note(error, f"operator {op.name} at {node.where}, on " + ", ".join(
-                f"{'?' if spec.shape is None else show(spec.shape)} {spec.dtype}" for spec in ins))
-            raise
-        return [Spec(shape, dtype) for shape, dtype in zip(shapes, dtypes_)]
-
     # ----------------------------------------------------------------------------------------------- gradients
 
     def differentiate(self, seeds: Sequence[tuple[Traced, Any]], wanted: Sequence[Entry]) -> list[Traced | None]:
         """Gradients with respect to entries, grown behind all nodes so far; None where there is none."""
-        order = [*[node for node in self.specs if node.op is None], *self.nodes]
         tracer = RuleTracer(self.nodes, self.specs)
         arriving = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]
         with self:
-            found = grow(tracer, order, arriving, {node for node, _ in wanted})
+            found = grow(tracer, self.order, arriving, {node for node, _ in wanted})
         self.settle()
         return [self.wrap(found[entry]._entry) if entry in found else None for entry in wanted]
 
@@ -510,14 +452,6 @@ class Trace:
 
     def skip(self) -> None:
         """Leave the nodes so far to whoever made them."""
-        self._settled = len(self.nodes)
-
-    def settle(self) -> None:
-        """Find the specs of nodes that gradient rules have made."""
-        for node in self.nodes[self._settled:]:
-            if node not in self.specs:
-                self.specs[node] = self._infer(node)
-                self._note(node)
         self._settled = len(self.nodes)
 
 

@@ -113,12 +113,10 @@ def _derived(op: Derived, attrs: Any, use: Use, body: Body, slots: list[Entry], 
     tops, slots = slots[:count], slots[count:]
     forward = Use(use.name, use.tags, use.where, use.ctx, use.is_train, use.ins[count:], use.ins[:count], use.memo)
     heads = _followed(op.forward, inner, forward, body, slots) if before is None else before.heads
-    tracer = RuleTracer(known=body.specs)
-    found = grow(tracer, [*[node for node in body.specs if node.op is None], *body.nodes],
-                 [(head, tracer.value(top)) for top, head in zip(tops, heads)],
+    tracer = RuleTracer(body.nodes, body.specs)
+    found = grow(tracer, body.order, [(head, tracer.value(top)) for top, head in zip(tops, heads)],
                  {node for (node, _), need in zip(slots, attrs.needs) if need}, use.is_train)
-    for node in tracer.nodes:
-        body.add(node)
+    body.settle()
     return [body.cast(found[slot]._entry, spec.dtype) if slot in found and is_floating(spec.dtype)  # type: ignore
             else body.zeros(spec) for slot, spec in zip(slots, use.outs)]
 
@@ -156,8 +154,8 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
     for each in body.specs:  # as they were made
         if before is not None and each in before.body.specs:
             continue
-        if each in body.constants:
-            array = body.constants[each]
+        if each in body.arrays:
+            array = body.arrays[each]
             program.arrays[each], program.contexts[each] = array._data, array._ctx
         elif each.op is None:
             continue
@@ -183,7 +181,7 @@ def computed(call: Call) -> Callable[[], None]:
                                      "it in a graph")
 
     def compute() -> None:
-        values: dict[Entry, Any] = {(node, 0): array._data for node, array in body.constants.items()}
+        values: dict[Entry, Any] = {(node, 0): array._data for node, array in body.arrays.items()}
         values.update(zip(slots, call.ins))
         for each, node in zip(ops, body.nodes):
             _, found = run(each, node.attrs, [values[entry] for entry in node.inputs], ctx, None, wrap)
