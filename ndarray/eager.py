@@ -49,7 +49,8 @@ class Runner:
         expression = None if op.expression is None else op.expression(attrs)
         if (expression is not None and self.kernel is op.kernels[0] and is_numpy_float(dtype)
                 and all(array.dtype == dtype for array in arrays)):
-            self._function = quiet(expression.on, ctx.xp, dtype)
+            function = quiet(expression.on, ctx.xp, dtype)
+            self._function = function if self.shapes[0] != () else _as_array(ctx.xp, function)
         else:
             prepared = _prepared(op, attrs, arrays, self.kernel, ctx)
             self._function = prepared or ready.function()
@@ -113,6 +114,11 @@ class Runner:
             if not plain or array.dtype != dtype or self._copies[-1] or not array.flags.c_contiguous:
                 self._fits = False
         self._first = False
+
+
+def _as_array(xp: Any, function: Callable) -> Callable:
+    """A function of arrays of no dimensions, of which ufuncs make numbers, that gives an array."""
+    return lambda *arrays, **keywords: xp.asarray(function(*arrays, **keywords))
 
 
 def _check_count(op: Op, attrs: Any, arrays: Sequence[Any]) -> None:

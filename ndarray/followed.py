@@ -77,9 +77,9 @@ class Body(Tracer):
         hint = op.name.lower().strip("_")
         return Node(op, f"{self.name}_{hint}{len(self.nodes)}", attrs, inputs, given, self.tags, here())
 
-    def infer(self, node: Node) -> list[Spec]:
+    def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
         """What comes out of a node; in float32 where nothing says otherwise."""
-        return [Spec(shape, dtype or np.dtype(np.float32)) for shape, dtype in super().infer(node)]
+        return [Spec(shape, dtype or np.dtype(np.float32)) for shape, dtype in super().infer(node, ins)]
 
     def one(self, name: str, *entries: Entry, **attrs: Any) -> Entry:
         """The output of an operator that has one."""

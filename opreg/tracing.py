@@ -77,7 +77,7 @@ class Tracer:
 
     def _take(self, node: Node) -> None:
         """What is noted of a node."""
-        self.specs[node] = self.infer(node)
+        self.specs[node] = self.infer(node, [self.specs[source][i] for source, i in node.inputs])
 
     @property
     def order(self) -> list[Node]:
@@ -91,10 +91,9 @@ class Tracer:
                 self._take(node)
         self._settled = len(self.nodes)
 
-    def infer(self, node: Node) -> list[Spec]:
+    def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
         """What comes out of a node, from what goes in."""
         op: Any = node.op
-        ins = [self.spec(entry) for entry in node.inputs]
         try:
             _, shapes = op.infer_shapes([spec.shape for spec in ins], [None] * node.count, node.attrs)
             _, dtypes = op.infer_dtypes([spec.dtype for spec in ins], [None] * node.count, node.attrs)
@@ -209,7 +208,7 @@ class RuleTracer(Tracer):
     def _follows(self, node: Node) -> list[Spec]:
         """What an operator makes of its inputs, and what a variable declares."""
         if node.op is not None:
-            return self.infer(node)
+            return self.infer(node, [self.spec(entry) for entry in node.inputs])
         declared = node.tags.get("__shape__")
         return [Spec(declared_shape(declared) if declared else None)]
 

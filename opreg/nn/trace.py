@@ -299,7 +299,7 @@ class Trace(Tracer):
 
     def wrap(self, entry: Entry) -> Traced:
         """An entry as a value."""
-        return Traced(self, entry, self.spec(entry))
+        return Traced(self, entry, self.specs[entry[0]][entry[1]])
 
     def read(self, value: Any) -> Traced:
         """What stands for something in this trace: a value of it, or an array held by a variable."""
