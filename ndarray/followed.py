@@ -1,7 +1,7 @@
 """Values of a body that is followed: they have a shape and a dtype, and what is done to them becomes nodes.
 
-A user's operator that is ``traced`` is called with them once, where a graph is compiled. ``FollowedNDArray`` is what
-it is given in ``in_data`` and the other lists; ``FollowedArray`` is what ``asnumpy`` makes of one, and acts as a NumPy
+A user's operator that is ``traced`` is called with them once, where a graph is compiled. ``TracedNDArray`` is what
+it is given in ``in_data`` and the other lists; ``TracedArray`` is what ``asnumpy`` makes of one, and acts as a NumPy
 array. Numbers that a body asks for do not exist, so that is an error.
 """
 
@@ -25,7 +25,7 @@ from .context import Context
 from .followed_numpy import INSTEAD, FollowError
 from .ndarray import FrozenNDArray, NDArray, _key
 
-__all__ = ["Body", "FollowedArray", "FollowedNDArray", "wrap_followed"]
+__all__ = ["BodyTracer", "TracedArray", "TracedNDArray", "wrap_traced"]
 
 
 class _Settled:
@@ -35,7 +35,7 @@ class _Settled:
         self.visible, self.count = visible, count
 
 
-class Body(Tracer):
+class BodyTracer(Tracer):
     """What a body did: nodes over variables that stand for its inputs and for arrays it holds.
 
     Attributes
@@ -56,9 +56,9 @@ class Body(Tracer):
         self.truths: dict[Entry, Entry] = {}
         self._lifted: dict[int, tuple[Any, Entry]] = {}
 
-    def extended(self) -> Body:
+    def extended(self) -> BodyTracer:
         """A body that has done the same, and can go on."""
-        made = Body(self.name, self.tags, self.ctx)
+        made = BodyTracer(self.name, self.tags, self.ctx)
         made.nodes, made.specs, made.arrays = list(self.nodes), dict(self.specs), dict(self.arrays)
         made.truths, made._lifted = dict(self.truths), dict(self._lifted)
         return made
@@ -119,9 +119,9 @@ class Body(Tracer):
 
     def entry(self, value: Any) -> Entry:
         """The entry of a value of this body, or of a variable that stands for an array it holds."""
-        if isinstance(value, FollowedNDArray):
+        if isinstance(value, TracedNDArray):
             value = value._data
-        if isinstance(value, FollowedArray):
+        if isinstance(value, TracedArray):
             if value.body is not self:
                 raise FollowError("a value of another body: what forward keeps on self is not there in backward. Read "
                                   "in_data and out_data, or make it an output")
@@ -136,9 +136,9 @@ class Body(Tracer):
             held = self._lifted[id(value)] = value, entry  # which is kept so that its address stays its own
         return held[1]
 
-    def value(self, entry: Entry) -> FollowedArray:
+    def value(self, entry: Entry) -> TracedArray:
         """An entry as a NumPy-like array."""
-        return FollowedArray(self, self.spec(entry), entry)
+        return TracedArray(self, self.spec(entry), entry)
 
     def call(self, op: Op, attrs: Any, values: Sequence[Any]) -> tuple[_Settled, list[NDArray]]:
         """Apply an operator to arrays, as ``ndarray`` does."""
@@ -146,7 +146,7 @@ class Body(Tracer):
         if op.mutates:
             raise FollowError(f"operator {op.name} changes its inputs in place")
         return (_Settled(len(found), len(op.outputs(attrs))),
-                [wrap_followed(self.value(entry), self.ctx) for entry in found])
+                [wrap_traced(self.value(entry), self.ctx) for entry in found])
 
 
 def _refuse(what: str, instead: str = "") -> Callable:
@@ -162,7 +162,7 @@ def _refuse(what: str, instead: str = "") -> Callable:
 # -------------------------------------------------------------------------------------------- as NumPy has it
 
 
-class FollowedArray(Sized):
+class TracedArray(Sized):
     """What acts as a NumPy array while a body is followed.
 
     One made of another by a subscript, ``reshape`` or ``transpose`` is a view: it reads what the other holds now.
@@ -170,7 +170,7 @@ class FollowedArray(Sized):
 
     Attributes
     ----------
-    body : Body
+    body : BodyTracer
         Where what is done to it is noted.
     unwritten : bool
         Whether it is an output that nothing was stored in.
@@ -180,7 +180,7 @@ class FollowedArray(Sized):
     __hash__ = object.__hash__
     __array_priority__ = 100.0
 
-    def __init__(self, body: Body, spec: Spec, entry: Entry | None, base: FollowedArray | None = None,
+    def __init__(self, body: BodyTracer, spec: Spec, entry: Entry | None, base: TracedArray | None = None,
                  read: Callable[[Entry], Entry] | None = None, write: Callable[[Entry, Entry], Entry] | None = None,
                  key: Any = None):
         self.body, self.spec, self._made = body, spec, entry
@@ -228,21 +228,21 @@ class FollowedArray(Sized):
             self._base._check()
 
     def view(self, spec: Spec, read: Callable[[Entry], Entry], write: Callable[[Entry, Entry], Entry] | None = None,
-             key: Any = None) -> FollowedArray:
+             key: Any = None) -> TracedArray:
         """A view of it."""
-        return FollowedArray(self.body, spec, None, self, read, write, key)
+        return TracedArray(self.body, spec, None, self, read, write, key)
 
     def holds(self, value: Any, key: Any) -> bool:
         """Whether a value is the view of this array that the subscript names."""
-        return isinstance(value, FollowedArray) and value._base is self and value._key == key
+        return isinstance(value, TracedArray) and value._base is self and value._key == key
 
-    def copy(self, order: str = "C") -> FollowedArray:
+    def copy(self, order: str = "C") -> TracedArray:
         """The same numbers, in memory of its own."""
-        return FollowedArray(self.body, self.spec, self.entry)
+        return TracedArray(self.body, self.spec, self.entry)
 
     def as_ndarray(self, dtype: Any = None) -> NDArray:
         """What ``nd.array`` makes of it."""
-        return wrap_followed(self.body.value(self.body.cast(self.entry, np.float32 if dtype is None else dtype)),
+        return wrap_traced(self.body.value(self.body.cast(self.entry, np.float32 if dtype is None else dtype)),
                              self.body.ctx)
 
     # ---------------------------------------------------------------------------------------------- questions
@@ -262,7 +262,7 @@ class FollowedArray(Sized):
 
     # --------------------------------------------------------------------------------------------- subscripts
 
-    def __getitem__(self, key: Any) -> FollowedArray:
+    def __getitem__(self, key: Any) -> TracedArray:
         return numpy_rules.taken(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -282,7 +282,7 @@ class FollowedArray(Sized):
         return numpy_rules.function(self.body, function, args, keywords)
 
     def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
-               ) -> FollowedArray:
+               ) -> TracedArray:
         """A copy with another dtype."""
         return self.body.value(self.body.cast(self.entry, dtype))
 
@@ -319,19 +319,19 @@ class FollowedArray(Sized):
 
 
 def _dunder(name: str, ufunc: Any) -> None:
-    def forward(self: FollowedArray, other: Any) -> Any:
+    def forward(self: TracedArray, other: Any) -> Any:
         return NotImplemented if isinstance(other, NDArray) else ufunc(self, other)
 
-    def reflected(self: FollowedArray, other: Any) -> Any:
+    def reflected(self: TracedArray, other: Any) -> Any:
         return NotImplemented if isinstance(other, NDArray) else ufunc(other, self)
 
-    def in_place(self: FollowedArray, other: Any) -> Any:
+    def in_place(self: TracedArray, other: Any) -> Any:
         return ufunc(self, other, out=(self,))
 
-    setattr(FollowedArray, f"__{name}__", forward)
+    setattr(TracedArray, f"__{name}__", forward)
     if name not in ("eq", "ne", "lt", "le", "gt", "ge"):
-        setattr(FollowedArray, f"__r{name}__", reflected)
-        setattr(FollowedArray, f"__i{name}__", in_place)
+        setattr(TracedArray, f"__r{name}__", reflected)
+        setattr(TracedArray, f"__i{name}__", in_place)
 
 
 for _name, _ufunc in {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide,
@@ -341,19 +341,19 @@ for _name, _ufunc in {"add": np.add, "sub": np.subtract, "mul": np.multiply, "tr
     _dunder(_name, _ufunc)
 for _name in ("negative", "positive", "absolute", "invert"):
     _word = {"invert": "invert"}.get(_name, _name[:3])
-    setattr(FollowedArray, f"__{_word}__", functools.partialmethod(getattr(np, _name)))
+    setattr(TracedArray, f"__{_word}__", functools.partialmethod(getattr(np, _name)))
 
 
 for _name in ("sum", "mean", "prod", "max", "min", "var", "std", "argmax", "argmin", "any", "all", "cumsum", "clip",
               "round", "ravel", "squeeze", "swapaxes", "repeat", "take", "dot"):
-    setattr(FollowedArray, _name, functools.partialmethod(getattr(np, _name)))
+    setattr(TracedArray, _name, functools.partialmethod(getattr(np, _name)))
 
 
 # ------------------------------------------------------------------------------------------- as arrays have it
 
 
-class FollowedNDArray(NDArray):
-    """An NDArray of a body that is followed; its ``_data`` is a ``FollowedArray``."""
+class TracedNDArray(NDArray):
+    """An NDArray of a body that is followed; its ``_data`` is a ``TracedArray``."""
 
     __slots__ = ()
     _rank = 4
@@ -369,7 +369,7 @@ class FollowedNDArray(NDArray):
         return None
 
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
-        if isinstance(other, FollowedArray):
+        if isinstance(other, TracedArray):
             other = other.as_ndarray(self._data.dtype)
         return super()._binary(name, other, reflected)
 
@@ -381,7 +381,7 @@ class FollowedNDArray(NDArray):
         if method == "__call__" and name is not None and not keywords:
             left, right = inputs
             return right._binary(name, left, True) if isinstance(right, NDArray) else left._binary(name, right, False)
-        return ufunc(*[each._data if isinstance(each, FollowedNDArray) else each for each in inputs], **keywords)
+        return ufunc(*[each._data if isinstance(each, TracedNDArray) else each for each in inputs], **keywords)
 
     def __array_function__(self, function: Callable, types: Any, args: Any, keywords: Any) -> Any:
         return numpy_rules.function(self._data.body, function, args, keywords)
@@ -395,7 +395,7 @@ class FollowedNDArray(NDArray):
         self._data._check()
 
     def shown(self) -> NDArray:
-        return wrap_followed(self._data, self._ctx, True)
+        return wrap_traced(self._data, self._ctx, True)
 
     def asnumpy(self) -> Any:
         """A NumPy-like array holding a copy."""
@@ -420,11 +420,11 @@ class FollowedNDArray(NDArray):
         reshape = ops.Reshape
         attrs = reshape.complete({"shape": tuple(keywords.pop("shape", shape)), **keywords})
         _, (inferred,) = reshape.infer_shapes([self.shape], [None], attrs)
-        return wrap_followed(self._data.reshape(inferred), self._ctx)
+        return wrap_traced(self._data.reshape(inferred), self._ctx)
 
     def __getitem__(self, key: Any) -> NDArray:
         found = self._data[self._plain(key)]
-        return wrap_followed(found if found.shape else found.reshape(1), self._ctx)
+        return wrap_traced(found if found.shape else found.reshape(1), self._ctx)
 
     def _store(self, key: Any, value: Any, basic: bool = True) -> None:
         self._data[self._plain(key)] = getattr(value, "_data", value)
@@ -436,8 +436,8 @@ class FollowedNDArray(NDArray):
         """A subscript in NumPy's terms: real numbers and truth values in arrays count as integers."""
         parts = [part._data if isinstance(part, NDArray) else part for part in
                  (key if isinstance(key, tuple) else (key,))]
-        parts = [part.astype(np.int64) if isinstance(part, FollowedArray) and part.dtype.kind not in "iu"
-                 else part if isinstance(part, FollowedArray) else _key(part, self.shape, self._ctx)[0]
+        parts = [part.astype(np.int64) if isinstance(part, TracedArray) and part.dtype.kind not in "iu"
+                 else part if isinstance(part, TracedArray) else _key(part, self.shape, self._ctx)[0]
                  for part in parts]
         return tuple(parts) if isinstance(key, tuple) else parts[0]
 
@@ -445,14 +445,14 @@ class FollowedNDArray(NDArray):
         return f"<NDArray of a body that is followed, {show(self.shape)} {self._data.dtype} @{self._ctx}>"
 
 
-def wrap_followed(data: Any, ctx: Context, frozen: bool = False) -> NDArray:
+def wrap_traced(data: Any, ctx: Context, frozen: bool = False) -> NDArray:
     """An NDArray over a followed value; a frozen one refuses writes. Arrays that hold numbers are wrapped as such."""
-    if not isinstance(data, FollowedArray):
+    if not isinstance(data, TracedArray):
         result = NDArray.__new__(FrozenNDArray if frozen else NDArray)
     else:
-        result = NDArray.__new__(FollowedNDArray)
+        result = NDArray.__new__(TracedNDArray)
         if frozen:
-            data = FollowedArray(data.body, data.spec, data.entry)
+            data = TracedArray(data.body, data.spec, data.entry)
             data.frozen = True
     result._data, result._ctx, result._entry = data, ctx, None
     return result

@@ -18,7 +18,7 @@ from opreg.value import Value
 
 from . import followed_numpy as rules
 from .context import current_context
-from .followed import Body, FollowedArray
+from .followed import BodyTracer, TracedArray
 from .followed_numpy import FollowError
 from .ndarray import FUNCTION, UFUNC, NDArray
 
@@ -44,7 +44,7 @@ _METHODS = frozenset(("sum", "prod", "mean", "max", "min", "amax", "amin", "clip
                       "repeat", "squeeze", "swapaxes", "take", "transpose"))
 
 
-class _Values(Body):
+class _Values(BodyTracer):
     """What the rules take for a body that is followed; its entries are arrays of ours, and what is done is done."""
 
     out_of_range = "raise"
@@ -61,14 +61,14 @@ class _Values(Body):
         return list(found) if isinstance(found, (list, tuple)) else [found]
 
     def entry(self, value: Any) -> Any:
-        if isinstance(value, FollowedArray):
+        if isinstance(value, TracedArray):
             return value.entry
         return value if isinstance(value, Value) else self.like._held(np.asarray(value))
 
     def run(self, rule: Callable, *args: Any) -> Any:
         """What a rule gives for arguments that hold arrays of ours, in terms of these."""
         found = rule(self, *_mapped(args, self._value))
-        return _mapped(found, lambda each: self._own(each.entry) if isinstance(each, FollowedArray) else each)
+        return _mapped(found, lambda each: self._own(each.entry) if isinstance(each, TracedArray) else each)
 
     def _value(self, given: Any) -> Any:
         return self.value(given) if hasattr(given, "_watched") else given

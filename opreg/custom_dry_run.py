@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opreg.ndarray.context import cpu
-from opreg.ndarray.followed import Body, wrap_followed
+from opreg.ndarray.followed import BodyTracer, wrap_traced
 from opreg.ndarray.ndarray import wrap
 
 from . import generators
@@ -67,8 +67,8 @@ def _on_numbers(compute: Callable, specs: Sequence[Spec], ctx: Any) -> list[Any]
 
 
 def _numberless(specs: Sequence[Spec], ctx: Any) -> list[Any]:
-    body = Body("dry", {}, ctx)
-    return [wrap_followed(body.value(body.variable(f"input{i}", spec)), ctx) for i, spec in enumerate(specs)]
+    body = BodyTracer("dry", {}, ctx)
+    return [wrap_traced(body.value(body.variable(f"input{i}", spec)), ctx) for i, spec in enumerate(specs)]
 
 
 def _positive(spec: Any) -> np.ndarray:

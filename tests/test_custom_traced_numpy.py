@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from opreg.ndarray.followed import Body, FollowedArray
+from opreg.ndarray.followed import BodyTracer, TracedArray
 from opreg.ndarray.followed_numpy import ARITHMETIC, FUNCTIONS, UNARY, FollowError
 from opreg.spec import Spec
 from opreg.symbol.symbol import Symbol
@@ -27,10 +27,10 @@ L = np.array([1, 0, -1])
 
 def followed(function, *arrays):
     """What a function of NumPy arrays gives when it is followed, computed by a graph: value, shape and dtype."""
-    body = Body("body", {}, mx.cpu())
+    body = BodyTracer("body", {}, mx.cpu())
     slots = [body.variable(f"x{i}", Spec(each.shape, each.dtype)) for i, each in enumerate(arrays)]
     found = function(*map(body.value, slots))
-    assert isinstance(found, FollowedArray)
+    assert isinstance(found, TracedArray)
     given = {node.name: mx.nd.array(each, dtype=each.dtype) for (node, _), each in zip(slots, arrays)}
     given.update({node.name: array for node, array in body.arrays.items()})
     symbol = Symbol([found.entry])

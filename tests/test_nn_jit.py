@@ -21,7 +21,7 @@ from opreg.nn.parameter import Parameter, assign
 from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
 from opreg.nn.symbolic import from_symbol
 from opreg.nn.tensor import Tensor
-from opreg.nn.trace import Traced, TraceError
+from opreg.nn.trace import TracedTensor, TraceError
 from opreg.registry import ops
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
@@ -270,7 +270,7 @@ def test_mistakes_name_the_line_and_the_cell():
 def test_values_of_a_trace_must_not_stay():
     kept: list[Any] = []
     jit(lambda a: (kept.append(a), a * 2)[1])(x())
-    assert isinstance(kept[0], Traced)
+    assert isinstance(kept[0], TracedTensor)
     with pytest.raises(TraceError, match="belongs to another compiled function"):
         jit(lambda a: a * kept[0])(x())
 
@@ -446,7 +446,7 @@ def test_graph_mode_compiles_outermost_cells():
         set_context(mode=GRAPH_MODE)
         for _ in range(3):
             assert net(x()).asnumpy().tolist() == (2 * X).tolist()
-        assert seen == ["Traced"]
+        assert seen == ["TracedTensor"]
         assert grad(net)(x()).asnumpy().tolist() == [2] * 3
     finally:
         set_context(mode=PYNATIVE_MODE)

@@ -25,7 +25,7 @@ from .call import call
 from .parameter import Parameter
 from .state import STATE
 from .tensor import made
-from .trace import Trace, Traced
+from .trace import FunctionTracer, TracedTensor
 from .tree import LEAF
 
 __all__ = ["Application", "applied", "followed", "kept_of", "spread"]
@@ -55,7 +55,7 @@ class Application:
         How many tensors are in it; what follows among the outputs of a graph's node is kept for the gradient.
     ins, outs : list of Spec
         Of the tensors of the inputs, and of the outputs.
-    body : Trace or None
+    body : FunctionTracer or None
         What it did, in a graph.
     slots, captured : list of Node
         Variables of the body: of the inputs' tensors, and of what it reads beside them.
@@ -73,7 +73,7 @@ class Application:
         self.visible = 0
         self.ins: list[Spec] = []
         self.outs: list[Spec] = []
-        self.body: Trace | None = None
+        self.body: FunctionTracer | None = None
         self.slots: list[Node] = []
         self.captured: list[Node] = []
         self.arrays: list[Any] = []
@@ -114,12 +114,12 @@ def followed(application: Application, op: Op, leaves: Sequence[Any], words: Seq
 
     Returns
     -------
-    list of Traced
+    list of TracedTensor
         The visible outputs.
     """
     trace = STATE.trace
     values = [trace.read(leaf) for leaf in leaves]
-    body = application.body = Trace(application.title, trace)
+    body = application.body = FunctionTracer(application.title, trace)
     application.ins = [value._spec for value in values]
     slots = [body.input(word, *spec) for word, spec in zip(words, application.ins)]
     application.slots = [slot._entry[0] for slot in slots]
@@ -217,15 +217,15 @@ def _grown(record: Application, arriving: Sequence[Any], ins: Sequence[Any], out
     """The gradients as further nodes: the user's function is traced."""
     trace = STATE.trace
     if trace is None:  # of an executor: the nodes join those of the gradient
-        trace = Trace(record.title, nodes=outs[0]._tracer.nodes)
+        trace = FunctionTracer(record.title, nodes=outs[0]._tracer.nodes)
         trace.skip()
     trace.settle()
 
-    def value(symbol: Any, spec: Spec) -> Traced:
+    def value(symbol: Any, spec: Spec) -> TracedTensor:
         entry = symbol._entry
         if entry[0] not in trace.specs:
             trace.specs[entry[0]] = [spec] * max(1, entry[0].count)
-        return Traced(trace, entry, spec)
+        return TracedTensor(trace, entry, spec)
 
     count = record.count
     before = trace.values

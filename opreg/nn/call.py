@@ -24,7 +24,7 @@ from ..tracing import TracedValue
 from .bailout import HookSignatureChanged
 from .state import STATE
 from .tensor import TENSORS, Tensor, made, tensor
-from .trace import Traced
+from .trace import TracedTensor
 
 __all__ = ["call", "PYTHON"]
 
@@ -207,7 +207,7 @@ def call(function: Callable, values: Sequence[Any], specs: Sequence[Spec], outs:
         if isinstance(value, TracedValue):
             found = value._apply(PYTHON, values, attrs)
             return list(found) if isinstance(found, (tuple, list)) else [found]
-    trace = STATE.trace or next(value for value in values if isinstance(value, Traced))._trace
+    trace = STATE.trace or next(value for value in values if isinstance(value, TracedTensor))._trace
     record.key, record.place, record.signatures = key, key or (title, trace.unique(title)), trace.signatures
     found = trace.apply(PYTHON, values, attrs)
     return list(found) if isinstance(found, tuple) else [found]

@@ -21,7 +21,7 @@ from .holder import Holder
 from .parameter import Parameter
 from .reads import noting
 from .state import STATE
-from .trace import LeftToPython, Trace
+from .trace import FunctionTracer, LeftToPython
 
 __all__ = ["Followed", "follow", "symbol_of"]
 
@@ -55,7 +55,7 @@ class Followed:
         The last that does something beside computing.
     """
 
-    def __init__(self, trace: Trace, inputs: list[Node], out: Any, ctx: Context | None):
+    def __init__(self, trace: FunctionTracer, inputs: list[Node], out: Any, ctx: Context | None):
         self.trace, self.inputs, self.reads = trace, inputs, trace.reads
         leaves: list[Any] = []
         structure = tree.flatten(out, leaves)
@@ -128,7 +128,7 @@ def follow(function: Callable, arguments: Any, specs: Sequence[tuple[Any, Any]],
         When it does what a graph can not do.
     """
     title = getattr(function, "__name__", type(function).__name__)
-    trace = Trace(title)
+    trace = FunctionTracer(title)
     trace.signatures = signatures or trace.signatures
     inputs = [trace.input(name, shape, dtype) for name, (shape, dtype) in zip(_names(function, arguments), specs)]
     trace.path, trace.symbolic, trace.owner, trace.given = path, path is None, owner, set(map(id, inputs))

@@ -18,7 +18,7 @@ from .manners import Manners
 from .parameter import Parameter
 from .state import STATE
 from .tensor import FRESH, lent, made, tensor
-from .trace import Traced
+from .trace import TracedTensor
 from .tree import LEAF, count, flatten, names, rebuild
 
 __all__ = ["_Function"]
@@ -314,7 +314,7 @@ def _borrowed(leaf: Any) -> Any:
 
 def _moved(leaf: Any, result: Any) -> Any:
     """The argument with the numbers that it was changed to."""
-    if isinstance(leaf, Traced):
+    if isinstance(leaf, TracedTensor):
         leaf._entry, leaf._spec = result._entry, result._spec
         return leaf
     STATE.trace.assign(leaf, result)

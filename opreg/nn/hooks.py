@@ -27,7 +27,7 @@ from .handles import KINDS, Hook, HookHandle, Hooks, convention, naming
 from .manners import Manners, is_number
 from .state import STATE
 from .tensor import FRESH, TENSORS, Tensor, lent, lent_raw, made, tensor
-from .trace import Traced
+from .trace import TracedTensor
 from .tree import constants, flatten, key_of, rebuild, tensors
 
 __all__ = ["Hooks", "HookHandle", "HookBackward", "InsertGradientOf", "convention", "register_hook", "registered_hooks",
@@ -132,7 +132,7 @@ def _fit(cell: Any, kind: str, found: Any, before: Any) -> Any:
 
 def changed_inputs(cell: Any, before: Any, after: Any) -> str | None:
     """Which hooks made something else of the inputs of a Cell, as a note says it when the Cell fails with them."""
-    was, now = ([f"Tensor {show(each._spec.shape if isinstance(each, Traced) else each.shape)}"
+    was, now = ([f"Tensor {show(each._spec.shape if isinstance(each, TracedTensor) else each.shape)}"
                  for each in tensors(given)] for given in (before, after))
     if was == now or not cell._hooks["forward_pre"]:
         return None

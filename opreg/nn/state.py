@@ -21,7 +21,7 @@ PYNATIVE_MODE = 1
 
 
 class _State(threading.local):
-    trace: Any = None  # the Trace that operators join now
+    trace: Any = None  # the FunctionTracer that operators join now
     inside = False  # whether an outermost Cell is running
     nested = False  # whether a gradient is computed of what computes a gradient
     kept: Any = None  # of the plan that runs: what calls of Python keep for their gradients

@@ -32,7 +32,7 @@ from .reads import Reads
 from .state import STATE
 from .tensor import made, picked, subscript, tensor
 
-__all__ = ["Trace", "Traced", "TraceError", "LeftToPython", "create"]
+__all__ = ["FunctionTracer", "TracedTensor", "TraceError", "LeftToPython", "create"]
 
 
 class TraceError(OpError, TypeError):
@@ -55,7 +55,7 @@ class LeftToPython(TraceError):
         self.reason, self.reads = reason, reads
 
 
-class Traced(Sized, Manners):
+class TracedTensor(Sized, Manners):
     """A tensor of a trace: its shape and dtype are known, its numbers are not."""
 
     __slots__ = ("_entry", "_spec", "_home", "__weakref__")
@@ -63,11 +63,11 @@ class Traced(Sized, Manners):
     _rank = 3
     has_init = False
 
-    def __init__(self, trace: Trace, entry: Entry, spec: Spec):
+    def __init__(self, trace: FunctionTracer, entry: Entry, spec: Spec):
         self._home, self._entry, self._spec = trace.ref, entry, spec
 
     @property
-    def _trace(self) -> Trace:
+    def _trace(self) -> FunctionTracer:
         """The trace it is of, which it does not keep alive."""
         found = self._home()
         if found is None:
@@ -81,7 +81,7 @@ class Traced(Sized, Manners):
         return tensor(value)
 
     def _shape_is(self, other: Any) -> bool:
-        theirs = other._spec.shape if isinstance(other, Traced) else other.shape
+        theirs = other._spec.shape if isinstance(other, TracedTensor) else other.shape
         return known(self._spec.shape) and known(theirs) and self._spec.shape == theirs
 
     def _watched(self) -> str:
@@ -114,7 +114,7 @@ class Traced(Sized, Manners):
         shape = "?" if self._spec.shape is None else show(self._spec.shape)
         return f"<tensor of a trace, shape {shape}, {self._dt}, {self._entry[0].name}>"
 
-    def value(self) -> Traced:
+    def value(self) -> TracedTensor:
         """This tensor."""
         return self
 
@@ -126,7 +126,7 @@ class Traced(Sized, Manners):
         """The same numbers, through which no gradient passes."""
         return ops.BlockGrad(self)
 
-    def __deepcopy__(self, memo: Any) -> Traced:
+    def __deepcopy__(self, memo: Any) -> TracedTensor:
         return self
 
     # -------------------------------------------------------------------------------------------- subscripts
@@ -151,7 +151,7 @@ class Traced(Sized, Manners):
     # --------------------------------------------------------------------------------------------- numbers
 
     def _look(title: str) -> Callable:  # type: ignore[misc]
-        def method(self: Traced) -> Any:
+        def method(self: TracedTensor) -> Any:
             """Numbers, which are looked at in every run from now on."""
             return (STATE.trace or self._trace).ask(self, title)
 
@@ -173,7 +173,7 @@ class Traced(Sized, Manners):
     # ---------------------------------------------------------------------------------------- what cannot be
 
     def _refuse(what: str, instead: str) -> Callable:  # type: ignore[misc]
-        def method(self: Traced, *_: Any, **__: Any) -> Any:
+        def method(self: TracedTensor, *_: Any, **__: Any) -> Any:
             """Refused: it would leave the graph."""
             raise TraceError(f"{here()}: {what} of a tensor leaves the graph of a compiled function. {instead}")
 
@@ -191,7 +191,7 @@ _OVER = "belongs to another compiled function, which is over: it must not be kep
 ASKED = 1000
 
 
-class Trace(Tracer):
+class FunctionTracer(Tracer):
     """What a function does, as nodes in the order they are made.
 
     Attributes
@@ -208,7 +208,7 @@ class Trace(Tracer):
         What hooks returned that was not expected.
     reads : Reads
         What was found in Cells and Parameters: when it changes, the trace is no longer true.
-    outer, slots : dict of variable to Traced
+    outer, slots : dict of variable to TracedTensor
         Of a body: what its variables are outside of it, captured or given.
     given : set of identities
         The arguments of the function.
@@ -231,16 +231,16 @@ class Trace(Tracer):
         Of hooks that were registered meanwhile.
     """
 
-    def __init__(self, title: str, parent: Trace | None = None, nodes: list[Node] | None = None):
+    def __init__(self, title: str, parent: FunctionTracer | None = None, nodes: list[Node] | None = None):
         super().__init__(nodes)
         self.title, self.parent = title, parent
         self.names: set[str] = set()  # of variables
         self.variables: dict[int, tuple[NDArray, Node]] = {}
-        self.values: dict[int, Traced] = {}
+        self.values: dict[int, TracedTensor] = {}
         self.updated: dict[int, NDArray] = {}
         self.ref = weakref.ref(self)
-        self.outer: dict[Node, Traced] = {}
-        self.slots: dict[Node, Traced] = {}
+        self.outer: dict[Node, TracedTensor] = {}
+        self.slots: dict[Node, TracedTensor] = {}
         self.reads: Reads = Reads() if parent is None else parent.reads
         self.counts: dict[str, int] = {} if parent is None else parent.counts
         self.scope: list[str] = [] if parent is None else parent.scope
@@ -257,7 +257,7 @@ class Trace(Tracer):
         self.registered: list[Any] = []
         self._before: list[Any] = []
 
-    def __enter__(self) -> Trace:
+    def __enter__(self) -> FunctionTracer:
         self._before.append((STATE.trace, MODE.recording, MODE.np_shape))
         STATE.trace, MODE.recording = self, True  # whoever stops that blocks the gradient of what joins meanwhile
         MODE.np_shape = True  # all shapes are known here: a 0 is an empty dimension, as outside of traces
@@ -267,7 +267,7 @@ class Trace(Tracer):
         STATE.trace, MODE.recording, MODE.np_shape = self._before.pop()
 
     @property
-    def root(self) -> Trace:
+    def root(self) -> FunctionTracer:
         """The trace of the whole function."""
         found = self
         while found.parent is not None:
@@ -292,18 +292,18 @@ class Trace(Tracer):
 
     # ---------------------------------------------------------------------------------------------- variables
 
-    def input(self, name: str, shape: Shape | None, dtype: Any) -> Traced:
+    def input(self, name: str, shape: Shape | None, dtype: Any) -> TracedTensor:
         """A new variable."""
         self.names.add(name)
         return self.wrap(self.variable(name, Spec(shape, dtype)))
 
-    def wrap(self, entry: Entry) -> Traced:
+    def wrap(self, entry: Entry) -> TracedTensor:
         """An entry as a value."""
-        return Traced(self, entry, self.specs[entry[0]][entry[1]])
+        return TracedTensor(self, entry, self.specs[entry[0]][entry[1]])
 
-    def read(self, value: Any) -> Traced:
+    def read(self, value: Any) -> TracedTensor:
         """What stands for something in this trace: a value of it, or an array held by a variable."""
-        if isinstance(value, Traced):
+        if isinstance(value, TracedTensor):
             return self._mine(value)
         if not isinstance(value, NDArray):
             value = tensor(value)
@@ -332,7 +332,7 @@ class Trace(Tracer):
         self.names.add(name)
         return name
 
-    def _mine(self, value: Traced) -> Traced:
+    def _mine(self, value: TracedTensor) -> TracedTensor:
         if value._home is self.ref or value._entry[0] in self.specs:
             return value
         if self.parent is None:
@@ -434,7 +434,8 @@ class Trace(Tracer):
 
     # ----------------------------------------------------------------------------------------------- gradients
 
-    def differentiate(self, seeds: Sequence[tuple[Traced, Any]], wanted: Sequence[Entry]) -> list[Traced | None]:
+    def differentiate(self, seeds: Sequence[tuple[TracedTensor, Any]], wanted: Sequence[Entry]
+                      ) -> list[TracedTensor | None]:
         """Gradients with respect to entries, grown behind all nodes so far; None where there is none."""
         tracer = RuleTracer(self.nodes, self.specs)
         arriving = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]

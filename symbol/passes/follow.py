@@ -18,7 +18,7 @@ from opreg.graph import Entry, Node
 from opreg.launch import Call, FirstRun
 from opreg.mode import Recording
 from opreg.ndarray.eager import run
-from opreg.ndarray.followed import Body, FollowedArray, wrap_followed
+from opreg.ndarray.followed import BodyTracer, TracedArray, wrap_traced
 from opreg.ndarray.followed_numpy import INSTEAD, FollowError
 from opreg.ndarray.ndarray import wrap
 from opreg.spec import Spec, is_floating
@@ -54,7 +54,7 @@ class Use:
 class Followed(NamedTuple):
     """What an operator does: its body, the variables that stand for its inputs, and the entries its outputs are."""
 
-    body: Body
+    body: BodyTracer
     slots: list[Entry]
     heads: list[Entry]
 
@@ -66,7 +66,7 @@ Opened = dict[tuple[UserOp, int, tuple[Entry, ...]], tuple[Followed, dict[Entry,
 
 def follow(op: UserOp, attrs: Any, use: Use, before: Followed | None = None) -> Followed:
     """What the operator does; of a gradient that follows from a body, behind what that did ``before``."""
-    body = Body(use.name, use.tags, use.ctx) if before is None else before.body.extended()
+    body = BodyTracer(use.name, use.tags, use.ctx) if before is None else before.body.extended()
     given = [] if before is None else before.slots
     names = op.arguments(attrs) + op.auxiliary(attrs)
     slots = [body.variable(f"{use.name}_{name}", spec)
@@ -81,19 +81,19 @@ def follow(op: UserOp, attrs: Any, use: Use, before: Followed | None = None) -> 
     return Followed(body, slots, heads)
 
 
-def _followed(op: UserOp, attrs: Any, use: Use, body: Body, slots: list[Entry], before: Followed | None = None
+def _followed(op: UserOp, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before: Followed | None = None
               ) -> list[Entry]:
     if isinstance(op, Derived):
         return _derived(op, attrs, use, body, slots, before)
     return _called(op, attrs, use, body, slots)
 
 
-def _called(op: UserOp, attrs: Any, use: Use, body: Body, slots: list[Entry]) -> list[Entry]:
+def _called(op: UserOp, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry]) -> list[Entry]:
     """Call the user's method with values."""
     ins = [body.value(slot) for slot in slots]
-    outs = [FollowedArray(body, spec, None) for spec in use.outs]
+    outs = [TracedArray(body, spec, None) for spec in use.outs]
     call = Call(op, attrs, list(ins), list(outs), ["write"] * len(outs), use.ctx.xp, use.ctx, use.is_train, None,
-                use.outs, None, wrap_followed, use.memo)
+                use.outs, None, wrap_traced, use.memo)
     before = _randomness(use.ctx)
     with Recording(False, use.is_train), use.ctx:
         for step in op.kernels[0].rule.function(call):
@@ -106,7 +106,7 @@ def _called(op: UserOp, attrs: Any, use: Use, body: Body, slots: list[Entry]) ->
     return [body.zeros(out.spec) if out.unwritten else out.entry for out in outs]
 
 
-def _derived(op: Derived, attrs: Any, use: Use, body: Body, slots: list[Entry], before: Followed | None
+def _derived(op: Derived, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before: Followed | None
              ) -> list[Entry]:
     """Differentiate what another operator does."""
     inner, count = attrs.inner, op.forward.visible(attrs.inner)

@@ -19,7 +19,7 @@ from ...op import Op
 from ...registry import ops
 from ..manners import Manners
 from ..state import STATE
-from ..trace import Trace, Traced
+from ..trace import FunctionTracer, TracedTensor
 from ..tree import flatten, rebuild
 from .array import stack
 from .lift import tensor
@@ -46,7 +46,7 @@ class _Body:
         leaves: list[Any] = []
         structure = flatten(given, leaves)
         outer = STATE.trace
-        self.trace = Trace(title, outer)
+        self.trace = FunctionTracer(title, outer)
         self.slots = [self.trace.input(outer.unique(f"{title}_arg"), leaf.shape, leaf._dt) for leaf in leaves]
         with self.trace:
             found = function(*rebuild(structure, iter(self.slots)))
@@ -109,7 +109,7 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, *inputs: Any) -> Any:
     >>> print(cond(tensor(True), lambda x: x + 1, lambda x: x - 1, tensor([1.0])))
     [2.]
     """
-    if STATE.trace is None or not (isinstance(pred, Traced) or getattr(pred, "traced", False)):
+    if STATE.trace is None or not (isinstance(pred, TracedTensor) or getattr(pred, "traced", False)):
         return (true_fn if bool(pred) else false_fn)(*inputs)
     pred = STATE.trace.read(pred)
     if pred.size != 1:
