@@ -365,9 +365,6 @@ class TracedNDArray(NDArray):
     def _follow(self, op: Op, attrs: Any, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
         return self._data.body.call(op, attrs, values)
 
-    def _evaluate(self, expression: Any, values: Any) -> None:
-        return None
-
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
         if isinstance(other, TracedArray):
             other = other.as_ndarray(self._data.dtype)

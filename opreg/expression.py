@@ -342,7 +342,7 @@ class Expression:
     array([0.5, 0.5])
     """
 
-    __slots__ = ("arity", "code", "result", "results", "term", "inputs", "_resolved", "_settled", "_kinds")
+    __slots__ = ("arity", "code", "result", "results", "term", "inputs", "_resolved", "_kinds")
 
     def __init__(self, inputs: Sequence[Term], term: Any):
         self.inputs, self.term = tuple(inputs), term
@@ -351,7 +351,6 @@ class Expression:
     def _settle(self, arity: int, code: list[Instruction], results: Sequence[int | float]) -> Expression:
         self.arity, self.code, self.result, self.results = arity, code, results[0], tuple(results)
         self._resolved: tuple[Any, list] = (None, [])
-        self._settled: tuple[Any, Any, Any] = (None, None, None)
         self._kinds: dict[Any, tuple[Any, list[list[Any]]]] = {}
         return self
 
@@ -411,12 +410,6 @@ class Expression:
             return self._answer(xp, registers)
 
         return run
-
-    def settled(self, xp: Any, dtype: Any) -> Callable:
-        """``on``, remembered for one module and dtype."""
-        if self._settled[0] is not xp or self._settled[1] is not dtype:
-            self._settled = (xp, dtype, self.on(xp, dtype))
-        return self._settled[2]
 
     def _functions(self, xp: Any) -> list[tuple[Callable, tuple, bool]]:
         if self._resolved[0] is not xp:

@@ -155,10 +155,6 @@ class Value:
         """Whether another value is known to have the same shape."""
         return False
 
-    def _evaluate(self, expression: Any, values: Any) -> Any:
-        """An element-wise expression of values, where their numbers are there and nobody records; else None."""
-        return None
-
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
         same, broadcast, scalar, scalar_left = forms(name)
         if isinstance(other, Value):

@@ -70,36 +70,6 @@ def _narrowed(expression: Traced, used: Sequence[int]) -> Traced:
     return lambda attrs: narrow(expression(attrs))
 
 
-@cached(1024)
-def _of_used(whole: Expression) -> tuple[Expression, Sequence[int]]:
-    """An expression of the inputs it reads alone, and which these are."""
-    return Expression([whole.inputs[i] for i in whole.used], whole.term), whole.used
-
-
-def _short(slope: Traced, sample: Expression, fixed: bool, broadcasts: bool) -> Part:
-    """A gradient of one instruction or none: computed at once where there are numbers, else as an operator."""
-    if fixed and sample.code:
-        narrow, used = _of_used(sample)
-
-        def apply_fixed(g: Any, ins: Sequence[Any], y: Any, attrs: Mapping[str, Any]) -> Any:
-            values = (g, *ins, y)
-            found = g._evaluate(narrow, [values[i] for i in used])
-            return sample.lower(*values, broadcasts=broadcasts) if found is None else found
-
-        return apply_fixed
-
-    def apply(g: Any, ins: Sequence[Any], y: Any, attrs: Mapping[str, Any]) -> Any:
-        expression, values = slope(attrs), (g, *ins, y)
-        if expression.code:
-            narrow, used = _of_used(expression)
-            found = g._evaluate(narrow, [values[i] for i in used])
-            if found is not None:
-                return found
-        return expression.lower(*values, broadcasts=broadcasts)
-
-    return apply
-
-
 # ------------------------------------------------------------------------------------------------ kernels
 
 
@@ -230,7 +200,7 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
     if isinstance(sample.result, float):
         return None
     if len(sample.code) < 2:
-        return _short(slope, sample, not op.schema.names, broadcasts)
+        return lambda g, ins, y, attrs: slope(attrs).lower(g, *ins, y, broadcasts=broadcasts)
     used = sample.used
     arguments = op.arguments({})
     expression = _narrowed(slope, used)
@@ -246,9 +216,7 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
 
     def apply(g: Any, ins: Sequence[Any], y: Any, attrs: Mapping[str, Any]) -> Any:
         values = (g, *ins, y)
-        read = [values[i] for i in used]
-        found = g._evaluate(expression(attrs), read)
-        return backward(*read, **attrs) if found is None else found
+        return backward(*[values[i] for i in used], **attrs)
 
     return apply
 
