@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -241,37 +242,35 @@ def _named(name: str, text: ast.expr) -> list[str]:
     return matching or [pattern.replace("\\", "")]
 
 
+def _places() -> Iterator[tuple[str, tuple[int, int]]]:
+    """The modules that are listed, each with its line of ``ORDER``, and the line inside of its package."""
+    for number, line in enumerate(ORDER):
+        for name in line:
+            if name not in INSIDE:
+                yield name, (number, 0)
+            for within, parts in enumerate(INSIDE.get(name, ())):
+                yield from ((name if part == "." else f"{name}.{part}", (number, within)) for part in parts)
+
+
+PLACES = dict(_places())
+
+
 def _place(name: str) -> tuple[int, int]:
-    """The line of ``ORDER`` a module stands on, its own or that of the package it belongs to, and the line there;
-    programs stand on top."""
-    if name.endswith(".__main__"):
-        return len(ORDER), 0
-    package = name
-    while package and (package in INSIDE or package in PACKAGES or not any(package in line for line in ORDER)):
-        if package in INSIDE:
-            inner = "." if package == name else name.removeprefix(f"{package}.")
-            for number, line in enumerate(INSIDE[package]):
-                if inner in line:
-                    return next(i for i, line in enumerate(ORDER) if package in line), number
-        if package == name and any(package in line for line in ORDER):
-            break
-        package = package.rpartition(".")[0]
-    return next((i for i, line in enumerate(ORDER) if name in line), -1), 0
+    """Where a module stands; programs stand on top."""
+    return (len(ORDER), 0) if name.endswith(".__main__") else PLACES[name]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_points_down(name: str) -> None:
-    assert _place(name)[0] >= 0, f"{name} has no place in the order"
+    assert name in PLACES or name.endswith(".__main__"), f"{name} has no place in the order"
     for other, line, _ in _imports(name):
         assert other not in MODULES or other == name or _place(other) < _place(name), \
             f"{MODULES[name]}:{line}: {name} imports {other}, which stands above it, or beside it"
 
 
-def test_every_place_is_taken() -> None:
-    listed = [name for line in ORDER for name in line if name not in INSIDE]
-    listed += [package if inner == "." else f"{package}.{inner}" for package, lines in INSIDE.items()
-               for line in lines for inner in line]
-    assert sorted(listed) == sorted(name for name in MODULES if not name.endswith("__main__"))
+def test_places_are_those_of_modules() -> None:
+    assert len(PLACES) == len(list(_places())), "a module has two places"
+    assert not PLACES.keys() - MODULES.keys(), "a place has no module"
 
 
 @pytest.mark.parametrize("name", MODULES)
