@@ -16,7 +16,7 @@ from .ndarray import NDArray, _compute
 __all__ = ["BoundOperator"]
 
 
-@BOUND_OPERATOR.fill
+@BOUND_OPERATOR.provide
 class BoundOperator:
     """An operator with settled attributes that writes its results as requested; ``create_operator`` makes one.
 

@@ -149,7 +149,7 @@ def _place(values: Sequence[Any]) -> Context:
     return current_context()
 
 
-@INVOKE.fill
+@INVOKE.provide
 def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """Call an operator as users write it.
 
@@ -214,7 +214,7 @@ def _function(op: Op, name: str) -> Callable:
     return dressed(call, op, name, "opreg.ndarray", ("out", "name") if takes else ("ctx", "out", "name"))
 
 
-surface = SURFACE.fill(front("nd", _function))
+surface = SURFACE.provide(front("nd", _function))
 
 
 def _dense_only(name: str) -> Callable:

@@ -731,7 +731,7 @@ def _restore(host: np.ndarray, ctx: Context) -> NDArray:
         return NDArray(host, cpu())
 
 
-@tape.WRAP.fill
+@tape.WRAP.provide
 def wrap(data: Any, ctx: Context, frozen: bool = False) -> NDArray:
     """An NDArray over a raw array; a frozen one refuses writes."""
     if frozen and isinstance(data, np.ndarray):

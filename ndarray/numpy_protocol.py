@@ -122,7 +122,7 @@ def _operator(name: str, left: Any, right: Any) -> Any:
     return found
 
 
-@UFUNC.fill
+@UFUNC.provide
 def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """A ufunc of arrays and numbers; ``self`` is the array that NumPy asks."""
     name, outs = ufunc.__name__, keywords.pop("out", ())
@@ -143,7 +143,7 @@ def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
     return _stored(found, outs)
 
 
-@FUNCTION.fill
+@FUNCTION.provide
 def function(self: Any, function: Any, kinds: Sequence[type], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """A function of NumPy applied to arrays of these kinds; ``self`` is the one that NumPy asks."""
     if not all(issubclass(kind, (Value, np.ndarray)) for kind in kinds):

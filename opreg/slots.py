@@ -48,7 +48,7 @@ class Slot:
     Examples
     --------
     >>> slot = Slot("arrays")
-    >>> @slot.fill
+    >>> @slot.provide
     ... def twice(number):
     ...     return number * 2
     >>> slot.function(3)
@@ -61,7 +61,7 @@ class Slot:
     def __init__(self, provider: str):
         self.provider = provider
 
-    def fill(self, function: F) -> F:
+    def provide(self, function: F) -> F:
         """Put a function there; returns it, so that this is a decorator."""
         self.function = function
         return function

@@ -155,7 +155,7 @@ def _grouped(symbol: Symbol, ctx: Context, groups: dict[str, Context], contexts:
 # ------------------------------------------------------------------------------------------------- binding
 
 
-@BIND.fill
+@BIND.provide
 @uncollected
 def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any, group2ctx: Any,
          check_kernels: bool | str = False, recompute: bool | str | None = None) -> Executor:
@@ -177,7 +177,7 @@ def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux
     return make(symbol, ctx, arrays, grads, reqs, aux, groups, check_kernels, recompute)
 
 
-@SIMPLE_BIND.fill
+@SIMPLE_BIND.provide
 @uncollected
 def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2ctx: Any, shared_arg_names: Any,
                 shared_exec: Any, shared_buffer: Any, keywords: Mapping[str, Any], check_kernels: bool | str = False,

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from opreg import generators
+from opreg.backward_graph import GRADIENTS
 from opreg.errors import ArgumentError, OpError, ShapeError, did_you_mean, trim
 from opreg.graph import Node
 from opreg.mode import MODE, quiet
@@ -25,7 +26,6 @@ from . import infer as inference
 from .arrivals import Arrivals
 from .checking import KernelReport, check_kernels, titled
 from .compile import compile_plan
-from .passes.gradient import GRADIENTS
 from .plan import Plan, Segment, Step
 from .profile import Profile, profile
 from .program import Bound

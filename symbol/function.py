@@ -26,7 +26,7 @@ def _function(op: Op, name: str) -> Callable:
     return dressed(call, op, name, "opreg.symbol", ("name", "attr"), True)
 
 
-surface = SURFACE.fill(front("sym", _function))
+surface = SURFACE.provide(front("sym", _function))
 
 
 linalg = Namespace("sym.linalg", ("_linalg_", "linalg_"), _function)

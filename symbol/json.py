@@ -173,7 +173,7 @@ def _without_casts(graph: Graph) -> Graph:
     return rewrite(graph, change)
 
 
-@DUMPS.fill
+@DUMPS.provide
 def dumps(symbol: Symbol, remove_amp_cast: bool = False) -> str:
     """A symbol as text, letter by letter as MXNet 1.9.1 writes it.
 
@@ -207,7 +207,7 @@ def dumps(symbol: Symbol, remove_amp_cast: bool = False) -> str:
     return _text({**_as_dict(graph), "attrs": {**attrs, "mxnet_version": ["int", VERSION]}})
 
 
-@SAVE.fill
+@SAVE.provide
 def save(symbol: Symbol, fname: str | os.PathLike, remove_amp_cast: bool = True) -> None:
     """Write a symbol to a file, whole or not at all.
 

@@ -23,7 +23,7 @@ from .symbol import DEBUG_STR, Symbol
 __all__ = ["debug_str", "print_summary", "plot_network", "Plot"]
 
 
-@DEBUG_STR.fill
+@DEBUG_STR.provide
 def debug_str(graph: Graph) -> str:
     """Every node with its inputs and attributes, in the words of MXNet.
 

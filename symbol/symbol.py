@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opreg.attrs import to_text
+from opreg.backward_graph import gradients
 from opreg.cache import cached
 from opreg.calls import no_value, split
 from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, here, listed, note
@@ -41,8 +42,6 @@ __all__ = ["Symbol", "Variable", "var", "Group", "create", "Custom", "output_nam
 SURFACE = Slot("graphs")
 #: A symbol as text, to a file, and its graph line by line.
 DUMPS, SAVE, DEBUG_STR = Slot("graphs"), Slot("graphs"), Slot("graphs")
-#: Entries of the gradients of the sum of a graph's heads with respect to variables.
-GRADIENT = Slot("graphs")
 #: An executor of a symbol over given arrays, and over new ones.
 BIND, SIMPLE_BIND = Slot("graphs"), Slot("graphs")
 
@@ -77,7 +76,7 @@ def _no_attribute(kind: type, name: str) -> str:
     return f"a {kind.__name__} has no attribute {name!r}. {_OF_NUMBERS.get(name) or did_you_mean(name, public)}"
 
 
-@autograd.SYMBOL.fill
+@autograd.SYMBOL.provide
 class Symbol(Methods):
     """One or several entries of a graph.
 
@@ -415,7 +414,7 @@ class Symbol(Methods):
         for name in wrt:
             if name not in arguments:
                 raise ArgumentError(f"gradient: {self!r} has no argument {name!r}. {did_you_mean(name, arguments)}")
-        return Symbol(GRADIENT.function(graph, [arguments[name] for name in wrt]))
+        return Symbol(gradients(graph, [arguments[name] for name in wrt]))
 
     def grad(self, wrt: Sequence[str]) -> Symbol:
         """The same as ``gradient``."""

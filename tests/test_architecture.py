@@ -49,6 +49,7 @@ ORDER = _floors("""
     opreg.surface opreg.sampling opreg.graph
     opreg.gradient opreg.placeholder opreg.tracing
     opreg.subgraph
+    opreg.backward_graph
     opreg.backend
     opreg.generators
     opreg.threads

@@ -17,7 +17,7 @@ _TABLES = [importlib.import_module(f"opreg.backends.{name}.passes").PASSES for n
            if importlib.util.find_spec(f"opreg.backends.{name}.passes") is not None]
 
 
-@PASSES_OF_BACKENDS.fill
+@PASSES_OF_BACKENDS.provide
 def passes(stage: str) -> list[Callable[[Any], Any]]:
     """Those of a stage, in the order they run; see ``opreg.symbol.compile`` for the stages.
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
-from opreg.symbol.passes.gradient import grow
 
 from ..attrs import AS_GIVEN, to_text
+from ..backward_graph import grow
 from ..errors import ArgumentError, OpError, here
 from ..graph import INFERENCE, Entry, Node
 from ..mode import MODE

@@ -165,7 +165,7 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
     return nodes, [became.get(entry, entry) for entry in heads]
 
 
-@COMPUTED.fill
+@COMPUTED.provide
 def computed(call: Call) -> Callable[[], None]:
     """A function that computes a followed operator on the arrays of a call, operator by operator."""
     op, attrs, ctx = call.op, call.attrs, call.ctx
