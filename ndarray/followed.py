@@ -18,11 +18,11 @@ from opreg.graph import Entry, Node
 from opreg.op import Op
 from opreg.registry import get, ops
 from opreg.spec import Spec, broadcast, is_floating, show
-from opreg.tracing import Sized, Tracer
+from opreg.tracing import Sized, TraceError, Tracer
 
 from . import followed_numpy as numpy_rules
 from .context import Context
-from .followed_numpy import INSTEAD, FollowError
+from .followed_numpy import INSTEAD
 from .ndarray import FrozenNDArray, NDArray, _key
 
 __all__ = ["BodyTracer", "TracedArray", "TracedNDArray", "wrap_traced"]
@@ -68,8 +68,8 @@ class BodyTracer(Tracer):
         attrs = op.complete(given)
         names = op.arguments(attrs) + op.auxiliary(attrs)
         if len(entries) != len(names):
-            raise FollowError(f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), got "
-                              f"{len(entries)}")
+            raise TraceError(f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), got "
+                             f"{len(entries)}")
         node = self.add(op, attrs, entries, given)
         return [(node, i) for i in range(op.visible(attrs))]
 
@@ -106,7 +106,7 @@ class BodyTracer(Tracer):
         if shape == wanted:
             return entry
         if broadcast(shape, wanted) != wanted:
-            raise FollowError(f"expected shape {show(wanted)}, got {show(shape)}")
+            raise TraceError(f"expected shape {show(wanted)}, got {show(shape)}")
         return self.one("broadcast_to", entry, shape=wanted)
 
     def trimmed(self, entry: Entry, rank: int) -> Entry:
@@ -123,8 +123,8 @@ class BodyTracer(Tracer):
             value = value._data
         if isinstance(value, TracedArray):
             if value.body is not self:
-                raise FollowError("a value of another body: what forward keeps on self is not there in backward. Read "
-                                  "in_data and out_data, or make it an output")
+                raise TraceError("a value of another body: what forward keeps on self is not there in backward. Read "
+                                 "in_data and out_data, or make it an output")
             return value.entry
         held = self._lifted.get(id(value))
         array = value if isinstance(value, NDArray) else NDArray(
@@ -144,7 +144,7 @@ class BodyTracer(Tracer):
         """Apply an operator to arrays, as ``ndarray`` does."""
         found = self.apply(op, [self.entry(value) for value in values], attrs)
         if op.mutates:
-            raise FollowError(f"operator {op.name} changes its inputs in place")
+            raise TraceError(f"operator {op.name} changes its inputs in place")
         return (_Settled(len(found), len(op.outputs(attrs))),
                 [wrap_traced(self.value(entry), self.ctx) for entry in found])
 
@@ -154,7 +154,7 @@ def _refuse(what: str, instead: str = "") -> Callable:
 
     def method(self: Any, *_: Any, **__: Any) -> Any:
         """Refused: a followed value has no numbers."""
-        raise FollowError(f"{what} needs numbers, and a body that is followed has none. {instead or INSTEAD}")
+        raise TraceError(f"{what} needs numbers, and a body that is followed has none. {instead or INSTEAD}")
 
     return method
 
@@ -203,7 +203,7 @@ class TracedArray(Sized):
             if below is not self._seen:
                 self._seen, self._made = below, self._read(below)  # type: ignore[misc]
         if self._made is None:
-            raise FollowError("an output is read before it is written")
+            raise TraceError("an output is read before it is written")
         return self._made
 
     def store(self, entry: Entry) -> None:
@@ -213,7 +213,7 @@ class TracedArray(Sized):
         if self._base is None:
             self._made = entry
         elif self._write is None:
-            raise FollowError("a view made by reshape or transpose is changed in place: copy it first, x = x.copy()")
+            raise TraceError("a view made by reshape or transpose is changed in place: copy it first, x = x.copy()")
         else:
             self._base.store(self._write(self._base.held(), entry))
 
@@ -223,7 +223,7 @@ class TracedArray(Sized):
 
     def _check(self) -> None:
         if self.frozen:
-            raise FollowError("this array is an input of the operator and is read-only: copy it first, x = x.copy()")
+            raise TraceError("this array is an input of the operator and is read-only: copy it first, x = x.copy()")
         if self._base is not None:
             self._base._check()
 

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from opreg.errors import OpError, did_you_mean, here
+from opreg.errors import did_you_mean
 from opreg.graph import Entry
 from opreg.spec import Spec, broadcast, check_axes, check_axis, is_floating, show
+from opreg.tracing import TraceError
 from opreg.value import forms
 
-__all__ = ["FollowError", "INSTEAD", "ARITHMETIC", "UNARY", "FUNCTIONS", "ufunc", "function", "taken", "put"]
+__all__ = ["INSTEAD", "ARITHMETIC", "UNARY", "FUNCTIONS", "ufunc", "function", "taken", "put"]
 
 #: Ufuncs of two operands, by the key of their operators in ``value.forms``.
 ARITHMETIC = {
@@ -41,14 +42,6 @@ _BOOL = np.dtype(np.bool_)
 INSTEAD = "Write it with operators such as where, or leave traced off"
 
 
-class FollowError(OpError, TypeError):
-    """A body does what cannot be followed; the message says in which line."""
-
-    def __init__(self, what: str):
-        where = here()
-        super().__init__(f"{where}: {what}" if where else what)
-
-
 def _followed(value: Any) -> bool:
     return hasattr(value, "unwritten")
 
@@ -70,7 +63,7 @@ def ufunc(body: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
         return _stored(function(body, _REDUCTIONS[name], given, {"axis": 0, **keywords}), out)
     if method != "__call__" or keywords:
         what = name if method == "__call__" else f"{name}.{method}"
-        raise FollowError(f"np.{what}({', '.join(f'{key}=' for key in keywords)}) cannot be followed. {body.instead}")
+        raise TraceError(f"np.{what}({', '.join(f'{key}=' for key in keywords)}) cannot be followed. {body.instead}")
     if name == "matmul":
         return _stored(FUNCTIONS["matmul"](body, *given), out)
     numbers = [type(each) if type(each) in (int, float) else each.dtype if hasattr(each, "dtype")
@@ -91,7 +84,7 @@ def ufunc(body: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
     else:
         known = [*ARITHMETIC, *UNARY, *FUNCTIONS]
         title = f"np.{name}" if getattr(np, name, None) is ufunc else f"the ufunc {name}, which is not NumPy's,"
-        raise FollowError(f"{title} of {loop[0]} has no operator. {did_you_mean(name, known)} {body.instead}")
+        raise TraceError(f"{title} of {loop[0]} has no operator. {did_you_mean(name, known)} {body.instead}")
     return _stored(body.value(body.cast(entry, loop[-1])), out)
 
 
@@ -100,7 +93,7 @@ def _stored(value: Any, out: Any) -> Any:
     if out is None:
         return value
     if not _followed(out):
-        raise FollowError("out= is an array in memory, which what is followed cannot change")
+        raise TraceError("out= is an array in memory, which what is followed cannot change")
     out.store(value.entry)
     return out
 
@@ -226,11 +219,11 @@ def put(array: Any, key: Any, value: Any) -> None:
         array.store(body.one("_subscript_assign", array.held(), body.cast(source, array.dtype), key=parts))
     elif len(parts) == 1 and parts[0].dtype == _BOOL:
         if body.spec(source).shape != () and math.prod(body.spec(source).shape) != 1:
-            raise FollowError("x[mask] = value needs a single number as the value while it is followed. Use np.where")
+            raise TraceError("x[mask] = value needs a single number as the value while it is followed. Use np.where")
         mask = body.entry(parts[0])
         if body.spec(mask).shape != array.shape:
-            raise FollowError(f"x[mask] = value: the mask has shape {show(body.spec(mask).shape)}, expected "
-                         f"{show(array.shape)}")
+            raise TraceError(f"x[mask] = value: the mask has shape {show(body.spec(mask).shape)}, expected "
+                             f"{show(array.shape)}")
         number = body.one("_np_reshape", body.cast(source, array.dtype), newshape=())
         array.store(body.one("_npi_where", mask, number, array.entry))
     else:
@@ -243,8 +236,8 @@ def put(array: Any, key: Any, value: Any) -> None:
 def _gathered(array: Any, parts: Sequence[Any]) -> Entry:
     body = array.body
     if any(_followed(part) and part.dtype == _BOOL for part in parts):
-        raise FollowError("x[mask] has a shape that depends on numbers, which a body that is followed has none of. Use "
-                     "np.where")
+        raise TraceError("x[mask] has a shape that depends on numbers, which a body that is followed has none of. Use "
+                         "np.where")
     if len(parts) == 1:
         return body.one("take", array.entry, body.entry(parts[0]), axis=0, mode=body.out_of_range)
     places, _ = _places(array, parts)
@@ -255,8 +248,8 @@ def _places(array: Any, parts: Sequence[Any]) -> tuple[Entry, tuple[int, ...]]:
     """Indices of the first axes, one behind the other, and the shape of what they name."""
     body = array.body
     if any(isinstance(part, slice) or part is None or part is Ellipsis for part in parts):
-        raise FollowError("a subscript that mixes slices with followed indices. Use np.take, or operators such as pick "
-                          "and gather_nd")
+        raise TraceError("a subscript that mixes slices with followed indices. Use np.take, or operators such as pick "
+                         "and gather_nd")
     entries = [body.cast(body.entry(part if hasattr(part, "dtype") else np.asarray(part)), np.int64) for part in parts]
     shape = broadcast(*[body.spec(entry).shape for entry in entries])
     entries = [body.fitted(entry, Spec(shape, np.dtype(np.int64))) for entry in entries]
@@ -281,13 +274,13 @@ def function(body: Any, function: Any, args: Sequence[Any], keywords: dict[str, 
     rule = FUNCTIONS.get(name)
     if rule is None or getattr(function, "__module__", "numpy") not in ("numpy", None):
         full = f"{getattr(function, '__module__', 'np')}.{name}".replace("numpy", "np")
-        raise FollowError(f"{full} has no operator. {did_you_mean(name, FUNCTIONS)} {body.instead}")
+        raise TraceError(f"{full} has no operator. {did_you_mean(name, FUNCTIONS)} {body.instead}")
     keywords = {key: value for key, value in keywords.items() if value is not np._NoValue}
     out = keywords.pop("out", None)
     try:
         bound = inspect.signature(rule).bind(body, *args, **keywords)
     except TypeError as error:
-        raise FollowError(f"np.{name}: {error}, while it is followed. {body.instead}") from None
+        raise TraceError(f"np.{name}: {error}, while it is followed. {body.instead}") from None
     return _stored(rule(*bound.args, **bound.kwargs), out)
 
 
@@ -387,7 +380,7 @@ def dot(body: Any, a: Any, b: Any) -> Any:
     if 0 in ranks:
         return np.multiply(_host(a), _host(b))
     if max(ranks) > 2 and ranks[1] != 1 and ranks[1] != 2:
-        raise FollowError("np.dot of more than two axes on the right. Use np.matmul")
+        raise TraceError("np.dot of more than two axes on the right. Use np.matmul")
     return matmul(body, a, b)
 
 
@@ -395,7 +388,7 @@ def dot(body: Any, a: Any, b: Any) -> Any:
 def reshape(body: Any, a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None) -> Any:
     """A view in another shape."""
     if order != "C":
-        raise FollowError(f"np.reshape with order={order!r}. Use transpose and order='C'")
+        raise TraceError(f"np.reshape with order={order!r}. Use transpose and order='C'")
     wanted = shape if newshape is None else newshape
     array = _array(body, a)
     target = np.reshape(_dummy(array.spec), wanted).shape

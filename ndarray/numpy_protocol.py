@@ -14,12 +14,12 @@ import numpy as np
 
 from opreg.op import Op
 from opreg.spec import Spec
+from opreg.tracing import TraceError
 from opreg.value import Value
 
 from . import followed_numpy as rules
 from .context import current_context
 from .followed import BodyTracer, TracedArray
-from .followed_numpy import FollowError
 from .ndarray import FUNCTION, UFUNC, NDArray
 
 __all__ = ["ufunc", "function"]
@@ -132,7 +132,7 @@ def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
             return found
     watched, traced = _watched(inputs)
     if method == "at" or (watched is not None and any(isinstance(out, np.ndarray) for out in outs)):
-        raise FollowError(f"np.{name} changes a NumPy array in place, where autograd loses sight of it. "
+        raise TraceError(f"np.{name} changes a NumPy array in place, where autograd loses sight of it. "
                           + self._instead)
     if watched is not None and (traced or name not in _CONSTANT):
         found = _Values(watched).run(rules.ufunc, ufunc, method, inputs, keywords)

@@ -13,18 +13,26 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .errors import OpError, note
+from .errors import OpError, here, note
 from .graph import Entry, Node, declared_shape, fail
 from .op import Op
 from .registry import ops
 from .spec import Shape, Spec, known
 from .value import Value
 
-__all__ = ["NeedsNumbers", "RuleTracer", "Sized", "SpecsAsked", "TracedValue", "Tracer"]
+__all__ = ["NeedsNumbers", "RuleTracer", "Sized", "SpecsAsked", "TraceError", "TracedValue", "Tracer"]
 
 
 class NeedsNumbers(OpError, NotImplementedError, TypeError):
     """A gradient asked for numbers where a graph is made, in which there are none."""
+
+
+class TraceError(OpError, TypeError):
+    """What was asked for is not known while tracing; the message says in which line."""
+
+    def __init__(self, what: str):
+        where = here()
+        super().__init__(f"{where}: {what}" if where else what)
 
 
 class SpecsAsked(Exception):

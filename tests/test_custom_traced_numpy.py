@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg.ndarray.followed import BodyTracer, TracedArray
-from opreg.ndarray.followed_numpy import ARITHMETIC, FUNCTIONS, UNARY, FollowError
+from opreg.ndarray.followed_numpy import ARITHMETIC, FUNCTIONS, UNARY
 from opreg.spec import Spec
 from opreg.symbol.symbol import Symbol
+from opreg.tracing import TraceError
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4)).astype("float32")
@@ -246,7 +247,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_followed(name):
     function, match = REFUSED[name]
-    with pytest.raises(FollowError, match=match) as caught:
+    with pytest.raises(TraceError, match=match) as caught:
         followed(function, X)
     assert "test_custom_traced_numpy.py" in str(caught.value)
 

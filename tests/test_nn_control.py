@@ -22,8 +22,8 @@ from opreg.nn.layers import BatchNorm1d, Dropout
 from opreg.nn.parameter import Parameter, assign
 from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.nn.tensor import Tensor
-from opreg.nn.trace import TraceError
 from opreg.registry import ops
+from opreg.tracing import TraceError
 
 VALUES = ([1.0, -2.0, 3.0], [-1.0, 2.0, 0.5], [1.0, -2.0, 3.0], [4.0, 4.0, -9.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0])
 

@@ -21,8 +21,9 @@ from opreg.nn.parameter import Parameter, assign
 from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
 from opreg.nn.symbolic import from_symbol
 from opreg.nn.tensor import Tensor
-from opreg.nn.trace import TracedTensor, TraceError
+from opreg.nn.trace import TracedTensor
 from opreg.registry import ops
+from opreg.tracing import TraceError
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 

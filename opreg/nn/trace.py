@@ -22,7 +22,7 @@ from ..mode import MODE
 from ..op import Op
 from ..registry import ops
 from ..spec import Shape, Spec, known, show
-from ..tracing import RuleTracer, Sized, Tracer
+from ..tracing import RuleTracer, Sized, TraceError, Tracer
 from ..value import Value
 from . import dtype as dtypes
 from .bailout import HookSignatures
@@ -32,14 +32,10 @@ from .reads import Reads
 from .state import STATE
 from .tensor import made, picked, subscript, tensor
 
-__all__ = ["FunctionTracer", "TracedTensor", "TraceError", "LeftToPython", "create"]
+__all__ = ["FunctionTracer", "TracedTensor", "LeftToPython", "create"]
 
 
-class TraceError(OpError, TypeError):
-    """What was asked for is not known while tracing."""
-
-
-class LeftToPython(TraceError):
+class LeftToPython(OpError, TypeError):
     """A function does what a graph can not do: it is not compiled, but run as the Python code it is.
 
     Attributes
@@ -175,7 +171,7 @@ class TracedTensor(Sized, Manners):
     def _refuse(what: str, instead: str) -> Callable:  # type: ignore[misc]
         def method(self: TracedTensor, *_: Any, **__: Any) -> Any:
             """Refused: it would leave the graph."""
-            raise TraceError(f"{here()}: {what} of a tensor leaves the graph of a compiled function. {instead}")
+            raise TraceError(f"{what} of a tensor leaves the graph of a compiled function. {instead}")
 
         return method
 
@@ -414,7 +410,7 @@ class FunctionTracer(Tracer):
         if root.numbers is None and not root.symbolic:
             self.leave(f"its gradient asks for {title} of what arrives")
         if root.path is None or root.numbers is None:
-            raise TraceError(f"{here()}: {title} needs the numbers of a tensor, which a Symbol does not know. Use "
+            raise TraceError(f"{title} needs the numbers of a tensor, which a Symbol does not know. Use "
                              "ops.select for a choice of values, ops.cond for one of computations, ops.while_loop for "
                              "a loop")
         if len(root.path.steps) >= ASKED:

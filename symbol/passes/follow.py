@@ -19,10 +19,10 @@ from opreg.launch import Call, FirstRun
 from opreg.mode import Recording
 from opreg.ndarray.eager import run
 from opreg.ndarray.followed import BodyTracer, TracedArray, wrap_traced
-from opreg.ndarray.followed_numpy import INSTEAD, FollowError
+from opreg.ndarray.followed_numpy import INSTEAD
 from opreg.ndarray.ndarray import wrap
 from opreg.spec import Spec, is_floating
-from opreg.tracing import RuleTracer
+from opreg.tracing import RuleTracer, TraceError
 
 from ..program import Program, replaced
 from .gradient import grow
@@ -73,7 +73,7 @@ def follow(op: UserOp, attrs: Any, use: Use, before: Followed | None = None) -> 
              for name, spec in zip(names[:len(names) - len(given)], use.ins)] + given
     try:
         heads = _followed(op, attrs, use, body, slots, before)
-    except FollowError as error:
+    except TraceError as error:
         made = f", made at {use.where}" if use.where else ""
         note(error, f"operator {op.name!r}, node {use.name!r}{made}, is traced: its body is followed once, with values "
                     "that have a shape and a dtype and no numbers")
@@ -99,10 +99,10 @@ def _called(op: UserOp, attrs: Any, use: Use, body: BodyTracer, slots: list[Entr
         for step in op.kernels[0].rule.function(call):
             (step.run if isinstance(step, FirstRun) else step)()
     if _randomness(use.ctx) != before:
-        raise FollowError(f"the body draws random numbers that would be the same in every run. {INSTEAD}")
+        raise TraceError(f"the body draws random numbers that would be the same in every run. {INSTEAD}")
     first = len(op.arguments(attrs))
     if any(value.entry != slot for value, slot in zip(ins[first:], slots[first:])):
-        raise FollowError("the body changes an auxiliary state, which only a body that is run can do: leave traced off")
+        raise TraceError("the body changes an auxiliary state, which only a body that is run can do: leave traced off")
     return [body.zeros(out.spec) if out.unwritten else out.entry for out in outs]
 
 

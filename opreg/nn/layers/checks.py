@@ -8,12 +8,12 @@ from typing import Any
 
 from ...errors import ArgumentError, did_you_mean
 from ...spec import show
+from ...tracing import TraceError
 from .. import initializer as initializers
 from ..cell import Cell
 from ..dtype import float32
 from ..manners import Manners
 from ..parameter import Parameter
-from ..trace import TraceError
 
 __all__ = ["no_tensor", "channels_apart", "whole", "several", "flag", "chance", "word", "filled", "fan_filled",
            "bound_of", "open_shape"]
