@@ -161,6 +161,30 @@ def test_a_rule_that_looks_at_numbers_runs_as_it_is_written(counted):
         eager._RUNNERS.clear()
 
 
+def test_a_rule_that_is_registered_later_counts_from_then_on():
+    tanh = get("tanh")
+    rule, x, y = tanh._gradient, nd.array([0.5]), mx.sym.tanh(mx.sym.Variable("x"))
+    x.attach_grad()
+
+    def both():
+        with autograd.record():
+            z = nd.tanh(x)
+        z.backward()
+        executor = y.simple_bind(mx.cpu(), x=(1,))
+        executor.forward(is_train=True, x=x)
+        executor.backward(nd.ones(1))
+        return x.grad.asscalar(), executor.grad_dict["x"].asscalar()
+
+    first = both()
+    try:
+        tanh.grad(lambda g, ins, outs: g * 3)
+        assert both() == (3, 3)
+    finally:
+        tanh._gradient = rule
+        tanh._changed()
+    assert both() == first == pytest.approx((1 - np.tanh(0.5) ** 2,) * 2)
+
+
 def test_users_rules_run_as_they_are_written(counted):
     seen = []
 
