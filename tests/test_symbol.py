@@ -294,6 +294,13 @@ def nets():
             "no gradient": sym.floor(x) + x, "layers": sym.softmax(norm), "cast": sym.Cast(y, dtype="float16") * 2}
 
 
+def test_a_gradient_of_what_is_not_there_is_nobody_s():
+    x, y = sym.Variable("x"), sym.Variable("y")
+    found = sym.Group([x * 2, sym.BlockGrad(y, name="stopped")]).gradient(["x", "y"])
+    assert [node.name for node in found._graph().nodes if node.op is not None and node.op.name == "zeros_like"] == [
+        "gradient"]
+
+
 def described(symbol):
     """All that nodes say, and which entries they read."""
     nodes = symbol._graph().nodes
