@@ -63,16 +63,6 @@ class BodyTracer(Tracer):
         made.truths, made._lifted = dict(self.truths), dict(self._lifted)
         return made
 
-    def apply(self, op: Op, entries: Sequence[Entry], given: Any) -> list[Entry]:
-        """Add a node; the entries of its visible outputs."""
-        attrs = op.complete(given)
-        names = op.arguments(attrs) + op.auxiliary(attrs)
-        if len(entries) != len(names):
-            raise TraceError(f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), got "
-                             f"{len(entries)}")
-        node = self.add(op, attrs, entries, given)
-        return [(node, i) for i in range(op.visible(attrs))]
-
     def _node(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any) -> Node:
         hint = op.name.lower().strip("_")
         return Node(op, f"{self.name}_{hint}{len(self.nodes)}", attrs, inputs, given, self.tags, here())

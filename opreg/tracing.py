@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .errors import OpError, here, note
+from .errors import ArgumentError, OpError, here, listed, note
 from .graph import Entry, Node, declared_shape, fail
 from .op import Op
 from .registry import ops
@@ -71,6 +71,16 @@ class Tracer:
     def spec(self, entry: Entry) -> Spec:
         """Shape and dtype of an entry."""
         return self.specs[entry[0]][entry[1]]
+
+    def apply(self, op: Op, inputs: Sequence[Entry], given: Any) -> list[Entry]:
+        """Add a node that applies an operator; the entries of its visible outputs."""
+        attrs = op.complete(given)
+        names = op.arguments(attrs) + op.auxiliary(attrs)
+        if len(inputs) != len(names):
+            raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({listed(names)}), got "
+                                f"{len(inputs)}")
+        node = self.add(op, attrs, inputs, given)
+        return [(node, i) for i in range(op.visible(attrs))]
 
     def add(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any = None) -> Node:
         """Add a node over entries."""
@@ -175,17 +185,13 @@ class RuleTracer(Tracer):
         """An entry as a value."""
         return TracedValue(self, entry)
 
-    def apply(self, op: Op, values: Sequence[Any], given: Any) -> list[TracedValue]:
-        """Add a node; the values of its visible outputs."""
-        attrs = op.complete(given)
-        inputs = []
+    def call(self, op: Op, values: Sequence[Any], given: Any) -> list[TracedValue]:
+        """Apply an operator to values; its visible outputs."""
         for value in values:
             if not isinstance(value, TracedValue):
                 raise NeedsNumbers(f"a gradient calls operator {op.name} on {type(value).__name__} beside values that "
                                    "have no numbers")
-            inputs.append(value._entry)
-        node = self.add(op, attrs, inputs, given)
-        return [TracedValue(self, (node, i)) for i in range(op.visible(attrs))]
+        return list(map(self.value, self.apply(op, [value._entry for value in values], given)))
 
     def add(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any = None) -> Node:
         """Add a node over entries."""
@@ -238,12 +244,12 @@ class TracedValue(Sized, Value):
         self._tracer, self._entry = tracer, entry
 
     def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
-        found = self._tracer.apply(op, values, given)
+        found = self._tracer.call(op, values, given)
         return found[0] if len(found) == 1 else found
 
     def _follow(self, op: Op, attrs: Any, values: Sequence[Any]) -> tuple[Any, list[Any]]:
         """The operator applied by a function of ``nd``: how many outputs a user sees, and the outputs."""
-        outs = self._tracer.apply(op, values, attrs)
+        outs = self._tracer.call(op, values, attrs)
         return types.SimpleNamespace(visible=len(outs)), outs
 
     def __repr__(self) -> str:

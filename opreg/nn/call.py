@@ -209,5 +209,5 @@ def call(function: Callable, values: Sequence[Any], specs: Sequence[Spec], outs:
             return list(found) if isinstance(found, (tuple, list)) else [found]
     trace = STATE.trace or next(value for value in values if isinstance(value, TracedTensor))._trace
     record.key, record.place, record.signatures = key, key or (title, trace.unique(title)), trace.signatures
-    found = trace.apply(PYTHON, values, attrs)
+    found = trace.call(PYTHON, values, attrs)
     return list(found) if isinstance(found, tuple) else [found]

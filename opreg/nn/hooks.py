@@ -324,7 +324,7 @@ def _tagged(op: Op, values: Sequence[Any], extra: Sequence[Any], link: Link) -> 
     attrs = {"link": link, "count": len(values), "given": len(values) + len(extra)}
     if STATE.trace is not None:
         link.specs(op, values)
-        found = STATE.trace.apply(op, [*values, *extra], attrs)
+        found = STATE.trace.call(op, [*values, *extra], attrs)
         return list(found) if isinstance(found, tuple) else [found]
     if not MODE.recording:
         return values

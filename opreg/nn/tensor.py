@@ -112,7 +112,7 @@ class Tensor(Manners, NDArray, metaclass=_TensorType):  # type: ignore[misc]  # 
 
     def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
         if STATE.trace is not None and any(STATE.trace.knows(value) for value in values):
-            return STATE.trace.apply(op, values, given)
+            return STATE.trace.call(op, values, given)
         attrs = op.complete(given)
         settled, results = _compute(op, attrs, values, self._ctx, made=Tensor)
         return results[0] if settled.visible == 1 else tuple(results[:settled.visible])

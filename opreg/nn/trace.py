@@ -16,7 +16,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..attrs import AS_GIVEN, to_text
 from ..backward_graph import grow
-from ..errors import ArgumentError, OpError, here
+from ..errors import OpError, here
 from ..graph import INFERENCE, Entry, Node
 from ..mode import MODE
 from ..op import Op
@@ -71,7 +71,7 @@ class TracedTensor(Sized, Manners):
         return found
 
     def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
-        return (STATE.trace or self._trace).apply(op, values, given)
+        return (STATE.trace or self._trace).call(op, values, given)
 
     def _lift(self, value: Any) -> Any:
         return tensor(value)
@@ -347,7 +347,7 @@ class FunctionTracer(Tracer):
         self.values.pop(id(parameter), None)
         variable = self.read(parameter)
         if hasattr(parameter, "_version"):
-            value = self.apply(ASSIGNED, [variable, value], {})
+            value = self.call(ASSIGNED, [variable, value], {})
         self.values[id(parameter)] = value
         self.updated[id(parameter)] = parameter
 
@@ -372,19 +372,12 @@ class FunctionTracer(Tracer):
         self.counts[hint] = number + 1
         return f"{hint}{number}"
 
-    def apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
-        """Add a node."""
-        attrs = op.complete(given)
-        inputs = [self.read(value) for value in values]
-        names = op.arguments(attrs) + op.auxiliary(attrs)
-        if len(inputs) != len(names):
-            raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({', '.join(names)}), got "
-                                f"{len(inputs)}")
-        node = self.add(op, attrs, [each._entry for each in inputs], given)
-        made = [self.wrap((node, i)) for i in range(op.visible(attrs))]
+    def call(self, op: Op, values: Sequence[Any], given: Any) -> Any:
+        """Apply an operator to values: one, or a tuple of them, one an output."""
+        found = [self.wrap(entry) for entry in self.apply(op, [self.read(value)._entry for value in values], given)]
         if not MODE.recording and op.name != "BlockGrad":
-            made = [ops.BlockGrad(each) for each in made]
-        return made[0] if len(made) == 1 else tuple(made)
+            found = [ops.BlockGrad(each) for each in found]
+        return found[0] if len(found) == 1 else tuple(found)
 
     def _node(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any) -> Node:
         name = self.unique("_".join([*self.scope, op.name.lower().strip("_")]))
@@ -471,5 +464,5 @@ def create(op: Op, **attrs: Any) -> Any:
     Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  0.00000000e+00])
     """
     if STATE.trace is not None:
-        return STATE.trace.apply(op, (), attrs)
+        return STATE.trace.call(op, (), attrs)
     return tensor(np.zeros((), np.float32))._apply(op, (), attrs)

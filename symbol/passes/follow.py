@@ -13,7 +13,7 @@ import numpy as np
 
 from opreg import generators
 from opreg.custom_gradient import COMPUTED, Derived, UserOp
-from opreg.errors import NotDifferentiableError, note
+from opreg.errors import ArgumentError, NotDifferentiableError, note
 from opreg.graph import Entry, Node
 from opreg.launch import Call, FirstRun
 from opreg.mode import Recording
@@ -73,7 +73,7 @@ def follow(op: UserOp, attrs: Any, use: Use, before: Followed | None = None) -> 
              for name, spec in zip(names[:len(names) - len(given)], use.ins)] + given
     try:
         heads = _followed(op, attrs, use, body, slots, before)
-    except TraceError as error:
+    except (ArgumentError, TraceError) as error:
         made = f", made at {use.where}" if use.where else ""
         note(error, f"operator {op.name!r}, node {use.name!r}{made}, is traced: its body is followed once, with values "
                     "that have a shape and a dtype and no numbers")

@@ -71,7 +71,7 @@ class _Body:
 
 def _node(op: Op, inputs: Sequence[Any], bodies: Sequence[_Body], **attrs: Any) -> list[Any]:
     given = {**attrs, "num_args": len(inputs) + len(bodies), "subgraphs": tuple(body.symbol for body in bodies)}
-    found = STATE.trace.apply(op, inputs, given)
+    found = STATE.trace.call(op, inputs, given)
     return list(found) if isinstance(found, tuple) else [found]
 
 
