@@ -9,7 +9,7 @@ if __name__ != "opreg.ndarray":  # by the name of its folder, in a checkout: the
 
 from typing import TYPE_CHECKING, Any
 
-from opreg.surface import public
+from opreg.core.namespaces import public
 
 from . import autograd, bound, numpy_protocol, random  # noqa: F401  all of them, before __getattr__ is there
 from .cached_op import CachedOp

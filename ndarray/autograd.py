@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from opreg.core.gradient import fitted
+from opreg.core.graph import Node, topological
+from opreg.core.mode import MODE, Recording
+from opreg.core.slots import Slot
 from opreg.errors import ArgumentError, NotDifferentiableError, OpError
-from opreg.gradient import fitted
-from opreg.graph import Node, topological
-from opreg.mode import MODE, Recording
-from opreg.slots import Slot
 
 from . import tape
 from .context import Context, current_context

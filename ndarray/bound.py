@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opreg.dispatch import write
-from opreg.mode import Recording
-from opreg.op import BOUND_OPERATOR, Op
-from opreg.spec import is_floating
+from opreg.core.dispatch import write
+from opreg.core.mode import Recording
+from opreg.core.op import BOUND_OPERATOR, Op
+from opreg.core.spec import is_floating
 
 from . import tape
 from .ndarray import NDArray, _compute
@@ -23,7 +23,7 @@ class BoundOperator:
     Examples
     --------
     >>> from opreg.ndarray import array, zeros
-    >>> from opreg.registry import get
+    >>> from opreg.core.registry import get
     >>> operator = get("square").create_operator(None, [(2,)], ["float32"])
     >>> x, y, dx = array([1, 3]), zeros(2), zeros(2)
     >>> operator.forward(True, ["write"], [x], [y], [])

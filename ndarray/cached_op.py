@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from opreg.core.graph import Entry, topological
 from opreg.errors import ArgumentError, note
-from opreg.graph import Entry, topological
 
 from .context import Context, current_context
 from .ndarray import NDArray, _compute

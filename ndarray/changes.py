@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from opreg.core.mode import MODE
+from opreg.core.op import Op
+from opreg.core.registry import get, ops
+from opreg.core.spec import show
 from opreg.errors import ShapeError, here
-from opreg.mode import MODE
-from opreg.op import Op
-from opreg.registry import get, ops
-from opreg.spec import show
 
 from . import tape, writes
 

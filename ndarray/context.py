@@ -7,7 +7,7 @@ import re
 import threading
 from typing import Any
 
-from opreg.backend import _REGISTERED, Backend, backend
+from opreg.core.array_module import _REGISTERED, Backend, backend
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
 
 __all__ = ["Context", "cpu", "gpu", "cpu_pinned", "current_context", "set_default_context", "num_gpus",

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from opreg.ndarray.context import Context
-from opreg.ndarray.loops import cond as cond, foreach as foreach, while_loop as while_loop
+from opreg.ndarray.control_flow import cond as cond, foreach as foreach, while_loop as while_loop
 from opreg.ndarray.methods import DType, Floats, Input, Ints, Operand, Out
 from opreg.ndarray.ndarray import NDArray
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from opreg import backend as backends
+from opreg.core import array_module as backends
+from opreg.core.registry import ops
+from opreg.core.spec import as_dtype
 from opreg.errors import ArgumentError, refuse_keywords
-from opreg.registry import ops
-from opreg.spec import as_dtype
 
 from .context import Context, current_context
 from .function import surface

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from opreg import generators
-from opreg.cache import Recent
+from opreg.core import generators
+from opreg.core.cache import Recent
+from opreg.core.launch import Call, Kernel, as_results, prepare
+from opreg.core.mode import MODE, Recording, inside, quiet
+from opreg.core.op import Op, watch
+from opreg.core.spec import Spec, is_numpy_float, known, show, unify
 from opreg.errors import ArgumentError, ShapeError, listed, note
-from opreg.launch import Call, Kernel, as_results, prepare
-from opreg.mode import MODE, Recording, inside, quiet
-from opreg.op import Op, watch
-from opreg.spec import Spec, is_numpy_float, known, show, unify
 
-from .custom_runs import custom_run
+from .custom_calls import custom_run
 
 __all__ = ["run", "settle", "Runner"]
 
@@ -57,7 +57,7 @@ class Runner:
             self._takes_out = self._takes_out and prepared is None
         #: Once it has run: the kernel alone, where it gives the only output as it is wanted; else None.
         self.single: Any = None
-        #: Of its gradient, see ``opreg.ndarray.recipes``; None where nothing stays settled.
+        #: Of its gradient, see ``opreg.ndarray.traced_rules``; None where nothing stays settled.
         self.recipes: dict[Any, Any] | None = {}
         self._copies: list[bool] | None = None
         self._first = True

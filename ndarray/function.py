@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from opreg.cache import Recent
-from opreg.calls import ordered, split
-from opreg.custom_prop import CustomRecord, Kept
-from opreg.dispatch import INVOKE
+from opreg.core.arguments import ordered, split
+from opreg.core.cache import Recent
+from opreg.core.dispatch import INVOKE
+from opreg.core.mode import MODE
+from opreg.core.namespaces import CONTRIB, Namespace, dressed, front
+from opreg.core.op import Op
+from opreg.core.random_functions import Sampling, zipfian
+from opreg.core.registry import user_operator
+from opreg.core.spec import show
+from opreg.custom.prop_record import CustomRecord, Kept
 from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
-from opreg.mode import MODE
-from opreg.op import Op
-from opreg.registry import user_operator
-from opreg.sampling import Sampling, zipfian
-from opreg.spec import show
-from opreg.surface import CONTRIB, Namespace, dressed, front
 
 from . import changes
 from .context import Context, current_context
-from .loops import cond, foreach, while_loop
+from .control_flow import cond, foreach, while_loop
 from .ndarray import SURFACE, NDArray, _compute
 
 __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "custom", "sparse"]

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opreg.backend import backend
+from opreg.core.array_module import backend
+from opreg.core.spec import as_dtype
 from opreg.errors import ArgumentError, DeviceError, DTypeError, note
-from opreg.spec import as_dtype
 
 from . import params_file
 from .context import Context, cpu

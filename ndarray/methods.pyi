@@ -7,7 +7,7 @@ import numpy as np
 
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
-from opreg.value import Value
+from opreg.core.value import Value
 
 Input = NDArray | np.ndarray[Any, Any]
 Operand = NDArray | np.ndarray[Any, Any] | float | np.number[Any] | np.bool_

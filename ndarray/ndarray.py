@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from opreg.cache import cached
-from opreg.dispatch import INVOKE
+from opreg.core.cache import cached
+from opreg.core.dispatch import INVOKE
+from opreg.core.mode import MODE, quiet
+from opreg.core.op import Op
+from opreg.core.registry import get, ops
+from opreg.core.slots import Slot
+from opreg.core.spec import as_dtype, is_numpy_float, show
+from opreg.core.value import BINARY, Value
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, adopted, note
-from opreg.mode import MODE, quiet
-from opreg.op import Op
-from opreg.registry import get, ops
-from opreg.slots import Slot
-from opreg.spec import as_dtype, is_numpy_float, show
-from opreg.value import BINARY, Value
 
 from . import changes, params_file, tape
 from .context import Context, cpu, current_context

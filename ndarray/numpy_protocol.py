@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from opreg.op import Op
-from opreg.spec import Spec
-from opreg.tracing import TraceError
-from opreg.value import Value
+from opreg.core.op import Op
+from opreg.core.spec import Spec
+from opreg.core.tracing import TraceError
+from opreg.core.value import Value
 
-from . import followed_numpy as rules
+from . import traced_numpy as rules
 from .context import current_context
-from .followed import BodyTracer, TracedArray
 from .ndarray import FUNCTION, UFUNC, NDArray
+from .traced import BodyTracer, TracedArray
 
 __all__ = ["ufunc", "function"]
 

@@ -36,9 +36,9 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
+from opreg.core.files import reading, warn, whole
+from opreg.core.spec import is_numpy_float
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean
-from opreg.files import reading, warn, whole
-from opreg.spec import is_numpy_float
 
 __all__ = ["Record", "load", "npz", "read", "read_npz", "save", "write", "to_bytes", "from_bytes"]
 

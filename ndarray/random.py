@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from opreg import generators
+from opreg.core import generators
+from opreg.core.random_functions import Sampling
 from opreg.errors import ArgumentError
-from opreg.sampling import Sampling
 
 from .context import Context
 from .function import surface

@@ -14,8 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from opreg.cache import Recent
-from opreg.dispatch import REQUESTS, write
+from opreg.core.cache import Recent
+from opreg.core.dispatch import REQUESTS, write
+from opreg.core.gradient import by_rule, filled, walk
+from opreg.core.mode import MODE, quiet
+from opreg.core.slots import Slot
+from opreg.core.spec import show
 from opreg.errors import (
     ArgumentError,
     DTypeError,
@@ -25,15 +29,11 @@ from opreg.errors import (
     did_you_mean,
     here,
 )
-from opreg.gradient import by_rule, filled, walk
-from opreg.mode import MODE, quiet
-from opreg.slots import Slot
-from opreg.spec import show
 
 from . import writes
-from .custom_runs import CustomRun
+from .custom_calls import CustomRun
 from .eager import settle
-from .recipes import differentiate
+from .traced_rules import differentiate
 
 __all__ = ["TapeNode", "Leaf", "leaf", "record", "add", "backward", "constant", "gradients", "raw_gradients",
            "Taped", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from opreg.errors import OpError, Where, here
 
-from . import recipes
+from . import traced_rules as recipes
 from .eager import settle
 
 __all__ = ["LOG", "note", "check"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 
 from . import aliases as _aliases
-from . import slots as _slots
+from .core import slots as _slots
 
 TYPE_CHECKING = False  # the module typing takes longer to load than all of this one
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "ndarray": ("opreg.ndarray", None),
     "sym": ("opreg.symbol", None),
     "symbol": ("opreg.symbol", None),
-    "operator": ("opreg.custom", None),
+    "operator": ("opreg.custom.operator", None),
     "autograd": ("opreg.ndarray.autograd", None),
     "random": ("opreg.ndarray.random", None),
     "rnd": ("opreg.ndarray.random", None),
@@ -44,7 +44,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "executor": ("opreg.symbol.executor", None),
     "Executor": ("opreg.symbol.executor", "Executor"),
     "engine": ("opreg.engine", None),
-    "caches": ("opreg.cache", "caches"),
+    "caches": ("opreg.core.cache", "caches"),
     "name": ("opreg.symbol.naming", None),
     "attribute": ("opreg.symbol.naming", None),
     "AttrScope": ("opreg.symbol.naming", "AttrScope"),
@@ -108,7 +108,7 @@ _ABSENT = {
 # What fills the slots of lower floors: modules that are imported when one that is empty is asked for.
 _slots.install({
     "operators": ("opreg.builtin", "opreg.backends.operators"),
-    "users' operators": ("opreg.custom",),
+    "users' operators": ("opreg.custom.operator",),
     "arrays": ("opreg.ndarray",),
     "graphs": ("opreg.symbol", "opreg.symbol.show"),
     "backends": ("opreg.backends.passes",),

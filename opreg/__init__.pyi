@@ -1,11 +1,11 @@
 # Made from the declarations by `python -m opreg.builtin --stubs`; not edited by hand.
 
 from opreg import base as base
-from opreg.cache import caches as caches
 from opreg import common as common
 from opreg import context as context
 from opreg import contrib as contrib
-from opreg import custom as operator
+from opreg.core.cache import caches as caches
+from opreg.custom import operator as operator
 from opreg import engine as engine
 from opreg import errors as errors
 from opreg.errors import MXNetError as MXNetError

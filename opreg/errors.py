@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from types import FrameType
 from typing import Any
 
-from .cache import Recent, cached
+from .core.cache import Recent, cached
 
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
@@ -138,7 +138,7 @@ def family() -> str:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
         package, _, module = frame.f_globals.get("__name__", "").rpartition(".")
-        if package == "opreg.builtin":
+        if package.startswith("opreg.builtin"):
             found = module
         frame = frame.f_back
     return found

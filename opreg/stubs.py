@@ -23,16 +23,16 @@ import numpy as np
 import opreg
 
 from . import ndarray, symbol
-from .calls import examples, signature
+from .core.arguments import examples, signature
+from .core.namespaces import WRITTEN, Namespace
+from .core.op import Op
+from .core.registry import find, names
+from .core.value import ARITHMETIC, BINARY, METHODS
 from .nn import ops
-from .nn.manners import Manners
 from .nn.ops.methods import METHODS as TENSOR_METHODS
 from .nn.ops.primitive import Primitive
 from .nn.ops.scalars import OF_PYTHON
-from .op import Op
-from .registry import find, names
-from .surface import WRITTEN, Namespace
-from .value import ARITHMETIC, BINARY, METHODS
+from .nn.tensor_base import TensorBase
 
 __all__ = ["stubs"]
 
@@ -51,7 +51,7 @@ _HEADS = {
     "nd": """
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
-from opreg.value import Value
+from opreg.core.value import Value
 
 Input = NDArray | np.ndarray[Any, Any]
 Operand = NDArray | np.ndarray[Any, Any] | float | np.number[Any] | np.bool_
@@ -60,7 +60,7 @@ Out = NDArray | Sequence[NDArray] | None
     "sym": """
 from opreg.ndarray.context import Context
 from opreg.symbol.symbol import Symbol
-from opreg.value import Value
+from opreg.core.value import Value
 
 Input = Symbol
 Operand = Symbol | float | np.number[Any] | np.bool_
@@ -276,7 +276,7 @@ def _namespace(manner: str, space: Namespace) -> str:
             for op in [space.operator(name)] if op is not None}
     own = [name for name in sorted(vars(space)) if name in _BY_HAND]
     loops = [f"{name} as {name}" for name in _LOOPS if name in vars(space)]
-    home = "ndarray.loops" if manner == "nd" else "symbol.loop_functions"
+    home = "ndarray.control_flow" if manner == "nd" else "symbol.control_flow_functions"
     return "".join([_head(manner, f"from opreg.{home} import {', '.join(loops)}\n" if loops else ""),
                     *_of_operators(manner, made), *[_by_hand(manner, each, vars(space)[each]) for each in own]])
 
@@ -351,13 +351,13 @@ def _ops() -> str:
 def _tensor_methods() -> str:
     """Methods of tensors."""
     indent = " " * 4
-    lines = [_TITLE, _IMPORTS, "from opreg.nn.tensor import Tensor\nfrom opreg.value import Value\n\n",
+    lines = [_TITLE, _IMPORTS, "from opreg.nn.tensor import Tensor\nfrom opreg.core.value import Value\n\n",
              "Operand = Tensor | np.ndarray[Any, Any] | float | np.number[Any] | np.bool_ | Sequence[Any]\n",
              _KINDS, "_int = int\n_float = float\n_bool = bool\n",  # names of methods
              f"\nclass Methods(Value):\n{indent}\"\"\"Functions of ``ops`` as methods.\"\"\"\n"]
     lines += _arithmetic("Tensor")
     for name in sorted(TENSOR_METHODS):
-        if getattr(Manners, name) is TENSOR_METHODS[name]:
+        if getattr(TensorBase, name) is TENSOR_METHODS[name]:
             text = _like(name, TENSOR_METHODS[name], indent, own=True)
             lines.append(re.sub(r"(?<!def )\b(int|float|bool)\b", r"_\1", text))
     return "".join(lines)

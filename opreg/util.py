@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .mode import MODE
+from .core.mode import MODE
 
 __all__ = ["np_shape", "is_np_shape", "set_np_shape", "use_np_shape"]
 

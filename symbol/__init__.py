@@ -9,7 +9,7 @@ if __name__ != "opreg.symbol":  # by the name of its folder, in a checkout: the 
 
 from typing import TYPE_CHECKING, Any
 
-from opreg.surface import public
+from opreg.core.namespaces import public
 
 from .function import custom, random, sparse, surface
 from .json import fromjson, load, load_json

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from opreg.core.graph import Entry, Node, rewrite
+from opreg.core.placeholder import resolve
+from opreg.core.spec import Spec, known, show, size
 from opreg.errors import (
     ArgumentError,
     DeviceError,
@@ -21,15 +24,12 @@ from opreg.errors import (
     note,
     refuse_misspelt,
 )
-from opreg.graph import Entry, Node, rewrite
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import NDArray, array
-from opreg.placeholder import resolve
-from opreg.spec import Spec, known, show, size
 
 from . import infer as inference
 from .executor import Executor, front, places, zeros
-from .passes.recompute import asked
+from .passes.rematerialization import asked
 from .program import Bound, uncollected
 from .stages import Staged, depends_on_data
 from .symbol import BIND, SIMPLE_BIND, Symbol

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg import generators
+from opreg.core import generators
+from opreg.core.graph import Node
+from opreg.core.launch import Call, as_results
+from opreg.core.op import Op
+from opreg.core.spec import is_floating, is_numpy_float
 from opreg.errors import OpError
-from opreg.graph import Node
-from opreg.launch import Call, as_results
-from opreg.op import Op
-from opreg.spec import is_floating, is_numpy_float
 
 from .plan import Plan, Step
 

@@ -10,18 +10,18 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opreg.graph import Entry, Node, verify
-from opreg.slots import Slot
+from opreg.core.graph import Entry, Node, verify
+from opreg.core.slots import Slot
 
-from .passes.common import common
-from .passes.constant import constant
+from .passes.assign_devices import assign_devices
+from .passes.constant_folding import fold_constants
+from .passes.cse import cse
 from .passes.fuse import fuse
 from .passes.fuse_conv_bn import fuse_conv_bn
 from .passes.gradient import gradient
 from .passes.inline import inline
 from .passes.memory import plan_memory
-from .passes.place import place
-from .passes.recompute import recompute
+from .passes.rematerialization import rematerialize
 from .passes.simplify import simplify
 from .plan import Plan, Step
 from .program import Bound, Program, reachable, uncollected
@@ -41,10 +41,10 @@ def layout(program: Program) -> Program:
 
 
 PASSES: tuple[Callable[[Program], Program], ...] = (
-    gradient, inline, simplify, constant, common, recompute, place, fuse_conv_bn, layout, fuse)
+    gradient, inline, simplify, fold_constants, cse, rematerialize, assign_devices, fuse_conv_bn, layout, fuse)
 
 #: Those that put several operators in one node's place, or one node in several's, or arrays in another order.
-_MERGING = (constant, common, recompute, fuse_conv_bn, layout, fuse)
+_MERGING = (fold_constants, cse, rematerialize, fuse_conv_bn, layout, fuse)
 
 #: Tests set this: the graph is verified after every pass.
 CHECK = False

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from opreg.ndarray.context import Context
-from opreg.symbol.loop_functions import cond as cond, foreach as foreach, while_loop as while_loop
+from opreg.symbol.control_flow_functions import cond as cond, foreach as foreach, while_loop as while_loop
 from opreg.symbol.methods import DType, Floats, Input, Ints, Operand
 from opreg.symbol.symbol import Symbol
 

@@ -12,20 +12,20 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from opreg import generators
-from opreg.backward_graph import GRADIENTS
+from opreg.core import generators
+from opreg.core.backward_graph import GRADIENTS
+from opreg.core.graph import Node
+from opreg.core.mode import MODE, quiet
+from opreg.core.op import Op, watch
+from opreg.core.spec import known, show, size
 from opreg.errors import ArgumentError, OpError, ShapeError, did_you_mean, trim
-from opreg.graph import Node
-from opreg.mode import MODE, quiet
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
-from opreg.op import Op, watch
-from opreg.spec import known, show, size
 
 from . import infer as inference
-from .arrivals import Arrivals
 from .checking import KernelReport, check_kernels, titled
 from .compile import compile_plan
+from .head_gradients import Arrivals
 from .plan import Plan, Segment, Step
 from .profile import Profile, profile
 from .program import Bound

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opreg.op import Op
-from opreg.sampling import Sampling, zipfian
-from opreg.surface import CONTRIB, Namespace, dressed, front
+from opreg.core.namespaces import CONTRIB, Namespace, dressed, front
+from opreg.core.op import Op
+from opreg.core.random_functions import Sampling, zipfian
 
-from .loop_functions import cond, foreach, while_loop
+from .control_flow_functions import cond, foreach, while_loop
 from .symbol import SURFACE, Symbol, create
 
 __all__ = ["surface", "linalg", "random", "contrib", "image", "op", "custom", "sparse"]

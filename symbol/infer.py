@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from opreg.core.graph import Graph, Node, declared_shape, fail
+from opreg.core.mode import MODE
+from opreg.core.spec import ANY, Shape, Spec, as_dtype, known, unify
 from opreg.errors import InferenceError, OpError
-from opreg.graph import Graph, Node, declared_shape, fail
-from opreg.mode import MODE
-from opreg.spec import ANY, Shape, Spec, as_dtype, known, unify
 
 __all__ = ["infer_shapes", "emptied", "infer_dtypes", "decide_dtypes", "variable_shapes", "variable_dtypes", "infer",
            "told"]

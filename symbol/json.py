@@ -13,16 +13,16 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from opreg.attrs import to_text
+from opreg.core.attrs import to_text
+from opreg.core.files import json_of, reading, warn, whole
+from opreg.core.graph import Entry, Graph, Node, declared_shape, rewrite
+from opreg.core.mode import MODE
+from opreg.core.op import Op
+from opreg.core.placeholder import PlaceholderRecord, is_tag, lookup, settle, strange
 from opreg.errors import FileFormatError, Where, did_you_mean, listed, note
-from opreg.files import json_of, reading, warn, whole
-from opreg.graph import Entry, Graph, Node, declared_shape, rewrite
-from opreg.mode import MODE
-from opreg.op import Op
-from opreg.placeholder import PlaceholderRecord, is_tag, lookup, settle, strange
 
+from .control_flow import check_locations
 from .infer import told
-from .loops import check_locations
 from .naming import HIDDEN, hide
 from .symbol import DUMPS, SAVE, Symbol
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from opreg.ndarray.context import Context
 from opreg.symbol.symbol import Symbol
-from opreg.value import Value
+from opreg.core.value import Value
 
 Input = Symbol
 Operand = Symbol | float | np.number[Any] | np.bool_

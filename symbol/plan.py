@@ -9,13 +9,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from opreg import generators
+from opreg.core import generators
+from opreg.core.graph import Entry, Node, fail
+from opreg.core.launch import Call, FirstRun, prepare
+from opreg.core.spec import Spec
+from opreg.core.steps import JoinableStep, TieredStep, is_plain
 from opreg.errors import OpError, note
-from opreg.graph import Entry, Node, fail
-from opreg.launch import Call, FirstRun, prepare
 from opreg.ndarray.ndarray import wrap
-from opreg.spec import Spec
-from opreg.steps import JoinableStep, TieredStep, is_plain
 
 from .passes.memory import Memory, Storage
 from .program import Program, nbytes

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg import generators, threads
+from opreg.core import generators, threads
+from opreg.core.graph import Node
+from opreg.core.spec import is_floating, is_narrow
 from opreg.errors import ArgumentError
-from opreg.graph import Node
-from opreg.spec import is_floating, is_narrow
 
 from .plan import Plan, Segment, Step
 from .program import Bound, nbytes

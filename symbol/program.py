@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from opreg import threads
-from opreg.graph import Entry, Graph, Node
-from opreg.spec import Spec, as_dtype, size
+from opreg.core import threads
+from opreg.core.graph import Entry, Graph, Node
+from opreg.core.spec import Spec, as_dtype, size
 
 __all__ = ["Bound", "Program", "nbytes", "reachable", "replaced", "uncollected"]
 

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from opreg.core.files import whole
+from opreg.core.graph import Graph, Node
+from opreg.core.placeholder import resolve
+from opreg.core.spec import ANY, Shape, known, size, stated
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
-from opreg.files import whole
-from opreg.graph import Graph, Node
-from opreg.placeholder import resolve
-from opreg.spec import ANY, Shape, known, size, stated
 
 from . import infer as inference
 from .json import stored_attrs, stored_name, versions

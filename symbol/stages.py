@@ -14,19 +14,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from opreg.core.graph import Entry, Graph, Node, fail, rewrite
+from opreg.core.launch import Call
+from opreg.core.op import ZERO
+from opreg.core.registry import get
+from opreg.core.spec import ANY, Shape, Spec, show, unify
 from opreg.errors import TRIMMED, ArgumentError
-from opreg.graph import Entry, Graph, Node, fail, rewrite
-from opreg.launch import Call
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray, wrap
-from opreg.op import ZERO
-from opreg.registry import get
-from opreg.spec import ANY, Shape, Spec, show, unify
 
 from . import infer as inference
-from .arrivals import listed
 from .checking import KernelReport
 from .executor import Executor, truth, zeros
+from .head_gradients import listed
 from .plan import Plan
 from .profile import Profile
 from .symbol import Symbol, output_name

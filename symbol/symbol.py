@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opreg.attrs import to_text
-from opreg.backward_graph import gradients
-from opreg.cache import cached
-from opreg.calls import no_value, split
+from opreg.core.arguments import no_value, split
+from opreg.core.attrs import to_text
+from opreg.core.backward_graph import gradients
+from opreg.core.cache import cached
+from opreg.core.graph import Entry, Graph, Node, rewrite
+from opreg.core.op import Op
+from opreg.core.placeholder import resolve
+from opreg.core.registry import user_operator
+from opreg.core.slots import Slot
+from opreg.core.spec import as_dtype, dtype_flag, known, show, stated
+from opreg.core.value import Value
 from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, here, listed, note
-from opreg.graph import Entry, Graph, Node, rewrite
 from opreg.ndarray import autograd
 from opreg.ndarray.context import current_context
-from opreg.op import Op
-from opreg.placeholder import resolve
-from opreg.registry import user_operator
-from opreg.slots import Slot
-from opreg.spec import as_dtype, dtype_flag, known, show, stated
-from opreg.value import Value
 
 from . import infer as inference
 from .naming import HIDDEN, AttrScope, current, hide

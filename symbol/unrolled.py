@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opreg.ndarray import loops as rounds
+from opreg.ndarray import control_flow as rounds
 from opreg.ndarray.cached_op import CachedOp
 from opreg.ndarray.ndarray import NDArray
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
-from opreg import generators
-from opreg.backend import backend
+from opreg.core import generators
+from opreg.core.array_module import backend
 from opreg.errors import DeviceError, UnknownOperatorError
 
 from . import rows

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from opreg.mode import Recording
+from opreg.core.mode import Recording
+from opreg.core.op import Op
+from opreg.core.registry import get
 from opreg.ndarray import NDArray, array, cpu
 from opreg.ndarray.autograd import backward, grad
 from opreg.ndarray.function import invoke
-from opreg.op import Op
-from opreg.registry import get
 from opreg.symbol import Group, Symbol, Variable
 from opreg.symbol.symbol import create
 

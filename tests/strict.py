@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.backend import Backend, register_backend
+from opreg.core.array_module import Backend, register_backend
 
 __all__ = ["StrictArray", "StrictBackend", "StrictError", "StrictGenerator", "FUNCTIONS", "METHODS", "UFUNCS", "xp"]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opreg.algebra import factored
-from opreg.expression import Expression, Instruction, exp, square, tanh, trace
+from opreg.elementwise.algebra import factored
+from opreg.elementwise.expression import Expression, Instruction, exp, square, tanh, trace
 
 
 @pytest.mark.parametrize("function,arity,text", [

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from opreg import slots
-from opreg.slots import Slot
+from opreg.core import slots
+from opreg.core.slots import Slot
 
 ROOT = Path(__file__).parent.parent
 
@@ -34,31 +34,32 @@ def _floors(text: str) -> list[list[str]]:
 
 #: From the ground up. A module imports from lines above its own.
 ORDER = _floors("""
-    opreg.aliases opreg.locks opreg.slots opreg._extends opreg.cache
+    opreg.core opreg.elementwise opreg.custom
+    opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
     opreg.errors opreg.engine
-    opreg.mode opreg.files opreg.special
-    opreg.spec
-    opreg.attrs opreg.util opreg.fills
-    opreg.dispatch
-    opreg.rules opreg.steps
-    opreg.launch
-    opreg.op
-    opreg.registry
-    opreg.calls
-    opreg.value
-    opreg.surface opreg.sampling opreg.graph
-    opreg.gradient opreg.placeholder opreg.tracing
-    opreg.subgraph
-    opreg.backward_graph
-    opreg.backend
-    opreg.generators
-    opreg.threads
-    opreg.schedule
-    opreg.expression
-    opreg.composition opreg.algebra
-    opreg.custom_gradient opreg.custom_signature opreg.custom_watch
-    opreg.custom_run
-    opreg.custom_prop
+    opreg.core.mode opreg.core.files opreg.elementwise.special_functions
+    opreg.core.spec
+    opreg.core.attrs opreg.util opreg.core.fills
+    opreg.core.dispatch
+    opreg.core.rules opreg.core.steps
+    opreg.core.launch
+    opreg.core.op
+    opreg.core.registry
+    opreg.core.arguments
+    opreg.core.value
+    opreg.core.namespaces opreg.core.random_functions opreg.core.graph
+    opreg.core.gradient opreg.core.placeholder opreg.core.tracing
+    opreg.core.subgraph
+    opreg.core.backward_graph
+    opreg.core.array_module
+    opreg.core.generators
+    opreg.core.threads
+    opreg.elementwise.tiling
+    opreg.elementwise.expression
+    opreg.elementwise.composition opreg.elementwise.algebra
+    opreg.custom.gradient opreg.custom.signature opreg.custom.first_run
+    opreg.custom.invocation
+    opreg.custom.prop_record
     opreg.backends
     opreg.builtin
     opreg.backends.onednn.private_operators
@@ -67,35 +68,35 @@ ORDER = _floors("""
     opreg.backends.numba.operators opreg.backends.onednn.operators
     opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context
-    opreg.ndarray.custom_runs
+    opreg.ndarray.custom_calls
     opreg.ndarray.eager
-    opreg.ndarray.recipes
+    opreg.ndarray.traced_rules
     opreg.ndarray.writes
     opreg.ndarray.tape
     opreg.ndarray.changes
     opreg.ndarray.ndarray
-    opreg.ndarray.loops opreg.ndarray.bound opreg.ndarray.cached_op opreg.ndarray.followed_numpy
-    opreg.ndarray.followed
+    opreg.ndarray.control_flow opreg.ndarray.bound opreg.ndarray.cached_op opreg.ndarray.traced_numpy
+    opreg.ndarray.traced
     opreg.ndarray.numpy_protocol
     opreg.ndarray.function
     opreg.ndarray.creation opreg.ndarray.random opreg.ndarray.io opreg.ndarray.autograd
     opreg.ndarray
-    opreg.custom_dry_run
-    opreg.custom_function
-    opreg.custom
+    opreg.custom.dry_run
+    opreg.custom.function_record
+    opreg.custom.operator
     opreg.symbol.naming opreg.symbol.infer opreg.symbol.program
     opreg.symbol.symbol
     opreg.symbol.passes opreg.backends.onednn.channels_last opreg.backends.onednn.fuse_bn_backward
     opreg.backends.onednn.passes
     opreg.symbol.plan
-    opreg.symbol.profile opreg.symbol.checking opreg.symbol.arrivals
+    opreg.symbol.profile opreg.symbol.checking opreg.symbol.head_gradients
     opreg.symbol.compile
     opreg.backends.passes opreg.symbol.executor
     opreg.symbol.stages
     opreg.symbol.binding
     opreg.symbol.unrolled
-    opreg.symbol.loops
-    opreg.symbol.loop_functions
+    opreg.symbol.control_flow
+    opreg.symbol.control_flow_functions
     opreg.symbol.function opreg.symbol.json
     opreg.symbol.show
     opreg.symbol
@@ -118,20 +119,26 @@ INSIDE = {package: _floors(lines) for package, lines in {
         numba.elementwise numba.recurrent numba.row_reductions numba.updates
     """,
     "opreg.builtin": """
-        elementwise image_size numpy_like_logic places rnn_parts shape sliding subscript
-            update_formulas updating contrib_misc
-        activation attention axes binary broadcasting densities hawkes image indexing joining linalg norm normalize
-            optimizer_updates padding products reduce rnn_layer slicing softmax unary
-        batch_norm bilinear casting creation dense gather layer_norm losses multi_updates numpy_like_reduce ordering
-            rearrange rnn sequence
-        again batch_norm_moving boxes convolution correlation numpy_like pooling random resize roi rotated_roi warp
-        deformable deformable_roi fused_convolution multibox proposal
+        elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names contrib
+        elementwise.elementwise vision.image_size numpy_names.numpy_like_logic outputs layers.rnn_parts shapes.shape
+            layers.sliding shapes.subscript optimizers.update_formulas optimizers.updating contrib.contrib_misc
+        elementwise.activation layers.attention shapes.axes elementwise.binary shapes.broadcasting
+            randomness.densities contrib.hawkes vision.image lookup.indexing shapes.joining matrices.linalg
+            layers.norm layers.normalize optimizers.optimizer_updates shapes.padding reductions.products
+            reductions.reduce layers.rnn_layer shapes.slicing layers.softmax elementwise.unary
+        layers.batch_norm vision.bilinear elementwise.casting shapes.creation matrices.dense lookup.gather
+            layers.layer_norm layers.losses optimizers.multi_updates numpy_names.numpy_like_reduce reductions.ordering
+            shapes.rearrange layers.rnn lookup.sequence
+        rematerialization layers.batch_norm_moving vision.boxes layers.convolution vision.correlation
+            numpy_names.numpy_like layers.pooling randomness.random vision.resize vision.roi vision.rotated_roi
+            vision.warp
+        vision.deformable vision.deformable_roi layers.fused_convolution vision.multibox vision.proposal
         flops
         .
     """,
     "opreg.symbol.passes": """
-        . common fuse_conv_bn gradient memory place simplify
-        constant follow recompute
+        . cse fuse_conv_bn gradient memory assign_devices simplify
+        constant_folding trace_bodies rematerialization
         fuse inline
     """,
     "opreg.contrib": """
@@ -148,13 +155,13 @@ INSIDE = {package: _floors(lines) for package, lines in {
         module
     """,
     "opreg.nn": """
-        bailout dtype rooms state ops.primitive_docs
-        guards handles manners printing reads settings
+        bailout dtype plan_memory state ops.primitive_docs
+        guards handles tensor_base printing reads settings
         tensor tree ops.primitive optim.settings
         buffers initializer trace ops.lift
-        call parameter ops.creation ops.math
+        python_op parameter ops.creation ops.math
         application hooks ops.multitype ops.reduce ops.scalars
-        bprop function holder pullback
+        bprop function parameter_container pullback
         follow positions
         compiled
         jit
@@ -182,7 +189,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
 LATE = {
     "opreg": "the front door opens names at first use",
     "opreg.aliases": "second names of modules are imported by those who ask for them",
-    "opreg.slots": "who fills a slot is imported when it is asked for, as the front door says",
+    "opreg.core.slots": "who fills a slot is imported when it is asked for, as the front door says",
 }
 
 #: Libraries that not everybody has, imported inside of the functions that need them.
@@ -298,12 +305,13 @@ def test_no_circles() -> None:
 
 
 @pytest.mark.parametrize("name", [
-    "opreg.backends.onednn.channels_last", "opreg.backends.numba.row_operators", "opreg.builtin.dense", "opreg.custom",
-    "opreg.ndarray.followed", "opreg.nn.ops.random", "opreg.registry", "opreg.symbol.passes.fuse", "opreg.symbol.show",
-    "opreg.train.rnn_cell"])
+    "opreg.backends.onednn.channels_last", "opreg.backends.numba.row_operators", "opreg.builtin.matrices.dense",
+    "opreg.custom.operator",
+    "opreg.ndarray.traced", "opreg.nn.ops.random", "opreg.core.registry", "opreg.symbol.passes.fuse",
+    "opreg.symbol.show", "opreg.train.rnn_cell"])
 def test_may_be_imported_first(name: str) -> None:
     program = (f"import {name}, opreg, numpy\n"
-               "from opreg.registry import get\n"
+               "from opreg.core.registry import get\n"
                "get('square').create_operator(None, [(2,)], ['float32'])\n"
                "x = opreg.sym.Variable('x')\n"
                "assert x.exp().eval(x=opreg.nd.zeros((2,)))[0].asnumpy().tolist() == [1, 1]\n")
@@ -314,7 +322,7 @@ def test_slots_are_filled() -> None:
     """By the modules that the front door names for them."""
     found = 0
     for name, path in MODULES.items():
-        if name == "opreg.slots" or "= Slot(" not in path.read_text():
+        if name == "opreg.core.slots" or "= Slot(" not in path.read_text():
             continue
         module = importlib.import_module(name)
         for title, slot in vars(module).items():
@@ -336,11 +344,11 @@ def test_needs_numpy_alone(name: str) -> None:
 
 def test_front_door_imports_nothing() -> None:
     for other, line, early in _imports("opreg"):
-        assert not early or other in ("__future__", "opreg.aliases", "opreg.slots", *sys.stdlib_module_names), \
+        assert not early or other in ("__future__", "opreg.aliases", "opreg.core.slots", *sys.stdlib_module_names), \
             f"opreg/__init__.py:{line}: {other}"
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name != "opreg.spec"])
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "opreg.core.spec"])
 def test_floating_dtypes_are_asked_for_in_one_place(name: str) -> None:
     """To NumPy bfloat16 is of no floating kind: ``spec.is_floating`` knows it, or ``is_numpy_float`` leaves it out."""
     for node in ast.walk(ast.parse(MODULES[name].read_text())):

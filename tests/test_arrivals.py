@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.symbol import arrivals
+from opreg.symbol import head_gradients as arrivals
 
 SHAPE = (700, 400)  # more than a megabyte
 

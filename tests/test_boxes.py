@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from opreg.core.registry import get
 from opreg.errors import AttrError, ShapeError
 from opreg.ndarray import array
-from opreg.registry import get
 
 _CORNERS = st.floats(0, 1, width=32)
 _BOXES = st.integers(1, 40).flatmap(lambda n: arrays("float32", (n, 6), elements=_CORNERS))

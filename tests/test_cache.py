@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import opreg as mx
-from opreg.cache import Recent, cached
+from opreg.core.cache import Recent, cached
 
 
 def test_what_is_used_often_stays() -> None:

@@ -6,10 +6,10 @@ import inspect
 
 import pytest
 
-from opreg.calls import ordered, signature, split
+from opreg.core.arguments import ordered, signature, split
+from opreg.core.namespaces import Namespace, dressed
+from opreg.core.registry import get, operators
 from opreg.errors import ArgumentError, UnknownOperatorError
-from opreg.registry import get, operators
-from opreg.surface import Namespace, dressed
 
 
 class Tensor:

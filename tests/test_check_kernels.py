@@ -9,12 +9,12 @@ import pytest
 
 import opreg as mx
 from opreg.backends.onednn import convolution as onednn_convolution
-from opreg.launch import Kernel
-from opreg.registry import get
+from opreg.core.launch import Kernel
+from opreg.core.registry import get
 from opreg.symbol import checking
 from opreg.symbol import compile as compiler
 
-from .test_common import assert_same, bound
+from .test_cse import assert_same, bound
 
 sym, nd = mx.sym, mx.nd
 

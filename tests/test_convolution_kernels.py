@@ -17,12 +17,12 @@ from opreg import symbol
 from opreg.backends.onednn import convolution as onednn_convolution
 from opreg.backends.onednn import engine, matmul, shared_library
 from opreg.backends.onednn.primitives import Pooling
+from opreg.core.launch import Call, Kernel
+from opreg.core.registry import get
 from opreg.errors import OpError
-from opreg.launch import Call, Kernel
 from opreg.ndarray import array, cpu
 from opreg.ndarray.autograd import record
 from opreg.ndarray.context import Context
-from opreg.registry import get
 from tests import strict
 
 

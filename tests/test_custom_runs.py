@@ -14,9 +14,9 @@ import pytest
 
 import opreg as mx
 from opreg import autograd, nd
-from opreg.attrs import to_text
+from opreg.core.attrs import to_text
+from opreg.core.registry import get
 from opreg.errors import OpError, ShapeError
-from opreg.registry import get
 from tests.strict import StrictArray
 
 UNIQUE = itertools.count()
@@ -627,8 +627,9 @@ def test_what_is_kept_is_bounded():
         nd.Custom(nd.ones(2), op_type=name, k=i)
         nd.Custom(nd.ones(i + 1), op_type=name)
     calls = get(f"custom.{name}").calls
-    assert len(calls) == calls.limit
-    assert max(len(kept.runs) for kept in calls.values()) == calls.limit
+    kept = [*calls.entries()]
+    assert calls.limit // 2 <= len(kept) <= calls.limit
+    assert calls.limit // 2 <= max(len([*each.runs.entries()]) for each in kept) <= calls.limit
 
 
 def test_nothing_of_a_call_is_kept():

@@ -10,8 +10,8 @@ import pytest
 
 import opreg as mx
 import opreg.symbol.compile
+from opreg.core.tracing import TraceError
 from opreg.errors import NotDifferentiableError, OpError, ShapeError
-from opreg.tracing import TraceError
 
 nd, sym, autograd = mx.nd, mx.sym, mx.autograd
 _NUMBERS = itertools.count()

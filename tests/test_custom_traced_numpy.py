@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from opreg.ndarray.followed import BodyTracer, TracedArray
-from opreg.ndarray.followed_numpy import ARITHMETIC, FUNCTIONS, UNARY
-from opreg.spec import Spec
+from opreg.core.spec import Spec
+from opreg.core.tracing import TraceError
+from opreg.ndarray.traced import BodyTracer, TracedArray
+from opreg.ndarray.traced_numpy import ARITHMETIC, FUNCTIONS, UNARY
 from opreg.symbol.symbol import Symbol
-from opreg.tracing import TraceError
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4)).astype("float32")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg import generators
+from opreg.core import generators
 from opreg.errors import ArgumentError, DeviceError, DTypeError, InferenceError, NotDifferentiableError, ShapeError
 
 sym, nd = mx.sym, mx.nd

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg.ndarray as nd
-from opreg import expression as e
-from opreg import schedule, special, threads
-from opreg.expression import PRIMITIVES, derive, polygamma, primitive, trace
+from opreg.core import threads
+from opreg.elementwise import expression as e
+from opreg.elementwise import special_functions as special
+from opreg.elementwise import tiling as schedule
+from opreg.elementwise.expression import PRIMITIVES, derive, polygamma, primitive, trace
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=60)
 

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opreg import special, threads
-from opreg.builtin import rnn_layer, rnn_parts
-from opreg.builtin import updating as updates
+from opreg.builtin.layers import rnn_layer, rnn_parts
+from opreg.builtin.optimizers import updating as updates
+from opreg.core import threads
+from opreg.core.registry import get
+from opreg.elementwise import special_functions as special
 from opreg.errors import ShapeError
 from opreg.ndarray import array
-from opreg.registry import get
 from opreg.train import optimizer as optimizers
 from tests.rows.rnn import _reference
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import opreg as mx
-from opreg import files
+from opreg.core import files
 from opreg.errors import ArgumentError, FileFormatError
 
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from opreg import threads
 from opreg.backends import blas
 from opreg.backends.onednn import convolution as onednn_convolution
 from opreg.backends.onednn import shared_library
-from opreg.builtin import convolution
+from opreg.builtin.layers import convolution
+from opreg.core import threads
 from opreg.symbol import compile as compiler
 from opreg.symbol.passes.fuse_conv_bn import fuse_conv_bn
 

@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from opreg import expression, schedule, threads
 from opreg.backends.numba import compiler as machine_code
-from opreg.composition import Composition
-from opreg.expression import astype, trace
+from opreg.core import threads
+from opreg.elementwise import expression
+from opreg.elementwise import tiling as schedule
+from opreg.elementwise.composition import Composition
+from opreg.elementwise.expression import astype, trace
 from opreg.symbol import compile as compiler
 from opreg.symbol.passes import fuse as fusion
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opreg import generators
+from opreg.core import generators
+from opreg.core.registry import get
 from opreg.errors import AttrError, ShapeError
 from opreg.ndarray import array
-from opreg.registry import get
 
 _IMAGE = np.random.default_rng(0).uniform(20, 200, (4, 5, 3))
 

@@ -7,9 +7,9 @@ import pytest
 
 import opreg as mx
 from opreg import sym
+from opreg.core.registry import get
+from opreg.core.spec import ANY, known
 from opreg.errors import AttrError, ShapeError
-from opreg.registry import get
-from opreg.spec import ANY, known
 from opreg.symbol.symbol import create
 from tests.rows import all_rows
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.registry import get
+from opreg.core.registry import get
 from tests.running import Use, eager, graph
 
 KINDS = ["uint8", "int8", "int32", "int64"]

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import opreg as mx
 import opreg.ndarray as nd
 import opreg.symbol as sym
-from opreg import operator, registry
+from opreg import operator
+from opreg.core import registry
+from opreg.core.placeholder import PlaceholderRecord, resolve
 from opreg.errors import AttrError, DTypeError, FileFormatError, ShapeError, UnknownOperatorError
-from opreg.placeholder import PlaceholderRecord, resolve
 from opreg.symbol import show
 from opreg.symbol.json import VERSION, dumps, load, loads, save
 

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from opreg import generators
 from opreg.backends.numba import compiler
 from opreg.backends.onednn.shared_library import missing
-from opreg.launch import Call, Kernel, Prepared
+from opreg.core import generators
+from opreg.core.launch import Call, Kernel, Prepared
+from opreg.core.registry import get, operators
+from opreg.core.spec import Spec
 from opreg.ndarray import NDArray, cpu
-from opreg.registry import get, operators
-from opreg.spec import Spec
 
 from .rows import all_rows, chosen
 from .running import TOLERANCES, Use, agree

@@ -14,10 +14,10 @@ import opreg as mx
 from opreg.backends.onednn import convolution as onednn_convolution
 from opreg.backends.onednn import shared_library
 from opreg.backends.onednn.private_operators import batch_norm_gradient, to_channels_first, to_channels_last
-from opreg.builtin.batch_norm import batch_norm
-from opreg.launch import Call
-from opreg.op import Op
-from opreg.registry import get
+from opreg.builtin.layers.batch_norm import batch_norm
+from opreg.core.launch import Call
+from opreg.core.op import Op
+from opreg.core.registry import get
 from opreg.symbol import compile as compiler
 
 sym, nd = mx.sym, mx.nd

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.registry import ops
+from opreg.core.registry import ops
 
 sym, nd = mx.sym, mx.nd
 

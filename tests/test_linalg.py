@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import opreg.ndarray as nd
+from opreg.core.registry import get
+from opreg.core.spec import ANY
 from opreg.errors import DTypeError, ShapeError
 from opreg.ndarray import autograd
-from opreg.registry import get
-from opreg.spec import ANY
 
 _X = np.random.default_rng(0).standard_normal((2, 4, 4))
 SYMMETRIC = _X @ _X.swapaxes(-1, -2) + np.eye(4)

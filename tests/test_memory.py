@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from opreg import schedule
+from opreg.elementwise import tiling as schedule
 from opreg.symbol.passes.memory import _Free
 
 # Ways to go on from one or two entries: views, in-place, reductions to other sizes and back.

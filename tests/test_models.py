@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opreg.custom import CustomOp, CustomOpProp, register
+from opreg.core.registry import ops
+from opreg.custom.operator import CustomOp, CustomOpProp, register
 from opreg.ndarray import Context, NDArray, array
 from opreg.ndarray import load as load_arrays
-from opreg.registry import ops
 from opreg.symbol import Symbol, compile, load, load_json
 from tests.strict import StrictBackend
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg import files
+from opreg.core import files
 from opreg.errors import ArgumentError, FileFormatError, OpError, ShapeError
 from opreg.train.model import BatchEndParam, load_checkpoint, load_params, save_checkpoint
 

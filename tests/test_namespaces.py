@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.registry import find
+from opreg.core.registry import find
 
 VALUES = np.float32([1, 0, np.nan, np.inf, -np.inf])
 

@@ -16,10 +16,10 @@ from hypothesis.extra import numpy as hnp
 
 import opreg as mx
 from opreg import nn
-from opreg.attrs import Schema
+from opreg.core.attrs import Schema
+from opreg.core.op import Op
+from opreg.core.value import METHODS
 from opreg.errors import ArgumentError, AttrError, DTypeError, FileFormatError, OpError, ShapeError
-from opreg.op import Op
-from opreg.value import METHODS
 
 nd = mx.nd
 

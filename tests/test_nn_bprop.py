@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opreg.core.registry import ops
 from opreg.ndarray import autograd
 from opreg.ndarray.context import cpu
 from opreg.ndarray.ndarray import NDArray
@@ -18,7 +19,6 @@ from opreg.nn.jit import jit
 from opreg.nn.parameter import Parameter, assign
 from opreg.nn.state import set_context
 from opreg.nn.tensor import Tensor
-from opreg.registry import ops
 
 Run = Callable[[Any], Any]
 X = np.array([1.0, -2.0, 3.0], np.float32)

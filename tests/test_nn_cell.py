@@ -43,13 +43,13 @@ class Tree(Cell):
         super().__init__()
         self.own = w()
         self.left = Leaf("given")
-        self.right = Holder()
+        self.right = ParameterContainer()
 
     def construct(self, a: Any) -> Any:
         return self.right(self.left(a)) + self.own
 
 
-class Holder(Cell):
+class ParameterContainer(Cell):
     def __init__(self) -> None:
         super().__init__()
         self.inner = Leaf()
@@ -131,7 +131,7 @@ def test_reassigning():
     cell.w = w("w")
     with pytest.raises(TypeError, match="Parameter 'w' already exists in network, can not assign this type int"):
         cell.w = 3
-    holder = Holder()
+    holder = ParameterContainer()
     with pytest.raises(TypeError, match="Sub cell 'inner' already exists"):
         holder.inner = 3
     for kind in (KeyError, TypeError):
@@ -404,9 +404,9 @@ def test_text():
 
     net = Net("size=3")
     assert repr(net) == "Net(size=3)" and repr(Net("")) == "Net()"
-    net.first = Holder()
+    net.first = ParameterContainer()
     net.second = Net("deep")
-    assert repr(net) == ("Net(\n  size=3\n  (first): Holder(\n    (inner): Leaf()\n  )\n"
+    assert repr(net) == ("Net(\n  size=3\n  (first): ParameterContainer(\n    (inner): Leaf()\n  )\n"
                          "  (second): Net(deep)\n)")
 
 

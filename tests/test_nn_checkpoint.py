@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opreg.core.spec import as_dtype
 from opreg.errors import FileFormatError
 from opreg.ndarray.creation import ones
 from opreg.ndarray.io import save
@@ -17,7 +18,6 @@ from opreg.nn.cell import Cell
 from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
 from opreg.nn.parameter import Parameter
 from opreg.nn.tensor import Tensor
-from opreg.spec import as_dtype
 
 
 class Layer(Cell):

@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 import opreg
-from opreg import custom, random
+from opreg import random
+from opreg.core.registry import ops
+from opreg.core.tracing import TraceError
+from opreg.custom import operator as custom
 from opreg.ndarray import autograd
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad, no_grad, value_and_grad
@@ -22,8 +25,6 @@ from opreg.nn.layers import BatchNorm1d, Dropout
 from opreg.nn.parameter import Parameter, assign
 from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.nn.tensor import Tensor
-from opreg.registry import ops
-from opreg.tracing import TraceError
 
 VALUES = ([1.0, -2.0, 3.0], [-1.0, 2.0, 0.5], [1.0, -2.0, 3.0], [4.0, 4.0, -9.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0])
 

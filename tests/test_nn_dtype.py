@@ -16,11 +16,11 @@ import pytest
 
 import opreg as ms
 import opreg.common.dtype as common
+from opreg.core.spec import DTYPES, as_dtype
 from opreg.errors import DTypeError
 from opreg.nn import Tensor
 from opreg.nn import dtype as dtypes
 from opreg.nn.dtype import DType, of, promote, promote_number
-from opreg.spec import DTYPES, as_dtype
 
 #: Name here, how it prints, its repr, NumPy's class.
 TABLE = [

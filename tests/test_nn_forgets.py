@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opreg.core.registry import ops
 from opreg.ndarray import autograd, cpu
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad, value_and_grad
@@ -18,7 +19,6 @@ from opreg.nn.layers import Dense, ReLU, SequentialCell
 from opreg.nn.parameter import Parameter, assign
 from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.nn.tensor import Tensor
-from opreg.registry import ops
 
 # ------------------------------------------------------------------------------------------------------ bounds
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opreg.core.registry import ops
 from opreg.nn import pullback as module
 from opreg.nn.cell import Cell
 from opreg.nn.grad import GradOperation, get_grad, grad, no_grad, stop_gradient, value_and_grad
@@ -19,7 +20,6 @@ from opreg.nn.parameter import Parameter, ParameterTuple
 from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.nn.tensor import Tensor
 from opreg.nn.tree import mutable
-from opreg.registry import ops
 
 Run = Callable[[Any], Any]
 X, Y = np.array([1.0, -2.0, 3.0], np.float32), np.array([2.0, 4.0, 5.0], np.float32)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opreg.core.registry import ops
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad, value_and_grad
 from opreg.nn.hooks import HookBackward, convention
 from opreg.nn.jit import jit
 from opreg.nn.parameter import Parameter
 from opreg.nn.tensor import Tensor
-from opreg.registry import ops
 
 Run = Callable[[Any], Any]
 X = np.array([1.0, -2.0, 3.0], np.float32)
@@ -523,7 +523,7 @@ def test_grad_inside_a_backward_hook():
 
 
 def test_hooks_inside_a_cell_with_bprop():
-    class Holder(Cell):
+    class ParameterContainer(Cell):
         def __init__(self) -> None:
             super().__init__()
             self.inner = Triple()
@@ -535,7 +535,7 @@ def test_hooks_inside_a_cell_with_bprop():
             return (dout,)
 
     for run in (lambda function: function, jit):
-        cell, seen = Holder(), []
+        cell, seen = ParameterContainer(), []
         cell.inner.register_forward_hook(lambda *_: seen.append("forward"))
         cell.inner.register_backward_hook(lambda *_: seen.append("backward"))
         run(grad(lambda a: cell(a)))(x())

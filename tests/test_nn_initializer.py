@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opreg import common, generators, ndarray
+from opreg import common, ndarray
 from opreg.common.initializer import initializer as from_common
+from opreg.core import generators
 from opreg.errors import ArgumentError, AttrError, ShapeError
 from opreg.nn import Parameter, Tensor
 from opreg.nn import dtype as dtypes

@@ -10,8 +10,10 @@ import pytest
 
 import opreg
 import opreg.symbol as sym
-from opreg import custom
 from opreg.common import api
+from opreg.core.registry import ops
+from opreg.core.tracing import TraceError
+from opreg.custom import operator as custom
 from opreg.ndarray import array, cpu
 from opreg.nn import ops as functions
 from opreg.nn.cell import Cell
@@ -22,8 +24,6 @@ from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
 from opreg.nn.symbolic import from_symbol
 from opreg.nn.tensor import Tensor
 from opreg.nn.trace import TracedTensor
-from opreg.registry import ops
-from opreg.tracing import TraceError
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 

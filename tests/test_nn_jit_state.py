@@ -11,7 +11,9 @@ import pytest
 
 import opreg
 import opreg.symbol as sym
-from opreg import custom, random
+from opreg import random
+from opreg.core.registry import ops
+from opreg.custom import operator as custom
 from opreg.ndarray import autograd, cpu
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad, no_grad
@@ -22,7 +24,6 @@ from opreg.nn.parameter import Parameter
 from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, STATE, set_context
 from opreg.nn.symbolic import from_symbol
 from opreg.nn.tensor import Tensor
-from opreg.registry import ops
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 ONES = np.ones((4, 3), np.float32)

@@ -109,7 +109,7 @@ def names(net: Cell) -> list[str]:
     return [path for path, _ in found]
 
 
-class Holder(Cell):
+class ParameterContainer(Cell):
     """A net with a list and a sequence."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ def dense() -> Cell:
 
 def test_places_are_names() -> None:
     """Whatever comes or goes, parameters are named after where they are."""
-    net = Holder()
+    net = ParameterContainer()
     first = net.l[0]
     net.s.append(dense())
     net.l.append(dense())

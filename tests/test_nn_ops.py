@@ -14,11 +14,11 @@ import pytest
 
 import opreg as ms
 from opreg import ops
+from opreg.core.value import METHODS as FLUENT
+from opreg.core.value import Value
 from opreg.errors import OpError
 from opreg.nn.ops import methods
 from opreg.nn.ops.methods import METHODS, MXNET_ONLY
-from opreg.value import METHODS as FLUENT
-from opreg.value import Value
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "mindspore_ops.json").read_text())
 ARRAYS = {name: eval(text, {"np": np}) for name, text in RECORDED["inputs"].items()}

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opreg.core.registry import ops
+from opreg.core.spec import as_dtype
 from opreg.nn import optim
 from opreg.nn.cell import Cell
 from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
@@ -18,8 +20,6 @@ from opreg.nn.jit import jit
 from opreg.nn.optim.optimizer import Optimizer
 from opreg.nn.parameter import Parameter, ParameterTuple, assign
 from opreg.nn.tensor import Tensor
-from opreg.registry import ops
-from opreg.spec import as_dtype
 
 RECORD = json.loads((Path(__file__).parent / "data" / "mindspore_optim.json").read_text())
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opreg.mode import MODE
+from opreg.core.mode import MODE
+from opreg.core.registry import ops
 from opreg.ndarray import array, autograd, cpu
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad, no_grad, value_and_grad
@@ -20,7 +21,6 @@ from opreg.nn.jit import jit
 from opreg.nn.parameter import Parameter, assign
 from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, STATE, set_context
 from opreg.nn.tensor import Tensor
-from opreg.registry import ops
 
 N = 3
 pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")  # numbers behind hooks

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from opreg import nn, ops
-from opreg.mode import MODE
+from opreg.core.mode import MODE
 from opreg.ndarray import autograd, cpu
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad, no_grad

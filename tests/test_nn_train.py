@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from opreg.core.registry import ops
 from opreg.nn import optim
 from opreg.nn.cell import Cell
 from opreg.nn.jit import jit
@@ -13,7 +14,6 @@ from opreg.nn.parameter import Parameter
 from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.nn.tensor import Tensor
 from opreg.nn.train import ForwardValueAndGrad, TrainOneStepCell, WithEvalCell, WithGradCell, WithLossCell
-from opreg.registry import ops
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((6, 5)).astype(np.float32)

@@ -19,16 +19,16 @@ import pytest
 pytest.importorskip("numba")
 
 import opreg as mx
-from opreg import expression as e
-from opreg import threads
-from opreg.backend import backend
 from opreg.backends.numba import cache, compiler
 from opreg.backends.numba import elementwise as jit
 from opreg.backends.numba.vector import VECTOR
+from opreg.core import threads
+from opreg.core.array_module import backend
+from opreg.core.launch import Call
+from opreg.core.registry import get, names
+from opreg.elementwise import expression as e
+from opreg.elementwise.expression import Expression, Instruction, Term, trace
 from opreg.errors import ArgumentError, OpError
-from opreg.expression import Expression, Instruction, Term, trace
-from opreg.launch import Call
-from opreg.registry import get, names
 
 from .rows import all_rows
 from .running import Use, graph, heads

@@ -20,11 +20,11 @@ from hypothesis.extra.numpy import (
 )
 
 from opreg import symbol
+from opreg.core.registry import get, ops
+from opreg.core.spec import ANY
 from opreg.errors import AttrError, DTypeError, OpError, ShapeError
 from opreg.ndarray import array, cpu
 from opreg.ndarray.autograd import grad, record
-from opreg.registry import get, ops
-from opreg.spec import ANY
 from opreg.symbol import Variable, load_json
 
 _RULE = settings(deadline=None, max_examples=80, derandomize=True)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.attrs import REQUIRED, Schema, to_text
+from opreg.core.attrs import REQUIRED, Schema, to_text
+from opreg.core.op import Op
+from opreg.core.registry import get, operators
 from opreg.errors import AttrError, OpError, adopted
-from opreg.op import Op
-from opreg.registry import get, operators
 from opreg.symbol.symbol import create
 
 ONES = np.ones((2, 2), "float32")

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opreg import generators
-from opreg.attrs import to_text
+from opreg.core import generators
+from opreg.core.attrs import to_text
+from opreg.core.mode import Recording
+from opreg.core.registry import operators
+from opreg.core.spec import ANY, known, unify
 from opreg.errors import NotDifferentiableError, OpError
-from opreg.mode import Recording
 from opreg.ndarray import NDArray, array, cpu
 from opreg.ndarray import eager as eager_module
 from opreg.ndarray.eager import run
-from opreg.registry import operators
-from opreg.spec import ANY, known, unify
 from opreg.symbol import Symbol, load_json
 from tests.rows import Row, all_rows, chosen
 from tests.running import TOLERANCES, Use, agree, bind, difference, eager, graph, heads, second, symbol

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opreg.mode import Recording
+from opreg.core.mode import Recording
+from opreg.core.op import Op
+from opreg.core.registry import get
 from opreg.ndarray import array, cpu
 from opreg.ndarray.autograd import backward
 from opreg.ndarray.function import invoke
-from opreg.op import Op
-from opreg.registry import get
 from opreg.symbol import Variable
 from opreg.symbol.symbol import create
 from tests.running import agree

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import opreg as mx
 from opreg.backends.numba import compiler
 from opreg.backends.numba import elementwise as jit
+from opreg.core.mode import MODE, quiet
+from opreg.elementwise.expression import trace
 from opreg.errors import ShapeError
-from opreg.expression import trace
-from opreg.mode import MODE, quiet
 from opreg.symbol import infer
 
 sym, nd = mx.sym, mx.nd

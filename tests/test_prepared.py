@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.mode import quiet
-from opreg.registry import get, ops
+from opreg.core.mode import quiet
+from opreg.core.registry import get, ops
 
 _NUMBERS = np.random.default_rng(0)
 _SHAPES = [(5,), (3, 4), (2, 3, 4), (4, 1, 3), (0, 3)]

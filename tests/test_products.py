@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opreg import threads
 from opreg.backends import blas
 from opreg.backends.numba import compiler
-from opreg.builtin import optimizer_updates as updates
-from opreg.launch import Call, prepare
+from opreg.builtin.optimizers import optimizer_updates as updates
+from opreg.core import threads
+from opreg.core.launch import Call, prepare
+from opreg.core.registry import get
+from opreg.core.spec import Spec
+from opreg.core.steps import is_plain
 from opreg.ndarray import cpu
 from opreg.ndarray.eager import run
-from opreg.registry import get
-from opreg.spec import Spec
-from opreg.steps import is_plain
 from opreg.symbol import Variable
 
 NAN, INF = np.nan, np.inf

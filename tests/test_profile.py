@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.registry import get
+from opreg.core.registry import get
 from opreg.symbol import profile as profiling
 
-from .test_common import bound, results
+from .test_cse import bound, results
 
 sym, nd = mx.sym, mx.nd
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import opreg as mx
+from opreg.core.namespaces import Namespace
+from opreg.core.registry import operators
 from opreg.errors import AttrError
-from opreg.registry import operators
-from opreg.surface import Namespace
 from tests.test_architecture import MODULES, PACKAGES, ROOT
 
 PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in name.split("."))]
@@ -105,7 +105,8 @@ def _loaded(code: str) -> set[str]:
 def test_import_loads_nothing() -> None:
     loaded = _loaded("import opreg")
     assert "numpy" not in loaded
-    assert {name for name in loaded if name.partition(".")[0] in PACKAGES} == {"opreg", "opreg.aliases", "opreg.slots"}
+    assert {name for name in loaded if name.partition(".")[0] in PACKAGES} == {
+        "opreg", "opreg.aliases", "opreg.core", "opreg.core.slots"}
 
 
 def test_use_loads_no_option() -> None:

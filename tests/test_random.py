@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import opreg as mx
-from opreg import generators
+from opreg.core import generators
 from opreg.errors import ArgumentError, AttrError, ShapeError
 
 MANY = 20_000

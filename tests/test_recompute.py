@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from opreg.registry import get
+from opreg.core.registry import get
 from opreg.symbol import compile as compiler
 from opreg.symbol.passes.fuse import fuse
 
-from .test_common import assert_same, bound, networks, operators
+from .test_cse import assert_same, bound, networks, operators
 
 sym, nd = mx.sym, mx.nd
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg import op as records
-from opreg.attrs import Schema
-from opreg.op import Op
+from opreg.core import op as records
+from opreg.core.attrs import Schema
+from opreg.core.op import Op
 
 nd, autograd = mx.nd, mx.autograd
 X = np.float32([1, 2, 3])

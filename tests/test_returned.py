@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.attrs import Schema
+from opreg.core.attrs import Schema
+from opreg.core.op import Op
 from opreg.errors import OpError
-from opreg.op import Op
 
 DATA = mx.nd.array([1.0, 2.0])
 

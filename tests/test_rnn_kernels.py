@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg import threads
 from opreg.backends.numba import compiler, recurrent, simd
 from opreg.backends.numba.compiler import use
+from opreg.core import threads
 
 numba = pytest.importorskip("numba")
 

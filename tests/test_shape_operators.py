@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import opreg
 from opreg import nd, sym
-from opreg.builtin.shape import as_view, reshape_codes
+from opreg.builtin.shapes.shape import as_view, reshape_codes
+from opreg.core.registry import get
+from opreg.core.spec import ANY
 from opreg.errors import AttrError, NotDifferentiableError, ShapeError
-from opreg.registry import get
-from opreg.spec import ANY
 
 _ = ANY
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.attrs import Count, Field, Finite, Schema
+from opreg.core.attrs import Count, Field, Finite, Schema
+from opreg.core.spec import as_dtype
 from opreg.errors import AttrError, DTypeError
-from opreg.spec import as_dtype
 
 WORDS = {
     "float16": ["half", "f2", "e", "<f2", np.float16, np.dtype("float16"), 2, "2"],

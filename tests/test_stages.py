@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg.core.registry import ops
 from opreg.errors import ArgumentError, OpError, ShapeError
-from opreg.registry import ops
 from opreg.symbol import stages
 
 sym, nd = mx.sym, mx.nd

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opreg import generators, symbol
-from opreg.backend import backend
+from opreg import symbol
+from opreg.core import generators
+from opreg.core.array_module import backend
 from opreg.errors import DeviceError
 from opreg.ndarray import NDArray, array, cpu
 from opreg.ndarray.autograd import record

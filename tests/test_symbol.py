@@ -311,7 +311,7 @@ def described(symbol):
 
 @pytest.mark.parametrize("name", nets())
 def test_gradients_that_are_repeated_are_those_of_the_rules(name, monkeypatch):
-    module = importlib.import_module("opreg.backward_graph")
+    module = importlib.import_module("opreg.core.backward_graph")
     symbol = nets()[name]
 
     def both():

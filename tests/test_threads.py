@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg import generators, locks, op, threads
+from opreg.core import generators, locks, op, threads
 from opreg.errors import OpError
 from opreg.nn import compiled, reads
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opreg import generators
+from opreg.core import generators
+from opreg.core.registry import get, ops
 from opreg.errors import AttrError, DTypeError, NotDifferentiableError, OpError, ShapeError
 from opreg.ndarray import array, autograd
-from opreg.registry import get, ops
 from opreg.symbol import Variable
 
 X = np.random.default_rng(0).standard_normal((4, 3, 2))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import opreg as mx
-from opreg.value import METHODS, Value
+from opreg.core.value import METHODS, Value
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = Path(__file__).parent / "data" / "typed.py"

@@ -12,11 +12,11 @@ import pytest
 pytest.importorskip("numba")
 
 import opreg as mx
-from opreg import threads
 from opreg.backends.numba import compiler, updates
-from opreg.builtin import optimizer_updates, updating
-from opreg.builtin.update_formulas import Formula
-from opreg.registry import get
+from opreg.builtin.optimizers import optimizer_updates, updating
+from opreg.builtin.optimizers.update_formulas import Formula
+from opreg.core import threads
+from opreg.core.registry import get
 
 SIZE = updating.SMALL + 3
 #: Operators whose formulas are compiled, with numbers for all their attributes.

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opreg import autograd, nd
-from opreg.builtin import convolution, pooling, roi
-from opreg.builtin.sliding import span, window
+from opreg.builtin.layers import convolution, pooling
+from opreg.builtin.layers.sliding import span, window
+from opreg.builtin.vision import roi
+from opreg.core.registry import get
+from opreg.core.spec import ANY
 from opreg.errors import AttrError, DTypeError, ShapeError
 from opreg.ndarray import array
-from opreg.registry import get
-from opreg.spec import ANY
 
 from .rows import convolution as convolution_rows
 from .rows import normal

@@ -28,10 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from opreg import threads
-from opreg.cache import cached
-from opreg.spec import Shape
-from opreg.steps import PlainStep
+from opreg.core import threads
+from opreg.core.cache import cached
+from opreg.core.spec import Shape
+from opreg.core.steps import PlainStep
 
 from .addressing import address_of
 

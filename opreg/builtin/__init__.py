@@ -1,16 +1,17 @@
-"""The built-in operators, a family a file; importing this package registers them all."""
+"""The built-in operators, a folder a family; importing this package registers them all."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 
-from ..registry import REGISTERED, alias
-from ..value import document
+from ..core.registry import REGISTERED, alias
+from ..core.value import document
 
 __all__: list[str] = []
 
-for _module in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+_NAMES = [module.name.removeprefix(f"{__name__}.") for module in pkgutil.walk_packages(__path__, f"{__name__}.")]
+for _module in _NAMES:
     if _module != "__main__":
         importlib.import_module(f"{__name__}.{_module}")
 

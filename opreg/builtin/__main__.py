@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opreg import stubs  # everything that is there is registered with it, loops and branches, too
-from opreg.op import Op
-from opreg.registry import find, operators
+from opreg.core.op import Op
+from opreg.core.registry import find, operators
 
 __all__ = ["document", "missing", "LEFT_OUT"]
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..op import Op
-from ..spec import Shape
-from .attention import (
+from ..core.op import Op
+from ..core.spec import Shape
+from .layers.attention import (
     backward_encdec_qk,
     backward_encdec_valatt,
     backward_selfatt_qk,
@@ -22,7 +22,7 @@ from .attention import (
     selfatt_qk,
     selfatt_valatt,
 )
-from .convolution import (
+from .layers.convolution import (
     convolution,
     convolution_data,
     convolution_weight,
@@ -30,8 +30,9 @@ from .convolution import (
     deconvolution_data,
     deconvolution_weight,
 )
-from .deformable import deformable, deformable_backward, modulated, modulated_backward
-from .dense import (
+from .layers.fused_convolution import folded_convolution
+from .layers.rnn import backward_rnn, rnn
+from .matrices.dense import (
     batch_dot,
     dot,
     dot_lhs,
@@ -40,10 +41,9 @@ from .dense import (
     fully_connected_data,
     fully_connected_weight,
 )
-from .fused_convolution import folded_convolution
-from .linalg import gemm, gemm2, syrk, trmm, trsm
-from .numpy_like import matmul, matmul_a, matmul_b
-from .rnn import backward_rnn, rnn
+from .matrices.linalg import gemm, gemm2, syrk, trmm, trsm
+from .numpy_names.numpy_like import matmul, matmul_a, matmul_b
+from .vision.deformable import deformable, deformable_backward, modulated, modulated_backward
 
 __all__: list[str] = []
 

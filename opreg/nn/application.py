@@ -13,16 +13,16 @@ from typing import Any
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol import infer as inference
 
-from ..attrs import AS_GIVEN
+from ..core.attrs import AS_GIVEN
+from ..core.graph import Entry, Graph, Node
+from ..core.mode import MODE
+from ..core.op import Op
+from ..core.registry import ops
+from ..core.spec import Spec, known
+from ..core.tracing import TracedValue
 from ..errors import NotDifferentiableError
-from ..graph import Entry, Graph, Node
-from ..mode import MODE
-from ..op import Op
-from ..registry import ops
-from ..spec import Spec, known
-from ..tracing import TracedValue
-from .call import call
 from .parameter import Parameter
+from .python_op import call
 from .state import STATE
 from .tensor import made
 from .trace import FunctionTracer, TracedTensor

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..spec import Spec
+from ..core.spec import Spec
 
 __all__ = ["Bailout", "HookSignatureChanged", "HookSignatures", "NumberChanged"]
 

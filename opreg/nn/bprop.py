@@ -15,15 +15,15 @@ import numpy as np
 
 from opreg.ndarray import tape
 
+from ..core.gradient import fitted
+from ..core.mode import MODE, Recording
+from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note
-from ..gradient import fitted
-from ..mode import MODE, Recording
-from ..spec import is_floating, show
 from .application import Application, applied, followed, spread
-from .manners import Manners, is_number
 from .parameter import Parameter, tensor_type
 from .state import STATE, checks_bprop
 from .tensor import lent, made, tensor
+from .tensor_base import TensorBase, is_number
 from .tree import LEAF, flatten, names, rebuild
 
 __all__ = ["apply", "check"]
@@ -100,7 +100,7 @@ def _gradients(cell: Any, inputs: list[Any], out: Any, dout: Any, internal: Sequ
 
 
 def _kind(value: Any) -> str:
-    return f"Tensor {show(value.shape)}" if isinstance(value, Manners) else type(value).__name__
+    return f"Tensor {show(value.shape)}" if isinstance(value, TensorBase) else type(value).__name__
 
 
 class _NumberError(ShapeError, TypeError):
@@ -111,7 +111,7 @@ def _demand_exact(cell: Any, place: int | str, value: Any, g: Any) -> None:
     """Refuse a gradient that is no tensor of the shape and dtype of what it is the gradient of."""
     of = f"the {place}th argument" if isinstance(place, int) else f"parameter {place}"
     what = f"For user defined method 'bprop' of net {cell.path!r}, the gradient of {of} that it returned should"
-    if not isinstance(g, Manners):
+    if not isinstance(g, TensorBase):
         raise TypeError(f"{what} be Tensor, but got {type(g).__name__}")
     try:
         got, wanted = g.shape, value.shape
@@ -134,7 +134,7 @@ def _fitted(cell: Any, place: int | str, value: Any, g: Any) -> Any:
     number = is_number(g)
     if number:
         g = tensor(np.asarray(g, value._dt))
-    if not isinstance(g, Manners):
+    if not isinstance(g, TensorBase):
         raise TypeError(f"Cell {cell.path}: Unreasonable data type: the gradient of {what} that bprop returned is of "
                         f"type {type(g).__name__}, expected a Tensor: only what operators compute can be compiled, or "
                         "differentiated again")
@@ -231,7 +231,7 @@ def _traced(cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 def check(cell: Any, inputs: Sequence[Any], eps: float, rtol: float, atol: float, seed: int) -> float:
     """See ``Cell.check_bprop``."""
-    wide = [value._cast(np.dtype(np.float64)) if isinstance(value, Manners) and is_floating(value._dt) else value
+    wide = [value._cast(np.dtype(np.float64)) if isinstance(value, TensorBase) and is_floating(value._dt) else value
             for value in inputs]
     rng = np.random.default_rng(seed)
     out = cell.construct(*wide)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.spec import show
 from ..errors import ArgumentError, did_you_mean
-from ..spec import show
 from .handles import Hook, HookHandle, Hooks
 from .tensor import Tensor, has_numbers
 

@@ -6,18 +6,18 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
+from ..core.mode import MODE
+from ..core.spec import as_dtype, is_floating
 from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, note, refuse_keywords
-from ..mode import MODE
-from ..spec import as_dtype, is_floating
 from . import bprop, hooks
 from . import dtype as dtypes
 from .follow import symbol_of
-from .holder import Holder
 from .hooks import KINDS, HookHandle, Hooks
 from .jit import Cache, Jitted
-from .manners import Manners
 from .parameter import Parameter
+from .parameter_container import ParameterContainer
 from .state import STATE, compiles, get_context
+from .tensor_base import TensorBase
 from .tree import flatten, rebuild
 
 __all__ = ["Cell"]
@@ -35,7 +35,7 @@ class _Constructs(Protocol[P, R]):
     def construct(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
-class Cell(Holder):
+class Cell(ParameterContainer):
     """A layer: derive from it, make parameters and children in ``__init__``, compute in ``construct``.
 
     A Cell that defines ``bprop(self, *inputs, out, dout)`` is differentiated by it: it returns a gradient for each
@@ -479,7 +479,7 @@ class Cell(Holder):
 def _dtypes_apart(cell: Cell, inputs: list[Any]) -> str | None:
     """Which input has another dtype than the floating parameters of a Cell."""
     own = next((p._dt for p in cell._params.values() if p is not None and is_floating(p._dt)), None)
-    found = next((each for each in inputs if isinstance(each, Manners) and each._dt != own), None)
+    found = next((each for each in inputs if isinstance(each, TensorBase) and each._dt != own), None)
     if own is None or found is None:
         return None
     name = dtypes.of(own)

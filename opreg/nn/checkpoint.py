@@ -17,13 +17,13 @@ import numpy as np
 
 from opreg.ndarray import params_file
 
+from ..core.files import warn
+from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError
-from ..files import warn
-from ..spec import is_floating, show
 from .cell import Cell
-from .manners import is_number
 from .parameter import LONGEST_NAME, Parameter
 from .tensor import has_numbers, tensor
+from .tensor_base import is_number
 
 __all__ = ["save_checkpoint", "load_checkpoint", "load_param_into_net"]
 

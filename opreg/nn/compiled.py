@@ -14,17 +14,17 @@ from opreg.symbol.compile import compile_program
 from opreg.symbol.plan import Segment
 from opreg.symbol.program import Bound, Program
 
+from ..core.graph import Entry, Graph, Node
+from ..core.locks import rlock
+from ..core.mode import MODE, inside, quiet
+from ..core.spec import known
 from ..errors import OpError
-from ..graph import Entry, Graph, Node
-from ..locks import rlock
-from ..mode import MODE, inside, quiet
-from ..spec import known
 from . import tree
 from .follow import Followed
-from .holder import Holder
 from .parameter import Parameter
+from .parameter_container import ParameterContainer
+from .plan_memory import Room, Rooms
 from .reads import Reads, noting
-from .rooms import Room, Rooms
 from .state import STATE
 from .tensor import made, tensor
 from .trace import LeftToPython
@@ -302,7 +302,7 @@ class Compiled:
                 seed = trace.input(trace.unique("arriving"), *spec)
                 seeds.append(seed._entry[0])
                 pairs.append((trace.wrap(entry), seed))
-            with noting(Holder):
+            with noting(ParameterContainer):
                 found = trace.differentiate(pairs, wanted)
             late = [(at, value._entry) for at, value in enumerate(found) if value is not None]
             places = {wanted[at][0]: place for place, (at, _) in enumerate(late)}

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.spec import as_dtype, is_floating
 from ..errors import DTypeError, did_you_mean
-from ..spec import as_dtype, is_floating
 
 __all__ = [
     "DType", "of", "promote", "promote_number", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype",

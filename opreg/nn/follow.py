@@ -11,14 +11,14 @@ import numpy as np
 from opreg.ndarray.context import Context, current_context
 from opreg.symbol.symbol import Symbol
 
+from ..core.graph import Entry, Node
+from ..core.mode import MODE, Recording
 from ..errors import OpError, note
-from ..graph import Entry, Node
-from ..mode import MODE, Recording
 from . import tree
 from .bailout import HookSignatures
 from .guards import GUARD, Numbers, Path
-from .holder import Holder
 from .parameter import Parameter
+from .parameter_container import ParameterContainer
 from .reads import noting
 from .state import STATE
 from .trace import FunctionTracer, LeftToPython
@@ -138,7 +138,7 @@ def follow(function: Callable, arguments: Any, specs: Sequence[tuple[Any, Any]],
     args, kwargs = tree.rebuild(arguments, iter(inputs))
     trace.reads.function(function)
     try:
-        with trace, _Neutral(ctx), noting(Holder):
+        with trace, _Neutral(ctx), noting(ParameterContainer):
             out = function(*args, **kwargs)
             if isinstance(out, Iterator):
                 out = list(out)  # what it makes belongs to the trace, too

@@ -9,15 +9,15 @@ from typing import Any, NoReturn
 
 from opreg.ndarray import tape
 
+from ..core.gradient import fitted
+from ..core.mode import MODE, Recording
+from ..core.registry import ops
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, note
-from ..gradient import fitted
-from ..mode import MODE, Recording
-from ..registry import ops
 from .application import Application, applied, followed, kept_of, spread
-from .manners import Manners
 from .parameter import Parameter
 from .state import STATE
 from .tensor import FRESH, lent, made, tensor
+from .tensor_base import TensorBase
 from .trace import TracedTensor
 from .tree import LEAF, count, flatten, names, rebuild
 
@@ -159,7 +159,7 @@ class _Call(Application):
         self.out = flatten(out, found)
         for name in ("non_differentiable", "dirty_tensors"):
             for each in getattr(ctx, name):
-                if not isinstance(each, Manners):
+                if not isinstance(each, TensorBase):
                     raise DTypeError(f"{self.title}: element of {name} should be a tensor, got {type(each).__name__}")
         if not all(_among(each, found) for each in ctx.dirty_tensors):
             raise OpError(f"{self.title}: The dirty tensors must all be outputs of the forward function.")
@@ -170,7 +170,7 @@ class _Call(Application):
         """Find out where the tensors of the context come from; those that were made on the way."""
         ctx = self.context
         for each in ctx.saved_tensors:
-            if not (each is None or isinstance(each, Manners)):
+            if not (each is None or isinstance(each, TensorBase)):
                 raise DTypeError(f"{self.title}: save_for_backward: only support None and tensor, got "
                                  f"{type(each).__name__}")
         marks = ("dirty_tensors", "non_differentiable")
@@ -291,7 +291,7 @@ class _Call(Application):
     def _fitted(self, position: int, g: Any, value: Any) -> Any:
         if g is None:
             return None
-        if not isinstance(g, Manners):
+        if not isinstance(g, TensorBase):
             raise OpError(f"{self.title}: Gradient should be none or tensor, position: {position} type: "
                           f"{type(g).__name__}")
         return fitted(g, value, f"{self.title}: For custom function, grad tensor should be broadcast to expected "

@@ -6,18 +6,18 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.mode import MODE, Recording
+from ..core.registry import ops
 from ..errors import ArgumentError, OpError
-from ..mode import MODE, Recording
-from ..registry import ops
 from . import tree
 from .jacobian import Jvp, Vjp  # noqa: F401  programs import them from here
 from .jit import Jitted, jit
-from .manners import Manners
 from .parameter import Parameter, parameters
 from .positions import check_positions, positions_of
 from .pullback import check_not_blocked, differentiate, name_of
 from .state import STATE, compiles
 from .tensor import TENSORS, tensor
+from .tensor_base import TensorBase
 
 __all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient", "no_grad", "asked", "answer"]
 
@@ -209,7 +209,7 @@ def get_grad(gradients: Any, identifier: Any) -> Any:
 def asked(inputs: Sequence[Any], get_all: bool, get_by_list: bool) -> list[int]:
     """The positions that ``GradOperation`` differentiates in: tensors and what is ``mutable`` among the inputs."""
     found = [i for i, value in enumerate(inputs)
-             if isinstance(value, Manners) or (isinstance(value, tree.Mutable) and tree.varies(value))]
+             if isinstance(value, TensorBase) or (isinstance(value, tree.Mutable) and tree.varies(value))]
     return found if get_all else [] if get_by_list else [i for i in found if i == 0]
 
 

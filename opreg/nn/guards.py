@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg import generators
+from opreg.core import generators
 from opreg.ndarray.eager import run
 from opreg.ndarray.ndarray import wrap
 
-from ..attrs import AS_GIVEN
+from ..core.attrs import AS_GIVEN
+from ..core.graph import Entry, Node
+from ..core.launch import Call
+from ..core.mode import Recording
+from ..core.op import Op
 from ..errors import Where, here
-from ..graph import Entry, Node
-from ..launch import Call
-from ..mode import Recording
-from ..op import Op
 from .bailout import NumberChanged
 from .state import STATE
 

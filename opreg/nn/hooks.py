@@ -16,17 +16,17 @@ import numpy as np
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
 
-from ..attrs import AS_GIVEN
+from ..core.attrs import AS_GIVEN
+from ..core.mode import MODE
+from ..core.op import Op
+from ..core.spec import Spec, show
 from ..errors import ArgumentError
-from ..mode import MODE
-from ..op import Op
-from ..spec import Spec, show
 from .bailout import HookSignatureChanged
-from .call import call
 from .handles import KINDS, Hook, HookHandle, Hooks, convention, naming
-from .manners import Manners, is_number
+from .python_op import call
 from .state import STATE
 from .tensor import FRESH, TENSORS, Tensor, lent, lent_raw, made, tensor
+from .tensor_base import TensorBase, is_number
 from .trace import TracedTensor
 from .tree import constants, flatten, key_of, rebuild, tensors
 
@@ -44,7 +44,7 @@ def cell_id(cell: Any) -> str:
 
 
 def _spec(value: Any) -> Spec:
-    return Spec(value.shape, value._dt) if isinstance(value, Manners) else Spec(value.shape, value._data.dtype)
+    return Spec(value.shape, value._dt) if isinstance(value, TensorBase) else Spec(value.shape, value._data.dtype)
 
 
 def _lifted(chain: Callable[..., Any], given: tuple[Any, ...], kept: Any, title: str) -> Any:
@@ -466,7 +466,7 @@ class HookBackward:
 
     def __call__(self, *inputs: Any) -> Any:
         for i, value in enumerate(inputs):
-            if not isinstance(value, (Manners, NDArray)):
+            if not isinstance(value, (TensorBase, NDArray)):
                 raise TypeError(f"HookBackward: expected tensors, got {type(value).__name__} at {i}")
         if not inputs:
             raise TypeError("HookBackward: expected at least one tensor")

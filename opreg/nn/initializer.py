@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import fills, generators
+from ..core import fills, generators
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
 from . import dtype as dtypes
 from .tensor import Tensor

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core.registry import ops
+from ..core.spec import show
 from ..errors import ArgumentError, ShapeError
-from ..registry import ops
-from ..spec import show
 from . import tree
 from .cell import Cell
 from .parameter import Parameter, parameters

@@ -16,20 +16,20 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from opreg import generators
+from opreg.core import generators
 from opreg.ndarray.context import current_context
 
+from ..core.locks import rlock
+from ..core.mode import MODE
+from ..core.op import Op, watch
 from ..errors import here, refuse_keywords
-from ..locks import rlock
-from ..mode import MODE
-from ..op import Op, watch
 from . import tree
 from .bailout import HookSignatureChanged, HookSignatures, NumberChanged
 from .compiled import Compiled, run_in_python
 from .follow import follow
 from .guards import Path, Variants, up_to
-from .holder import Holder
-from .rooms import Rooms
+from .parameter_container import ParameterContainer
+from .plan_memory import Rooms
 from .state import EPOCH, STATE
 from .tensor import TENSORS, tensor
 from .trace import LeftToPython
@@ -336,7 +336,7 @@ class Jitted:
         held = instance.__dict__.setdefault("_methods", {}) if hasattr(instance, "__dict__") else {}
         name = self.function.__name__
         if name not in held:
-            held[name] = Cache(instance if isinstance(instance, Holder) else None)
+            held[name] = Cache(instance if isinstance(instance, ParameterContainer) else None)
         return Jitted(functools.partial(self.function, instance), held[name])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from ..core.registry import ops
+from ..core.spec import show
 from ..errors import ShapeError, did_you_mean
-from ..registry import ops
-from ..spec import show
 from .cell import Cell
-from .manners import Manners, is_number
 from .ops import losses as functions
 from .ops.losses import above
 from .optim.settings import flag, number
 from .tensor import Tensor, tensor
+from .tensor_base import TensorBase, is_number
 
 __all__ = [
     "LossBase", "MSELoss", "RMSELoss", "L1Loss", "MAELoss", "SmoothL1Loss", "HuberLoss",
@@ -92,7 +92,7 @@ class LossBase(Cell):
     def _tensors(self, **values: Any) -> None:
         """Refuse what is no tensor."""
         for name, value in values.items():
-            if not isinstance(value, Manners):
+            if not isinstance(value, TensorBase):
                 raise TypeError(f"{self.cls_name}: {name} must be a Tensor, got {type(value).__name__}")
 
     def _weight(self, name: str, value: Any) -> Any:

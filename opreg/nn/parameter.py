@@ -10,17 +10,17 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.mode import MODE, quiet
+from ..core.registry import ops
+from ..core.spec import show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError
-from ..mode import MODE, quiet
-from ..registry import ops
-from ..spec import show
 from . import dtype as dtypes
 from .buffers import Buffer as _Buffer  # noqa: F401  the name MindSpore has for it here
 from .handles import HookHandle, Hooks
 from .initializer import initializer
-from .manners import Manners, is_number
 from .state import EPOCH, STATE
 from .tensor import TENSORS, Tensor, has_numbers, lent, made, subscript, tensor
+from .tensor_base import TensorBase, is_number
 
 __all__ = ["Parameter", "ParameterTuple", "assign"]
 
@@ -197,7 +197,7 @@ class Parameter(Tensor):
                 raise TypeError(f"Parameter {self._name}: a float does not fit dtype {self.dtype}")
             self[...] = data
             return self
-        if not isinstance(data, (NDArray, Manners)):
+        if not isinstance(data, (NDArray, TensorBase)):
             raise TypeError(f"Parameter {self._name}: set_data expects a Tensor, int or float, got "
                             f"{type(data).__name__}")
         sliced = data.shape != self.shape
@@ -315,7 +315,7 @@ def assign(variable: Any, value: Any) -> Any:
         When the dtype would lose something.
     """
     held = has_numbers(variable)  # else it is an argument of a compiled function, or what that has computed
-    if not (held or (STATE.trace is not None and isinstance(variable, Manners))):
+    if not (held or (STATE.trace is not None and isinstance(variable, TensorBase))):
         raise TypeError(f"assign: expected a Parameter or Tensor, got {type(variable).__name__}")
     if is_number(value):
         value = tensor(np.full(variable.shape, value, variable._dt))

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..errors import OpError
 from . import tree
-from .manners import is_number
 from .pullback import name_of
+from .tensor_base import is_number
 
 __all__ = ["positions_of", "check_positions"]
 

@@ -13,16 +13,16 @@ from typing import Any
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.mode import MODE
+from ..core.registry import ops
+from ..core.spec import Spec, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError
-from ..mode import MODE
-from ..registry import ops
-from ..spec import Spec, show
 from . import tree
 from .hooks import gradient_chain, through_hooks, through_own_hooks
-from .manners import Manners
 from .parameter import Parameter
 from .state import STATE
 from .tensor import TENSORS, Tensor, fresh, made, tensor
+from .tensor_base import TensorBase
 
 __all__ = ["Pullback", "pullback", "differentiate", "check_not_blocked", "name_of"]
 
@@ -293,7 +293,7 @@ def _unrecorded(out: Any) -> Any:
 def _heads(function: Any, out: Any, first_only: bool) -> list[Any]:
     """The tensors whose sum is differentiated."""
     if not first_only:
-        return [out] if isinstance(out, Manners) else tree.tensors(out)
+        return [out] if isinstance(out, TensorBase) else tree.tensors(out)
     if not isinstance(out, (tuple, list)) or len(out) < 2:
         got = "" if isinstance(out, (tuple, list)) else ", got 1"
         raise ValueError(f"grad of {name_of(function)}: has_aux needs at least 2 outputs{got}")
@@ -302,7 +302,7 @@ def _heads(function: Any, out: Any, first_only: bool) -> list[Any]:
 
 def _seeds(heads: Sequence[Any], seed: Any) -> list[Any]:
     """The gradients that arrive at the heads, as they were given."""
-    given = tree.tensors(seed) if not isinstance(seed, Manners) else [seed]
+    given = tree.tensors(seed) if not isinstance(seed, TensorBase) else [seed]
     if len(given) != len(heads):
         raise ArgumentError(f"grad: expected {len(heads)} sensitivities, one for each output, got {len(given)}")
     for i, (head, each) in enumerate(zip(heads, given)):

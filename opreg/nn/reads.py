@@ -18,8 +18,8 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..cache import cached
-from ..locks import lock
+from ..core.cache import cached
+from ..core.locks import lock
 from .state import EPOCH, STATE, get_context
 
 __all__ = ["Reads", "attribute", "noting"]

@@ -9,17 +9,17 @@ import numpy as np
 
 from opreg.symbol.symbol import Symbol
 
-from ..dispatch import apply
+from ..core.dispatch import apply
+from ..core.graph import Node
+from ..core.mode import Recording
+from ..core.placeholder import resolve
 from ..errors import ArgumentError, did_you_mean
-from ..graph import Node
-from ..mode import Recording
-from ..placeholder import resolve
 from .cell import Cell
 from .initializer import initializer
-from .manners import Manners
 from .parameter import Parameter
 from .state import STATE
 from .tensor import tensor
+from .tensor_base import TensorBase
 
 __all__ = ["from_symbol", "SymbolCell"]
 
@@ -84,7 +84,7 @@ class SymbolCell(Cell):
                     made[node] = (given[node.name] if node.name in given else self._params[node.name],)
                     continue
                 found = apply(node.op, [made[source][i] for source, i in node.inputs], node.attrs)
-                made[node] = (found,) if isinstance(found, Manners) else found
+                made[node] = (found,) if isinstance(found, TensorBase) else found
         results = tuple(made[node][i] for node, i in self._graph.heads)
         return results[0] if len(results) == 1 else results
 

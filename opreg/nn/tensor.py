@@ -12,15 +12,15 @@ from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import NDArray, _compute, attach, numbers_of
 from opreg.ndarray.tape import Taped, TapeNode
 
+from ..core.mode import MODE, quiet
+from ..core.op import Op
+from ..core.registry import ops
+from ..core.spec import as_dtype, is_floating, show
 from ..errors import ArgumentError, DTypeError, ShapeError, here, note
-from ..mode import MODE, quiet
-from ..op import Op
-from ..registry import ops
-from ..spec import as_dtype, is_floating, show
 from . import dtype as dtypes
 from . import printing
-from .manners import COMPARISONS, Manners, is_number
 from .state import STATE
+from .tensor_base import COMPARISONS, TensorBase, is_number
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "fresh", "lent", "lent_raw", "picked",
            "subscript", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
@@ -32,10 +32,10 @@ TENSORS: set[type] = set()
 class _TensorType(type):
     def __instancecheck__(cls, value: Any) -> bool:
         # In compiled functions tensors have no numbers, and are of a class of their own: to users they are tensors.
-        return super().__instancecheck__(value) or (cls is Tensor and isinstance(value, Manners))
+        return super().__instancecheck__(value) or (cls is Tensor and isinstance(value, TensorBase))
 
 
-class Tensor(Manners, NDArray, metaclass=_TensorType):  # type: ignore[misc]  # its methods are those of ops
+class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc]  # its methods are those of ops
     """Numbers on a device, with MindSpore's manners.
 
     Parameters
@@ -65,7 +65,7 @@ class Tensor(Manners, NDArray, metaclass=_TensorType):  # type: ignore[misc]  # 
 
     def __new__(cls, *given: Any, init: Any = None, shape: Any = None, **words: Any) -> Any:
         value = given[0] if given else words.get("input_data")
-        if isinstance(value, Manners) and not isinstance(value, NDArray):  # in a compiled function: a copy as any other
+        if isinstance(value, TensorBase) and not isinstance(value, NDArray):  # while tracing: a copy
             dtype = given[1] if len(given) > 1 else words.get("dtype")
             return ops.BlockGrad(value if dtype is None else value._cast(as_dtype(dtype)))
         if cls is Tensor and shape is not None and _open(given[2] if len(given) > 2 else shape):
@@ -101,7 +101,7 @@ class Tensor(Manners, NDArray, metaclass=_TensorType):  # type: ignore[misc]  # 
         self._data = host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
         self._ctx, self._entry = ctx, None
 
-    # ----------------------------------------------------------------------------------------- as a Manners
+    # ----------------------------------------------------------------------------------------- as a TensorBase
 
     @property
     def _dt(self) -> np.dtype:
@@ -194,7 +194,7 @@ class Tensor(Manners, NDArray, metaclass=_TensorType):  # type: ignore[misc]  # 
 
     def __getitem__(self, key: Any) -> Tensor:
         key = subscript(key, self.shape)
-        if isinstance(key, Manners):
+        if isinstance(key, TensorBase):
             return picked(self, key)
         if (MODE.recording and self._entry is not None) or (STATE.trace is not None and STATE.trace.knows(self)):
             return ops._subscript(self, key=key)
@@ -209,7 +209,7 @@ class Tensor(Manners, NDArray, metaclass=_TensorType):  # type: ignore[misc]  # 
             return
         key = subscript(key, self.shape)
         if MODE.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
-            value = value if isinstance(value, Manners) else tensor(numbers_of(value, self._dt), self._ctx)
+            value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt), self._ctx)
             changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
             self._data, self._entry = changed._data, changed._entry
             return
@@ -217,7 +217,7 @@ class Tensor(Manners, NDArray, metaclass=_TensorType):  # type: ignore[misc]  # 
 
     def _write(self, key: Any, value: Any) -> None:
         """Change numbers in place."""
-        if isinstance(value, Manners) and is_floating(value._dt) and self._dt.kind in "iu":
+        if isinstance(value, TensorBase) and is_floating(value._dt) and self._dt.kind in "iu":
             raise DTypeError(f"a tensor of dtype {self._dt} does not hold {value._dt}: convert with astype")
         source = value._data if isinstance(value, NDArray) else value if is_number(value) else _host(value)
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
@@ -364,7 +364,7 @@ def tensor(value: Any, ctx: Context | None = None) -> Any:
     >>> tensor([1, 2])
     Tensor(shape=[2], dtype=Int64, value= [1, 2])
     """
-    if isinstance(value, Manners):
+    if isinstance(value, TensorBase):
         return value
     if isinstance(value, NDArray):
         result = made(value._data, value._ctx)
@@ -402,7 +402,7 @@ def is_tensor(obj: Any) -> bool:
     >>> is_tensor(Tensor(1)), is_tensor(1)
     (True, False)
     """
-    return isinstance(obj, Manners)
+    return isinstance(obj, TensorBase)
 
 
 def has_numbers(value: Any) -> bool:
@@ -413,7 +413,7 @@ def has_numbers(value: Any) -> bool:
     >>> has_numbers(Tensor(1)), has_numbers(1)
     (True, False)
     """
-    return isinstance(value, NDArray) and isinstance(value, Manners)
+    return isinstance(value, NDArray) and isinstance(value, TensorBase)
 
 
 def made(data: Any, ctx: Context | None = None) -> Tensor:
@@ -468,13 +468,13 @@ def subscript(key: Any, shape: Sequence[int]) -> Any:
     if key.__class__ is int or key is Ellipsis or key is None:
         return key
     if key.__class__ is slice:
-        if isinstance(key.start, Manners) or isinstance(key.stop, Manners) or isinstance(key.step, Manners):
+        if isinstance(key.start, TensorBase) or isinstance(key.stop, TensorBase) or isinstance(key.step, TensorBase):
             key = slice(*[each if each is None else operator.index(each) for each in (key.start, key.stop, key.step)])
         return key
-    if isinstance(key, Manners) and not isinstance(key, NDArray):
+    if isinstance(key, TensorBase) and not isinstance(key, NDArray):
         return key if key._dt.kind in "iu" else subscript(key.asnumpy(), shape)  # type: ignore[attr-defined]
     if isinstance(key, tuple):
-        parts = [subscript(part.asnumpy() if isinstance(part, Manners) else part, ())  # type: ignore[attr-defined]
+        parts = [subscript(part.asnumpy() if isinstance(part, TensorBase) else part, ())  # type: ignore[attr-defined]
                  for part in key]
         flat: list[Any] = []
         for part in parts:

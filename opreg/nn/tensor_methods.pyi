@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from opreg.nn.tensor import Tensor
-from opreg.value import Value
+from opreg.core.value import Value
 
 Operand = Tensor | np.ndarray[Any, Any] | float | np.number[Any] | np.bool_ | Sequence[Any]
 Ints = int | Sequence[int]

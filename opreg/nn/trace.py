@@ -14,23 +14,23 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..attrs import AS_GIVEN, to_text
-from ..backward_graph import grow
+from ..core.attrs import AS_GIVEN, to_text
+from ..core.backward_graph import grow
+from ..core.graph import INFERENCE, Entry, Node
+from ..core.mode import MODE
+from ..core.op import Op
+from ..core.registry import ops
+from ..core.spec import Shape, Spec, known, show
+from ..core.tracing import RuleTracer, Sized, TraceError, Tracer
+from ..core.value import Value
 from ..errors import OpError, here
-from ..graph import INFERENCE, Entry, Node
-from ..mode import MODE
-from ..op import Op
-from ..registry import ops
-from ..spec import Shape, Spec, known, show
-from ..tracing import RuleTracer, Sized, TraceError, Tracer
-from ..value import Value
 from . import dtype as dtypes
 from .bailout import HookSignatures
 from .guards import GUARD, LOOKS, Numbers, Path, Unknown, calls
-from .manners import Manners
 from .reads import Reads
 from .state import STATE
 from .tensor import made, picked, subscript, tensor
+from .tensor_base import TensorBase
 
 __all__ = ["FunctionTracer", "TracedTensor", "LeftToPython", "create"]
 
@@ -51,7 +51,7 @@ class LeftToPython(OpError, TypeError):
         self.reason, self.reads = reason, reads
 
 
-class TracedTensor(Sized, Manners):
+class TracedTensor(Sized, TensorBase):
     """A tensor of a trace: its shape and dtype are known, its numbers are not."""
 
     __slots__ = ("_entry", "_spec", "_home", "__weakref__")
@@ -129,7 +129,7 @@ class TracedTensor(Sized, Manners):
 
     def __getitem__(self, key: Any) -> Any:
         key = subscript(key, self.shape)
-        if isinstance(key, Manners):
+        if isinstance(key, TensorBase):
             return picked(self, key)
         return ops._subscript(self, key=key)
 
@@ -138,9 +138,9 @@ class TracedTensor(Sized, Manners):
         if id(self) in trace.given:
             trace.leave("it changes an argument in place")
         key = subscript(key, self.shape)
-        if isinstance(key, Manners):
+        if isinstance(key, TensorBase):
             key = subscript(key.asnumpy(), self.shape)  # type: ignore[attr-defined]
-        value = value if isinstance(value, Manners) else tensor(np.asarray(value, self._dt))
+        value = value if isinstance(value, TensorBase) else tensor(np.asarray(value, self._dt))
         changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
         self._entry, self._spec = changed._entry, changed._spec
 
@@ -459,7 +459,7 @@ def create(op: Op, **attrs: Any) -> Any:
 
     Examples
     --------
-    >>> from opreg.registry import get
+    >>> from opreg.core.registry import get
     >>> create(get("_zeros"), shape=(2,), dtype="float32")
     Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  0.00000000e+00])
     """

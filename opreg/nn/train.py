@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.spec import is_floating
 from ..errors import ArgumentError
-from ..spec import is_floating
 from .cell import Cell
 from .grad import answer, asked
-from .manners import is_number
 from .optim.settings import flag
 from .parameter import Parameter, ParameterTuple, assign, parameters
 from .pullback import differentiate
 from .tensor import Tensor
+from .tensor_base import is_number
 
 __all__ = ["WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell",
            "ParameterUpdate"]

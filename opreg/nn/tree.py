@@ -9,7 +9,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
-from .manners import Manners
+from .tensor_base import TensorBase
 
 __all__ = ["flatten", "rebuild", "emptied", "tensors", "variables", "varies", "constants", "count", "names", "key_of",
            "LEAF", "Mutable", "mutable"]
@@ -74,7 +74,7 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     if dynamic_len and not isinstance(input_data, (tuple, list)):
         raise TypeError(f"mutable: with dynamic_len the data must be a tuple or list, got {type(input_data).__name__}")
     _check_mutable(input_data)
-    if isinstance(input_data, (Mutable, Manners, bool)):
+    if isinstance(input_data, (Mutable, TensorBase, bool)):
         return input_data
     return next(kind for plain, kind in _MUTABLE.items() if isinstance(input_data, plain))(input_data)
 
@@ -83,7 +83,7 @@ def _check_mutable(value: Any) -> None:
     if isinstance(value, (tuple, list, dict)):
         for each in value.values() if isinstance(value, dict) else value:
             _check_mutable(each)
-    elif not isinstance(value, (Manners, bool, int, float)):
+    elif not isinstance(value, (TensorBase, bool, int, float)):
         raise TypeError("mutable: expected a Tensor, bool, int, float, or a tuple, list or dict of them, got "
                         f"{type(value).__name__}: {value!r}")
 
@@ -104,7 +104,7 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
     >>> flatten((Tensor(1), {"a": 2}), found), len(found)
     (('tuple', None, ('tensor', ('dict', ('a',), (('constant', 2),)))), 1)
     """
-    if isinstance(value, (Manners, NDArray)) or (is_leaf is not None and is_leaf(value)):
+    if isinstance(value, (TensorBase, NDArray)) or (is_leaf is not None and is_leaf(value)):
         leaves.append(value)
         return LEAF
     if isinstance(value, Mutable) and not isinstance(value, (int, float)):

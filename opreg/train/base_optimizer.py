@@ -11,8 +11,8 @@ import numpy as np
 from opreg.ndarray import zeros
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.registry import get, ops
 from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError, did_you_mean
-from ..registry import get, ops
 from .lr_scheduler import LRScheduler
 from .named import Named
 

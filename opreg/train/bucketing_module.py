@@ -14,8 +14,8 @@ from opreg.ndarray.ndarray import NDArray, array
 from opreg.symbol import load as load_symbol
 from opreg.symbol.naming import NameManager
 
+from ..core.files import together
 from ..errors import ArgumentError, FileFormatError
-from ..files import together
 from .base_module import SMALL, BaseModule, Params
 from .metric import EvalMetric
 from .model import load_params

@@ -14,8 +14,8 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..aliases import inner
+from ..core.spec import as_dtype, is_floating
 from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean
-from ..spec import as_dtype, is_floating
 
 __all__ = ["DataDesc", "DataBatch", "DataIter", "NDArrayIter", "CSVIter", "ResizeIter", "PrefetchingIter"]
 

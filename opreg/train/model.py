@@ -9,8 +9,8 @@ from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.json import load as load_symbol
 
+from ..core.files import together
 from ..errors import FileFormatError
-from ..files import together
 
 __all__ = ["BatchEndParam", "save_checkpoint", "load_params", "load_checkpoint"]
 

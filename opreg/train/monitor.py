@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from opreg.core.registry import ops
 from opreg.ndarray.ndarray import NDArray
-from opreg.registry import ops
 
 __all__ = ["Monitor"]
 

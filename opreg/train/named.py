@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..core.files import json_of
 from ..errors import AttrError, FileFormatError, did_you_mean, note
-from ..files import json_of
 
 __all__ = ["Named"]
 

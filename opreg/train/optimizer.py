@@ -17,7 +17,7 @@ from opreg.ndarray import random, zeros
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..aliases import inner
-from ..builtin.update_formulas import adadelta_step, adam_step, average, correction, largest
+from ..builtin.optimizers.update_formulas import adadelta_step, adam_step, average, correction, largest
 from ..errors import ArgumentError, AttrError, did_you_mean
 from .base_optimizer import FLOAT16, FLOAT32, Optimizer, apply, zeros_of
 from .updater import Updater, get_updater

@@ -9,8 +9,8 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.creation import concatenate
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.registry import ops
 from ..errors import ArgumentError, ShapeError
-from ..registry import ops
 from .io import DataDesc
 
 __all__ = ["agree", "cut", "joined", "own_shape", "places", "samples", "shares"]

@@ -14,8 +14,8 @@ from opreg.ndarray.creation import concatenate
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
+from ..core.registry import get
 from ..errors import ArgumentError, OpError
-from ..registry import get
 from .initializer import FusedRNN, LSTMBias
 from .rnn_weights import PackedWeights
 

@@ -12,9 +12,9 @@ import numpy as np
 from opreg.ndarray import params_file
 from opreg.ndarray.ndarray import NDArray, array
 
+from ..core.files import json_of
+from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, FileFormatError
-from ..files import json_of
-from ..spec import as_dtype
 
 __all__ = ["Saved", "dumps", "loads"]
 

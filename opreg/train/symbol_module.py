@@ -15,8 +15,8 @@ from typing import Any
 from opreg.ndarray.context import Context, cpu
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.files import reading, together, whole
 from ..errors import ArgumentError, ShapeError, did_you_mean
-from ..files import reading, together, whole
 from . import optimizer as optimizers
 from . import parts
 from .base_module import SMALL, BaseModule, Params

@@ -14,8 +14,8 @@ import numpy as np
 from opreg.ndarray.context import Context, current_context, num_gpus
 from opreg.ndarray.ndarray import NDArray, array
 
+from ..core.spec import is_floating
 from ..errors import ArgumentError
-from ..spec import is_floating
 
 __all__ = ["default_context", "set_default_context", "default_dtype", "list_gpus", "set_seed", "get_rtol", "get_atol",
            "same", "same_array", "almost_equal", "find_max_violation", "assert_almost_equal", "assert_allclose",

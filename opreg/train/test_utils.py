@@ -15,8 +15,8 @@ import numpy as np
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import NDArray, array
 
+from ..core.spec import as_dtype, is_floating
 from ..errors import ArgumentError, did_you_mean
-from ..spec import as_dtype, is_floating
 from . import test_arrays, test_tools
 from .test_arrays import *  # noqa: F403
 from .test_arrays import assert_almost_equal, default_context, drawing, host

@@ -21,18 +21,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg.algebra import factored
-from opreg.attrs import Schema
-from opreg.builtin.elementwise import attach
-from opreg.cache import cached
-from opreg.composition import Composition
-from opreg.expression import Expression, Instruction, astype
-from opreg.graph import Entry, Node
-from opreg.op import Op
-from opreg.spec import Shape, Spec, is_numpy_float, size
+from opreg.builtin.elementwise.elementwise import attach
+from opreg.core.attrs import Schema
+from opreg.core.cache import cached
+from opreg.core.graph import Entry, Node
+from opreg.core.op import Op
+from opreg.core.spec import Shape, Spec, is_numpy_float, size
+from opreg.elementwise.algebra import factored
+from opreg.elementwise.composition import Composition
+from opreg.elementwise.expression import Expression, Instruction, astype
 
 from ..program import Program, reachable, replaced
-from .recompute import AGAIN
+from .rematerialization import AGAIN
 
 __all__ = ["fuse"]
 

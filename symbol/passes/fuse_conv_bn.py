@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from opreg.builtin.fused_convolution import folded_convolution
-from opreg.graph import Entry, Node
+from opreg.builtin.layers.fused_convolution import folded_convolution
+from opreg.core.graph import Entry, Node
 
 from ..program import Program
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from opreg.backward_graph import grow
-from opreg.graph import Entry, Node
-from opreg.spec import Spec
-from opreg.tracing import RuleTracer
+from opreg.core.backward_graph import grow
+from opreg.core.graph import Entry, Node
+from opreg.core.spec import Spec
+from opreg.core.tracing import RuleTracer
 
 from .. import infer as inference
 from ..program import Bound, Program, reachable

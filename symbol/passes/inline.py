@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opreg.graph import Entry, Node
+from opreg.core.graph import Entry, Node
 
 from ..program import Program, replaced
-from .follow import Opened, expand
+from .trace_bodies import Opened, expand
 
 __all__ = ["inline"]
 

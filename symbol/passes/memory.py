@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from opreg.graph import Entry, Node
-from opreg.spec import Spec, size
+from opreg.core.graph import Entry, Node
+from opreg.core.spec import Spec, size
 
 __all__ = ["Storage", "Memory", "plan_memory"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from opreg.graph import Entry, Node
-from opreg.spec import Spec
+from opreg.core.graph import Entry, Node
+from opreg.core.spec import Spec
 
 from ..program import Program, reachable, replaced
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.registry import get
+from opreg.core.registry import get
 
 __all__ = ["Row", "all_rows", "choose", "chosen", "normal", "uniform", "integers"]
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from opreg import special
+from opreg.elementwise import special_functions as special
 
 from . import Row, integers, normal, uniform
 

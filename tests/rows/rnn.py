@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.registry import get
+from opreg.core.registry import get
 
 from . import Row, normal
 

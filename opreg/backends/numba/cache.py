@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from opreg.files import whole
+from opreg.core.files import whole
 
 __all__ = ["Kept", "directory"]
 

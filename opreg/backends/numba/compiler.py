@@ -35,10 +35,11 @@ from typing import Any
 
 import numpy as np
 
-from opreg import special, threads
+from opreg.core import threads
+from opreg.core.launch import Call
+from opreg.core.steps import JoinableStep, PlainStep, TieredStep
+from opreg.elementwise import special_functions as special
 from opreg.errors import ArgumentError, did_you_mean
-from opreg.launch import Call
-from opreg.steps import JoinableStep, PlainStep, TieredStep
 
 from ..addressing import address_of
 from . import gemm, pointers, rnn_cells, simd, vector

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg.cache import cached
+from opreg.core.cache import cached
+from opreg.core.launch import Call
+from opreg.core.op import Op
+from opreg.elementwise.expression import Expression
 from opreg.errors import ArgumentError
-from opreg.expression import Expression
-from opreg.launch import Call
-from opreg.op import Op
 
 from ..addressing import address_of
 from .compiler import Function, function_of, mode, runner, steps, unavailable

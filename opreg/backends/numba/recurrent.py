@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg import threads
+from opreg.core import threads
 
 from ..addressing import address_of
 from . import gemm

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from opreg.builtin import rnn_layer
-from opreg.builtin.places import wide
-from opreg.builtin.rnn import backward_rnn, rnn, run, run_back
-from opreg.builtin.rnn_layer import room
-from opreg.builtin.rnn_parts import Kept, Kind, Part, kind_of, of_gates
-from opreg.launch import Call
-from opreg.op import Op
-from opreg.threads import run as together
+from opreg.builtin.layers import rnn_layer
+from opreg.builtin.layers.rnn import backward_rnn, rnn, run, run_back
+from opreg.builtin.layers.rnn_layer import room
+from opreg.builtin.layers.rnn_parts import Kept, Kind, Part, kind_of, of_gates
+from opreg.builtin.outputs import wide
+from opreg.core.launch import Call
+from opreg.core.op import Op
+from opreg.core.threads import run as together
 
 from . import recurrent
 from .compiler import steps, unavailable

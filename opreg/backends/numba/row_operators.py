@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from opreg.builtin import layer_norm, losses, updating
-from opreg.builtin.softmax import fold
-from opreg.launch import Call
-from opreg.registry import REGISTERED
+from opreg.builtin.layers import layer_norm, losses
+from opreg.builtin.layers.softmax import fold
+from opreg.builtin.optimizers import updating
+from opreg.core.launch import Call
+from opreg.core.registry import REGISTERED
 
 from . import updates
 from .row_reductions import Task, attach_rows

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg.launch import Call, reference
-from opreg.op import Op
+from opreg.core.launch import Call, reference
+from opreg.core.op import Op
 
 from ..addressing import address_of
 from .compiler import Function, function_of, mode, runner, steps, unavailable

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from opreg.cache import cached
-from opreg.expression import Expression
+from opreg.core.cache import cached
+from opreg.elementwise.expression import Expression
 
 from ..addressing import address_of
 from .compiler import Function, function_of, idle, mode, over

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg import special
+from opreg.elementwise import special_functions as special
 
 __all__ = ["DETOURS", "KINDS", "VECTOR", "Kind", "Number", "largest", "plus"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from opreg.builtin.batch_norm import batch_norm, batch_norm_xp
-from opreg.builtin.sliding import channels_first
-from opreg.cache import cached
-from opreg.launch import Call, reference
-from opreg.op import Op
-from opreg.spec import Shape
+from opreg.builtin.layers.batch_norm import batch_norm, batch_norm_xp
+from opreg.builtin.layers.sliding import channels_first
+from opreg.core.cache import cached
+from opreg.core.launch import Call, reference
+from opreg.core.op import Op
+from opreg.core.spec import Shape
 
 from . import convolution, engine, shared_library
 from .convolution import Description, compute, contiguous, declined

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg.graph import Entry, Node
-from opreg.op import Op
-from opreg.spec import Spec
+from opreg.core.graph import Entry, Node
+from opreg.core.op import Op
+from opreg.core.spec import Spec
 from opreg.symbol.program import Program
 
 from .convolution import refused

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.builtin.convolution import (
+from opreg.builtin.layers.convolution import (
     convolution,
     convolution_bias,
     convolution_data,
@@ -30,15 +30,15 @@ from opreg.builtin.convolution import (
     of_weight,
     product_alone,
 )
-from opreg.builtin.dense import fully_connected, fully_connected_data, fully_connected_weight
-from opreg.builtin.fused_convolution import factors, folded_convolution, parts_of
-from opreg.builtin.pooling import pooling, pooling_max, pooling_sum, window_of
-from opreg.builtin.sliding import Window, channels_first, channels_last, window
-from opreg.cache import cached
+from opreg.builtin.layers.fused_convolution import factors, folded_convolution, parts_of
+from opreg.builtin.layers.pooling import pooling, pooling_max, pooling_sum, window_of
+from opreg.builtin.layers.sliding import Window, channels_first, channels_last, window
+from opreg.builtin.matrices.dense import fully_connected, fully_connected_data, fully_connected_weight
+from opreg.core.cache import cached
+from opreg.core.launch import Call, reference
+from opreg.core.op import Op
+from opreg.core.spec import Shape, Spec
 from opreg.errors import OpError
-from opreg.launch import Call, reference
-from opreg.op import Op
-from opreg.spec import Shape, Spec
 
 from . import engine, matmul, shared_library
 from .primitives import Convolution, Geometry, Part, Pooling

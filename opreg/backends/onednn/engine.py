@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.cache import cached
+from opreg.core.cache import cached
 from opreg.errors import OpError
 
 from ..addressing import address_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opreg.graph import Entry, Node
+from opreg.core.graph import Entry, Node
 from opreg.symbol.program import Program
 
 from .private_operators import batch_norm_gradient

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from opreg.attrs import Schema
-from opreg.builtin.normalize import backward_normalize_xp, backward_sums_xp
-from opreg.op import Op
+from opreg.builtin.layers.normalize import backward_normalize_xp, backward_sums_xp
+from opreg.core.attrs import Schema
+from opreg.core.op import Op
 
 __all__ = ["batch_norm_gradient", "to_channels_first", "to_channels_last"]
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ...core.mode import Recording
+from ...core.registry import ops
+from ...core.spec import show
 from ...errors import ArgumentError, ShapeError, did_you_mean
-from ...mode import Recording
-from ...registry import ops
-from ...spec import show
 from ..cell import Cell
 from ..parameter import Parameter
 from ..tensor import Tensor

@@ -6,9 +6,9 @@ import copy
 import math
 from typing import Any
 
+from ...core.registry import ops
+from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from ...registry import ops
-from ...spec import show
 from ..cell import Cell
 from ..dtype import float32
 from .activation import GELU, callable_cell

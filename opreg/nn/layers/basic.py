@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.registry import ops
+from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from ...registry import ops
-from ...spec import show
 from ..cell import Cell
 from ..dtype import float32
 from ..tensor import Tensor, tensor

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from ...core.spec import show
+from ...core.tracing import TraceError
 from ...errors import ArgumentError, did_you_mean
-from ...spec import show
-from ...tracing import TraceError
 from .. import initializer as initializers
 from ..cell import Cell
 from ..dtype import float32
-from ..manners import Manners
 from ..parameter import Parameter
+from ..tensor_base import TensorBase
 
 __all__ = ["no_tensor", "channels_apart", "whole", "several", "flag", "chance", "word", "filled", "fan_filled",
            "bound_of", "open_shape"]
@@ -93,7 +93,7 @@ def bound_of(init: Any, shape: tuple[int, ...]) -> Any:
 
 def no_tensor(x: Any) -> str | None:
     """What is wrong with an input that is no tensor."""
-    return None if isinstance(x, Manners) else f"x must be a Tensor, got {type(x).__name__}"
+    return None if isinstance(x, TensorBase) else f"x must be a Tensor, got {type(x).__name__}"
 
 
 def channels_apart(cell: Cell, x: Any, axis: int, wanted: int, what: str, ranks: tuple[int, ...] = ()) -> str | None:

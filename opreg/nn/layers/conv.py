@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.registry import ops
+from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from ...registry import ops
-from ...spec import show
 from ..cell import Cell
 from ..dtype import float32
 from ..tensor import Tensor

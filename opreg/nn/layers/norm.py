@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.mode import Recording
+from ...core.registry import get, ops
+from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from ...mode import Recording
-from ...registry import get, ops
-from ...spec import show
 from ..cell import Cell
 from ..dtype import float32
 from ..tensor import Tensor

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...core.registry import ops
+from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from ...registry import ops
-from ...spec import show
 from ..cell import Cell
 from ..tensor import Tensor
 from .checks import flag, open_shape, several, whole, word

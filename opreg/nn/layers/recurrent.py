@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...core.mode import Recording
+from ...core.registry import get, ops
+from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from ...mode import Recording
-from ...registry import get, ops
-from ...spec import show
 from .. import initializer as initializers
 from ..cell import Cell
 from ..dtype import float32

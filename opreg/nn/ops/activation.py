@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.registry import ops
+from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
-from ...registry import ops
-from ...spec import is_floating
 from .lift import floating, like, one_axis, tensor
 from .math import clamp, maximum, minimum, where
 from .random import uniform_like

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ...core.registry import ops
+from ...core.spec import as_dtype
 from ...errors import ArgumentError, ShapeError
-from ...registry import ops
-from ...spec import as_dtype
 from ..grad import stop_gradient
-from ..manners import Manners, is_number
 from ..parameter import assign
+from ..tensor_base import TensorBase, is_number
 from .lift import axes, like, one_axis, promoted, scalar, shape_of, tensor
 from .lift import tensor as _tensor
 
@@ -49,7 +49,7 @@ def rank(input_x: Any) -> int:
 
 def is_tensor(obj: Any) -> bool:
     """Whether something is a tensor, of numbers or of a trace."""
-    return isinstance(obj, Manners)
+    return isinstance(obj, TensorBase)
 
 
 def cast(input: Any, dtype: Any) -> Any:
@@ -186,7 +186,7 @@ def atleast_2d(inputs: Any) -> Any:
 
 def _joined(tensors: Any, what: str) -> list[Any]:
     """Tensors of one dtype."""
-    if isinstance(tensors, Manners) or not isinstance(tensors, (list, tuple)) or not tensors:
+    if isinstance(tensors, TensorBase) or not isinstance(tensors, (list, tuple)) or not tensors:
         raise TypeError(f"{what}: expected a list or tuple of tensors, got {type(tensors).__name__}")
     given = [tensor(each) for each in tensors]
     wanted = promoted(given)

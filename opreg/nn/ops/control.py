@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from opreg.symbol.loops import COND, FOREACH, WHILE_LOOP, Operands
+from opreg.symbol.control_flow import COND, FOREACH, WHILE_LOOP, Operands
 from opreg.symbol.symbol import Symbol
 
+from ...core.op import Op
+from ...core.registry import ops
 from ...errors import ArgumentError, ShapeError
-from ...op import Op
-from ...registry import ops
-from ..manners import Manners
 from ..state import STATE
+from ..tensor_base import TensorBase
 from ..trace import FunctionTracer, TracedTensor
 from ..tree import flatten, rebuild
 from .array import stack
@@ -209,7 +209,7 @@ def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unr
     6.0 [1. 3. 6.]
     """
     value = _tensors(init)
-    if STATE.trace is not None and not unroll and isinstance(xs, (Manners, np.ndarray)):
+    if STATE.trace is not None and not unroll and isinstance(xs, (TensorBase, np.ndarray)):
         return _foreach(loop_func, value, tensor(xs))
     if xs is None and length is None:
         raise ArgumentError("scan: expected xs or length")
@@ -259,7 +259,7 @@ def _foreach(loop_func: Callable, value: Any, xs: Any) -> tuple[Any, Any]:
     return rebuild(structure, iter(found[first:])), rebuild(outs[0], iter(found[body.extra:first]))
 
 
-class _Slice(Manners):
+class _Slice(TensorBase):
     """Stands for a slice of a tensor where only its shape and dtype are asked for."""
 
     __slots__ = ("_shape", "_dtype")

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...core.registry import get, ops
+from ...core.spec import as_dtype
 from ...errors import ArgumentError
-from ...registry import get, ops
-from ...spec import as_dtype
-from ..manners import is_number
+from ..tensor_base import is_number
 from ..trace import create
 from .lift import one_axis, scalar, shape_of, tensor, together, whole_dtype
 

@@ -9,15 +9,15 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
-from ...custom import custom
+from ...core.spec import Spec, as_dtype, show
+from ...custom.operator import custom
 from ...errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, did_you_mean, note
-from ...spec import Spec, as_dtype, show
 from .. import dtype as dtypes
-from ..call import call
 from ..cell import Cell
-from ..manners import Manners
+from ..python_op import call
 from ..state import STATE
 from ..tensor import tensor
+from ..tensor_base import TensorBase
 from .primitive import PrimitiveWithInfer
 
 __all__ = ["Custom"]
@@ -69,7 +69,7 @@ class Custom(PrimitiveWithInfer):
     def __new__(cls, *inputs: Any, op_type: str | None = None, **attributes: Any) -> Any:
         if op_type is not None:
             return custom(op_type)(*[tensor(value) for value in inputs], **attributes)
-        if (not inputs and "func" not in attributes) or (inputs and isinstance(inputs[0], (Manners, np.ndarray))):
+        if (not inputs and "func" not in attributes) or (inputs and isinstance(inputs[0], (TensorBase, np.ndarray))):
             raise ArgumentError("Custom: expected a function and the shape and dtype of its result, as "
                                 "Custom(func, out_shape, out_dtype, 'pyfunc'); or op_type=, the name of an operator "
                                 "that was registered with opreg.operator.register, beside its inputs")
@@ -113,8 +113,9 @@ class Custom(PrimitiveWithInfer):
 
     def results(self, inputs: tuple[Any, ...]) -> tuple[list[Spec], bool]:
         """What comes out of the function, and whether it is one result that stands bare."""
-        dtype = self.infer_dtype(*[dtypes.of(each._dt) if isinstance(each, Manners) else type(each) for each in inputs])
-        shape = self.infer_shape(*[each.shape if isinstance(each, Manners) else () for each in inputs])
+        dtype = self.infer_dtype(*[dtypes.of(each._dt) if isinstance(each, TensorBase) else type(each)
+                                   for each in inputs])
+        shape = self.infer_shape(*[each.shape if isinstance(each, TensorBase) else () for each in inputs])
         bare = not isinstance(dtype, (tuple, list))
         if bare and shape and all(isinstance(each, (tuple, list)) for each in shape):
             dtype, bare = [dtype] * len(shape), False
@@ -143,11 +144,11 @@ class _Called(Cell):
     def construct(self, *inputs: Any) -> Any:
         primitive = self.primitive
         specs, bare = primitive.results(inputs)
-        values = [each for each in inputs if isinstance(each, Manners)]
+        values = [each for each in inputs if isinstance(each, TensorBase)]
 
         def run(*arrays: Any) -> list[Any]:
             rest = iter(arrays)
-            given = [NDArray.asnumpy(next(rest)) if isinstance(each, Manners) else each for each in inputs]
+            given = [NDArray.asnumpy(next(rest)) if isinstance(each, TensorBase) else each for each in inputs]
             try:
                 found = primitive.func(*given)
             except Exception as error:

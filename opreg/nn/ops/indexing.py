@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.registry import ops
+from ...core.spec import is_floating, limits
 from ...errors import ArgumentError, ShapeError
-from ...registry import ops
-from ...spec import is_floating, limits
 from .array import broadcast_to, swapaxes
 from .creation import zeros
 from .lift import like, one_axis, shape_of, tensor

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...core.mode import Recording
+from ...core.registry import ops
 from ...errors import ShapeError
-from ...mode import Recording
-from ...registry import ops
-from ..manners import is_number
 from ..parameter import Parameter
+from ..tensor_base import is_number
 from . import creation, linalg, nn, reduce
 from .lift import floating, like, scalar, shape_of, tensor, together
 from .primitive import adder

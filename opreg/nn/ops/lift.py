@@ -10,12 +10,12 @@ import numpy as np
 
 from opreg.ndarray.ndarray import numbers_of
 
+from ...core.registry import ops
+from ...core.spec import as_dtype, is_floating
 from ...errors import ArgumentError, ShapeError
-from ...registry import ops
-from ...spec import as_dtype, is_floating
 from .. import dtype as dtypes
-from ..manners import Manners, is_number
 from ..tensor import tensor
+from ..tensor_base import TensorBase, is_number
 
 __all__ = ["axes", "binary", "floating", "like", "one_axis", "promoted", "scalar", "shape_of", "tensor", "together"]
 
@@ -76,7 +76,7 @@ def axes(axis: Any, what: str = "axis") -> Any:
     """Axes as operators take them: None for all of them, an int or its tensor, or a tuple; () means all."""
     if axis is None or (isinstance(axis, (tuple, list)) and not axis):
         return None
-    if isinstance(axis, Manners):
+    if isinstance(axis, TensorBase):
         axis = operator.index(axis)  # type: ignore[arg-type]
     if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer, tuple, list)):
         raise ArgumentError(f"{what} must be an int, a tuple of ints or None, got {axis!r}")
@@ -85,7 +85,7 @@ def axes(axis: Any, what: str = "axis") -> Any:
 
 def one_axis(axis: Any, rank: int, what: str) -> int:
     """An axis counted from the front."""
-    if isinstance(axis, Manners):
+    if isinstance(axis, TensorBase):
         axis = operator.index(axis)  # type: ignore[arg-type]
     if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
         raise TypeError(f"{what}: axis must be an int, got {type(axis).__name__}")

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.registry import ops
 from ...errors import ArgumentError, ShapeError
-from ...registry import ops
 from .array import concat
 from .lift import floating, like, one_axis, tensor, together
 

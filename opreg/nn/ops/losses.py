@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.registry import ops
+from ...core.spec import is_floating, show
 from ...errors import ArgumentError, ShapeError
-from ...registry import ops
-from ...spec import is_floating, show
 from .creation import one_hot, ones
 from .lift import floating, like, tensor, together
 from .math import where

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ...core.registry import get, ops
+from ...core.spec import is_floating, limits
 from ...errors import ArgumentError
-from ...registry import get, ops
-from ...spec import is_floating, limits
-from ..manners import is_number
+from ..tensor_base import is_number
 from .lift import as_bool, binary, floating, like, promoted, scalar, tensor, together
 
 __all__ = [

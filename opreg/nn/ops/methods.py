@@ -1,4 +1,4 @@
-"""Methods of tensors: the functions of this package that MindSpore has as methods too, attached to ``Manners``.
+"""Methods of tensors: the functions of this package that MindSpore has as methods too, attached to ``TensorBase``.
 
 ``Value`` brings methods that are MXNet's operators; each of these that MindSpore has is replaced here, so that no name
 means one thing as a function and another as a method. MindSpore has two spellings of some parameters, ``axis`` and
@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ...core.registry import ops
+from ...core.spec import is_floating
 from ...errors import ArgumentError
-from ...registry import ops
-from ...spec import is_floating
 from ..hooks import register_hook, registered_hooks
-from ..manners import Manners, is_number
+from ..tensor_base import TensorBase, is_number
 from . import activation, array, creation, in_place, indexing, linalg, math, random, reduce
 
 __all__ = ["attach", "METHODS", "MXNET_ONLY"]
@@ -167,7 +167,7 @@ def transpose(self: Any, *axes: Any) -> Any:
     return _transpose(self, *wanted)
 
 
-_transpose = Manners.transpose
+_transpose = TensorBase.transpose
 
 
 def permute(self: Any, *axis: Any) -> Any:
@@ -271,7 +271,7 @@ def fill(self: Any, value: Any) -> Any:
 def to(self: Any, *args: Any, **keywords: Any) -> Any:
     """The numbers in another dtype, or that of another tensor."""
     wanted = keywords.get("dtype", args[0] if args else None)
-    return self.astype(wanted._dt if isinstance(wanted, Manners) else wanted)
+    return self.astype(wanted._dt if isinstance(wanted, TensorBase) else wanted)
 
 
 def type_as(self: Any, other: Any) -> Any:
@@ -374,5 +374,5 @@ METHODS: dict[str, Callable] = {
 def attach() -> None:
     """Make them methods of tensors, of numbers and of traces."""
     for name, function in METHODS.items():
-        setattr(Manners, name, function)
+        setattr(TensorBase, name, function)
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
+from ...core.spec import is_floating
 from ...errors import ArgumentError, did_you_mean
-from ...spec import is_floating
 from .. import dtype as dtypes
-from ..manners import Manners, is_number
 from ..parameter import Parameter
+from ..tensor_base import TensorBase, is_number
 
 __all__ = ["HyperMap", "Map", "MultitypeFuncGraph", "partial"]
 
@@ -22,7 +22,7 @@ partial = functools.partial
 
 
 def _is_tensor(value: Any) -> bool:
-    return isinstance(value, (Manners, NDArray))
+    return isinstance(value, (TensorBase, NDArray))
 
 
 #: Which values a name stands for.

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.mode import Recording
+from ...core.registry import ops
 from ...errors import ArgumentError, ShapeError
-from ...mode import Recording
-from ...registry import ops
 from ..parameter import Parameter
 from .array import expand_dims, squeeze
 from .creation import ones, zeros

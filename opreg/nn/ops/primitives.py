@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...core.registry import ops
+from ...core.spec import Spec, as_dtype
 from ...errors import ShapeError
-from ...registry import ops
-from ...spec import Spec, as_dtype
-from ..call import call
+from ..python_op import call
 from ..state import STATE
 from . import activation, array, control, creation, indexing, linalg, losses, math, random, reduce
 from .lift import floating, tensor, together

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ...core.registry import get, ops
+from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
-from ...registry import get, ops
-from ...spec import is_floating
-from ..manners import is_number
 from ..state import STATE
+from ..tensor_base import is_number
 from ..trace import create
 from .indexing import topk
 from .lift import floating, shape_of, tensor, whole_dtype

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from ...core.registry import get, ops
+from ...core.spec import is_floating
 from ...errors import ArgumentError
-from ...registry import get, ops
-from ...spec import is_floating
-from ..manners import is_number
+from ..tensor_base import is_number
 from .lift import as_bool, axes, floating, one_axis, tensor, whole_dtype
 from .math import isfinite, maximum, minimum, where
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from ...errors import ArgumentError
 from .. import dtype as dtypes
-from ..manners import is_number
 from ..tensor import tensor
+from ..tensor_base import is_number
 from . import math
 from .primitive import primitive
 

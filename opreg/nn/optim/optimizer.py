@@ -13,14 +13,14 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
+from ...core.registry import ops
+from ...core.spec import show
 from ...errors import ArgumentError, ShapeError, did_you_mean
-from ...registry import ops
-from ...spec import show
 from ..cell import Cell
-from ..manners import Manners, is_number
 from ..parameter import Parameter, ParameterTuple, assign
 from ..state import STATE
 from ..tensor import tensor
+from ..tensor_base import TensorBase, is_number
 from .schedule import LearningRateSchedule, ListedRate
 from .settings import flag, number
 
@@ -249,7 +249,7 @@ class Optimizer(Cell):
         return zip(self.parameters, gradients, rates)
 
     def _checked(self, gradients: Any) -> tuple:
-        if isinstance(gradients, Manners) or not isinstance(gradients, (tuple, list)):
+        if isinstance(gradients, TensorBase) or not isinstance(gradients, (tuple, list)):
             raise TypeError(f"{self.cls_name}: expected a tuple of gradients, got {type(gradients).__name__}")
         if len(gradients) != len(self.parameters):
             raise ArgumentError(f"{self.cls_name}: expected {len(self.parameters)} gradients, one for each parameter, "

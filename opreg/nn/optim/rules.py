@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...builtin.update_formulas import (
+from ...builtin.optimizers.update_formulas import (
     adadelta_step,
     adam_step,
     average,
@@ -21,10 +21,10 @@ from ...builtin.update_formulas import (
     rms_step,
     trust_ratio,
 )
-from ...registry import ops
-from ..manners import Manners
+from ...core.registry import ops
 from ..parameter import Parameter
 from ..tensor import tensor
+from ..tensor_base import TensorBase
 from .optimizer import Optimizer, store
 from .settings import flag, number
 
@@ -378,7 +378,7 @@ class Adagrad(_Rule):
 
     def construct(self, gradients: Any) -> tuple:
         for total, (p, g, lr) in zip(self.accum, self._prepared(gradients)):
-            now: Manners = total
+            now: TensorBase = total
             if self.update_slots:
                 now = total + g * g
                 store(total, now)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...registry import ops
+from ...core.registry import ops
 from ..cell import Cell
 from ..parameter import Parameter
 from ..tensor import tensor

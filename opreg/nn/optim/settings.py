@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..manners import is_number
+from ..tensor_base import is_number
 
 __all__ = ["number", "count", "flag"]
 

@@ -1,0 +1,128 @@
+"""Loops and branches over arrays: Python's own, with the signatures of those in graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opreg.core.registry import ops
+from opreg.errors import ArgumentError
+
+from .ndarray import NDArray
+
+__all__ = ["foreach", "while_loop", "cond", "check_rounds"]
+
+
+def check_rounds(max_iterations: Any) -> None:
+    """Refuse a number of rounds that is none."""
+    if type(max_iterations) is not int or max_iterations < 1:
+        raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _stacked(rounds: list[Any]) -> Any:
+    """Outputs of all rounds, each stacked along a new first axis, in the nesting of one round."""
+    if isinstance(rounds[0], NDArray):
+        return ops.stack(*rounds, axis=0, num_args=len(rounds))
+    return [_stacked([each[i] for each in rounds]) for i in range(len(rounds[0]))]
+
+
+def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") -> tuple[Any, Any]:
+    """Apply a body to every slice of the data along the first axis, handing states from one to the next.
+
+    Parameters
+    ----------
+    body : function of data and states
+        Returns outputs, which are stacked along a new first axis, and new states.
+    data, init_states : NDArray or list of them
+        What is sliced; what the first round starts from.
+
+    Examples
+    --------
+    >>> from opreg.ndarray import array
+    >>> sums, last = foreach(lambda x, total: (x + total, x + total), array([[1], [2], [3]]), array([0]))
+    >>> sums.asnumpy().ravel()
+    array([1., 3., 6.], dtype=float32)
+    """
+    parts = _listed(data)
+    lengths = {len(part) for part in parts}
+    if len(lengths) != 1 or 0 in lengths:
+        raise ArgumentError(f"foreach: the data must have one common first dimension of at least 1, got "
+                            f"{[part.shape for part in parts]}")
+    states, outputs = init_states, []
+    for i in range(lengths.pop()):
+        slices = [part[i] for part in parts]
+        output, states = body(slices if isinstance(data, (list, tuple)) else slices[0], states)
+        outputs.append(output)
+    return _stacked(outputs), states
+
+
+def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: int,
+               name: str = "while_loop") -> tuple[Any, Any]:
+    """Apply a function to loop variables while a condition on them holds.
+
+    Parameters
+    ----------
+    cond : function of the loop variables
+        Returns an array with one number.
+    func : function of the loop variables
+        Returns outputs, which are stacked, and new loop variables.
+    loop_vars : NDArray or list of them
+        What the first round starts from.
+    max_iterations : int
+        The most rounds; outputs have this length, zeros behind the last round. Without any round there are none, an
+        empty list, as their shapes are not known.
+
+    Examples
+    --------
+    >>> from opreg.ndarray import array
+    >>> squares, last = while_loop(lambda i: i < 3, lambda i: (i * i, i + 1), array([1]), max_iterations=3)
+    >>> squares.asnumpy().ravel(), last.asnumpy()
+    (array([1., 4., 0.], dtype=float32), array([3.], dtype=float32))
+    """
+    check_rounds(max_iterations)
+    single = isinstance(loop_vars, NDArray)
+    variables = _listed(loop_vars)
+    outputs: list[Any] = []
+    while len(outputs) < max_iterations and bool(cond(*variables)):
+        output, changed = func(*variables)
+        outputs.append([] if output is None else output)
+        changed = _listed(changed)
+        if len(changed) != len(variables):
+            raise ArgumentError(f"while_loop: func returned {len(changed)} loop variables, it was given "
+                                f"{len(variables)}")
+        variables = changed
+    stacked = _filled(_stacked(outputs), max_iterations) if outputs else []
+    return stacked, variables[0] if single else variables
+
+
+def _filled(outputs: Any, length: int) -> Any:
+    if not isinstance(outputs, NDArray):
+        return [_filled(each, length) for each in outputs]
+    missing = length - len(outputs)
+    if not missing:
+        return outputs
+    rest = NDArray(outputs.context.xp.zeros((missing, *outputs.shape[1:]), outputs.dtype), outputs.context)
+    return ops.Concat(outputs, rest, dim=0, num_args=2)
+
+
+def cond(pred: Any, then_func: Callable, else_func: Callable, name: str = "cond") -> Any:
+    """Compute one of two branches.
+
+    Parameters
+    ----------
+    pred : NDArray, or function without arguments
+        One number; anything but zero means yes.
+    then_func, else_func : function without arguments
+        Return arrays.
+
+    Examples
+    --------
+    >>> from opreg.ndarray import array
+    >>> cond(array([1]), lambda: "yes", lambda: "no")
+    'yes'
+    """
+    return then_func() if bool(pred() if callable(pred) else pred) else else_func()

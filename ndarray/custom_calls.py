@@ -1,0 +1,168 @@
+"""Eager runs of operators that are a ``CustomOpProp``: what follows from answers of Props is settled once.
+
+As in MXNet every call makes a Prop and an operator of its own, and every Prop is asked all that the first one was: it
+may count its calls, hand itself to its operator, or answer by what is elsewhere. What follows from the answers, their
+checks among it, is kept by operator, keywords, specs, context and mode, for as long as they stay the same. The first
+run of an operator of another class, and the first backward for the same inputs, is watched as that of a plan is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.core.launch import Call, prepare
+from opreg.core.mode import MODE
+from opreg.core.spec import Spec, known
+from opreg.custom.first_run import is_settled
+from opreg.custom.invocation import backward_run, forward_run
+from opreg.errors import ShapeError
+
+from .context import _CURRENT
+
+__all__ = ["CustomRun", "custom_run"]
+
+_FLOAT32 = np.dtype(np.float32)
+
+
+def custom_run(op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any) -> CustomRun:
+    """The run for such inputs. The Prop is asked for shapes, and for dtypes where it has a say in them."""
+    runs, is_train = attrs.kept.runs, MODE.training
+    key: list[Any] = [is_train, ctx]
+    given: list[Any] = []
+    for array in arrays:
+        shape = array.shape
+        key += shape, array.dtype
+        given += [*shape],
+    inputs = arrays[:len(attrs.arguments)]
+    del given[len(inputs):]
+    try:
+        answers = attrs.prop.infer_shape(given), None
+    except Exception as error:
+        attrs.blame(error, "infer_shape", given)
+        raise
+    if not op.plain_types or not inputs:
+        answers = answers[0], attrs.ask("infer_type", [array.dtype.type for array in inputs])
+    found = runs.find(tuple(key))
+    if found is None or not found.follows(answers):
+        found = CustomRun(op, attrs, arrays, ctx, is_train, answers)
+        runs.keep(tuple(key), found)
+    return found
+
+
+class CustomRun:
+    """What follows from what a Prop answers for inputs of certain specs.
+
+    Parameters
+    ----------
+    answers : tuple of two
+        What it says of shapes, and of dtypes where it was asked for them.
+
+    Attributes
+    ----------
+    count, visible : int
+        Number of outputs.
+    is_train : bool
+        The mode.
+    """
+
+    __slots__ = ("count", "visible", "is_train", "_answers", "_specs", "_ctx", "_host", "_watched", "_watched_back")
+    recipes = None
+
+    def __init__(self, op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, answers: Any):
+        self.is_train, self._ctx, self._host = is_train, ctx, ctx.xp is np
+        self.count = self.visible = len(attrs.outputs)
+        nothing = [None] * self.count
+        _, out_shapes = op.shapes_by(answers[0], [array.shape for array in arrays], nothing, attrs)
+        _, out_dtypes = op.dtypes_by(answers[1], [array.dtype for array in arrays], nothing, attrs)
+        if not all(map(known, out_shapes)):
+            raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
+        self._specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(out_shapes, out_dtypes)]
+        self._answers = _copied(answers)
+        self._watched: Any = None  # the class of the operator whose forward was watched
+        self._watched_back: dict[Any, Any] = {}
+
+    def follows(self, answers: Any) -> bool:
+        """Whether it follows from these answers, too."""
+        try:
+            return answers == self._answers
+        except ValueError:  # there are arrays in them
+            return False
+
+    def outputs(self) -> list[Any]:
+        """Memory for the outputs."""
+        if self._host:
+            try:
+                return [np.empty(shape, dtype) for shape, dtype in self._specs]
+            except (MemoryError, ValueError):  # the backend says how large they would be
+                pass
+        return [self._memory(i, *spec) for i, spec in enumerate(self._specs)]
+
+    def _memory(self, number: int, shape: Any, dtype: Any) -> Any:
+        return self._ctx.backend.empty(shape, dtype, self._ctx.device_id)
+
+    def run(self, attrs: Any, arrays: Sequence[Any], outs: list[Any], wrap: Callable) -> list[Any]:
+        """Let an operator of its own compute the outputs."""
+        record, ctx, is_train, entered = attrs.record, self._ctx, self.is_train, _CURRENT.stack
+        before = MODE.recording, MODE.training
+        MODE.recording, MODE.training = False, is_train
+        entered.append(ctx)
+        try:
+            made, reqs = record.create(attrs, ctx, attrs.memo, arrays), ["write"] * self.count
+            if made.__class__ is self._watched:
+                forward_run(attrs, made, arrays, outs, reqs, ctx, wrap, is_train)[0]()
+            else:
+                self._first(record, attrs, arrays, outs, self._specs, wrap)
+                self._watched = made.__class__ if is_settled(made) else None
+        finally:
+            entered.pop()
+            MODE.recording, MODE.training = before
+        return outs
+
+    def _first(self, op: Any, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],
+               wrap: Callable) -> None:
+        """A run that is watched."""
+        ctx = self._ctx
+        call = Call(op, attrs, list(arrays), outs, ["write"] * len(outs), ctx.xp, ctx, MODE.training, None, specs,
+                    self._memory, wrap, attrs.memo)
+        for step in prepare(call).steps()[0]:
+            step()
+
+    def back(self, attrs: Any, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any],
+             needs: tuple[bool, ...], wrap: Callable) -> list[Any] | None:
+        """Raw gradients of the inputs by the ``backward`` of the operator whose forward ran; None where the gradient
+        is another's business: that of a Prop that has a rule, or of a body that is followed."""
+        record, prop, ctx, entered = attrs.record, attrs.prop, self._ctx, _CURRENT.stack
+        if record.traced or hasattr(prop, "gradient"):
+            return None
+        count, (needed, unread), made = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
+        inputs, states = ins[:count], ins[count:]
+        every = [*arriving, *inputs, *outs]
+        read = every if len(needed) == len(every) else [every[i] for i in needed]
+        entered.append(ctx)
+        try:
+            if self._watched_back.get(needs) == (made.__class__, needed):
+                grads = [np.zeros(each.shape, each.dtype) if self._host else
+                         ctx.backend.zeros(each.shape, each.dtype, ctx.device_id) for each in inputs]
+                reqs = ["write" if need else "null" for need, _ in zip(needs, grads)]
+                backward_run(attrs, made, needed, read, states, grads, reqs, ctx, wrap)[0]()
+            else:
+                grads = [self._memory(i, each.shape, each.dtype) for i, each in enumerate(inputs)]
+                self._first(record.backward(attrs), attrs.of_backward(needs[:count]),
+                            [*read, *[ins[i] for i in unread], *states], grads,
+                            [Spec(each.shape, each.dtype) for each in inputs], wrap)
+                self._watched_back[needs] = (made.__class__, needed) if is_settled(made) else None
+        finally:
+            entered.pop()
+        return [*grads, *[None] * len(states)]
+
+
+def _copied(answer: Any) -> Any:
+    """An answer that its owner cannot change any more; something equal to nothing where that is not so."""
+    if answer.__class__ is list or answer.__class__ is tuple:
+        return answer.__class__([_copied(each) for each in answer])
+    if answer is None or isinstance(answer, (int, str, type, np.dtype)):
+        return answer
+    return object()

@@ -1,0 +1,445 @@
+"""Values of a body that is followed: they have a shape and a dtype, and what is done to them becomes nodes.
+
+A user's operator that is ``traced`` is called with them once, where a graph is compiled. ``TracedNDArray`` is what
+it is given in ``in_data`` and the other lists; ``TracedArray`` is what ``asnumpy`` makes of one, and acts as a NumPy
+array. Numbers that a body asks for do not exist, so that is an error.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.core.graph import Entry, Node
+from opreg.core.op import Op
+from opreg.core.registry import get, ops
+from opreg.core.spec import Spec, broadcast, is_floating, show
+from opreg.core.tracing import Sized, TraceError, Tracer
+from opreg.errors import here
+
+from . import traced_numpy as numpy_rules
+from .context import Context
+from .ndarray import FrozenNDArray, NDArray, _key
+from .traced_numpy import INSTEAD
+
+__all__ = ["BodyTracer", "TracedArray", "TracedNDArray", "wrap_traced"]
+
+
+class _Settled:
+    """What has run, as callers of operators ask it: how many outputs there are, and how many a user sees."""
+
+    def __init__(self, visible: int, count: int):
+        self.visible, self.count = visible, count
+
+
+class BodyTracer(Tracer):
+    """What a body did: nodes over variables that stand for its inputs and for arrays it holds.
+
+    Attributes
+    ----------
+    truths : dict of Entry to Entry
+        Of truth values the zeros and ones in a floating dtype that they were made of.
+    instead : str
+        What to do about what has no operator.
+    out_of_range : {"wrap", "raise"}
+        What becomes of indices out of range.
+    """
+
+    instead, out_of_range = INSTEAD, "wrap"
+
+    def __init__(self, name: str, tags: Any, ctx: Context):
+        super().__init__()
+        self.name, self.tags, self.ctx = name, tags, ctx
+        self.truths: dict[Entry, Entry] = {}
+        self._lifted: dict[int, tuple[Any, Entry]] = {}
+
+    def extended(self) -> BodyTracer:
+        """A body that has done the same, and can go on."""
+        made = BodyTracer(self.name, self.tags, self.ctx)
+        made.nodes, made.specs, made.arrays = list(self.nodes), dict(self.specs), dict(self.arrays)
+        made.truths, made._lifted = dict(self.truths), dict(self._lifted)
+        return made
+
+    def _node(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any) -> Node:
+        hint = op.name.lower().strip("_")
+        return Node(op, f"{self.name}_{hint}{len(self.nodes)}", attrs, inputs, given, self.tags, here())
+
+    def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
+        """What comes out of a node; in float32 where nothing says otherwise."""
+        return [Spec(shape, dtype or np.dtype(np.float32)) for shape, dtype in super().infer(node, ins)]
+
+    def one(self, name: str, *entries: Entry, **attrs: Any) -> Entry:
+        """The output of an operator that has one."""
+        return self.apply(get(name), entries, attrs)[0]
+
+    def zeros(self, spec: Spec) -> Entry:
+        """Zeros."""
+        return self.one("_zeros", shape=spec.shape, dtype=spec.dtype)
+
+    def cast(self, entry: Entry, dtype: Any) -> Entry:
+        """The entry in another dtype."""
+        dtype = np.dtype(dtype)
+        if self.spec(entry).dtype == dtype:
+            return entry
+        if is_floating(dtype) and entry in self.truths:
+            return self.cast(self.truths[entry], dtype)
+        return self.one("Cast", entry, dtype=dtype)
+
+    def fitted(self, entry: Entry, spec: Spec) -> Entry:
+        """The entry cast and broadcast to what it is stored in."""
+        wanted: Any = spec.shape
+        entry = self.trimmed(self.cast(entry, spec.dtype), len(wanted))
+        shape: Any = self.spec(entry).shape
+        if shape == wanted:
+            return entry
+        if broadcast(shape, wanted) != wanted:
+            raise TraceError(f"expected shape {show(wanted)}, got {show(shape)}")
+        return self.one("broadcast_to", entry, shape=wanted)
+
+    def trimmed(self, entry: Entry, rank: int) -> Entry:
+        """The entry without leading axes of length one that it has too many of, as NumPy assigns."""
+        shape: Any = self.spec(entry).shape
+        surplus = max(len(shape) - rank, 0)
+        if not surplus or any(dim != 1 for dim in shape[:surplus]):
+            return entry
+        return self.one("_np_reshape", entry, newshape=shape[surplus:])
+
+    def entry(self, value: Any) -> Entry:
+        """The entry of a value of this body, or of a variable that stands for an array it holds."""
+        if isinstance(value, TracedNDArray):
+            value = value._data
+        if isinstance(value, TracedArray):
+            if value.body is not self:
+                raise TraceError("a value of another body: what forward keeps on self is not there in backward. Read "
+                                 "in_data and out_data, or make it an output")
+            return value.entry
+        held = self._lifted.get(id(value))
+        array = value if isinstance(value, NDArray) else NDArray(
+            self.ctx.backend.asarray(np.array(value), None, self.ctx.device_id), self.ctx)
+        # The body may have changed it since. Bytes are compared: 0.0 == -0.0, and NaN is unlike itself.
+        if held is None or self.arrays[held[1][0]].asnumpy().tobytes() != array.asnumpy().tobytes():
+            entry = self.variable(f"{self.name}_constant{len(self.arrays)}", Spec(array.shape, array._data.dtype))
+            self.arrays[entry[0]] = NDArray(array._data.copy(), array._ctx)
+            held = self._lifted[id(value)] = value, entry  # which is kept so that its address stays its own
+        return held[1]
+
+    def value(self, entry: Entry) -> TracedArray:
+        """An entry as a NumPy-like array."""
+        return TracedArray(self, self.spec(entry), entry)
+
+    def call(self, op: Op, attrs: Any, values: Sequence[Any]) -> tuple[_Settled, list[NDArray]]:
+        """Apply an operator to arrays, as ``ndarray`` does."""
+        found = self.apply(op, [self.entry(value) for value in values], attrs)
+        if op.mutates:
+            raise TraceError(f"operator {op.name} changes its inputs in place")
+        return (_Settled(len(found), len(op.outputs(attrs))),
+                [wrap_traced(self.value(entry), self.ctx) for entry in found])
+
+
+def _refuse(what: str, instead: str = "") -> Callable:
+    """A method that says what cannot be followed."""
+
+    def method(self: Any, *_: Any, **__: Any) -> Any:
+        """Refused: a followed value has no numbers."""
+        raise TraceError(f"{what} needs numbers, and a body that is followed has none. {instead or INSTEAD}")
+
+    return method
+
+
+# -------------------------------------------------------------------------------------------- as NumPy has it
+
+
+class TracedArray(Sized):
+    """What acts as a NumPy array while a body is followed.
+
+    One made of another by a subscript, ``reshape`` or ``transpose`` is a view: it reads what the other holds now.
+    Basic subscripts write through; changing another kind of view is refused.
+
+    Attributes
+    ----------
+    body : BodyTracer
+        Where what is done to it is noted.
+    unwritten : bool
+        Whether it is an output that nothing was stored in.
+    """
+
+    __slots__ = ("body", "spec", "frozen", "_made", "_base", "_read", "_write", "_key", "_seen")
+    __hash__ = object.__hash__
+    __array_priority__ = 100.0
+
+    def __init__(self, body: BodyTracer, spec: Spec, entry: Entry | None, base: TracedArray | None = None,
+                 read: Callable[[Entry], Entry] | None = None, write: Callable[[Entry, Entry], Entry] | None = None,
+                 key: Any = None):
+        self.body, self.spec, self._made = body, spec, entry
+        self._base, self._read, self._write, self._key = base, read, write, key
+        self._seen: Entry | None = None
+        self.frozen = False
+
+    # --------------------------------------------------------------------------------------------- its numbers
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether nothing was stored in it yet."""
+        return self._made is None if self._base is None else self._base.unwritten
+
+    @property
+    def entry(self) -> Entry:
+        """The entry that holds its numbers now."""
+        if self._base is not None:
+            below = self._base.entry
+            if below is not self._seen:
+                self._seen, self._made = below, self._read(below)  # type: ignore[misc]
+        if self._made is None:
+            raise TraceError("an output is read before it is written")
+        return self._made
+
+    def store(self, entry: Entry) -> None:
+        """From here on these are its numbers."""
+        self._check()
+        entry = self.body.fitted(entry, self.spec)
+        if self._base is None:
+            self._made = entry
+        elif self._write is None:
+            raise TraceError("a view made by reshape or transpose is changed in place: copy it first, x = x.copy()")
+        else:
+            self._base.store(self._write(self._base.held(), entry))
+
+    def held(self) -> Entry:
+        """What it holds; zeros where that is nothing."""
+        return self.body.zeros(self.spec) if self.unwritten else self.entry
+
+    def _check(self) -> None:
+        if self.frozen:
+            raise TraceError("this array is an input of the operator and is read-only: copy it first, x = x.copy()")
+        if self._base is not None:
+            self._base._check()
+
+    def view(self, spec: Spec, read: Callable[[Entry], Entry], write: Callable[[Entry, Entry], Entry] | None = None,
+             key: Any = None) -> TracedArray:
+        """A view of it."""
+        return TracedArray(self.body, spec, None, self, read, write, key)
+
+    def holds(self, value: Any, key: Any) -> bool:
+        """Whether a value is the view of this array that the subscript names."""
+        return isinstance(value, TracedArray) and value._base is self and value._key == key
+
+    def copy(self, order: str = "C") -> TracedArray:
+        """The same numbers, in memory of its own."""
+        return TracedArray(self.body, self.spec, self.entry)
+
+    def as_ndarray(self, dtype: Any = None) -> NDArray:
+        """What ``nd.array`` makes of it."""
+        return wrap_traced(self.body.value(self.body.cast(self.entry, np.float32 if dtype is None else dtype)),
+                             self.body.ctx)
+
+    # ---------------------------------------------------------------------------------------------- questions
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Dimensions."""
+        return self.spec.shape  # type: ignore[return-value]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype."""
+        return self.spec.dtype  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"<value of a body that is followed, {show(self.shape)} {self.dtype}>"
+
+    # --------------------------------------------------------------------------------------------- subscripts
+
+    def __getitem__(self, key: Any) -> TracedArray:
+        return numpy_rules.taken(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._check()
+        numpy_rules.put(self, key, value)
+
+    def fill(self, value: Any) -> None:
+        """One number everywhere."""
+        self[...] = value
+
+    # ---------------------------------------------------------------------------------------------- functions
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        return numpy_rules.ufunc(self.body, ufunc, method, inputs, keywords)
+
+    def __array_function__(self, function: Callable, types: Any, args: Any, keywords: Any) -> Any:
+        return numpy_rules.function(self.body, function, args, keywords)
+
+    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+               ) -> TracedArray:
+        """A copy with another dtype."""
+        return self.body.value(self.body.cast(self.entry, dtype))
+
+    @property
+    def T(self) -> Any:
+        """The array with its axes reversed."""
+        return self.transpose()
+
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
+        """The array in another shape."""
+        return numpy_rules.reshape(self.body, self, shape[0] if len(shape) == 1 else shape, order)
+
+    def transpose(self, *axes: Any) -> Any:
+        """The array with its axes in another order."""
+        return numpy_rules.transpose(self.body, self, (axes[0] if len(axes) == 1 else axes) or None)
+
+    def flatten(self, order: str = "C") -> Any:
+        """A copy with one axis."""
+        return self.reshape(-1, order=order).copy()
+
+    def __matmul__(self, other: Any) -> Any:
+        return np.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return np.matmul(other, self)
+
+    __bool__ = _refuse("a branch or a loop condition")
+    __float__ = _refuse("float()")
+    __int__ = __index__ = _refuse("int()")
+    __complex__ = _refuse("complex()")
+    __array__ = _refuse("an array in memory")
+    __format__ = _refuse("a format")
+    item = tolist = tobytes = tofile = _refuse("item() or tolist()")
+
+
+def _dunder(name: str, ufunc: Any) -> None:
+    def forward(self: TracedArray, other: Any) -> Any:
+        return NotImplemented if isinstance(other, NDArray) else ufunc(self, other)
+
+    def reflected(self: TracedArray, other: Any) -> Any:
+        return NotImplemented if isinstance(other, NDArray) else ufunc(other, self)
+
+    def in_place(self: TracedArray, other: Any) -> Any:
+        return ufunc(self, other, out=(self,))
+
+    setattr(TracedArray, f"__{name}__", forward)
+    if name not in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(TracedArray, f"__r{name}__", reflected)
+        setattr(TracedArray, f"__i{name}__", in_place)
+
+
+for _name, _ufunc in {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide,
+                      "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "and": np.bitwise_and,
+                      "or": np.bitwise_or, "xor": np.bitwise_xor, "eq": np.equal, "ne": np.not_equal,
+                      "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}.items():
+    _dunder(_name, _ufunc)
+for _name in ("negative", "positive", "absolute", "invert"):
+    _word = {"invert": "invert"}.get(_name, _name[:3])
+    setattr(TracedArray, f"__{_word}__", functools.partialmethod(getattr(np, _name)))
+
+
+for _name in ("sum", "mean", "prod", "max", "min", "var", "std", "argmax", "argmin", "any", "all", "cumsum", "clip",
+              "round", "ravel", "squeeze", "swapaxes", "repeat", "take", "dot"):
+    setattr(TracedArray, _name, functools.partialmethod(getattr(np, _name)))
+
+
+# ------------------------------------------------------------------------------------------- as arrays have it
+
+
+class TracedNDArray(NDArray):
+    """An NDArray of a body that is followed; its ``_data`` is a ``TracedArray``."""
+
+    __slots__ = ()
+    _rank = 4
+
+    def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
+        settled, outs = self._data.body.call(op, op.complete(given), values)
+        return outs[0] if settled.visible == 1 else outs
+
+    def _follow(self, op: Op, attrs: Any, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
+        return self._data.body.call(op, attrs, values)
+
+    def _binary(self, name: str, other: Any, reflected: bool) -> Any:
+        if isinstance(other, TracedArray):
+            other = other.as_ndarray(self._data.dtype)
+        return super()._binary(name, other, reflected)
+
+    def _shape_is(self, other: Any) -> bool:
+        return isinstance(other, NDArray) and self.shape == other.shape
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        name = numpy_rules.ARITHMETIC.get(ufunc.__name__)
+        if method == "__call__" and name is not None and not keywords:
+            left, right = inputs
+            return right._binary(name, left, True) if isinstance(right, NDArray) else left._binary(name, right, False)
+        return ufunc(*[each._data if isinstance(each, TracedNDArray) else each for each in inputs], **keywords)
+
+    def __array_function__(self, function: Callable, types: Any, args: Any, keywords: Any) -> Any:
+        return numpy_rules.function(self._data.body, function, args, keywords)
+
+    @property
+    def writable(self) -> bool:
+        """Whether its numbers may be changed."""
+        return not self._data.frozen
+
+    def check_writable(self) -> None:
+        self._data._check()
+
+    def shown(self) -> NDArray:
+        return wrap_traced(self._data, self._ctx, True)
+
+    def asnumpy(self) -> Any:
+        """A NumPy-like array holding a copy."""
+        return self._data.copy()
+
+    def as_ndarray(self, dtype: Any = None) -> Any:
+        """What ``nd.array`` makes of it."""
+        return self._data.as_ndarray(self._data.dtype if dtype is None else dtype)
+
+    def detach(self) -> NDArray:
+        return self
+
+    asscalar = item = tolist = _refuse("asscalar()")
+    __array__ = __reduce__ = _refuse("an array in memory")
+    __dlpack__ = to_dlpack_for_read = to_dlpack_for_write = _refuse("DLPack")
+    attach_grad = backward = _refuse("autograd inside of a body", "Leave traced off, or let the gradient follow from "
+                                                                  "the body by itself")
+
+    def reshape(self, *shape: Any, **keywords: Any) -> NDArray:
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+            shape = tuple(shape[0])
+        reshape = ops.Reshape
+        attrs = reshape.complete({"shape": tuple(keywords.pop("shape", shape)), **keywords})
+        _, (inferred,) = reshape.infer_shapes([self.shape], [None], attrs)
+        return wrap_traced(self._data.reshape(inferred), self._ctx)
+
+    def __getitem__(self, key: Any) -> NDArray:
+        found = self._data[self._plain(key)]
+        return wrap_traced(found if found.shape else found.reshape(1), self._ctx)
+
+    def _store(self, key: Any, value: Any, basic: bool = True) -> None:
+        self._data[self._plain(key)] = getattr(value, "_data", value)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._store(key, value)
+
+    def _plain(self, key: Any) -> Any:
+        """A subscript in NumPy's terms: real numbers and truth values in arrays count as integers."""
+        parts = [part._data if isinstance(part, NDArray) else part for part in
+                 (key if isinstance(key, tuple) else (key,))]
+        parts = [part.astype(np.int64) if isinstance(part, TracedArray) and part.dtype.kind not in "iu"
+                 else part if isinstance(part, TracedArray) else _key(part, self.shape, self._ctx)[0]
+                 for part in parts]
+        return tuple(parts) if isinstance(key, tuple) else parts[0]
+
+    def __repr__(self) -> str:
+        return f"<NDArray of a body that is followed, {show(self.shape)} {self._data.dtype} @{self._ctx}>"
+
+
+def wrap_traced(data: Any, ctx: Context, frozen: bool = False) -> NDArray:
+    """An NDArray over a followed value; a frozen one refuses writes. Arrays that hold numbers are wrapped as such."""
+    if not isinstance(data, TracedArray):
+        result = NDArray.__new__(FrozenNDArray if frozen else NDArray)
+    else:
+        result = NDArray.__new__(TracedNDArray)
+        if frozen:
+            data = TracedArray(data.body, data.spec, data.entry)
+            data.frozen = True
+    result._data, result._ctx, result._entry = data, ctx, None
+    return result

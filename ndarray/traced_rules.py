@@ -1,0 +1,137 @@
+"""Recipes: gradient rules of built-in operators, settled for eager backward passes.
+
+The first time a rule is wanted for an operator, attributes and specs, its subgraph is run operator by operator, and
+what these settle to is kept as a list of functions of raw arrays: the *recipe*, which gives the same gradients from
+then on without arrays of ours, attributes or a second look. Rules that do anything else than call operators, users'
+rules, and rules of gradients that are recorded themselves run as they are written.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opreg.core.mode import MODE, inside
+from opreg.core.spec import Spec, known
+from opreg.core.subgraph import Subgraph, subgraph
+
+from .eager import Runner, run
+
+__all__ = ["differentiate", "reads"]
+
+
+class _Unfit(Exception):
+    """The rule calls operators of which nothing stays settled."""
+
+
+class Recipe:
+    """The gradient of an operator for attributes, mode, specs and the inputs that want one.
+
+    Call it with a list of raw arrays, gradients of outputs, then inputs and outputs; it returns a raw gradient or None
+    for each input. The list is taken over.
+    """
+
+    __slots__ = ("_steps", "_results")
+
+    def __init__(self, rule: Subgraph, ctx: Any, arrays: list[Any]):
+        self._steps: list[tuple[Callable, Callable, bool]] = []
+        for op, attrs, _, places, _ in rule.steps:
+            if op.where is not None or op.per_instance or op.states or op.mutates or op.kernels[0].bound:
+                raise _Unfit
+            settled, results = run(op, attrs, [arrays[place] for place in places], ctx)
+            if not all(map(known, settled.shapes)):
+                raise _Unfit
+            self._steps.append((settled.single or settled, _picked(places), settled.single is None))
+            arrays += results
+        none = len(arrays)
+        self._results = _picked([none if place is None else place for place in rule.results])
+
+    def __call__(self, arrays: list[Any]) -> Sequence[Any]:
+        for function, pick, many in self._steps:
+            if many:
+                arrays += function(pick(arrays))
+            else:
+                arrays.append(function(*pick(arrays)))
+        arrays.append(None)
+        return self._results(arrays)
+
+
+def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
+    """The function that takes elements at these places out of a list."""
+    if len(places) > 1:
+        return operator.itemgetter(*places)
+    first = places[0] if places else 0
+    return operator.itemgetter(slice(first, first + len(places)))
+
+
+def differentiate(settled: Runner, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any],
+                  needs: tuple[bool, ...], is_train: bool) -> Sequence[Any] | None:
+    """Raw gradients of inputs by a recipe; None where the rule has to run as it is written.
+
+    Parameters
+    ----------
+    settled : Runner
+        The built-in operator that was applied to inputs like these.
+    arriving : sequence
+        Raw gradients of the outputs, None where none arrives.
+    ins, outs : sequence
+        Raw inputs and outputs.
+    needs : tuple of bool
+        Which inputs want a gradient; the others get None.
+    is_train : bool
+        The mode.
+    """
+    key: Any = needs, is_train
+    if len(arriving) != 1:
+        key = needs, is_train, *[g is None for g in arriving]
+    for g, out in zip(arriving, outs):
+        if g is not None and (g.shape != out.shape or g.dtype is not out.dtype):
+            return None
+    recipes = settled.recipes
+    if recipes is None:
+        return None
+    try:
+        recipe = recipes[key]
+    except KeyError:
+        recipes[key], results = _followed(settled, arriving, ins, outs, needs, is_train)
+        return results
+    if recipe is None:
+        return None
+    try:
+        return MODE.run(recipe, [*arriving, *ins, *outs])
+    except RuntimeError as error:
+        if not inside(error):
+            raise
+    return recipe([*arriving, *ins, *outs])
+
+
+def reads(settled: Runner, ins: Sequence[Any], outs: Sequence[Any]) -> set[int] | None:
+    """Places among inputs, then outputs, whose numbers some gradient needs; None where nobody knows."""
+    if settled.recipes is None:
+        return None
+    arriving = [i < settled.visible for i in range(len(outs))]
+    try:
+        rule = _rule(settled, arriving, ins, outs, (True,) * len(ins), True)
+    except Exception:  # it looks at numbers
+        return None
+    return {place - len(outs) for place in rule.read() if place >= len(outs)}
+
+
+def _rule(settled: Runner, arriving: Sequence[bool], ins: Sequence[Any], outs: Sequence[Any], needs: tuple[bool, ...],
+          is_train: bool) -> Subgraph:
+    return subgraph(settled.op, settled.attrs, tuple(arriving), needs, is_train,
+                    lambda: [Spec(array.shape, array.dtype) for array in (*outs, *ins, *outs)])
+
+
+def _followed(settled: Runner, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any],
+              needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Any] | None]:
+    """A recipe and the gradients that it gives."""
+    if not all(map(known, settled.shapes)):
+        return None, None
+    try:
+        rule = _rule(settled, [g is not None for g in arriving], ins, outs, needs, is_train)
+        arrays = [*arriving, *ins, *outs]
+        return Recipe(rule, settled.ctx, arrays), [None if place is None else arrays[place] for place in rule.results]
+    except Exception:  # whatever it is, the rule itself says it better
+        return None, None

@@ -1,0 +1,3 @@
+"""Contributed operators that belong to no other family."""
+
+__all__: list[str] = []

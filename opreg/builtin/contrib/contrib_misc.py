@@ -1,0 +1,115 @@
+"""Contributed operators that belong to no family: the Fourier transform in real numbers, and the count sketch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.registry import declare, ops
+from ...core.spec import ANY, show
+from ...errors import AttrError, ShapeError
+
+__all__: list[str] = []
+
+
+def _wide(xp: Any, data: Any) -> Any:
+    return data if data.dtype.name in ("float32", "float64") else data.astype(xp.float32)
+
+
+# ------------------------------------------------------------------------------------ Fourier transforms
+
+
+@declare(name="_contrib_fft")
+def fft(data, *, compute_size: int = 128):
+    """The discrete Fourier transform along the last axis: real and imaginary parts take turns in the result."""
+
+
+@fft.infer
+def fft_infer(data):
+    return (*data[:-1], 2 * data[-1])
+
+
+@fft.kernel()
+def fft_xp(xp, data):
+    found = xp.fft.fft(_wide(xp, data), axis=-1)
+    return xp.stack((found.real, found.imag), axis=-1).reshape((*data.shape[:-1], 2 * data.shape[-1]))
+
+
+@fft.grad
+def fft_grad(g, ins, outs):
+    return (ops._contrib_ifft(g),)
+
+
+@declare(name="_contrib_ifft")
+def ifft(data, *, compute_size: int = 128):
+    """The real part of the inverse transform of what ``fft`` gives, times the number of its terms."""
+
+
+@ifft.infer
+def ifft_infer(data):
+    if data[-1] is not ANY and data[-1] % 2:
+        raise ShapeError(f"expected real and imaginary parts in turns along the last axis, got shape {show(data)}")
+    return (*data[:-1], data[-1] // 2)
+
+
+@ifft.kernel()
+def ifft_xp(xp, data):
+    pairs = _wide(xp, data).reshape((*data.shape[:-1], data.shape[-1] // 2, 2))
+    return xp.fft.ifft(pairs[..., 0] + 1j * pairs[..., 1], axis=-1).real * pairs.shape[-2]
+
+
+@ifft.grad
+def ifft_grad(g, ins, outs):
+    return (ops._contrib_fft(g),)
+
+
+# ------------------------------------------------------------------------------------------ count sketch
+
+
+@declare(name="_contrib_count_sketch", types="T,I,S->T")
+def count_sketch(data, h, s, *, out_dim: int, processing_batch_size: int = 32):
+    """Every row of ``data``, signed by ``s``, added up in the ``out_dim`` places that ``h`` names.
+
+    M. Charikar, K. Chen, M. Farach-Colton, Finding frequent items in data streams, 2002.
+    """
+
+
+@count_sketch.infer
+def count_sketch_infer(data, h, s, *, out_dim):
+    if out_dim < 1:
+        raise AttrError(f"out_dim={out_dim}: expected a number from one up")
+    for name, shape in (("h", h), ("s", s)):
+        if shape not in ((data[-1],), (1, data[-1])):
+            raise ShapeError(f"{name}: expected shape {show((1, data[-1]))}, got {show(shape)}")
+    return (*data[:-1], out_dim)
+
+
+@count_sketch.kernel()
+def count_sketch_xp(xp, data, h, s, *, out_dim):
+    result = xp.zeros((*data.shape[:-1], out_dim), _wide(xp, data).dtype)
+    xp.add.at(result, (..., h.reshape(-1).astype(xp.int64)), data * s.reshape(-1))
+    return result
+
+
+@count_sketch.grad
+def count_sketch_grad(g, ins, outs, *, out_dim):
+    return ops._backward_contrib_count_sketch(g, *ins[1:], out_dim=out_dim), None, None
+
+
+@declare(name="_backward_contrib_count_sketch", types="T,I,S->T")
+def count_sketch_backward(g, h, s, *, out_dim: int):
+    """The numbers of ``g`` at the places that ``h`` names, signed by ``s``."""
+
+
+@count_sketch_backward.infer
+def count_sketch_backward_infer(g, h, s):
+    return (*g[:-1], h[-1])
+
+
+@count_sketch_backward.kernel()
+def count_sketch_backward_xp(xp, g, h, s):
+    return g[..., h.reshape(-1).astype(xp.int64)] * s.reshape(-1)
+
+
+@count_sketch_backward.grad
+def count_sketch_backward_grad(g, ins, outs, *, out_dim):
+    return ops._contrib_count_sketch(g, *ins[1:], out_dim=out_dim), None, None

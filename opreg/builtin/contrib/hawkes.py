@@ -1,0 +1,144 @@
+"""The log likelihood of Hawkes processes: events that make further events of their kind more likely for a while."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.registry import declare, ops
+from ...core.spec import as_dtype, show
+from ...errors import ShapeError
+from ..outputs import floating
+
+__all__: list[str] = []
+
+
+@declare(name="_contrib_hawkesll", outputs=("output", "out_state"))
+def hawkesll(lda, alpha, beta, state, lags, marks, valid_length, max_time):
+    """Log likelihoods of event sequences, each of several processes with exponential memory.
+
+    Parameters
+    ----------
+    lda : array of shape (batch, processes)
+        Intensity without events.
+    alpha, beta : arrays of shape (processes,)
+        How many events one event leads to on average, and how fast its influence fades.
+    state : array of shape (batch, processes)
+        Memory of events before the first.
+    lags, marks : arrays of shape (batch, events)
+        Times between events, and which process each belongs to.
+    valid_length, max_time : arrays of shape (batch,)
+        How many events count, and how long the processes were watched.
+
+    The outputs are the log likelihoods, (batch,), and the memory at the end, (batch, processes). Gradients go to
+    ``lda``, ``alpha``, ``beta`` and ``state``, none to the times.
+
+    E. Bacry, I. Mastromatteo, J.-F. Muzy, Hawkes processes in finance, arXiv:1502.04592.
+    """
+
+
+@hawkesll.infer
+def hawkesll_infer(lda, alpha, beta, state, lags, marks, valid_length, max_time):
+    if len(lda) != 2 or len(lags) != 2:
+        raise ShapeError(f"expected lda of shape (batch, processes) and lags of shape (batch, events), "
+                         f"got {show(lda)} and {show(lags)}")
+    expected = {"alpha": (alpha, lda[1:]), "beta": (beta, lda[1:]), "state": (state, lda),
+                "lags": (lags, (lda[0], lags[1])), "marks": (marks, lags), "valid_length": (valid_length, lda[:1]),
+                "max_time": (max_time, lda[:1])}
+    for name, (shape, right) in expected.items():
+        if shape != right:
+            raise ShapeError(f"{name}: expected shape {show(right)} with lda {show(lda)}, got {show(shape)}")
+    return [lda[:1], lda]
+
+
+@hawkesll.types
+def hawkesll_types(ins, outs):
+    one = floating([*ins[:5], *ins[6:], *outs])
+    return [one] * 5 + [ins[5] or as_dtype("int32")] + [one] * 2, [one, one]
+
+
+def _follow(xp: Any, beta: Any, state: Any, lags: Any, marks: Any, valid_length: Any, max_time: Any
+            ) -> tuple[Any, Any, Any, Any]:
+    """Memory and its derivative by ``beta``, of each event's process just before it, and of all at the end."""
+    batch, events = lags.shape
+    row = xp.arange(batch)
+    memory, slope, last = state.copy(), xp.zeros_like(state), xp.zeros_like(state)
+    before, before_slope = xp.zeros_like(lags), xp.zeros_like(lags)
+    time = xp.cumsum(lags, axis=1)
+    for j in range(events):
+        counts = j < valid_length
+        at = row, marks[:, j]
+        passed = time[:, j] - last[at]
+        fade = xp.exp(-beta[marks[:, j]] * passed)
+        # d/dbeta of s exp(-beta t) is (s' - t s) exp(-beta t).
+        before_slope[:, j] = (slope[at] - passed * memory[at]) * fade
+        before[:, j] = memory[at] * fade
+        memory[at] = xp.where(counts, before[:, j] + 1.0, memory[at])
+        slope[at] = xp.where(counts, before_slope[:, j], slope[at])
+        last[at] = xp.where(counts, time[:, j], last[at])
+    passed = max_time.reshape(-1, 1) - last
+    fade = xp.exp(-beta * passed)
+    return before, before_slope, memory * fade, (slope - passed * memory) * fade
+
+
+def _valid(xp: Any, lags: Any, marks: Any, valid_length: Any, processes: int) -> tuple[Any, Any]:
+    """Marks that are in range, and which events count: (batch, events, processes), one at the event's process."""
+    marks = xp.clip(marks.astype("int64"), 0, processes - 1)
+    counts = xp.arange(lags.shape[1]) < valid_length.reshape(-1, 1)
+    return marks, xp.expand_dims(counts, 2) & (xp.expand_dims(marks, 2) == xp.arange(processes))
+
+
+@hawkesll.kernel()
+def hawkesll_xp(xp, lda, alpha, beta, state, lags, marks, valid_length, max_time):
+    marks, member = _valid(xp, lags, marks, valid_length, lda.shape[1])
+    before, _, end, _ = _follow(xp, beta, state, lags, marks, valid_length, max_time)
+    row = xp.arange(lda.shape[0]).reshape(-1, 1)
+    intensity = lda[row, marks] + alpha[marks] * beta[marks] * before
+    seen = xp.sum(xp.where(xp.any(member, axis=2), xp.log(intensity), 0.0), axis=1)
+    # An event's influence sums up to alpha; what has faded of it is what the memory lost.
+    expected = lda * max_time.reshape(-1, 1) + alpha * (state + xp.sum(member, axis=1) - end)
+    return seen - xp.sum(expected, axis=1), end
+
+
+@hawkesll.grad
+def hawkesll_grad(g, ins, outs):
+    return (*ops._contrib_backward_hawkesll(*g, *ins), *[None] * 4)
+
+
+@declare(name="_contrib_backward_hawkesll", outputs=("lda", "alpha", "beta", "state"))
+def backward_hawkesll(g, g_end, lda, alpha, beta, state, lags, marks, valid_length, max_time):
+    """The gradients of ``_contrib_hawkesll`` for those of its outputs."""
+
+
+@backward_hawkesll.infer
+def backward_hawkesll_infer(g, g_end, *ins):
+    for name, shape, right in zip(("g", "g_end"), (g, g_end), hawkesll_infer(*ins)):
+        if shape != right:
+            raise ShapeError(f"{name}: expected shape {show(right)}, got {show(shape)}")
+    return [*ins[:4]]
+
+
+@backward_hawkesll.types
+def backward_hawkesll_types(ins, outs):
+    found, _ = hawkesll_types(ins[2:], [*ins[:2], *outs])
+    return [found[0]] * 2 + found, [found[0]] * 4
+
+
+@backward_hawkesll.kernel()
+def backward_hawkesll_xp(xp, g, g_end, lda, alpha, beta, state, lags, marks, valid_length, max_time):
+    marks, member = _valid(xp, lags, marks, valid_length, lda.shape[1])
+    before, before_slope, end, end_slope = _follow(xp, beta, state, lags, marks, valid_length, max_time)
+    row = xp.arange(lda.shape[0]).reshape(-1, 1)
+    inverse = 1.0 / (lda[row, marks] + alpha[marks] * beta[marks] * before)
+
+    def by_process(each: Any) -> Any:
+        return xp.sum(xp.where(member, xp.expand_dims(each, 2), 0.0), axis=1)
+
+    g, length = g.reshape(-1, 1), max_time.reshape(-1, 1)
+    d_lda = by_process(inverse) - length
+    d_alpha = beta * by_process(before * inverse) - (state + xp.sum(member, axis=1) - end)
+    d_beta = alpha * (by_process((before + beta[marks] * before_slope) * inverse) + end_slope)
+    # What is left of the memory of events before the first, at every event and at the end.
+    left, left_end = xp.exp(-beta[marks] * xp.cumsum(lags, axis=1)), xp.exp(-beta * length)
+    d_state = alpha * (beta * by_process(left * inverse) - 1.0 + left_end)
+    return (g * d_lda, xp.sum(g * d_alpha, axis=0), xp.sum(g * d_beta + g_end * end_slope, axis=0),
+            g * d_state + g_end * left_end)

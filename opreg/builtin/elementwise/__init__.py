@@ -1,0 +1,3 @@
+"""Operators on every number alone."""
+
+__all__: list[str] = []

@@ -1,0 +1,263 @@
+"""Activation functions chosen by an attribute, and Dropout.
+
+``Activation`` and ``LeakyReLU`` are element-wise operators in the end: they compute, and are differentiated, by the
+expression of the operator that ``act_type`` names.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from ...core.attrs import Field, Schema
+from ...core.launch import Call
+from ...core.registry import declare, get, ops
+from ...core.spec import Shape, known, show
+from ...elementwise import expression as e
+from ...elementwise.expression import Expression
+from ...errors import AttrError, ShapeError
+from ..outputs import wide
+from .elementwise import attach, elementwise
+
+__all__: list[str] = []
+
+# -------------------------------------------------------------------------------------------- Activation
+
+# The second term is what keeps exp from overflowing.
+elementwise(lambda x: e.maximum(x, 0.0) + e.log1p(e.exp(-abs(x))), name="_softrelu", arguments=("data",),
+            derivatives=[lambda g, x, y: g * -e.expm1(-y)], doc="log(1 + exp(x)).")
+
+_ACTIVATIONS = {"relu": "relu", "sigmoid": "sigmoid", "softrelu": "_softrelu", "softsign": "softsign", "tanh": "tanh"}
+
+
+@declare(name="Activation", aliases=("_npx_activation",), inplace=(0,))
+def activation(data, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]):
+    """The function ``act_type`` of every number.
+
+    ``relu`` is ``max(x, 0)``, ``sigmoid`` is ``1 / (1 + exp(-x))``, ``softrelu`` is ``log(1 + exp(x))``, ``softsign``
+    is ``x / (1 + |x|)``.
+    """
+
+
+attach(activation, lambda attrs: get(_ACTIVATIONS[attrs["act_type"]]).expression({}))
+
+
+@activation.grad
+def activation_grad(g, ins, outs, *, act_type):
+    return get(_ACTIVATIONS[act_type]).differentiate(g, ins, outs, {}, [True])
+
+
+# --------------------------------------------------------------------------------------------- LeakyReLU
+
+# G. Klambauer et al., Self-Normalizing Neural Networks, arXiv:1706.02515.
+_SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+
+
+def _leaky(x: Any, *, slope: float) -> Any:
+    return e.where(e.greater(x, 0.0), x, x * slope)
+
+
+def _elu(x: Any, *, slope: float) -> Any:
+    return e.where(e.greater(x, 0.0), x, e.expm1(x) * slope)
+
+
+def _selu(x: Any) -> Any:
+    return e.where(e.greater(x, 0.0), x, e.expm1(x) * _SELU_ALPHA) * _SELU_SCALE
+
+
+def _gelu(x: Any) -> Any:
+    return x * 0.5 * (e.erf(x * math.sqrt(0.5)) + 1.0)
+
+
+_SLOPE = Schema([Field("slope", float, 0.25)])
+elementwise(_leaky, name="_leaky", arguments=("data",), schema=_SLOPE, doc="x, times ``slope`` below zero.",
+            derivatives=[lambda g, x, y, *, slope: e.where(e.greater(x, 0.0), g, g * slope)])
+elementwise(_elu, name="_elu", arguments=("data",), schema=_SLOPE, doc="x, ``slope * (exp(x) - 1)`` below zero.",
+            derivatives=[lambda g, x, y, *, slope: e.where(e.greater(x, 0.0), g, g * (y + slope))])
+# Below zero the derivative is scale * alpha * exp(x), which is y + scale * alpha. MXNet 1.9.1 takes
+# scale * (y + alpha); networks were trained with that, and it is what is computed here.
+elementwise(_selu, name="_selu", arguments=("data",), doc="The scaled exponential linear unit.",
+            derivatives=[lambda g, x, y: g * _SELU_SCALE * e.where(e.greater(y, 0.0), 1.0, y + _SELU_ALPHA)])
+elementwise(_gelu, name="_gelu", arguments=("data",), doc="x times the normal distribution function of x.")
+
+
+@declare(name="LeakyReLU", aliases=("_npx_leaky_relu",), random=True, mode=True, inplace=(0,),
+         arguments=lambda *, act_type: ("data", "gamma") if act_type == "prelu" else ("data",),
+         outputs=lambda *, act_type: ("output", "mask") if act_type == "rrelu" else ("output",))
+def leaky_relu(data, gamma, *, act_type: Literal["elu", "gelu", "leaky", "prelu", "rrelu", "selu"] = "leaky",
+               slope: float = 0.25, lower_bound: float = 0.125, upper_bound: float = 0.334):
+    """A number above zero as it is, and below zero what ``act_type`` makes of it.
+
+    ``leaky`` multiplies it by ``slope``, ``prelu`` by ``gamma``, ``rrelu`` by a random number between
+    ``lower_bound`` and ``upper_bound``, their mean when not training; ``elu`` makes it ``slope * (exp(x) - 1)``.
+    ``selu`` is a scaled ``elu``, and ``gelu`` multiplies every number by the normal distribution function of it.
+
+    ``gamma`` has the shape (channels,) or (1,), or any that fits the first two axes. The second output of ``rrelu``
+    is what each number was multiplied by.
+    """
+
+
+leaky_relu.variable_tags = {"gamma": {"__init__": '["Constant", {"value": 0.25}]'}}
+
+
+def _aligned(gamma: Shape, data: Shape) -> Shape:
+    """gamma's shape as it multiplies the data: its axes are matched with the second and the first of the data."""
+    rest, result = list(gamma), [1] * len(data)
+    for axis in reversed(range(min(len(data), 2))):
+        if rest and (rest[-1] == data[axis] or rest[-1] == 1):
+            result[axis] = rest.pop()
+    if rest:
+        raise ShapeError(f"gamma: expected a shape that fits the first axes of data {show(data)}, got {show(gamma)}")
+    return tuple(result)
+
+
+@leaky_relu.fill
+def leaky_relu_fill(ins, outs, *, act_type):
+    if act_type == "prelu" and ins[0] is not None and ins[1] is None and len(ins[0]) > 1:
+        return [ins[0], ins[0][1:2]]
+    return ins
+
+
+@leaky_relu.infer
+def leaky_relu_infer(data, *gamma, act_type):
+    if gamma and known(gamma[0]):
+        _aligned(gamma[0], data)
+    return [data, data] if act_type == "rrelu" else data
+
+
+def _expression(attrs: dict[str, Any]) -> Expression | None:
+    """None for what takes more than the number itself."""
+    kind = attrs["act_type"]
+    return None if kind in ("prelu", "rrelu") else get(f"_{kind}").expression({"slope": attrs["slope"]})
+
+
+attach(leaky_relu, _expression)  # type: ignore[arg-type]  # the kernels below take what has none
+
+
+def _only(act_type: str) -> Any:
+    def accepts(call: Call) -> str | None:
+        return None if call.attrs["act_type"] == act_type else f"act_type {call.attrs['act_type']}"
+
+    return accepts
+
+
+@leaky_relu.kernel("prelu", accepts=_only("prelu"))
+def prelu_xp(xp, data, gamma, *, out=None):
+    y = xp.multiply(data, gamma.reshape(_aligned(gamma.shape, data.shape)))
+    if out is None:
+        return xp.where(data > 0, data, y)
+    out[...] = xp.where(data > 0, data, y)
+    return out
+
+
+@leaky_relu.kernel("rrelu", accepts=_only("rrelu"))
+def rrelu_xp(xp, data, *, lower_bound, upper_bound, is_train, rng):
+    if is_train:
+        slope = rng.random(data.shape, dtype=xp.float32) * (upper_bound - lower_bound) + lower_bound
+    else:
+        slope = (lower_bound + upper_bound) / 2
+    mask = xp.where(data > 0, 1.0, slope).astype(data.dtype)
+    return data * mask, mask
+
+
+@leaky_relu.grad
+def leaky_relu_grad(g, ins, outs, *, act_type, slope, needs):
+    if act_type == "rrelu":
+        return g[0] * outs[1]
+    if act_type == "prelu":
+        return (ops._backward_prelu(g, *ins) if needs[0] else None,
+                ops._backward_prelu_gamma(g, *ins) if needs[1] else None)
+    attrs = {"slope": slope} if act_type in ("leaky", "elu") else {}
+    return get(f"_{act_type}").differentiate(g, ins, outs, attrs, [True])
+
+
+@declare(name="_backward_prelu")
+def backward_prelu(g, data, gamma):
+    """The gradient of ``LeakyReLU`` with ``prelu`` with respect to the data."""
+
+
+@backward_prelu.infer
+def backward_prelu_infer(g, data, gamma):
+    return data
+
+
+@backward_prelu.kernel()
+def backward_prelu_xp(xp, g, data, gamma):
+    return xp.where(data > 0, g, g * gamma.reshape(_aligned(gamma.shape, data.shape)))
+
+
+@backward_prelu.grad
+def backward_prelu_grad(h, ins, outs):
+    g, data, gamma = ins
+    below = (data > 0.0) - 1.0  # -1 below zero, 0 above
+    return (ops._backward_prelu(h, data, gamma), None, -ops._backward_prelu_gamma(h * g, below, gamma))
+
+
+@declare(name="_backward_prelu_gamma", unread=(2,))
+def backward_prelu_gamma(g, data, gamma):
+    """The gradient of ``LeakyReLU`` with ``prelu`` with respect to gamma."""
+
+
+@backward_prelu_gamma.infer
+def backward_prelu_gamma_infer(g, data, gamma):
+    return gamma
+
+
+@backward_prelu_gamma.kernel()
+def backward_prelu_gamma_xp(xp, g, data, gamma):
+    kept = _aligned(gamma.shape, data.shape)
+    part = xp.minimum(wide(data), 0.0)
+    part *= g
+    return xp.sum(part, axis=tuple(i for i, dim in enumerate(kept) if dim == 1)).reshape(gamma.shape)
+
+
+@backward_prelu_gamma.grad
+def backward_prelu_gamma_grad(h, ins, outs):
+    g, data, _ = ins
+    return (ops.LeakyReLU(data, h, act_type="prelu") - ops.relu(data),
+            ops._backward_prelu(g, data, h) - g * (data > 0.0), None)
+
+
+# ----------------------------------------------------------------------------------------------- Dropout
+
+
+@declare(name="Dropout", aliases=("_npx_dropout",), random=True, mode=True, inplace=(0,),
+         outputs=("output", "mask"), visible=lambda: 1)
+def dropout(data, *, p: float = 0.5, mode: Literal["always", "training"] = "training", axes: tuple[int, ...] = (),
+            cudnn_off: bool | None = False):
+    """The data with each number set to zero with probability ``p`` and the others divided by ``1 - p``.
+
+    Only when training, unless ``mode`` is ``always``. Along ``axes`` all numbers share their fate.
+
+    N. Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting, 2014.
+    """
+
+
+def _mask_shape(data: Shape, axes: tuple[int, ...]) -> Shape:
+    return tuple(1 if i in axes or i - len(data) in axes else dim for i, dim in enumerate(data))
+
+
+@dropout.infer
+def dropout_infer(data, *, p, axes):
+    if not 0.0 <= p <= 1.0:
+        raise AttrError(f"p={p}: expected a probability, from 0 to 1")
+    return [data, _mask_shape(data, axes)]
+
+
+@dropout.kernel()
+def dropout_xp(xp, data, *, p, mode, axes, is_train, rng, out=None):
+    shape = _mask_shape(data.shape, axes)
+    if p == 0.0 or (mode == "training" and not is_train):
+        if out is None:
+            return data.copy(), xp.broadcast_to(xp.ones((), data.dtype), shape)
+        out[0][...], out[1][...] = data, 1
+        return out
+    keep = 1.0 - p
+    kept = rng.random(shape, dtype=xp.float32) < keep
+    mask = xp.multiply(kept, xp.asarray(1.0 / keep if keep else 0.0, data.dtype), out=None if out is None else out[1])
+    return xp.multiply(data, mask, out=None if out is None else out[0]), mask
+
+
+@dropout.grad
+def dropout_grad(g, ins, outs, *, p):
+    return g[0] if p == 0.0 else g[0] * outs[1]  # ones, where forward dropped nothing

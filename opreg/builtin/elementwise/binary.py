@@ -1,0 +1,172 @@
+"""Element-wise operators of two arrays or an array and a number: a row gives each its five forms.
+
+For ``mod`` these are ``_mod`` between arrays of one shape, ``broadcast_mod`` between arrays that broadcast,
+``_mod_scalar`` with a number on the right, ``_rmod_scalar`` with one on the left, and the gradients of them
+all. Comparisons give 0 or 1 in the dtype of what is compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.attrs import Field, Schema
+from ...core.cache import cached
+from ...core.launch import Kernel
+from ...core.op import Op
+from ...core.registry import REGISTERED, ops
+from ...elementwise import expression as e
+from ...elementwise.expression import Expression, Term, floor, where
+from .elementwise import elementwise
+
+__all__ = ["binary", "scalar"]
+
+_ARGUMENTS = ("lhs", "rhs")
+
+
+def binary(function: Callable, same: str, broadcast: str, doc: str, *, aliases: Sequence[str] = (),
+           broadcast_aliases: Sequence[str] = (),
+           derivatives: Sequence[Callable | None] | None = None) -> None:
+    """Register the form for arrays of one shape and the one for arrays that broadcast."""
+    elementwise(function, name=same, arguments=_ARGUMENTS, aliases=aliases, derivatives=derivatives, doc=doc)
+    elementwise(function, name=broadcast, arguments=_ARGUMENTS, aliases=broadcast_aliases, broadcasts=True,
+                derivatives=derivatives, doc=f"{doc} Shapes broadcast.")
+
+
+# ------------------------------------------------------------------------------------------ with a number
+
+_SCALAR = Schema([Field("scalar", float, 1.0), Field("is_int", bool, True)])
+
+
+def _dtypes(ins: list, outs: list, *, is_int: bool) -> tuple[list, list]:
+    """Integers stay what they are unless the number is said to be none; truth values become integers."""
+    data = ins[0] if ins[0] is not None else outs[0]
+    if data is None or data.kind not in "iub" or (is_int and data.kind != "b"):
+        return [data], [data]
+    return [data], [np.dtype(np.int64 if is_int else np.float64)]
+
+
+def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: Callable | None = None) -> Op:
+    """Register an element-wise operator of an array and a number."""
+    op = elementwise(function, name=name, arguments=("data",), schema=_SCALAR, aliases=aliases, doc=doc,
+                     derivatives=[derivative])
+    op.types(_dtypes)
+    expression = op.expression
+
+    @cached(1024)
+    def among(scalar: float, dtype: Any) -> Expression:
+        """Among integers the number is one too; where integers give integers, one of their dtype as in MXNet, so that
+        what is too large for it wraps around."""
+        found = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
+        if found.exact and dtype.kind != "b":
+            held = expression({"scalar": float(np.int64(scalar).astype(dtype))})
+            return held if held.exact else found  # beside uint64 a negative number is one of int64
+        return found
+
+    def scalar_xp(xp: Any, data: Any, *, scalar: float, is_int: bool) -> Any:
+        if data.dtype.kind not in "iub":
+            return expression({"scalar": scalar})(xp, data)
+        if is_int:
+            return among(scalar, data.dtype)(xp, data)
+        return expression({"scalar": scalar})(xp, data.astype(xp.float64))
+
+    op.kernels[0] = Kernel(scalar_xp)
+    return op
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _mod(x: Any, y: Any) -> Any:
+    """The remainder with the divisor's sign; zero where the divisor is."""
+    if isinstance(y, Term):
+        return where(y, e.mod(x, y), 0.0)
+    return x % y if y else 0.0
+
+
+binary(lambda x, y: x + y, "elemwise_add", "broadcast_add", "The sum.",
+       aliases=("_plus", "_add", "_Plus", "_grad_add"), broadcast_aliases=("broadcast_plus",))
+binary(lambda x, y: x - y, "elemwise_sub", "broadcast_sub", "The difference.",
+       aliases=("_minus", "_sub", "_Minus"), broadcast_aliases=("broadcast_minus",))
+binary(lambda x, y: x * y, "elemwise_mul", "broadcast_mul", "The product.", aliases=("_mul", "_Mul"))
+binary(lambda x, y: x / y, "elemwise_div", "broadcast_div", "The quotient; of integers, cut towards zero.",
+       aliases=("_div", "_Div", "_scatter_elemwise_div"))
+binary(_mod, "_mod", "broadcast_mod", "The remainder with the sign of ``rhs``; zero where ``rhs`` is.",
+       aliases=("_Mod",), derivatives=(lambda g, x, y, z: g, lambda g, x, y, z: -g * floor(x / y)))
+binary(lambda x, y: x ** y, "_power", "broadcast_power", "``lhs`` to the power ``rhs``.", aliases=("_Power",))
+binary(e.maximum, "_maximum", "broadcast_maximum", "The larger one, or NaN.", aliases=("_Maximum",),
+       broadcast_aliases=("_npi_maximum",))
+binary(e.minimum, "_minimum", "broadcast_minimum", "The smaller one, or NaN.", aliases=("_Minimum",),
+       broadcast_aliases=("_npi_minimum",))
+binary(e.hypot, "_hypot", "broadcast_hypot", "The square root of both squares' sum.", aliases=("_Hypot",))
+
+scalar(lambda x, *, scalar: x + scalar, "_plus_scalar", "The sum with a number.",
+       "_PlusScalar", "_scatter_plus_scalar")
+scalar(lambda x, *, scalar: x - scalar, "_minus_scalar", "The difference from a number.",
+       "_MinusScalar", "_scatter_minus_scalar")
+scalar(lambda x, *, scalar: scalar - x, "_rminus_scalar", "A number less ``data``.", "_RMinusScalar")
+scalar(lambda x, *, scalar: x * scalar, "_mul_scalar", "The product with a number.", "_MulScalar")
+scalar(lambda x, *, scalar: x / scalar, "_div_scalar", "The quotient by a number.", "_DivScalar")
+scalar(lambda x, *, scalar: scalar / x, "_rdiv_scalar", "A number divided by ``data``.", "_RDivScalar")
+scalar(lambda x, *, scalar: _mod(x, scalar), "_mod_scalar", "The remainder by a number, with its sign.",
+       "_ModScalar", derivative=lambda g, x, y: g)
+scalar(lambda x, *, scalar: _mod(scalar, x), "_rmod_scalar", "The remainder of a number by ``data``.",
+       "_RModScalar", derivative=lambda g, x, y, *, scalar: -g * floor(scalar / x))
+scalar(lambda x, *, scalar: x ** scalar, "_power_scalar", "``data`` to the power of a number.",
+       "_PowerScalar", derivative=lambda g, x, y, *, scalar: g * scalar * x ** (scalar - 1.0))
+scalar(lambda x, *, scalar: scalar ** x, "_rpower_scalar", "A number to the power ``data``.", "_RPowerScalar")
+scalar(lambda x, *, scalar: e.maximum(x, scalar), "_maximum_scalar", "``data`` or a number, the larger one.",
+       "_MaximumScalar", "_npi_maximum_scalar")
+scalar(lambda x, *, scalar: e.minimum(x, scalar), "_minimum_scalar", "``data`` or a number, the smaller one.",
+       "_MinimumScalar", "_npi_minimum_scalar")
+scalar(lambda x, *, scalar: e.hypot(x, scalar), "_hypot_scalar", "The square root of both squares' sum.",
+       "_HypotScalar", "_npi_hypot_scalar")
+
+
+_floating = elementwise(lambda g: g, name="_backward_mod", arguments=("g",),
+                        doc="The gradient itself; zeros among integers, where a remainder has none.")
+
+
+def _floating_xp(xp: Any, g: Any) -> Any:
+    return xp.zeros_like(g) if g.dtype.kind in "iub" else g.copy()
+
+
+_floating.kernels[0] = Kernel(_floating_xp)
+
+
+def _without_slope_among_integers(op: Op) -> None:
+    of_floats = op._gradient.function
+
+    @op.grad
+    def mod_grad(g: Any, ins: Any, outs: Any, *, needs: Sequence[bool], **attrs: Any) -> list[Any]:
+        found = of_floats(g, ins, outs, needs=needs, **attrs)
+        return [each if each is None else ops._backward_mod(each) for each in found]
+
+
+for _name in ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"):
+    _without_slope_among_integers(REGISTERED[_name])
+
+# --------------------------------------------------------------------------------- comparisons and logic
+
+
+def _truth(function: Callable, name: str, doc: str) -> None:
+    """Register every form of a comparison or connective."""
+    words = [word.capitalize() for word in name.split("_")]
+    binary(function, f"_{name}", f"broadcast_{name}", doc.format("two numbers"),
+           aliases=(f"_{'_'.join(words)}",))
+    scalar(lambda x, *, scalar: function(x, scalar), f"_{name}_scalar", doc.format("``data`` and a number"),
+           f"_{''.join(words)}Scalar")
+
+
+_truth(e.equal, "equal", "Whether {} are equal, 1 or 0.")
+_truth(e.not_equal, "not_equal", "Whether {} differ, 1 or 0.")
+_truth(e.greater, "greater", "Whether the first of {} is greater, 1 or 0.")
+_truth(e.greater_equal, "greater_equal", "Whether the first of {} is no less, 1 or 0.")
+_truth(e.less, "lesser", "Whether the first of {} is less, 1 or 0.")
+_truth(e.less_equal, "lesser_equal", "Whether the first of {} is no greater, 1 or 0.")
+_truth(e.logical_and, "logical_and", "Whether none of {} is zero, 1 or 0.")
+_truth(e.logical_or, "logical_or", "Whether one of {} is not zero, 1 or 0.")
+_truth(e.logical_xor, "logical_xor", "Whether just one of {} is zero, 1 or 0.")

@@ -1,0 +1,268 @@
+"""Element-wise operators: an expression each, and where it pays a derivative.
+
+An expression becomes the same record as any other operator. Its two kernels come from it: the reference
+computes with the array module's functions, the other runs the same instructions into planned memory, a tile
+at a time. Its gradient is an element-wise operator again, ``_backward_<name>``, that takes only what it
+reads, the output rather than the input where either will do. That one's gradient is derived from its
+expression and lowered to operators, so gradients of any order exist without another line. The operators
+themselves are rows in ``unary`` and ``binary``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...backends.numba.elementwise import attach_numba
+from ...core.attrs import Few, Schema
+from ...core.cache import cached
+from ...core.launch import Call
+from ...core.op import ZERO, Op
+from ...core.registry import declare, ops, register
+from ...core.rules import Rule
+from ...core.spec import Shape, broadcast, is_numpy_float, show, unify
+from ...elementwise.expression import Expression, derive, trace
+from ...errors import ShapeError
+
+__all__ = ["elementwise", "attach", "traced"]
+
+Traced = Callable[[Mapping[str, Any]], Expression]
+Part = Callable[..., Any]
+
+
+# -------------------------------------------------------------------------------------------- expressions
+
+
+def traced(function: Callable, arity: int) -> Traced:
+    """Expressions of a function of terms by the attributes it reads; the latest thousand are remembered."""
+    names = Rule(function).names
+    if not names:
+        fixed = trace(function, arity)
+        return lambda attrs: fixed
+
+    @cached(1024)
+    def at(zeros: Any, *values: Any) -> Expression:
+        return trace(functools.partial(function, **dict(zip(names, values))), arity)
+
+    def expression(attrs: Mapping[str, Any]) -> Expression:
+        values = [attrs[name] for name in names]
+        return at(repr(values) if 0 in values else None, *values)  # 0.0 == -0.0
+
+    return expression
+
+
+def _derived(expression: Traced, wrt: int) -> Traced:
+    """The derivative with respect to one input, an expression of ``g``, the inputs and the output."""
+    derived = cached(1024)(functools.partial(derive, wrt=wrt, output=True))
+    return lambda attrs: derived(expression(attrs))
+
+
+def _narrowed(expression: Traced, used: Sequence[int]) -> Traced:
+    """The same expression with fewer inputs, those it reads."""
+
+    @cached(1024)
+    def narrow(whole: Expression) -> Expression:
+        return Expression([whole.inputs[i] for i in used], whole.term)
+
+    return lambda attrs: narrow(expression(attrs))
+
+
+# ------------------------------------------------------------------------------------------------ kernels
+
+
+def _address(array: Any) -> int:
+    """Where an array's memory begins; the planner lets no others overlap than those of one address."""
+    interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
+    return interface["data"][0]
+
+
+def _accepts(call: Call) -> str | None:
+    for array in (*call.outs, *call.ins):
+        if array is not None and not is_numpy_float(array.dtype):
+            return f"dtype {array.dtype}: the instructions write floating numbers"
+    return None
+
+
+@cached(256)
+def _read(expression: Expression, wanted: tuple[bool, ...]) -> Expression:
+    """The expression of those of its results that somebody reads."""
+    return Expression.of(expression.arity, expression.code, list(itertools.compress(expression.results, wanted)))
+
+
+def attach(op: Op, expression: Traced, finite: bool = False) -> None:
+    """Give an operator an expression and the two kernels that come from it. With ``finite``, integers have a zero where
+    the result is not finite."""
+    op.expression = expression
+
+    @op.kernel()
+    def elementwise_xp(xp: Any, *arrays: Any, **attrs: Any) -> Any:
+        found = expression(attrs)(xp, *arrays)
+        if finite and is_numpy_float(found.dtype) and arrays[0].dtype.kind in "iub":
+            found = xp.where(xp.isfinite(found), found, 0.0)
+        return found
+
+    @op.kernel("ufuncs", bound=True, accepts=_accepts)
+    def elementwise_ufuncs(call: Call) -> list[Callable]:
+        found, outs = expression(call.attrs), call.outs
+        if any(out is None for out in outs):
+            found = _read(found, tuple([out is not None for out in outs]))
+            outs = [out for out in outs if out is not None]
+        return found.steps(call.xp, call.ins, outs, call.scratch, _address)
+
+    attach_numba(op, expression, elementwise_ufuncs)
+
+
+# --------------------------------------------------------------------------------------------- the record
+
+
+def elementwise(function: Callable, *, name: str, arguments: Sequence[str], schema: Schema | None = None,
+                aliases: Sequence[str] = (), derivatives: Sequence[Callable | None] | None = None,
+                broadcasts: bool = False, doc: str = "") -> Op:
+    """Register an element-wise operator.
+
+    Parameters
+    ----------
+    function : callable
+        Of terms, one an input; its keyword-only parameters are attributes.
+    name : str
+        Registered name.
+    arguments : sequence of str
+        Names of the inputs.
+    schema : Schema
+        Attributes, where the function does not name them all.
+    aliases : sequence of str
+        Further names.
+    derivatives : sequence of callable or None
+        For each input a function of terms ``f(g, *inputs, y)``; derived from the expression where None.
+    broadcasts : bool
+        Whether inputs broadcast or have one shape.
+    doc : str
+        What it is, in a sentence.
+
+    Returns
+    -------
+    Op
+        The record.
+    """
+    expression = traced(function, len(arguments))
+    op = Op(name, schema or Schema.of(function), arguments, inplace=range(len(arguments)),
+            doc=doc or inspect.getdoc(function) or "")
+    _shaped(op, broadcasts)
+    attach(op, expression)
+    written = derivatives or [None] * len(arguments)
+    slopes = [_derived(expression, i) if each is None else traced(each, len(arguments) + 2)
+              for i, each in enumerate(written)]
+    ends = [""] if len(arguments) == 1 else [f"_{argument}" for argument in arguments]
+    parts = [_backward(op, slope, f"_backward_{_stem(name)}{end}", broadcasts)
+             for slope, end in zip(slopes, ends)]
+    _differentiate(op, parts, broadcasts)
+    return register(op, *aliases)
+
+
+def _stem(name: str) -> str:
+    return name.removeprefix("_").removeprefix("elemwise_")
+
+
+def _shaped(op: Op, broadcasts: bool) -> None:
+    """Declare the shape rule; that of one input is the usual one."""
+    if broadcasts:
+        op.infer(broadcast)
+        return
+    if len(op.arguments({})) == 1:
+        return
+    wide = f"broadcast_{_stem(op.name)}"
+
+    @op.fill
+    def same(ins: list, outs: list) -> list[Shape | None]:
+        one: Shape | None = None
+        for shape in (*ins, *outs):
+            try:
+                one = unify(one, shape)
+            except ShapeError:
+                raise ShapeError(f"expected equal shapes, got {' and '.join(map(show, ins))}; "
+                                 f"{wide} broadcasts") from None
+        return [one] * len(ins)
+
+    op.infer(lambda *shapes: shapes[0])
+
+
+def _sample(schema: Schema) -> dict[str, Any]:
+    """Attributes of no special value: what an expression reads for them it reads for any."""
+    return {field.name: 0.37 if field.kind is float else field.default for field in schema.fields}
+
+
+def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None:
+    """How a gradient is computed: by an operator made for it, or one there is; None where it is zero."""
+    sample = slope(_sample(op.schema))
+    if isinstance(sample.result, float):
+        return None
+    if len(sample.code) < 2:
+        return lambda g, ins, y, attrs: slope(attrs).lower(g, *ins, y, broadcasts=broadcasts)
+    used = sample.used
+    arguments = op.arguments({})
+    expression = _narrowed(slope, used)
+    backward = Op(name, op.schema, [("g", *arguments, "output")[i] for i in used], inplace=range(len(used)),
+                  doc=f"The gradient of ``{op.name}``" + (f" with respect to ``{name.rpartition('_')[2]}``."
+                                                          if len(arguments) > 1 else "."))
+    if broadcasts:
+        backward.infer(broadcast)
+    attach(backward, expression, finite=True)
+    parts = [_lowered(_derived(expression, i), broadcasts) for i in range(len(used))]
+    _differentiate(backward, parts, broadcasts)
+    register(backward)
+
+    def apply(g: Any, ins: Sequence[Any], y: Any, attrs: Mapping[str, Any]) -> Any:
+        values = (g, *ins, y)
+        return backward(*[values[i] for i in used], **attrs)
+
+    return apply
+
+
+def _lowered(slope: Traced, broadcasts: bool) -> Part:
+    def apply(g: Any, ins: Sequence[Any], y: Any, attrs: Mapping[str, Any]) -> Any:
+        expression = slope(attrs)
+        if isinstance(expression.result, float):
+            return None
+        return expression.lower(g, *ins, y, broadcasts=broadcasts)
+
+    return apply
+
+
+def _differentiate(op: Op, parts: Sequence[Part | None], broadcasts: bool) -> None:
+    """Declare a gradient that consists of a part for each input."""
+    if all(part is None for part in parts):
+        op.grad(ZERO)
+        return
+
+    @op.grad
+    def elementwise_grad(g: Any, ins: Any, outs: Any, *, needs: Sequence[bool], **attrs: Any) -> list[Any]:
+        found = [part(g, ins, outs[0], attrs) if need and part is not None else None
+                 for part, need in zip(parts, needs)]
+        if broadcasts:
+            return [each if each is None or each._shape_is(x) else ops._reduce_like(each, x)
+                    for each, x in zip(found, ins)]
+        return found
+
+
+# --------------------------------------------------------------------------------------------- any number
+
+
+@declare(aliases=("ElementWiseSum",), inplace=range(64))
+def add_n(*args, num_args: Few = 1):
+    """The sum of arrays of one shape."""
+
+
+@cached(64)
+def _sum(count: int) -> Expression:
+    return trace(lambda *terms: functools.reduce(lambda left, right: left + right, terms), count)
+
+
+attach(add_n, lambda attrs: _sum(attrs["num_args"]))
+
+
+@add_n.grad
+def add_n_grad(g, ins, outs):
+    return (g,) * len(ins)

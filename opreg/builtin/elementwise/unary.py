@@ -1,0 +1,182 @@
+"""Element-wise operators of one array, a row each: name, expression, derivative, what it is.
+
+A derivative is written where the derived one reads more, or costs more, than it has to: most of these read
+the output ``y``, so that it may overwrite the input. What NaN, infinities and ties give is what MXNet gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import numpy as np
+
+from ...core.attrs import Limit
+from ...core.launch import Kernel
+from ...core.op import Op
+from ...elementwise import expression as e
+from ...elementwise.expression import greater, less, maximum, minimum, reciprocal, sign, square, trunc
+from .elementwise import elementwise
+
+__all__ = ["unary"]
+
+
+def unary(name: str, function: Callable, derivative: Callable | None = None, doc: str = "",
+          aliases: tuple[str, ...] = ()) -> Op:
+    """Register an element-wise operator of one array, ``data``."""
+    return elementwise(function, name=name, arguments=("data",), derivatives=[derivative], doc=doc,
+                       aliases=aliases)
+
+
+# --------------------------------------------------------------------------------------- without attributes
+
+
+def _round(x: Any) -> Any:
+    whole = trunc(x)
+    return whole + e.greater_equal(abs(x - whole), 0.5) * sign(x)
+
+
+def _rint(x: Any) -> Any:
+    whole = e.floor(x)
+    return whole + greater(x - whole, 0.5)
+
+
+ROWS: list[tuple[str, Callable, Callable | None, str]] = [
+    ("abs", e.absolute, None, "The absolute value."),
+    ("negative", e.negative, None, "The number with the other sign."),
+    # Not the instruction of that name: the sign of NaN is zero here.
+    ("sign", lambda x: greater(x, 0.0) - less(x, 0.0), None, "-1, 0 or 1."),
+    ("relu", lambda x: maximum(x, 0.0), lambda g, x, y: g * e.positive(y), "The number, or zero if that is more."),
+    ("sigmoid", lambda x: 1.0 / (e.exp(-x) + 1.0), lambda g, x, y: g * y * (1.0 - y), "1 / (1 + exp(-x))."),
+    ("softsign", lambda x: x / (abs(x) + 1.0), lambda g, x, y: g * square(1.0 - abs(y)), "x / (1 + |x|)."),
+    ("square", square, None, "The square."),
+    ("sqrt", e.sqrt, None, "The square root."),
+    ("rsqrt", lambda x: 1.0 / e.sqrt(x), lambda g, x, y: g * -0.5 * y ** 3, "One by the square root."),
+    ("cbrt", e.cbrt, None, "The cube root."),
+    ("rcbrt", lambda x: 1.0 / e.cbrt(x), lambda g, x, y: g * (-1.0 / 3.0) * square(square(y)),
+     "One by the cube root."),
+    ("reciprocal", reciprocal, None, "One by the number."),
+    ("exp", e.exp, None, "The exponential."),
+    ("expm1", e.expm1, None, "The exponential less one, exact near zero."),
+    ("log", e.log, None, "The natural logarithm."),
+    ("log1p", e.log1p, None, "The natural logarithm of one more, exact near zero."),
+    ("log2", e.log2, None, "The logarithm to base two."),
+    ("log10", e.log10, None, "The logarithm to base ten."),
+    ("sin", e.sin, None, "The sine, of radians."),
+    ("cos", e.cos, None, "The cosine, of radians."),
+    ("tan", e.tan, None, "The tangent, of radians."),
+    ("arcsin", e.arcsin, None, "The angle in radians, from -pi/2 to pi/2, whose sine it is."),
+    ("arccos", e.arccos, None, "The angle in radians, from 0 to pi, whose cosine it is."),
+    ("arctan", e.arctan, None, "The angle in radians, from -pi/2 to pi/2, whose tangent it is."),
+    ("sinh", e.sinh, None, "The hyperbolic sine."),
+    ("cosh", e.cosh, None, "The hyperbolic cosine."),
+    ("tanh", e.tanh, None, "The hyperbolic tangent."),
+    ("arcsinh", e.arcsinh, None, "The inverse of the hyperbolic sine."),
+    ("arccosh", e.arccosh, None, "The inverse of the hyperbolic cosine, from 1 on; NaN below."),
+    ("arctanh", e.arctanh, None, "The inverse of the hyperbolic tangent; NaN outside -1 to 1."),
+    ("degrees", lambda x: x * (180.0 / math.pi), None, "Degrees from radians."),
+    ("radians", lambda x: x * (math.pi / 180.0), None, "Radians from degrees."),
+    ("floor", e.floor, None, "The next whole number below."),
+    ("ceil", e.ceil, None, "The next whole number above."),
+    ("trunc", trunc, None, "The next whole number towards zero."),
+    ("fix", trunc, None, "The next whole number towards zero."),
+    ("round", _round, None, "The nearest whole number, halves away from zero."),
+    ("rint", _rint, None, "The nearest whole number, halves down."),
+    ("logical_not", e.logical_not, None, "1 for zero, 0 for the rest."),
+    ("erf", e.erf, None, "The error function."),
+    ("erfinv", e.erfinv, None, "The inverse of the error function; NaN outside -1 to 1."),
+    ("gamma", e.gamma, None, "The gamma function; NaN at negative whole numbers."),
+    ("gammaln", e.gammaln, None, "The natural logarithm of the gamma function's absolute value."),
+    ("_bessel_i0", e.bessel_i0, None, "The modified Bessel function of the first kind of order 0."),
+    ("_bessel_i1", e.bessel_i1, None, "The modified Bessel function of the first kind of order 1."),
+    ("_contrib_round_ste", _round, lambda g, x, y: g,
+     "The nearest whole number, halves away from zero; a gradient passes as if it were the number itself."),
+    ("_contrib_sign_ste", lambda x: greater(x, 0.0) - less(x, 0.0), lambda g, x, y: g,
+     "-1, 0 or 1; a gradient passes as if it were the number itself."),
+]
+for _name, _function, _derivative, _doc in ROWS:
+    unary(_name, _function, _derivative, _doc,
+          (f"_npx_{_name}",) if _name in ("erf", "erfinv", "gamma", "gammaln") else ())
+
+
+# ------------------------------------------------------------------------------------------ with attributes
+
+
+def clip(x: Any, *, a_min: float, a_max: float) -> Any:
+    """The number, or ``a_min`` if that is more, or ``a_max`` if that is less."""
+    return minimum(maximum(x, a_min), a_max)
+
+
+def clip_slope(g: Any, x: Any, y: Any, *, a_min: float, a_max: float) -> Any:
+    return g * (e.greater_equal(x, a_min) * e.less_equal(x, a_max))
+
+
+_clip = unary("clip", clip, clip_slope, aliases=("_npi_clip",))
+
+
+def clip_xp(xp: Any, data: Any, *, a_min: float, a_max: float) -> Any:
+    """Bounds that an integer dtype does not hold are its own."""
+    if data.dtype.kind in "iu":
+        low, high = [_held(bound, np.iinfo(data.dtype)) for bound in (a_min, a_max)]
+        return xp.minimum(xp.maximum(data, low), high)
+    return _clip.expression({"a_min": a_min, "a_max": a_max})(xp, data)
+
+
+def _held(bound: float, limits: np.iinfo) -> int:
+    """The whole number nearest to a bound, towards zero, among those of an integer dtype."""
+    return int(min(max(bound, limits.min), limits.max))
+
+
+_clip.kernels[0] = Kernel(clip_xp)
+
+
+def hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:
+    """``alpha`` times the number plus ``beta``, cut off at 0 and 1."""
+    return minimum(maximum(x * alpha + beta, 0.0), 1.0)
+
+
+unary("hard_sigmoid", hard_sigmoid,
+      lambda g, x, y, *, alpha, beta: g * alpha * greater(y, 0.0) * less(y, 1.0))
+
+
+def smooth_l1(x: Any, *, scalar: float = 1.0) -> Any:
+    """Half the square of ``scalar`` times the number up to ``1 / scalar ** 2``, linear from there on."""
+    # R. Girshick, Fast R-CNN, arXiv:1504.08083, equation 3, with the two branches written as one product.
+    limit = 1.0 / scalar ** 2 if scalar else math.inf
+    size = abs(x)
+    near = minimum(size, limit)
+    return (size - near * 0.5) * near * scalar ** 2
+
+
+unary("smooth_l1", smooth_l1, lambda g, x, y, *, scalar: g * minimum(maximum(x * scalar ** 2, -1.0), 1.0),
+      aliases=("_npx_smooth_l1",))
+
+
+def quadratic(x: Any, *, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Any:
+    """``a x ** 2 + b x + c``."""
+    return (x * a + b) * x + c
+
+
+unary("_contrib_quadratic", quadratic, lambda g, x, y, *, a, b, c: g * (x * (2.0 * a) + b))
+
+
+def gradientmultiplier(x: Any, *, scalar: float = 1.0, is_int: bool = True) -> Any:
+    """The number itself, while gradients are multiplied by ``scalar``."""
+    return x
+
+
+unary("_contrib_gradientmultiplier", gradientmultiplier,
+      lambda g, x, y, *, scalar: g * scalar).view(lambda array: array)
+
+
+# Factorials of more are no doubles.
+Order = Annotated[int, Limit("from 0 to 170", lambda order: 0 <= order <= 170)]
+
+
+def polygamma(x: Any, *, order: Order = 0) -> Any:
+    """The derivative of ``gammaln`` of order ``order + 1``."""
+    return e.polygamma(order)(x)
+
+
+unary("_polygamma", polygamma)

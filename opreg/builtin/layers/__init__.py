@@ -1,0 +1,3 @@
+"""Operators of layers of networks, and the losses behind them."""
+
+__all__: list[str] = []

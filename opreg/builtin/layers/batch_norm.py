@@ -1,0 +1,207 @@
+"""BatchNorm and its relatives: sets are the numbers of one channel, and moving statistics stand in for theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.registry import declare, ops
+from ...core.spec import as_dtype, check_axis, common_dtype
+from ..outputs import floating, place, settle, wide
+from .normalize import count_of, from_statistics, layout_of, moments
+
+__all__: list[str] = []
+
+
+def _batch_fill(ins, outs, *, axis):
+    if ins[0] is None:
+        return ins
+    vector = (ins[0][check_axis(axis, len(ins[0]))],)
+    return [ins[0], *[vector] * 4]
+
+
+def _batch_infer(data, gamma, beta, moving_mean, moving_var):
+    return [data, gamma, gamma]
+
+
+def _batch_types(ins, outs):
+    data = floating([ins[0], outs[0]])
+    rest = common_dtype([*ins[1:], *outs[1:]])
+    if data is not None:  # statistics in 16 bits would be useless
+        rest = common_dtype([rest, as_dtype("float32") if data.itemsize < 4 else data])
+    return [data, *[rest] * 4], [data, rest, rest]
+
+
+def _batch_norm(xp: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any, eps: float,
+                momentum: float, fix_gamma: bool, use_global_stats: bool, axis: int, is_train: bool, out: Any
+                ) -> tuple[Any, Any, Any, Any, Any]:
+    """Output, mean, variance and the new moving mean and variance."""
+    layout = layout_of(data.shape, "batch", axis, 0)
+    x = wide(data).reshape(layout.view)
+    target = place(out, x)
+    offset = beta.reshape(layout.keep)
+    if is_train and not use_global_stats:
+        mean, variance, y = moments(xp, x, layout, target)
+        mean, variance = mean.reshape(-1), variance.reshape(-1)
+        scale = 1.0 / xp.sqrt(variance + eps)
+        if not fix_gamma:
+            scale *= gamma
+        y *= scale.reshape(layout.keep)
+        moving_mean = moving_mean * momentum + mean * (1.0 - momentum)
+        moving_var = moving_var * momentum + variance * (1.0 - momentum)
+    else:
+        mean, variance = moving_mean, moving_var
+        scale = 1.0 / xp.sqrt(variance + eps)
+        if not fix_gamma:
+            scale *= gamma
+        offset = offset - (mean * scale).reshape(layout.keep)
+        y = xp.multiply(x, scale.reshape(layout.keep), out=target)
+    y += offset
+    return settle(out, target, y, data.shape), mean, variance, moving_mean, moving_var
+
+
+def _batch_outputs(xp: Any, results: tuple[Any, ...], last: Any, is_train: bool, out: Any) -> tuple[Any, ...]:
+    """What a kernel of BatchNorm returns, ``last`` being its third output."""
+    y, mean, _, *states = results
+    if out is not None:
+        out[1][...], out[2][...] = mean, last
+    return (y, mean, last, *(states if is_train else ()))
+
+
+def _batch_gradient(g: Any, data: Any, gamma: Any, mean: Any, inverse: Any, slope: Any, moving: bool, fix_gamma: bool,
+                    axis: int) -> tuple[Any, Any, Any]:
+    """Gradients of data, gamma and beta; ``slope`` is what the third output hands to ``data - mean``."""
+    words = {"over": "batch", "axis": axis, "num_groups": 0}
+    product, total = ops._backward_normalize_sums(g[0], data, mean, inverse, **words)
+    weights = [] if fix_gamma else [gamma]
+    if moving:
+        dx = ops._backward_normalize(g[0], data, *weights, mean, inverse, product, total, scaled=not fix_gamma,
+                                     **words)
+        if g[1] is not None or slope is not None:
+            count = count_of(data, mean, words)
+            dx = dx + from_statistics(data, mean, None if g[1] is None else g[1] / count,
+                                       None if slope is None else slope / count, words)
+    else:
+        dx = ops._normalize_scale(g[0], inverse if fix_gamma else inverse * gamma, **words)
+    return dx, ops.zeros_like(gamma) if fix_gamma else product, total
+
+
+@declare(name="BatchNorm", aliases=("_npx_batch_norm",), mode=True, auxiliary=("moving_mean", "moving_var"),
+         states=(0, 1), inplace=(0,), outputs=("output", "mean", "var"),
+         visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
+def batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
+               fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False, axis: int = 1,
+               cudnn_off: bool = False, min_calib_range: float | None = None, max_calib_range: float | None = None):
+    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel, over all samples.
+
+    Training takes the statistics from the data and moves ``moving_mean`` and ``moving_var`` towards them, once a
+    forward pass; otherwise, and with ``use_global_stats``, these take their place. With ``fix_gamma`` gamma counts as
+    one and its gradient is zero. ``output_mean_var`` shows two more outputs, the mean and the inverse of the
+    deviation, through which no gradient passes. Gamma, beta and the statistics are float32 for data of 16 bits.
+
+    S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167.
+    """
+
+
+@declare(name="_contrib_BatchNormWithReLU", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1),
+         inplace=(0,), outputs=("output", "mean", "var"),
+         visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
+def batch_norm_with_relu(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
+                         fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
+                         axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
+                         max_calib_range: float | None = None):
+    """``BatchNorm``, with what is below zero set to zero."""
+
+
+for _op in (batch_norm, batch_norm_with_relu):
+    _op.fill(_batch_fill)
+    _op.infer(_batch_infer)
+    _op.types(_batch_types)
+
+batch_norm.variable_tags = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
+
+
+@batch_norm.kernel()
+def batch_norm_xp(xp, data, gamma, beta, moving_mean, moving_var, *, eps, momentum, fix_gamma, use_global_stats, axis,
+                  is_train, out=None):
+    results = _batch_norm(xp, data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, use_global_stats,
+                          axis, is_train, None if out is None else out[0])
+    return _batch_outputs(xp, results, 1.0 / xp.sqrt(results[2] + eps), is_train, out)
+
+
+@batch_norm.grad
+def batch_norm_grad(g, ins, outs, *, eps, fix_gamma, use_global_stats, output_mean_var, axis, is_train):
+    data, gamma = ins[:2]
+    _, mean, inverse = outs
+    moving = is_train and not use_global_stats
+    if output_mean_var:  # a user's gradients of these two are blocked
+        g = (g[0], None, None)
+        if moving:
+            mean, inverse = ops._normalize_moments(data, mean, eps=eps, over="batch", axis=axis)
+    if not is_train and not use_global_stats:  # forward may have run in training
+        mean, inverse = ins[3], ops.rsqrt(ins[4] + eps)
+    slope = None if g[2] is None else -g[2] * inverse * inverse * inverse
+    return _batch_gradient(g, data, gamma, mean, inverse, slope, moving, fix_gamma, axis)
+
+
+@batch_norm_with_relu.kernel()
+def batch_norm_with_relu_xp(xp, *arrays, eps, momentum, fix_gamma, use_global_stats, axis, is_train, out=None):
+    y, *rest = batch_norm_xp(xp, *arrays, eps=eps, momentum=momentum, fix_gamma=fix_gamma, axis=axis,
+                             use_global_stats=use_global_stats, is_train=is_train, out=out)
+    return (xp.maximum(y, 0.0, out=y), *rest)
+
+
+@batch_norm_with_relu.grad
+def batch_norm_with_relu_grad(g, ins, outs, *, eps, fix_gamma, use_global_stats, output_mean_var, axis, is_train):
+    g = (g[0] * (outs[0] > 0.0), *g[1:])
+    return batch_norm_grad(g, ins, outs, eps=eps, fix_gamma=fix_gamma, use_global_stats=use_global_stats,
+                           output_mean_var=output_mean_var, axis=axis, is_train=is_train)
+
+
+@declare(name="BatchNorm_v1", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1), inplace=(0,),
+         outputs=("output", "mean", "var"), visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
+def batch_norm_v1(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
+                  fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False):
+    """``BatchNorm`` with the channels in the second axis; its third output is the variance."""
+
+
+@declare(name="_contrib_SyncBatchNorm", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1),
+         inplace=(0,), outputs=("output", "mean", "var"),
+         visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
+def sync_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
+                    fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
+                    ndev: int = 1, key: str):
+    """``BatchNorm`` of one device, with the channels in the second axis; its third output is the variance.
+
+    ``ndev`` and ``key`` name the devices that shared their statistics in MXNet. Here an array lies on one device, and
+    its statistics are those of all its samples.
+    """
+
+
+for _op in (batch_norm_v1, sync_batch_norm):
+    _op.fill(lambda ins, outs: _batch_fill(ins, outs, axis=1))
+    _op.infer(_batch_infer)
+    _op.types(_batch_types)
+    _op.variable_tags = batch_norm.variable_tags
+
+    @_op.kernel()
+    def batch_variance_xp(xp, data, gamma, beta, moving_mean, moving_var, *, eps, momentum, fix_gamma,
+                          use_global_stats, is_train, out=None):
+        results = _batch_norm(xp, data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma,
+                              use_global_stats, 1, is_train, None if out is None else out[0])
+        return _batch_outputs(xp, results, results[2], is_train, out)
+
+    @_op.grad
+    def batch_variance_grad(g, ins, outs, *, eps, fix_gamma, use_global_stats, output_mean_var, is_train):
+        data, gamma = ins[:2]
+        _, mean, variance = outs
+        moving = is_train and not use_global_stats
+        if output_mean_var:
+            g = (g[0], None, None)
+            if moving:
+                mean, inverse = ops._normalize_moments(data, mean, eps=eps, over="batch", axis=1)
+        if not is_train and not use_global_stats:
+            mean, variance = ins[3], ins[4]
+        if not (output_mean_var and moving):
+            inverse = ops.rsqrt(variance + eps)
+        return _batch_gradient(g, data, gamma, mean, inverse, None if g[2] is None else g[2] * 2.0, moving, fix_gamma,
+                               1)

@@ -1,0 +1,836 @@
+"""Convolution and Deconvolution in one to three dimensions, and their gradients, which are each other.
+
+Three functions do the work, for batches with channels on axis 1: ``correlate`` (a convolution), ``spread`` (its
+gradient of the data, a transposed convolution) and ``match`` (its gradient of the weight). Each goes through a block
+of the batch at a time, small enough to stay in the cache, in one of two ways:
+
+*Columns.* The numbers under every tap of the kernel are copied to a buffer, so that the sum over channels and taps is
+one matrix product (im2col).
+
+*Rows.* Only the taps along the trailing axes are copied. One product with the weights of all taps along the first axis
+gives that many partial images, which are added, each shifted by its tap. A 3x3 kernel copies 3 images instead of 9,
+and the product is three times as high: with as many channels out as in this takes half the time of columns. It wastes
+the border rows, and needs a stride of one along the first axis.
+
+Threads share the blocks, or of a single one the channels out; see ``opreg.backends.blas``.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+from ...backends.blas import share
+from ...core import threads
+from ...core.attrs import Positive
+from ...core.cache import cached
+from ...core.registry import declare, ops
+from ...core.spec import ANY, Shape, show
+from ...errors import AttrError, ShapeError
+from ..matrices.dense import adjoint, bilinear, product, wide, with_bias
+from .sliding import Window, channels_first, channels_last, extent, needed, span, spatial, window
+
+__all__ = ["Then", "correlate", "spread", "match", "plus", "product_alone", "run_convolution", "of_deconvolution",
+           "of_weight"]
+
+Layout = Literal["NCW", "NCHW", "NCDHW", "NHWC", "NDHWC"]
+Tune = Literal["off", "limited_workspace", "fastest"]
+
+#: Bytes of one buffer: 3 MB measured best or near it for images of 7 to 224 pixels, with 3 to 512 channels, on
+#: processors with 1 MB of second-level cache a core. Buffers are made anew by each call: keeping them gained nothing.
+#: A GPU wants few and large steps.
+BLOCK = {"numpy": 3 << 20}
+BLOCK_GPU = 1 << 28
+
+#: Into how many blocks work is divided at most that would fit fewer, for as many threads, and the least columns of
+#: their matrices: narrower ones are multiplied more slowly.
+SHARES, COLUMNS = 8, 256
+
+#: A single block is divided by its channels out, into parts of no less than this.
+LEAST_OUTS = 32
+
+All = slice(None)
+
+
+# ------------------------------------------------------------------------------------------------ blocks
+
+
+def _parts(count: int, most: int, shares: int = 1) -> list[slice]:
+    """``count`` things in parts as equal as can be, none larger than ``most``; several make full shares."""
+    number = -(-count // max(1, most))
+    if number > 1:
+        number = min(count, -(-number // shares) * shares)
+    return [slice(i * count // number, (i + 1) * count // number) for i in range(number)]
+
+
+def _blocks(xp: Any, images: int, groups: int, rows: int, halo: int, cost: int, run: int
+            ) -> Iterator[tuple[slice, slice, slice]]:
+    """Blocks of images, groups and output rows whose buffers fit the cache.
+
+    ``cost`` is the bytes of one row of one group of one image, ``run`` how many columns of a matrix it makes; each
+    block of rows reads ``halo`` rows more.
+    """
+    room = max(1, BLOCK.get(xp.__name__, BLOCK_GPU) // max(1, cost))
+    shares = 1
+    if xp.__name__ in BLOCK:
+        shares, least = _shares(), -(-COLUMNS // max(1, run))
+        room = min(max(room, least), max(-(-images * groups * rows // shares), least) + halo)
+    # With fewer rows than eight halos too much of the work would be done twice.
+    height = rows if rows + halo <= room else max(room - halo, 8 * halo)
+    in_block = max(1, room // (min(height, rows) + halo))
+    count = in_block // groups if height >= rows else 1
+    for r in _parts(rows, height, shares if images == groups == 1 else 1):
+        for g in _parts(groups, in_block):
+            for n in _parts(images, count, shares):
+                yield n, g, r
+
+
+def _shares() -> int:
+    return min(SHARES, threads.count())
+
+
+def _length(part: slice) -> int:
+    return part.stop - part.start
+
+
+class _Buffers:
+    """Buffers of one call: made when no block has left one of the size."""
+
+    def __init__(self, make: Callable[..., Any]):
+        self.make = make
+        self.free: dict[Shape, list[Any]] = {}
+
+    def take(self, *size: int) -> Any:
+        try:
+            return self.free[size].pop()
+        except (KeyError, IndexError):
+            return self.make(*size)
+
+    def give(self, buffer: Any, *size: int) -> None:
+        self.free.setdefault(size, []).append(buffer)
+
+
+class _Plan:
+    """Sizes of one convolution, and its ways through the batch.
+
+    ``x``, ``w`` and ``y`` are the shapes of data, weight and output: (N, C, *size), (O, C / groups, *kernel) and
+    (N, O, *places).
+    """
+
+    def __init__(self, x: Shape, w: Shape, y: Shape, win: Window, groups: int):
+        self.images, self.groups, self.win = x[0], groups, win
+        self.size, self.places = x[2:], y[2:]
+        self.ins, self.outs = w[1], w[0] // groups
+        self.flat_x, self.flat_w = (x[0], math.prod(x[1:])), (w[0], math.prod(w[1:]))
+        self.first, self.rest = win.kernel[0], win.kernel[1:]
+        self.taps, self.run = math.prod(self.rest), math.prod(self.places[1:])
+        self.halo = win.reach[0] - 1
+        self.padded = any(win.pad)
+        # With more taps than places, matrices of single images are small next to the weights: take several as one.
+        self.folded = self.ins * self.first * self.taps > 4 * math.prod(self.places)
+        self.spans = list(enumerate(map(self._trailing, itertools.product(*map(range, self.rest)))))
+        self.spans.sort(key=lambda tap: tap[1][1] != tuple([slice(0, n, 1) for n in self.size[1:]]))
+
+    def _trailing(self, tap: Shape) -> tuple[tuple, tuple]:
+        """Where a tap of the trailing axes reads, as slices of places and of the input."""
+        win = self.win
+        spans = [span(n, t * d - p, s, q) for n, t, d, p, s, q in
+                 zip(self.size[1:], tap, win.dilate[1:], win.pad[1:], win.stride[1:], self.places[1:])]
+        return tuple([place for place, _ in spans]), tuple([read for _, read in spans])
+
+    def split(self, array: Any) -> Any:
+        """An array of images with its channels split into groups."""
+        n, c, *size = array.shape
+        return array.reshape(n, self.groups, c // self.groups, *size)
+
+    def pointwise(self) -> bool:
+        """Whether every output reads one place of the input, the one it is at."""
+        return max(self.win.kernel) == max(self.win.stride) == 1 and not self.padded
+
+    def whole(self) -> bool:
+        """Whether there is one output, which reads the whole input: a product of matrices."""
+        return (self.groups == 1 and math.prod(self.places) == 1 and self.win.kernel == self.size
+                and not self.padded)
+
+    def by_rows(self) -> bool:
+        """Whether the way by rows is the faster one.
+
+        In numbers copied: columns copy each tap of each channel, at a rate of one half because rows of the image
+        are short; rows add ``first`` partial images of the output and copy the weights, and 40 multiplications in
+        the wasted rows take the time of one copy. The constants are fitted to measured times.
+        """
+        if self.win.stride[0] != 1:
+            return False
+        rows, high = self.places[0], self.places[0] + self.halo
+        weights = self.outs * self.ins * self.first * self.taps
+        steps = self.images * self.run * self.first
+        by_rows = steps * (self.halo * self.outs * self.ins * self.taps / 40 + self.outs * high) + 4 * weights
+        return by_rows < steps * 2 * self.ins * self.taps * rows
+
+    def row_blocks(self, xp: Any, dtype: Any) -> list[tuple[slice, slice, slice]]:
+        """The blocks of the way by rows."""
+        cost = max(self.ins * self.taps, self.outs * self.first) * self.run * dtype.itemsize
+        return list(_blocks(xp, self.images, self.groups, self.places[0], self.halo, cost, self.run))
+
+    def row_buffers(self, xp: Any, dtype: Any) -> _Buffers:
+        """Pairs: (G, trailing taps, C, N, rows, …) for the data, (G, first taps, O, N, rows, …)."""
+
+        def make(images: int, groups: int, rows: int) -> tuple[Any, Any]:
+            tail = (images, rows + self.halo, *self.places[1:])
+            return (xp.zeros((groups, self.taps, self.ins, *tail), dtype),
+                    xp.zeros((groups, self.first, self.outs, *tail), dtype))
+
+        return _Buffers(make)
+
+    def column_blocks(self, xp: Any, dtype: Any) -> list[tuple[slice, slice, slice]]:
+        """The blocks of the way by columns."""
+        cost = self.ins * self.first * self.taps * self.run * dtype.itemsize
+        return list(_blocks(xp, self.images, self.groups, self.places[0], 0, cost, self.run))
+
+    def column_buffers(self, xp: Any, dtype: Any) -> _Buffers:
+        """A buffer seen as (N, G, C, first taps, trailing taps, rows, …), and as ``matrices``."""
+
+        def make(images: int, groups: int, rows: int) -> tuple[Any, Any]:
+            taps, tail = (self.ins, self.first, self.taps), (rows, *self.places[1:])
+            if not self.folded:
+                columns = xp.zeros((images, groups, *taps, *tail), dtype)
+                return columns, columns.reshape(images, groups, math.prod(taps), math.prod(tail))
+            columns = xp.zeros((groups, *taps, images, *tail), dtype)
+            matrices = columns.reshape(groups, math.prod(taps), images * math.prod(tail))
+            return columns.transpose(4, 0, 1, 2, 3, *range(5, columns.ndim)), matrices
+
+        return _Buffers(make)
+
+    def image_blocks(self, xp: Any, dtype: Any) -> Iterator[tuple[slice, slice, slice]]:
+        """Blocks of whole images where no number is copied."""
+        places = math.prod(self.places)
+        cost = max(self.outs * self.ins, (self.ins + self.outs) * places) * dtype.itemsize
+        return _blocks(xp, self.images, self.groups, 1, 0, cost, places)
+
+    def shared(self, blocks: list[tuple[slice, slice, slice]]) -> Iterator[tuple[list, list[slice]]]:
+        """Blocks that are worked on at the same time, and parts of the channels out: all of them, or of a block alone
+        where there are too few blocks and many channels."""
+        parts = _parts(self.outs, max(LEAST_OUTS, -(-self.outs // _shares())))
+        if len(blocks) > 1 or len(parts) == 1:
+            yield blocks, [All]
+        else:
+            yield blocks, parts
+
+    @property
+    def work(self) -> int:
+        """Multiplications of numbers."""
+        return math.prod(self.places) * math.prod(self.flat_w) * self.images
+
+    def matrices(self, part: Any) -> Any:
+        """A part of the output, (N, G, O, rows, …), as matrices of O rows: (N, G, O, places) or (G, O, N places)."""
+        images, groups, outs, *tail = part.shape
+        if self.folded:
+            return _turned(part).reshape(groups, outs, images * math.prod(tail))
+        return part.reshape(images, groups, outs, math.prod(tail))
+
+    def images_of(self, matrices: Any, part: Any) -> Any:
+        """The reverse of ``matrices``: an array of the shape of ``part``."""
+        if not self.folded:
+            return matrices.reshape(part.shape)
+        images, groups, outs, *tail = part.shape
+        return matrices.reshape(groups, outs, images, *tail).transpose(2, 0, 1, *range(3, part.ndim))
+
+    def summed(self, products: Any) -> Any:
+        """Products of matrices, summed over the images."""
+        return products if self.folded else products.sum(0)
+
+    def shifted(self, tall: Any, r: slice) -> list[Any]:
+        """The parts of partial images that belong to the output rows ``r``, one a tap of the first axis."""
+        step = self.win.dilate[0]
+        return [tall[:, i, :, :, i * step:i * step + _length(r)] for i in range(self.first)]
+
+    def row_reads(self, r: slice) -> Iterator[tuple[tuple, tuple]]:
+        """For each trailing tap, its part of the row buffer and of the input that output rows ``r`` read."""
+        to, source = span(self.size[0], r.start - self.win.pad[0], 1, _length(r) + self.halo)
+        for t, (place, read) in self.spans:
+            yield (All, t, All, All, to, *place), (..., source, *read)
+
+    def column_reads(self, r: slice) -> Iterator[tuple[tuple, tuple]]:
+        """For each tap, its part of the column buffer and of the input that output rows ``r`` read."""
+        for i in range(self.first):
+            start = r.start * self.win.stride[0] + i * self.win.dilate[0] - self.win.pad[0]
+            to, source = span(self.size[0], start, self.win.stride[0], _length(r))
+            for t, (place, read) in self.spans:
+                yield (All, All, All, i, t, to, *place), (..., source, *read)
+
+    def fill(self, buffer: Any, x: Any, r: slice, reads: Iterator[tuple[tuple, tuple]]) -> None:
+        """Copy the input to where taps read it."""
+        if self.padded and _length(r) < self.places[0]:
+            buffer[...] = 0  # the block before had other borders
+        for to, source in reads:
+            buffer[to] = x[source]
+
+
+def _deposit(x: Any, buffer: Any, reads: Iterator[tuple[tuple, tuple]], fresh: bool) -> None:
+    """Add numbers of the taps to where they were read; ``fresh`` says that nothing is there yet."""
+    for to, source in reads:
+        part = x[source]
+        if fresh and part.shape == x.shape:
+            part[...] = buffer[to]
+        else:
+            if fresh:
+                x[...] = 0
+            part += buffer[to]
+        fresh = False
+
+
+_plan = cached(1024)(_Plan)
+
+
+def _turned(array: Any) -> Any:
+    """(N, G, C, …) as (G, C, N, …), or a view of such an array back."""
+    return array.transpose(1, 2, 0, *range(3, array.ndim))
+
+
+def _matrices(buffer: Any) -> Any:
+    """A buffer of the way by rows, (G, taps, channels, …), as matrices of taps × channels rows."""
+    groups, taps, channels, *tail = buffer.shape
+    return buffer.reshape(groups, taps * channels, math.prod(tail))
+
+
+def _stacked(w: Any, plan: _Plan) -> Any:
+    """Weights for the way by rows: (G, first taps × O, trailing taps × C)."""
+    w = w.reshape(plan.groups, plan.outs, plan.ins, plan.first, plan.taps).transpose(0, 3, 1, 4, 2)
+    return w.reshape(plan.groups, plan.first * plan.outs, plan.taps * plan.ins)
+
+
+def _flat(w: Any, plan: _Plan) -> Any:
+    """Weights for the way by columns: (G, O, C × taps)."""
+    return w.reshape(plan.groups, plan.outs, plan.ins * plan.first * plan.taps)
+
+
+def product_alone(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) -> bool:
+    """Whether a convolution of these shapes is one product of matrices of the arrays as they are.
+
+    Examples
+    --------
+    >>> product_alone((2, 3, 5, 5), (4, 3, 1, 1), (2, 4, 5, 5), window((1, 1)))
+    True
+    """
+    plan = _plan(x, w, y, win, groups)
+    return plan.pointwise() or plan.whole()
+
+
+# --------------------------------------------------------------------------------- the three functions
+
+
+#: What is done to a part of the output while it is in the cache: ``then((n, g, o, r), part)`` is told which images,
+#: groups, channels of a group and output rows the part is, of shape (N, G, O, rows, …).
+Then = Callable[[tuple[slice, slice, slice, slice], Any], None]
+
+
+def correlate(xp: Any, x: Any, w: Any, y: Any, win: Window, groups: int = 1, then: Then | None = None) -> None:
+    """Write to ``y`` the sums over channels and taps of ``x`` times ``w``.
+
+    Parameters
+    ----------
+    xp : module
+        Array module.
+    x : array, shape (N, C, *size)
+    w : array, shape (O, C / groups, *kernel)
+    y : array, shape (N, O, *places)
+        Overwritten. All three have one dtype.
+    win : Window
+        Kernel, stride, dilation and padding.
+    groups : int
+        Parts into which the channels of both are divided.
+    then : function of an index and an array
+        Called with every part of ``y`` once it is there; see ``Then``.
+    """
+    plan = _plan(x.shape, w.shape, y.shape, win, groups)
+    if plan.whole():
+        _store(y, y.shape[:2], lambda out: product(xp, x.reshape(plan.flat_x), w.reshape(plan.flat_w).T, out))
+        if then is not None:
+            then((All, All, All, All), plan.split(y))
+    elif plan.pointwise():
+        _correlate_pointwise(xp, x, w, y, plan, then)
+    else:
+        (_correlate_by_rows if plan.by_rows() else _correlate_by_columns)(xp, x, w, y, plan, then)
+
+
+def plus(bias: Any, groups: int, rank: int) -> Then | None:
+    """What adds a bias of shape (O,) to the parts of a convolution in ``rank`` dimensions."""
+    if bias is None:
+        return None
+    shift = bias.reshape(groups, -1, *(1,) * rank)
+
+    def then(at: tuple[slice, slice, slice, slice], part: Any) -> None:
+        part += shift[at[1], at[2]]
+
+    return then
+
+
+def _store(y: Any, shape: Shape, compute: Callable[[Any], Any]) -> None:
+    """Let ``compute`` write to ``y`` seen in another shape, or copy its result where that cannot be."""
+    if y.flags.c_contiguous:
+        compute(y.reshape(shape))
+    else:
+        y[...] = compute(None).reshape(y.shape)
+
+
+def _correlate_pointwise(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, then: Then | None) -> None:
+    places = math.prod(plan.places)
+    weights = w.reshape(plan.groups, plan.outs, plan.ins)
+    x, out, y = x.reshape(plan.images, plan.groups, plan.ins, places), y, plan.split(y)
+    blocks = list(plan.image_blocks(xp, x.dtype))
+
+    def part(n: slice, g: slice, o: slice) -> None:
+        target = y[n, g, o]
+        found = target.reshape(*target.shape[:3], places) if out.flags.c_contiguous else None
+        found = xp.matmul(weights[g, o], x[n, g], out=found)
+        if not out.flags.c_contiguous:
+            target[...] = found.reshape(target.shape)
+        if then is not None:
+            then((n, g, o, All), target)
+
+    for several, outs in plan.shared(blocks):
+        share(xp, [functools.partial(part, n, g, o) for n, g, _ in several for o in outs], plan.work)
+
+
+def _correlate_by_rows(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, then: Then | None) -> None:
+    weights, x, y = _stacked(w, plan), plan.split(x), plan.split(y)
+    buffers = plan.row_buffers(xp, x.dtype)
+
+    def block(n: slice, g: slice, r: slice) -> None:
+        size = _length(n), _length(g), _length(r)
+        narrow, tall = buffer = buffers.take(*size)
+        plan.fill(narrow, _turned(x[n, g]), r, plan.row_reads(r))
+        xp.matmul(weights[g], _matrices(narrow), out=_matrices(tall))
+        out = _turned(y[n, g, :, r])
+        first, *others = plan.shifted(tall, r)
+        if others:
+            xp.add(first, others[0], out=out)
+        else:
+            out[...] = first
+        for other in others[1:]:
+            out += other
+        if then is not None:
+            then((n, g, All, r), y[n, g, :, r])
+        buffers.give(buffer, *size)
+
+    share(xp, [functools.partial(block, *each) for each in plan.row_blocks(xp, x.dtype)], plan.work)
+
+
+def _correlate_by_columns(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, then: Then | None) -> None:
+    weights, direct = _flat(w, plan), y.flags.c_contiguous and not plan.folded
+    x, y = plan.split(x), plan.split(y)
+    buffers = plan.column_buffers(xp, x.dtype)
+
+    def filled(c: slice, columns: Any, n: slice, g: slice, r: slice) -> None:
+        plan.fill(columns[:, :, c], x[n, g, c], r, plan.column_reads(r))
+
+    def multiplied(o: slice, matrices: Any, n: slice, g: slice, r: slice) -> None:
+        out = y[n, g, o, r]
+        if direct:  # blocks of whole rows are matrices in place
+            xp.matmul(weights[g, o], matrices, out=plan.matrices(out))
+        else:
+            out[...] = plan.images_of(xp.matmul(weights[g, o], matrices), out)
+        if then is not None:
+            then((n, g, o, r), out)
+
+    def block(n: slice, g: slice, r: slice) -> None:
+        size = _length(n), _length(g), _length(r)
+        columns, matrices = buffer = buffers.take(*size)
+        filled(All, columns, n, g, r)
+        multiplied(All, matrices, n, g, r)
+        buffers.give(buffer, *size)
+
+    blocks = plan.column_blocks(xp, x.dtype)
+    for several, outs in plan.shared(blocks):
+        if len(outs) == 1:
+            share(xp, [functools.partial(block, *each) for each in several], plan.work)
+            continue
+        (each,) = several
+        columns, matrices = buffer = buffers.take(*map(_length, each))
+        share(xp, [functools.partial(filled, c, columns, *each) for c in _parts(plan.ins, -(-plan.ins // len(outs)))],
+              plan.work)
+        share(xp, [functools.partial(multiplied, o, matrices, *each) for o in outs], plan.work)
+        buffers.give(buffer, *map(_length, each))
+
+
+def spread(xp: Any, y: Any, w: Any, x: Any, win: Window, groups: int = 1) -> None:
+    """Write to ``x`` what ``correlate`` would have read, weighted: the gradient of its data, given that of ``y``.
+
+    Parameters
+    ----------
+    xp, y, w, x, win, groups
+        As those of ``correlate``; ``x`` is overwritten.
+    """
+    plan = _plan(x.shape, w.shape, y.shape, win, groups)
+    n, o = y.shape[:2]
+    if plan.whole():
+        _store(x, plan.flat_x, lambda out: product(xp, y.reshape(n, o), w.reshape(plan.flat_w), out))
+    elif plan.pointwise():
+        places = math.prod(plan.places)
+        weights = w.reshape(groups, plan.outs, plan.ins).swapaxes(1, 2)
+        _store(x, (n, groups, plan.ins, places),
+               lambda out: product(xp, weights, y.reshape(n, groups, plan.outs, places), out))
+    else:
+        (_spread_by_rows if plan.by_rows() else _spread_by_columns)(xp, y, w, x, plan)
+
+
+def _spread_by_rows(xp: Any, y: Any, w: Any, x: Any, plan: _Plan) -> None:
+    weights, x, y = _stacked(w, plan).swapaxes(1, 2), plan.split(x), plan.split(y)
+    buffers = plan.row_buffers(xp, x.dtype)
+
+    def image(n: slice, g: slice, rows: list[slice]) -> None:
+        for r in rows:
+            size = _length(n), _length(g), _length(r)
+            narrow, tall = buffer = buffers.take(*size)
+            source = _turned(y[n, g, :, r])
+            for part in plan.shifted(tall, r):  # the rows between them stay zero
+                part[...] = source
+            xp.matmul(weights[g], _matrices(tall), out=_matrices(narrow))
+            _deposit(_turned(x[n, g]), narrow, plan.row_reads(r), r.start == 0)
+            buffers.give(buffer, *size)
+
+    share(xp, [functools.partial(image, *each) for each in _by_image(plan.row_blocks(xp, x.dtype))], plan.work)
+
+
+def _spread_by_columns(xp: Any, y: Any, w: Any, x: Any, plan: _Plan) -> None:
+    weights, x, y = _flat(w, plan).swapaxes(1, 2), plan.split(x), plan.split(y)
+    buffers = plan.column_buffers(xp, x.dtype)
+
+    def image(n: slice, g: slice, rows: list[slice]) -> None:
+        for r in rows:
+            size = _length(n), _length(g), _length(r)
+            columns, matrices = buffer = buffers.take(*size)
+            xp.matmul(weights[g], plan.matrices(y[n, g, :, r]), out=matrices)
+            _deposit(x[n, g], columns, plan.column_reads(r), r.start == 0)
+            buffers.give(buffer, *size)
+
+    share(xp, [functools.partial(image, *each) for each in _by_image(plan.column_blocks(xp, x.dtype))], plan.work)
+
+
+def _by_image(blocks: list[tuple[slice, slice, slice]]) -> list[tuple[slice, slice, list[slice]]]:
+    """Images and groups with their blocks of rows, in order: what these write overlaps."""
+    found: dict[tuple[int, int], tuple[slice, slice, list[slice]]] = {}
+    for n, g, r in blocks:
+        found.setdefault((n.start, g.start), (n, g, []))[2].append(r)
+    return list(found.values())
+
+
+def match(xp: Any, y: Any, x: Any, w: Any, win: Window, groups: int = 1) -> None:
+    """Write to ``w`` the sums of ``y`` times what each tap reads of ``x``: the gradient of the weight.
+
+    Parameters
+    ----------
+    xp, y, x, w, win, groups
+        As those of ``correlate``; ``w`` is overwritten.
+    """
+    plan = _plan(x.shape, w.shape, y.shape, win, groups)
+    n, o = y.shape[:2]
+    if plan.whole():
+        _store(w, plan.flat_w, lambda out: product(xp, y.reshape(n, o).T, x.reshape(plan.flat_x), out))
+    elif plan.pointwise():
+        _match_pointwise(xp, y, x, w, plan)
+    else:
+        (_match_by_rows if plan.by_rows() else _match_by_columns)(xp, y, x, w, plan)
+
+
+def _summed(xp: Any, blocks: Sequence[tuple], shape: Shape, dtype: Any, plan: _Plan,
+            products: Callable[..., Any]) -> Any:
+    """The sum of ``products(n, g, r)`` over blocks. Parts of them are summed apart, always the same."""
+    parts = _parts(len(blocks), -(-len(blocks) // SHARES))
+    totals = [xp.zeros(shape, dtype) for _ in parts or [All]]
+
+    def part(number: int, which: slice) -> None:
+        for n, g, r in blocks[which]:
+            totals[number][g] += products(n, g, r)
+
+    share(xp, [functools.partial(part, *each) for each in enumerate(parts)], plan.work)
+    for other in totals[1:]:
+        totals[0] += other
+    return totals[0]
+
+
+def _match_pointwise(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
+    x, y = plan.split(x), plan.split(y)
+
+    def products(n: slice, g: slice, r: slice) -> Any:
+        return plan.summed(xp.matmul(plan.matrices(y[n, g]), plan.matrices(x[n, g]).swapaxes(-1, -2)))
+
+    blocks = list(plan.image_blocks(xp, x.dtype))
+    w[...] = _summed(xp, blocks, (plan.groups, plan.outs, plan.ins), x.dtype, plan, products).reshape(w.shape)
+
+
+def _match_by_rows(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
+    x, y = plan.split(x), plan.split(y)
+    buffers = plan.row_buffers(xp, x.dtype)
+
+    def products(n: slice, g: slice, r: slice) -> Any:
+        size = _length(n), _length(g), _length(r)
+        narrow, tall = buffer = buffers.take(*size)
+        plan.fill(narrow, _turned(x[n, g]), r, plan.row_reads(r))
+        source = _turned(y[n, g, :, r])
+        for part in plan.shifted(tall, r):
+            part[...] = source
+        found = xp.matmul(_matrices(tall), _matrices(narrow).swapaxes(1, 2))
+        buffers.give(buffer, *size)
+        return found
+
+    total = _summed(xp, plan.row_blocks(xp, x.dtype), (plan.groups, plan.first * plan.outs, plan.taps * plan.ins),
+                    x.dtype, plan, products)
+    total = total.reshape(plan.groups, plan.first, plan.outs, plan.taps, plan.ins)
+    w[...] = total.transpose(0, 2, 4, 1, 3).reshape(w.shape)
+
+
+def _match_by_columns(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
+    x, y = plan.split(x), plan.split(y)
+    buffers = plan.column_buffers(xp, x.dtype)
+
+    def products(n: slice, g: slice, r: slice) -> Any:
+        size = _length(n), _length(g), _length(r)
+        columns, matrices = buffer = buffers.take(*size)
+        plan.fill(columns, x[n, g], r, plan.column_reads(r))
+        found = plan.summed(xp.matmul(plan.matrices(y[n, g, :, r]), matrices.swapaxes(-1, -2)))
+        buffers.give(buffer, *size)
+        return found
+
+    w[...] = _summed(xp, plan.column_blocks(xp, x.dtype),
+                     (plan.groups, plan.outs, plan.ins * plan.first * plan.taps), x.dtype, plan,
+                     products).reshape(w.shape)
+
+
+# ------------------------------------------------------------------------------------------- Convolution
+
+
+def run_convolution(xp: Any, shape: Shape, out: Any, layouts: tuple[str | None, ...], arrays: tuple, compute: Callable
+                    ) -> Any:
+    """Let ``compute(target, *arrays)`` write an array of this shape, all of them with channels on axis 1.
+
+    ``layouts`` are those of the target and of the arrays. Halves are computed in float32.
+    """
+    work = wide(xp, *arrays)
+    target = out if out is not None and out.dtype == work[0].dtype else xp.empty(shape, work[0].dtype)
+    compute(channels_first(target, layouts[0]),
+            *[array if array is None or array.ndim == 1 else channels_first(array, layout)
+              for array, layout in zip(work, layouts[1:])])
+    if out is None or out is target:
+        return target
+    out[...] = target
+    return out
+
+
+def of_weight(layout: str | None, weights_first: bool) -> str | None:
+    """The layout of a weight: that of the data, unless it has ``weights_first``, as convolutions have that plans lay
+    out anew (``opreg.backends.onednn.channels_last``)."""
+    return None if weights_first else layout
+
+
+def _check_groups(num_filter: int, num_group: int, channels: int) -> None:
+    for what, count in (("filters", num_filter), ("channels", channels)):
+        if count % num_group != 0:
+            raise AttrError(f"num_group={num_group} does not divide the {count} {what}")
+
+
+@declare(name="Convolution", aliases=("Convolution_v1", "_npx_convolution"), arguments=with_bias)
+def convolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
+                dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
+                workspace: int = 1024, no_bias: bool = False, cudnn_tune: Tune | None = None,
+                cudnn_off: bool = False, layout: Layout | None = None):
+    """Sums over windows of the data, weighted by ``num_filter`` kernels, and a bias.
+
+    ``weight`` has shape (num_filter, channels / num_group, *kernel), or with channels last in the layouts that have
+    them last. ``workspace`` and the cuDNN settings have no effect.
+    """
+
+
+def _filled(ins, outs, weights, *, kernel, num_filter, num_group, no_bias, layout, weights_first=False):
+    """Shapes of data, weight and bias; ``weights(channels)`` begins the shape of the weight."""
+    data = ins[0]
+    bias = [] if no_bias else [(num_filter,)]
+    if data is None:
+        return [None, None, *bias]
+    channels = spatial(data, len(kernel), layout)[1]
+    _check_groups(num_filter, num_group, channels)
+    if outs[0] is not None and len(outs[0]) == len(data):
+        data = (outs[0][0], *data[1:])
+    return [data, channels_last((*weights(channels), *kernel), of_weight(layout, weights_first)), *bias]
+
+
+@convolution.fill
+def convolution_fill(ins, outs, *, kernel, stride, dilate, pad, num_filter, num_group, no_bias, layout,
+                     weights_first=False):
+    data, *others = _filled(ins, outs, lambda channels: (num_filter, channels // num_group), kernel=kernel,
+                            num_filter=num_filter, num_group=num_group, no_bias=no_bias, layout=layout,
+                            weights_first=weights_first)
+    if data is not None and outs[0] is not None and len(outs[0]) == len(data):
+        batch, channels = channels_first(data, layout)[:2]
+        places = needed(channels_first(outs[0], layout)[2:], window(kernel, stride, dilate, pad))
+        data = channels_last((batch, channels, *places), layout)
+    return [data, *others]
+
+
+@convolution.infer
+def convolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, layout):
+    x = spatial(data, len(kernel), layout)
+    places = extent(x[2:], window(kernel, stride, dilate, pad))
+    return channels_last((x[0], num_filter, *places), layout)
+
+
+@convolution.kernel()
+def convolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, num_group, layout,
+                   weights_first=False, out=None):
+    shape = convolution_infer(data.shape, weight.shape, kernel=kernel, stride=stride, dilate=dilate, pad=pad,
+                              num_filter=num_filter, layout=layout)
+    win = window(kernel, stride, dilate, pad)
+    layouts = layout, layout, of_weight(layout, weights_first), None
+    return run_convolution(xp, shape, out, layouts, (data, weight, bias),
+                lambda y, x, w, b: correlate(xp, x, w, y, win, num_group, plus(b, num_group, len(kernel))))
+
+
+convolution_data = adjoint("_backward_Convolution_data", convolution, ("g", "weight", "data"))
+convolution_weight = adjoint("_backward_Convolution_weight", convolution, ("g", "data", "weight"))
+
+
+@convolution_data.kernel()
+def convolution_data_xp(xp, g, weight, data, *, kernel, stride, dilate, pad, num_group, layout, weights_first=False,
+                        out=None):
+    win = window(kernel, stride, dilate, pad)
+    return run_convolution(xp, data.shape, out, (layout, layout, of_weight(layout, weights_first)), (g, weight),
+                           lambda x, y, w: spread(xp, y, w, x, win, num_group))
+
+
+@convolution_weight.kernel()
+def convolution_weight_xp(xp, g, data, weight, *, kernel, stride, dilate, pad, num_group, layout, weights_first=False,
+                          out=None):
+    win = window(kernel, stride, dilate, pad)
+    return run_convolution(xp, weight.shape, out, (of_weight(layout, weights_first), layout, layout), (g, data),
+                           lambda w, y, x: match(xp, y, x, w, win, num_group))
+
+
+@declare(name="_backward_Convolution_bias")
+def convolution_bias(g, *, layout: Layout):
+    """Sums of ``g`` over everything but channels."""
+
+
+@convolution_bias.infer
+def convolution_bias_infer(g, *, layout):
+    return (channels_first(g, layout)[1],)
+
+
+@convolution_bias.kernel()
+def convolution_bias_xp(xp, g, *, layout):
+    (g,) = wide(xp, g)
+    if layout[1] != "C":
+        return g.sum(tuple(range(g.ndim - 1)))
+    # A product with ones is four times as fast as a sum over short rows.
+    rows = g.reshape(*g.shape[:2], math.prod(g.shape[2:]))
+    return xp.matmul(rows, xp.ones(rows.shape[2], g.dtype)).sum(0)
+
+
+@convolution_bias.grad
+def convolution_bias_grad(h, ins, outs, *, layout):
+    return (ops.broadcast_like(ops.Reshape(h, shape=tuple([-1 if axis == "C" else 1 for axis in layout])), ins[0]),)
+
+
+def _bias_gradient(g: Any, attrs: dict[str, Any]) -> Any:
+    layout = attrs["layout"] or ("NCW", "NCHW", "NCDHW")[len(attrs["kernel"]) - 1]
+    return convolution_bias(g, layout=layout)
+
+
+bilinear(convolution, convolution_data, convolution_weight, _bias_gradient)
+
+
+# ----------------------------------------------------------------------------------------- Deconvolution
+
+
+@declare(name="Deconvolution", aliases=("_npx_deconvolution",), arguments=with_bias)
+def deconvolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
+                  dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), adj: tuple[int, ...] = (),
+                  target_shape: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
+                  workspace: int = 512, no_bias: bool = True, cudnn_tune: Tune | None = None, cudnn_off: bool = False,
+                  layout: Layout | None = None):
+    """The transposed convolution: every number of the data is spread over a window of the output.
+
+    ``weight`` has shape (channels, num_filter / num_group, *kernel). The output has
+    ``stride * (n - 1) + dilate * (kernel - 1) + 1 - 2 * pad + adj`` places along an axis of ``n``, or those of
+    ``target_shape``, which takes the place of ``pad`` and ``adj``.
+    """
+
+
+def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, pad: Shape, adj: Shape,
+                     target_shape: Shape) -> tuple[Window, Shape]:
+    """The window of the convolution that this one transposes, and the spatial output shape."""
+    win = window(kernel, stride, dilate, pad)
+    full = tuple([s * (n - 1) + r for n, s, r in zip(size, win.stride, win.reach)])
+    adj = adj or (0,) * len(kernel)
+    if len(adj) != len(kernel) or min(adj) < 0:
+        raise AttrError(f"adj={adj}: expected {len(kernel)} numbers from zero up")
+    if any(target_shape):
+        if len(target_shape) != len(kernel) or min(target_shape) < 1:
+            raise AttrError(f"target_shape={target_shape}: expected {len(kernel)} positive numbers")
+        for n, target in zip(full, target_shape):
+            if n < target:
+                raise ShapeError(f"target_shape={target_shape} is too large: the output is at most {show(full)}")
+        # What is too much is cut off on both sides, the odd one at the front.
+        pads = tuple([0 if n is ANY else (n - target + 1) // 2 for n, target in zip(full, target_shape)])
+        return win._replace(pad=pads), target_shape
+    if any(a >= s for a, s in zip(adj, win.stride)):
+        raise AttrError(f"adj={adj}: expected {len(kernel)} numbers smaller than stride={win.stride}")
+    places = tuple([n - 2 * p + a for n, p, a in zip(full, win.pad, adj)])
+    if any(n < 1 for n in places):
+        raise ShapeError(f"pad={win.pad} leaves nothing of an output of {show(full)}")
+    return win, places
+
+
+@deconvolution.fill
+def deconvolution_fill(ins, outs, *, kernel, num_filter, num_group, no_bias, layout):
+    return _filled(ins, outs, lambda channels: (channels, num_filter // num_group), kernel=kernel,
+                   num_filter=num_filter, num_group=num_group, no_bias=no_bias, layout=layout)
+
+
+@deconvolution.infer
+def deconvolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad, adj, target_shape, num_filter, layout):
+    x = spatial(data, len(kernel), layout)
+    places = of_deconvolution(x[2:], kernel, stride, dilate, pad, adj, target_shape)[1]
+    return channels_last((x[0], num_filter, *places), layout)
+
+
+@deconvolution.kernel()
+def deconvolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, adj, target_shape, num_filter,
+                     num_group, layout, out=None):
+    x = channels_first(data.shape, layout)
+    win, places = of_deconvolution(x[2:], kernel, stride, dilate, pad, adj, target_shape)
+
+    def compute(y: Any, x: Any, w: Any, b: Any) -> None:
+        spread(xp, x, w, y, win, num_group)
+        if b is not None:
+            y += b.reshape(-1, *(1,) * len(places))
+
+    shape = channels_last((x[0], num_filter, *places), layout)
+    return run_convolution(xp, shape, out, (layout,) * 4, (data, weight, bias), compute)
+
+
+deconvolution_data = adjoint("_backward_Deconvolution_data", deconvolution, ("g", "weight", "data"))
+deconvolution_weight = adjoint("_backward_Deconvolution_weight", deconvolution, ("g", "data", "weight"))
+
+
+@deconvolution_data.kernel()
+def deconvolution_data_xp(xp, g, weight, data, *, kernel, stride, dilate, pad, adj, target_shape, num_group, layout,
+                          out=None):
+    size = channels_first(data.shape, layout)[2:]
+    win, _ = of_deconvolution(size, kernel, stride, dilate, pad, adj, target_shape)
+    return run_convolution(xp, data.shape, out, (layout,) * 3, (g, weight),
+                           lambda x, y, w: correlate(xp, y, w, x, win, num_group))
+
+
+@deconvolution_weight.kernel()
+def deconvolution_weight_xp(xp, g, data, weight, *, kernel, stride, dilate, pad, adj, target_shape, num_group, layout,
+                            out=None):
+    size = channels_first(data.shape, layout)[2:]
+    win, _ = of_deconvolution(size, kernel, stride, dilate, pad, adj, target_shape)
+    return run_convolution(xp, weight.shape, out, (layout,) * 3, (g, data),
+                           lambda w, y, x: match(xp, x, y, w, win, num_group))
+
+
+bilinear(deconvolution, deconvolution_data, deconvolution_weight, _bias_gradient)

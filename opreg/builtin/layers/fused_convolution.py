@@ -1,0 +1,93 @@
+"""A convolution with what follows it in inference: batch norm, the addition of another array, relu.
+
+The operator exists in plans alone, where the pass ``fuse_conv_bn`` puts it: no file, no list of operators has it. Every
+part of the output is finished while it is in the cache, by one multiplication and one addition a number for the norm.
+Their factors are found anew by each run, from the statistics as they are then. The numbers are those of the operators
+one by one, but for the rounding of a bias.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.attrs import Schema
+from ...core.op import Op
+from ...core.spec import Shape
+from .convolution import Then, convolution_infer, correlate, of_weight, run_convolution
+from .sliding import channels_first, window
+
+__all__ = ["folded_convolution", "factors", "parts_of"]
+
+
+def _arguments(*, no_bias: bool, normalized: bool, added: bool) -> list[str]:
+    return ["data", "weight", *([] if no_bias else ["bias"]),
+            *(["gamma", "beta", "moving_mean", "moving_var"] if normalized else []), *(["other"] if added else [])]
+
+
+folded_convolution = Op("_folded_convolution", Schema([]), _arguments, doc="A convolution and what follows it.")
+folded_convolution.where = None
+
+
+@folded_convolution.infer
+def folded_convolution_infer(data, weight, *rest, kernel, stride, dilate, pad, num_filter, layout):
+    return convolution_infer(data, weight, kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_filter=num_filter,
+                             layout=layout)
+
+
+def parts_of(rest: Sequence[Any], no_bias: bool, normalized: bool, added: bool) -> tuple[Any, Sequence[Any], Any]:
+    """Of the inputs behind the weight: the bias, the four of the norm, the array to be added; None what is not there.
+    """
+    bias, rest = (None, rest) if no_bias else (rest[0], rest[1:])
+    return bias, rest[:4] if normalized else (), rest[-1] if added else None
+
+
+def factors(xp: Any, bias: Any, norm: Sequence[Any], eps: float, fix_gamma: bool) -> tuple[Any, Any]:
+    """What to multiply each channel by, and what to add then; None for nothing."""
+    if not norm:
+        return None, bias
+    gamma, beta, mean, variance = norm
+    scale = 1.0 / xp.sqrt(variance + eps)
+    if not fix_gamma:
+        scale *= gamma
+    shift = beta - mean * scale
+    return scale, shift if bias is None else shift + bias * scale
+
+
+@folded_convolution.kernel()
+def folded_convolution_xp(xp, data, weight, *rest, kernel, stride, dilate, pad, num_filter, num_group, layout, no_bias,
+                          normalized, added, eps, fix_gamma, relu, weights_first=False, out=None):
+    bias, norm, other = parts_of(rest, no_bias, normalized, added)
+    scale, shift = factors(xp, bias, norm, eps, fix_gamma)
+    shape = folded_convolution_infer(data.shape, weight.shape, kernel=kernel, stride=stride, dilate=dilate, pad=pad,
+                                     num_filter=num_filter, layout=layout)
+    win, rank = window(kernel, stride, dilate, pad), len(kernel)
+    if other is not None:
+        other = _split(channels_first(other, layout), num_group)
+    scale, shift = [None if each is None else each.reshape(num_group, -1, *(1,) * rank) for each in (scale, shift)]
+    then = _finish(xp, scale, shift, other, relu)
+    return run_convolution(xp, shape, out, (layout, layout, of_weight(layout, weights_first)), (data, weight),
+                           lambda y, x, w: correlate(xp, x, w, y, win, num_group, then))
+
+
+def _split(array: Any, groups: int) -> Any:
+    """(N, O, …) as (N, G, O / G, …)."""
+    shape: Shape = array.shape
+    return array.reshape(shape[0], groups, shape[1] // groups, *shape[2:])
+
+
+def _finish(xp: Any, scale: Any, shift: Any, other: Any, relu: bool) -> Then:
+    """What is done to a part of the output; the arrays have groups and channels in front, or images before them."""
+
+    def then(at: tuple[slice, slice, slice, slice], part: Any) -> None:
+        if scale is not None:
+            part *= scale[at[1:3]]
+        if shift is not None:
+            part += shift[at[1:3]]
+        if other is not None:
+            part += other[at]
+        if relu:
+            xp.clip(part, 0.0, math.inf, out=part)  # four times as fast as the maximum of an array and a number
+
+    return then

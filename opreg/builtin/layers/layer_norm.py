@@ -1,0 +1,285 @@
+"""LayerNorm, InstanceNorm and GroupNorm: sets are numbers of one sample, and statistics are those of the data alone."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+from ...core.registry import declare, ops
+from ...core.spec import ANY, Shape, check_axis, show
+from ...core.threads import by_rows
+from ...errors import AttrError, ShapeError
+from ..outputs import floating, place, room, settle, wide
+from .normalize import (
+    Layout,
+    backward_normalize_grad,
+    backward_sums_grad,
+    count_of,
+    from_statistics,
+    layout_of,
+    moments,
+    statistics_shape,
+)
+
+__all__: list[str] = []
+
+
+def _sample_norm(xp: Any, data: Any, gamma: Any, beta: Any, eps: float, layout: Layout, out: Any
+                 ) -> tuple[Any, Any, Any]:
+    """Output, mean and deviation; the two have the shape they have in the view."""
+    x = wide(data).reshape(layout.view)
+    target = place(out, x)
+    y, scale, offset = room(xp, x, target), gamma.reshape(layout.scale), beta.reshape(layout.scale)
+
+    def work(rows: slice) -> tuple[Any, Any]:
+        part = y[rows]
+        mean, variance, _ = moments(xp, x[rows], layout._replace(keep=(part.shape[0], *layout.keep[1:])), part)
+        deviation = xp.sqrt(variance + eps)
+        if layout.keep[1] == 1:  # along the axis: no small array holds both factors
+            part *= 1.0 / deviation
+            part *= scale
+        else:
+            part *= 1.0 / deviation * scale
+        part += offset
+        return mean, deviation
+
+    statistics = by_rows(xp, x, work)
+    mean, deviation = (xp.concatenate(each) for each in zip(*statistics)) if len(statistics) > 1 else statistics[0]
+    return settle(out, target, y, data.shape), mean, deviation
+
+
+def _with_statistics(results: tuple[Any, Any, Any], shape: Shape, out: Any) -> tuple[Any, Any, Any]:
+    y, mean, last = results
+    if out is None:
+        return y, mean.reshape(shape), last.reshape(shape)
+    out[1][...], out[2][...] = mean.reshape(shape), last.reshape(shape)
+    return out
+
+
+def _moved(dx: Any, data: Any, mean: Any, g_mean: Any, slope: Any, words: dict[str, Any]) -> Any:
+    """``dx`` and what the two statistics hand down, where something reached them."""
+    if g_mean is None and slope is None:
+        return dx
+    count = count_of(data, mean, words)
+    return dx + from_statistics(data, mean, None if g_mean is None else g_mean / count,
+                                 None if slope is None else slope / count, words)
+
+
+@declare(name="LayerNorm", aliases=("_npx_layer_norm",), inplace=(0,), outputs=("output", "mean", "std"),
+         visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
+def layer_norm(data, gamma, beta, *, axis: int = -1, eps: float = 1e-5, output_mean_var: bool = False):
+    """``data`` with mean zero and deviation one along ``axis``, times ``gamma``, plus ``beta``.
+
+    ``output_mean_var`` shows two more outputs, mean and deviation, through which no gradient passes.
+
+    J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization, arXiv:1607.06450.
+    """
+
+
+@layer_norm.fill
+def layer_norm_fill(ins, outs, *, axis):
+    if ins[0] is None:
+        return ins
+    vector = (ins[0][check_axis(axis, len(ins[0]))],)
+    return [ins[0], vector, vector]
+
+
+@layer_norm.infer
+def layer_norm_infer(data, gamma, beta, *, axis):
+    statistics = statistics_shape(data, "axis", axis, 0)
+    return [data, statistics, statistics]
+
+
+@layer_norm.types
+def layer_norm_types(ins, outs):
+    one = floating([*ins, *outs])
+    return [one] * len(ins), [one] * len(outs)
+
+
+@layer_norm.kernel()
+def layer_norm_xp(xp, data, gamma, beta, *, axis, eps, out=None):
+    layout = layout_of(data.shape, "axis", axis, 0)
+    results = _sample_norm(xp, data, gamma, beta, eps, layout, None if out is None else out[0])
+    return _with_statistics(results, statistics_shape(data.shape, "axis", axis, 0), out)
+
+
+@layer_norm.grad
+def layer_norm_grad(g, ins, outs, *, axis, eps, output_mean_var):
+    words = {"over": "axis", "axis": axis, "num_groups": 0}
+    data, gamma, _ = ins
+    (g, g_mean, g_std), (_, mean, std) = g, outs
+    if output_mean_var:
+        g_mean = g_std = None
+        mean, inverse = ops._normalize_moments(data, mean, eps=eps, **words)
+    else:
+        inverse = 1.0 / std
+    dx, d_gamma, d_beta = ops._backward_LayerNorm(g, data, gamma, mean, inverse, axis=axis)
+    return _moved(dx, data, mean, g_mean, None if g_std is None else g_std * inverse, words), d_gamma, d_beta
+
+
+@declare(name="_backward_LayerNorm", inplace=(0,), outputs=("data", "gamma", "beta"))
+def backward_layer_norm(g, data, gamma, mean, inverse, *, axis: int = -1):
+    """The gradients of ``LayerNorm``."""
+
+
+@backward_layer_norm.infer
+def backward_layer_norm_infer(g, data, gamma, mean, inverse, *, axis):
+    return [data, gamma, gamma]
+
+
+@backward_layer_norm.kernel()
+def backward_layer_norm_xp(xp, g, data, gamma, mean, inverse, *, axis, out=None):
+    layout = layout_of(data.shape, "axis", axis, 0)
+    letters, sets = layout.total.split("->")
+    g, x, gamma = wide(g).reshape(layout.view), wide(data).reshape(layout.view), wide(gamma)
+    mean, inverse = wide(mean).reshape(layout.keep), wide(inverse).reshape(layout.keep)
+    target = place(None if out is None else out[0], x)
+    y = room(xp, x, target)
+
+    def work(rows: slice) -> tuple[Any, Any]:
+        normal = xp.subtract(x[rows], mean[rows])
+        normal *= inverse[rows]
+        part = g[rows]
+        # The first output may have the memory of ``g``, so all sums of it come first.
+        d_gamma, d_beta = xp.einsum(f"{letters},{letters}->j", part, normal), xp.einsum(f"{letters}->j", part)
+        dx = xp.multiply(part, gamma.reshape(layout.scale), out=y[rows])
+        keep = (dx.shape[0], *layout.keep[1:])
+        total = xp.einsum(f"{letters}->{sets}", dx).reshape(keep) / layout.size
+        product = xp.einsum(f"{letters},{letters}->{sets}", dx, normal).reshape(keep) / layout.size
+        normal *= product
+        dx -= normal
+        dx -= total
+        dx *= inverse[rows]
+        return d_gamma, d_beta
+
+    sums = [functools.reduce(xp.add, each) for each in zip(*by_rows(xp, x, work))]
+    if out is None:
+        return (y.reshape(data.shape), *sums)
+    settle(out[0], target, y, data.shape)
+    out[1][...], out[2][...] = sums
+    return out
+
+
+@backward_layer_norm.grad
+def backward_layer_norm_grad(h, ins, outs, *, axis):
+    words: dict[str, Any] = {"over": "axis", "axis": axis, "num_groups": 0}
+    across: dict[str, Any] = {"over": "batch", "axis": axis}
+    g, data, gamma, mean, inverse = ins
+    h_data, h_gamma, h_beta = h
+    # What the operator is made of, and how that is differentiated: first dx, from the scaled gradient and its sums.
+    scaled = ops._normalize_scale(g, gamma, **across)
+    sums = ops._backward_normalize_sums(scaled, data, mean, inverse, **words)
+    d_scaled, d_data, d_mean, d_inverse, *h_sums = backward_normalize_grad(
+        h_data, (scaled, data, mean, inverse, *sums), None, scaled=False, **words)
+    found = backward_sums_grad(h_sums, (scaled, data, mean, inverse), sums, **words)
+    d_scaled, d_data, d_mean, d_inverse = map(operator.add, (d_scaled, d_data, d_mean, d_inverse), found)
+    d_g = ops._normalize_scale(d_scaled, gamma, **across)
+    d_weight = ops._normalize_total(d_scaled * g, gamma, **across)
+    # Then the sums over all sets: of g times the normalised data, and of g.
+    d_g = (d_g + ops._normalize_scale(from_statistics(data, mean, None, inverse, words), h_gamma, **across)
+           + ops._normalize_expand(h_beta, g, **across))
+    scaled = ops._normalize_scale(g, h_gamma, **across)
+    product, total = ops._backward_normalize_sums(scaled, data, mean, inverse, **words)
+    return (d_g, d_data + ops._normalize_scale(scaled, inverse, **words), d_weight, d_mean - total * inverse,
+            d_inverse + product / inverse)
+
+
+def _group_gradient(g: Any, ins: Any, mean: Any, inverse: Any, slope: Any, num_groups: int) -> tuple[Any, Any, Any]:
+    words = {"over": "group", "axis": 1, "num_groups": num_groups}
+    data, gamma, beta = ins
+    product, total = ops._backward_normalize_sums(g[0], data, mean, inverse, **words)
+    dx = ops._backward_normalize(g[0], data, gamma, mean, inverse, product, total, **words)
+    return (_moved(dx, data, mean, g[1], slope, words), ops._reduce_like(product, gamma),
+            ops._reduce_like(total, beta))
+
+
+def _deep(data: Shape) -> None:
+    if len(data) < 3:
+        raise ShapeError(f"data: expected at least 3 axes (samples, channels, ...), got shape {show(data)}")
+
+
+@declare(name="InstanceNorm", inplace=(0,), outputs=("output", "mean", "var"), visible=lambda: 1)
+def instance_norm(data, gamma, beta, *, eps: float = 1e-3):
+    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel of every sample.
+
+    D. Ulyanov, A. Vedaldi, V. Lempitsky, Instance Normalization, arXiv:1607.08022.
+    """
+
+
+@instance_norm.fill
+def instance_norm_fill(ins, outs):
+    if ins[0] is None:
+        return ins
+    _deep(ins[0])
+    return [ins[0], ins[0][1:2], ins[0][1:2]]
+
+
+@instance_norm.infer
+def instance_norm_infer(data, gamma, beta):
+    return [data, data[:2], data[:2]]
+
+
+instance_norm.types(layer_norm_types)
+
+
+@instance_norm.kernel()
+def instance_norm_xp(xp, data, gamma, beta, *, eps, out=None):
+    layout = layout_of(data.shape, "group", 1, 0)
+    y, mean, deviation = _sample_norm(xp, data, gamma, beta, eps, layout, None if out is None else out[0])
+    return _with_statistics((y, mean, 1.0 / deviation), data.shape[:2], out)
+
+
+@instance_norm.grad
+def instance_norm_grad(g, ins, outs):
+    _, mean, inverse = outs
+    return _group_gradient(g, ins, mean, inverse,
+                           None if g[2] is None else -g[2] * inverse * inverse * inverse, 0)
+
+
+@declare(name="GroupNorm", inplace=(0,), outputs=("output", "mean", "std"),
+         visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
+def group_norm(data, gamma, beta, *, num_groups: int = 1, eps: float = 1e-5, output_mean_var: bool = False):
+    """``data`` with mean ``beta`` and deviation ``gamma`` in every group of channels of every sample.
+
+    Gamma and beta have an element for each group. ``output_mean_var`` shows two more outputs, mean and deviation,
+    through which no gradient passes.
+
+    Y. Wu, K. He, Group Normalization, arXiv:1803.08494, where gamma and beta belong to channels.
+    """
+
+
+@group_norm.fill
+def group_norm_fill(ins, outs, *, num_groups):
+    if ins[0] is None:
+        return ins
+    _deep(ins[0])
+    if num_groups < 1 or (ins[0][1] is not ANY and ins[0][1] % num_groups):
+        raise AttrError(f"num_groups={num_groups} does not divide the {ins[0][1]} channels")
+    return [ins[0], (num_groups,), (num_groups,)]
+
+
+@group_norm.infer
+def group_norm_infer(data, gamma, beta, *, num_groups):
+    return [data, (data[0], num_groups), (data[0], num_groups)]
+
+
+group_norm.types(layer_norm_types)
+
+
+@group_norm.kernel()
+def group_norm_xp(xp, data, gamma, beta, *, num_groups, eps, out=None):
+    layout = layout_of(data.shape, "group", 1, num_groups)
+    results = _sample_norm(xp, data, gamma, beta, eps, layout, None if out is None else out[0])
+    return _with_statistics(results, (data.shape[0], num_groups), out)
+
+
+@group_norm.grad
+def group_norm_grad(g, ins, outs, *, num_groups, eps, output_mean_var):
+    _, mean, std = outs
+    if output_mean_var:
+        g = (g[0], None, None)
+        mean, inverse = ops._normalize_moments(ins[0], mean, eps=eps, over="group", num_groups=num_groups)
+    else:
+        inverse = 1.0 / std
+    return _group_gradient(g, ins, mean, inverse, None if g[2] is None else g[2] * inverse, num_groups)

@@ -1,0 +1,790 @@
+"""Losses: operators at which a gradient starts, and the costs that are ordinary functions.
+
+The output of the first kind is a prediction, and what they minimise is never computed: their gradient is that of the
+loss they are named after, whatever arrives from above.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from ...core.launch import Call
+from ...core.registry import declare, ops
+from ...core.spec import ANY, Shape, as_dtype, common_dtype, known, show, size, unify
+from ...errors import ShapeError
+from ..outputs import floating, one_of, place, settle, wide
+from .softmax import SHORT, fold, soften
+
+__all__ = ["plain_classes", "plain_scale", "softmax_view"]
+
+Normalization = Literal["batch", "null", "valid"]
+
+# Numbers up to which a step is settled before it runs: the time of small ones is that of asking what to do.
+_FEW = 1 << 14
+
+
+def _types_with_label(ins, outs):
+    """One floating dtype; a label may have another, and has the same where nobody says."""
+    data = floating([ins[0], *outs])
+    return [data, *[label or data for label in ins[1:]]], [data] * len(outs)
+
+
+def _columns(xp: Any, classes: Any, total: int) -> tuple[Any, Any]:
+    """Class numbers as indices that are in range, and which of them were."""
+    index = classes.astype("int64")
+    inside = (index >= 0) & (index < total)
+    return xp.where(inside, index, 0), inside
+
+
+def _batch_from(data: Shape, label: Shape | None) -> Shape:
+    """The data's shape with an unknown batch taken from the label."""
+    return (label[0], *data[1:]) if label and data[0] is ANY else data
+
+
+# ----------------------------------------------------------------------------------------- SoftmaxOutput
+
+
+def softmax_view(shape: Shape, multi_output: bool, preserve_shape: bool) -> Shape:
+    """The shape with the classes of ``SoftmaxOutput`` in an axis of their own, the second."""
+    if multi_output:
+        return fold(shape, 1)
+    if preserve_shape:
+        return fold(shape, -1)
+    return (shape[0], size(shape[1:]))
+
+
+@declare(name="SoftmaxOutput", aliases=("Softmax",), loss=True, inplace=(0,), unread=(1,))
+def softmax_output(data, label, *, grad_scale: float = 1.0, ignore_label: float = -1.0, multi_output: bool = False,
+                   use_ignore: bool = False, preserve_shape: bool = False, normalization: Normalization = "null",
+                   out_grad: bool = False, smooth_alpha: float = 0.0):
+    """Softmax of the data; its gradient is that of the cross entropy with ``label``.
+
+    Parameters
+    ----------
+    data : array of shape (batch, ...)
+        Scores.
+    label : array
+        Class numbers, one a row of scores; or probabilities, of the shape of ``data``. A number that is no class
+        stands for none.
+    grad_scale : float
+        Factor of the gradient.
+    ignore_label : float
+        With ``use_ignore`` rows with this label have no gradient.
+    multi_output : bool
+        Whether the classes lie along the second axis. The gradient is then also divided by the number of places.
+    preserve_shape : bool
+        Whether the classes lie along the last axis; otherwise everything behind the first axis is one row.
+    normalization : {"null", "batch", "valid"}
+        What class numbers' gradients are divided by: nothing, the number of samples, or that of labels which are not
+        ``ignore_label``.
+    out_grad : bool
+        As in MXNet, multiplies the gradient by the output.
+    smooth_alpha : float
+        How much of a class's probability goes to the others, in equal shares; not with ``multi_output``.
+    """
+
+
+@softmax_output.fill
+def softmax_output_fill(ins, outs, *, multi_output):
+    data, label = ins
+    if data is None:
+        return ins
+    if len(data) < 2:
+        raise ShapeError(f"data: expected at least 2 axes, got shape {show(data)}")
+    data = _batch_from(data, label)
+    if label is None:
+        if not multi_output:
+            return [data, data[:-1]]
+        places: Any = size(data[2:]) if known(data[2:]) else ANY
+        return [data, (data[0], places)]
+    allowed = [data]
+    if multi_output:
+        allowed += [(data[0], *data[2:]), (data[0], 1, *data[2:])]
+        allowed += [(data[0], size(data[2:]) if known(data[2:]) else ANY)]
+    else:
+        allowed += [data[:-1]]
+    if label not in allowed:
+        raise ShapeError(f"label: expected shape {' or '.join(map(show, allowed))}, got {show(label)}")
+    return [data, one_of(label, allowed)]
+
+
+@softmax_output.infer
+def softmax_output_infer(data, label):
+    return data
+
+
+softmax_output.types(_types_with_label)
+
+
+@softmax_output.kernel()
+def softmax_output_xp(xp, data, label, *, multi_output, preserve_shape, out=None):
+    x = wide(data).reshape(softmax_view(data.shape, multi_output, preserve_shape))
+    target = place(out, x)
+    return settle(out, target, soften(xp, x, out=target), data.shape)
+
+
+def _few_classes(call: Call) -> str | None:
+    """Why rows of scores are not computed with their classes first, by functions that are settled before."""
+    data, out = call.ins[0], call.outs[0]
+    if call.xp is not np:
+        return "the arrays are not the host's"
+    if data.dtype.name not in ("float32", "float64") or out.dtype != data.dtype:
+        return "for float32 and float64"
+    view = softmax_view(data.shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
+    if len(view) != 2 or not 0 < view[1] <= SHORT or not 0 < size(view) <= _FEW:
+        return f"for rows of up to {SHORT} classes, {_FEW} numbers in all"
+    if not (data.flags.c_contiguous and out.flags.c_contiguous):
+        return "an array does not lie in one piece"
+    return None
+
+
+@softmax_output.kernel("settled", bound=True, accepts=_few_classes)
+def softmax_output_settled(call: Call) -> list[Callable]:
+    view = softmax_view(call.ins[0].shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
+    scores, found = (array.reshape(view).T for array in (call.ins[0], call.outs[0]))
+    y, row = (call.scratch(i, shape, scores.dtype) for i, shape in enumerate((scores.shape, scores.shape[1:])))
+    ones = np.ones(view[1], scores.dtype)
+    return [functools.partial(np.copyto, y, scores),
+            functools.partial(np.maximum.reduce, y, 0, None, row), functools.partial(np.subtract, y, row, y),
+            functools.partial(np.exp, y, y),
+            functools.partial(np.matmul, ones, y, row), functools.partial(np.divide, y, row, y),
+            functools.partial(np.copyto, found, y)]
+
+
+@softmax_output.grad
+def softmax_output_grad(g, ins, outs, **attrs):
+    return (ops._backward_SoftmaxOutput(outs[0], ins[1], **attrs), None)
+
+
+@declare(name="_backward_SoftmaxOutput", inplace=(0,))
+def backward_softmax_output(output, label, *, grad_scale: float = 1.0, ignore_label: float = -1.0,
+                            multi_output: bool = False, use_ignore: bool = False, preserve_shape: bool = False,
+                            normalization: Normalization = "null", out_grad: bool = False,
+                            smooth_alpha: float = 0.0):
+    """The gradient of ``SoftmaxOutput``."""
+
+
+@backward_softmax_output.infer
+def backward_softmax_output_infer(output, label):
+    return output
+
+
+backward_softmax_output.types(_types_with_label)
+
+
+@backward_softmax_output.kernel()
+def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, multi_output, use_ignore,
+                               preserve_shape, normalization, out_grad, smooth_alpha, out=None):
+    p = wide(output).reshape(softmax_view(output.shape, multi_output, preserve_shape))
+    target = None if out_grad else place(out, p)  # that one still reads the output, whose memory this may be
+    if label.shape == output.shape:
+        dx = xp.subtract(p, label.reshape(p.shape), out=target)
+        scale: Any = grad_scale
+    else:
+        rows, total = p.shape[0], p.shape[1]
+        places = p.shape[2:] if multi_output else ()
+        numbers = label.reshape(-1).astype("int64")  # towards zero
+        numbers, count = numbers[:rows * size(places)].reshape(rows, *places), numbers.size
+        index, inside = _columns(xp, numbers, total)
+        spread = 0.0 if multi_output else smooth_alpha / max(total - 1, 1)
+        at = (xp.arange(rows).reshape(rows, *[1] * len(places)), index, *(xp.arange(n) for n in places))
+        dx = xp.subtract(p, spread, out=target)
+        dx[at] -= inside.astype(dx.dtype) * (1.0 - smooth_alpha - spread if spread else 1.0)
+        if use_ignore:
+            dx *= xp.expand_dims(numbers != int(ignore_label), 1)
+        scale = grad_scale / _divisor(xp, label, normalization, ignore_label, multi_output, rows, count)
+    if out_grad:
+        dx *= p
+    if not (isinstance(scale, float) and scale == 1.0):
+        dx *= xp.asarray(scale, dx.dtype)
+    return settle(out, target, dx, output.shape)
+
+
+def plain_classes(call: Call) -> str | None:
+    """Why the gradient of ``SoftmaxOutput`` is more than a factor times the difference to one class a row."""
+    output, label = call.ins
+    attrs = call.attrs
+    if attrs["use_ignore"] or attrs["out_grad"] or attrs["smooth_alpha"] or attrs["normalization"] == "valid":
+        return "not all labels count alike"
+    if label.shape == output.shape or not label.flags.c_contiguous:
+        return "the labels are probabilities, or do not lie in one piece"
+    return _few_classes(call)
+
+
+def plain_scale(call: Call) -> tuple[Shape, float]:
+    """Rows and classes, and the factor of a gradient for which ``plain_classes`` finds no reason against."""
+    attrs, (output, label) = call.attrs, call.ins
+    view = softmax_view(output.shape, attrs["multi_output"], attrs["preserve_shape"])
+    return view, attrs["grad_scale"] / _divisor(np, label, attrs["normalization"], attrs["ignore_label"], False,
+                                                view[0], label.size)
+
+
+@backward_softmax_output.kernel("settled", bound=True, accepts=plain_classes)
+def backward_softmax_output_settled(call: Call) -> list[Callable]:
+    output, label = call.ins
+    view, scale = plain_scale(call)
+    p, dx = (array.reshape(view) for array in (output, call.outs[0]))
+    rows = view[0]
+    classes = np.arange(view[1])
+    numbers = call.scratch(0, (rows, 1), classes.dtype)
+    chosen = call.scratch(1, view, "bool")
+    steps: list[Callable] = [
+        functools.partial(np.copyto, numbers, label.reshape(-1, 1)[:rows], casting="unsafe"),  # towards zero
+        functools.partial(np.equal, numbers, classes, chosen), functools.partial(np.subtract, p, chosen, dx)]
+    return steps if scale == 1.0 else [*steps, functools.partial(np.multiply, dx, dx.dtype.type(scale), dx)]
+
+
+def _divisor(xp: Any, label: Any, normalization: str, ignore_label: float, multi_output: bool, rows: int, count: int
+             ) -> Any:
+    if normalization == "valid":
+        return xp.maximum(xp.sum(label.astype("int64") != int(ignore_label)), 1)
+    places = count // max(rows, 1) if multi_output else 1
+    return (max(count // places, 1) if normalization == "batch" else 1) * places
+
+
+# ------------------------------------------------------------------------------------------- regressions
+
+
+def _regression_fill(ins, outs):
+    data, label = ins
+    if data is None:
+        return ins
+    data = _batch_from(data, label)
+    if label is None:
+        return [data, data[:1] if len(data) == 2 and data[1] is not ANY and data[1] == 1 else data]
+    if known(data) and known(label) and size(data) != size(label):
+        raise ShapeError(f"label: expected {size(data)} numbers, as many as data {show(data)} have, "
+                         f"got shape {show(label)}")
+    return [data, label]
+
+
+def _per_sample(label: Any) -> int:
+    return max(label.size // max(label.shape[0], 1), 1)
+
+
+@declare(name="LinearRegressionOutput", aliases=("_sparse_LinearRegressionOutput",), loss=True, inplace=(0,),
+         unread=(1,))
+def linear_regression_output(data, label, *, grad_scale: float = 1.0):
+    """The data; the gradient is that of half the squared difference to ``label``, averaged over a sample's numbers."""
+
+
+@declare(name="MAERegressionOutput", aliases=("_sparse_MAERegressionOutput",), loss=True, inplace=(0,), unread=(1,))
+def mae_regression_output(data, label, *, grad_scale: float = 1.0):
+    """The data; the gradient is that of the absolute difference to ``label``, averaged over a sample's numbers."""
+
+
+@declare(name="LogisticRegressionOutput", aliases=("_sparse_LogisticRegressionOutput",), loss=True, inplace=(0,),
+         unread=(1,))
+def logistic_regression_output(data, label, *, grad_scale: float = 1.0):
+    """``1 / (1 + exp(-data))``; the gradient is that of the binary cross entropy with ``label``, as of the average
+    over a sample's numbers."""
+
+
+@declare(name="_backward_regression", inplace=(0,))
+def backward_regression(output, label, *, grad_scale: float = 1.0):
+    """The gradient of ``LinearRegressionOutput`` and ``LogisticRegressionOutput``."""
+
+
+@declare(name="_backward_MAERegressionOutput", inplace=(0,))
+def backward_mae(output, label, *, grad_scale: float = 1.0):
+    """The gradient of ``MAERegressionOutput``."""
+
+
+for _op in (linear_regression_output, mae_regression_output, logistic_regression_output):
+    _op.fill(_regression_fill)
+
+for _op in (linear_regression_output, mae_regression_output, logistic_regression_output, backward_regression,
+            backward_mae):
+    _op.infer(lambda data, label: data)
+    _op.types(_types_with_label)
+
+for _op in (linear_regression_output, mae_regression_output):
+    _op.view(lambda array: array)
+
+    @_op.kernel()
+    def regression_xp(xp, data, label):
+        return data.copy()
+
+
+@logistic_regression_output.kernel()
+def logistic_regression_output_xp(xp, data, label, *, out=None):
+    x = wide(data)
+    target = place(out, x)
+    y = xp.negative(x, out=target)
+    xp.exp(y, out=y)
+    y += 1.0
+    xp.reciprocal(y, out=y)
+    return settle(out, target, y, data.shape)
+
+
+@backward_regression.kernel()
+def backward_regression_xp(xp, output, label, *, grad_scale):
+    dx = wide(output) - label.reshape(output.shape)
+    dx *= grad_scale / _per_sample(label)
+    return dx
+
+
+@backward_mae.kernel()
+def backward_mae_xp(xp, output, label, *, grad_scale):
+    dx = xp.sign(wide(output) - label.reshape(output.shape))
+    dx *= grad_scale / _per_sample(label)
+    return dx
+
+
+@linear_regression_output.grad
+def linear_regression_output_grad(g, ins, outs, *, grad_scale):
+    return (ops._backward_regression(outs[0], ins[1], grad_scale=grad_scale), None)
+
+
+logistic_regression_output.grad(linear_regression_output_grad)
+
+
+@mae_regression_output.grad
+def mae_regression_output_grad(g, ins, outs, *, grad_scale):
+    return (ops._backward_MAERegressionOutput(outs[0], ins[1], grad_scale=grad_scale), None)
+
+
+# --------------------------------------------------------------------------------------------- SVMOutput
+
+
+@declare(name="SVMOutput", loss=True, inplace=(0,), unread=(1,))
+def svm_output(data, label, *, margin: float = 1.0, regularization_coefficient: float = 1.0, use_linear: bool = False):
+    """The data; the gradient is that of a support vector machine, one against the rest.
+
+    A score along the last axis costs what it lacks to ``margin``, the score of the class ``label`` upwards and the
+    others downwards: that number squared, or with ``use_linear`` itself, times ``regularization_coefficient``.
+
+    Y. Tang, Deep Learning using Linear Support Vector Machines, arXiv:1306.0239.
+    """
+
+
+@declare(name="_backward_SVMOutput", inplace=(0,))
+def backward_svm_output(output, label, *, margin: float = 1.0, regularization_coefficient: float = 1.0,
+                        use_linear: bool = False):
+    """The gradient of ``SVMOutput``."""
+
+
+@svm_output.fill
+def svm_output_fill(ins, outs):
+    data, label = ins
+    if data is None:
+        return ins
+    data = _batch_from(data, label)
+    return [data, data[:-1]]
+
+
+for _op in (svm_output, backward_svm_output):
+    _op.infer(lambda data, label: data)
+    _op.types(_types_with_label)
+
+svm_output.view(lambda array: array)
+
+
+@svm_output.kernel()
+def svm_output_xp(xp, data, label):
+    return data.copy()
+
+
+@svm_output.grad
+def svm_output_grad(g, ins, outs, **attrs):
+    return (ops._backward_SVMOutput(outs[0], ins[1], **attrs), None)
+
+
+@backward_svm_output.kernel()
+def backward_svm_output_xp(xp, output, label, *, margin, regularization_coefficient, use_linear):
+    x = wide(output)
+    rows = x.reshape(-1, x.shape[-1])
+    index, inside = _columns(xp, label.reshape(-1), rows.shape[1])
+    direction = xp.ones_like(rows)
+    direction[xp.arange(rows.shape[0]), index] -= inside.astype(rows.dtype) * 2.0
+    lack = xp.maximum(direction * rows + margin, 0.0)
+    slope = lack > 0 if use_linear else 2.0 * lack
+    return (direction * slope * regularization_coefficient).reshape(output.shape)
+
+
+# ------------------------------------------------------------------------------------ MakeLoss, make_loss
+
+
+@declare(name="MakeLoss", loss=True, inplace=(0,))
+def make_loss_scaled(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0,
+                     normalization: Normalization = "null"):
+    """The data, as something to be minimised: each number's gradient is ``grad_scale``.
+
+    ``normalization`` divides it by the number of rows along the last axis, one for a vector (``"batch"``), or by that
+    of numbers above ``valid_thresh`` (``"valid"``).
+    """
+
+
+@declare(aliases=("_sparse_make_loss",), loss=True, inplace=(0,), outputs=("loss",))
+def make_loss(data):
+    """The data, as something to be minimised: each number's gradient is one."""
+
+
+for _op in (make_loss_scaled, make_loss):
+    _op.view(lambda array: array)
+
+    @_op.kernel()
+    def make_loss_xp(xp, data):
+        return data.copy()
+
+
+@make_loss.grad
+def make_loss_grad(g, ins, outs):
+    return ops.ones_like(ins[0])
+
+
+@make_loss_scaled.types
+def make_loss_scaled_types(ins, outs):
+    one = floating([*ins, *outs])
+    return [one], [one]
+
+
+@make_loss_scaled.grad
+def make_loss_scaled_grad(g, ins, outs, **attrs):
+    return ops._backward_MakeLoss(ins[0], **attrs)
+
+
+@declare(name="_backward_MakeLoss")
+def backward_make_loss(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0,
+                       normalization: Normalization = "null"):
+    """The gradient of ``MakeLoss``."""
+
+
+@backward_make_loss.kernel()
+def backward_make_loss_xp(xp, data, *, grad_scale, valid_thresh, normalization):
+    if normalization == "valid":
+        scale = grad_scale / xp.maximum(xp.sum(data > valid_thresh), 1)
+    else:
+        scale = grad_scale / (max(size(data.shape[:-1]), 1) if normalization == "batch" else 1)
+    return xp.zeros_like(data) + xp.asarray(scale, data.dtype)
+
+
+# --------------------------------------------------------------------------------- softmax_cross_entropy
+
+
+@declare
+def softmax_cross_entropy(data, label):
+    """The sum over all rows of minus the logarithm of the label's probability, of shape (1,)."""
+
+
+@softmax_cross_entropy.fill
+def softmax_cross_entropy_fill(ins, outs):
+    data, label = ins
+    if data is None:
+        return ins
+    if len(data) != 2:
+        raise ShapeError(f"data: expected shape (batch, classes), got {show(data)}")
+    data = _batch_from(data, label)
+    return [data, data[:1]]
+
+
+@softmax_cross_entropy.infer
+def softmax_cross_entropy_infer(data, label):
+    return (1,)
+
+
+softmax_cross_entropy.types(_types_with_label)
+
+
+@softmax_cross_entropy.kernel()
+def softmax_cross_entropy_xp(xp, data, label):
+    p = soften(xp, wide(data))
+    index, inside = _columns(xp, label, p.shape[1])
+    picked = p[xp.arange(p.shape[0]), index] * inside
+    return -xp.sum(xp.log(xp.maximum(picked, 1e-8)), keepdims=True)
+
+
+@softmax_cross_entropy.grad
+def softmax_cross_entropy_grad(g, ins, outs):
+    return (ops._backward_softmax_cross_entropy(g, *ins), None)
+
+
+@declare(name="_backward_softmax_cross_entropy")
+def backward_softmax_cross_entropy(g, data, label):
+    """The gradient of ``softmax_cross_entropy``."""
+
+
+@backward_softmax_cross_entropy.infer
+def backward_softmax_cross_entropy_infer(g, data, label):
+    if g != (1,) or label != data[:1]:
+        raise ShapeError(f"expected shapes (1,) and {show(data[:1])} of g and label, got {show(g)} and {show(label)}")
+    return data
+
+
+@backward_softmax_cross_entropy.types
+def backward_softmax_cross_entropy_types(ins, outs):
+    data = floating([*ins[:2], *outs])
+    return [data, data, ins[2] or data], [data]
+
+
+@backward_softmax_cross_entropy.kernel()
+def backward_softmax_cross_entropy_xp(xp, g, data, label):
+    dx = soften(xp, wide(data))
+    index, inside = _columns(xp, label, dx.shape[1])
+    dx[xp.arange(dx.shape[0]), index] -= inside.astype(dx.dtype)
+    dx *= g
+    return dx
+
+
+@backward_softmax_cross_entropy.grad
+def backward_softmax_cross_entropy_grad(h, ins, outs):
+    g, data, label = ins
+    slope = ops._backward_softmax_cross_entropy(ops.ones_like(g), data, label)
+    return (ops.sum(h * slope), ops._backward_softmax(h, ops.softmax(data)) * g, None)
+
+
+# ----------------------------------------------------------------------------------------------- CTCLoss
+
+
+def _ctc_arguments(*, use_data_lengths, use_label_lengths):
+    return ("data", "label", *(("data_lengths",) if use_data_lengths else ()),
+            *(("label_lengths",) if use_label_lengths else ()))
+
+
+@declare(name="CTCLoss", aliases=("ctc_loss", "_contrib_CTCLoss", "_contrib_ctc_loss"), arguments=_ctc_arguments,
+         outputs=("output0", "output1"), visible=lambda: 1)
+def ctc_loss(data, label, data_lengths, label_lengths, *, use_data_lengths: bool = False,
+             use_label_lengths: bool = False, blank_label: Literal["first", "last"] = "first"):
+    """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left out.
+
+    Parameters
+    ----------
+    data : array of shape (time, batch, classes)
+        Scores, before softmax.
+    label : array of shape (batch, length)
+        Class numbers. Without ``label_lengths`` they end at the first 0, or at the first -1 where the blank is the
+        last class.
+    data_lengths, label_lengths : arrays of shape (batch,)
+        How much of each counts, with ``use_data_lengths`` and ``use_label_lengths``.
+    blank_label : {"first", "last"}
+        Which class is the blank.
+
+    The output has the shape (batch,). A sample with less time than its labels need has loss and gradient 0, as in
+    MXNet.
+
+    A. Graves, S. Fernández, F. Gomez, J. Schmidhuber, Connectionist Temporal Classification, 2006.
+    """
+
+
+@ctc_loss.infer
+def ctc_loss_infer(data, label, *lengths):
+    if len(data) != 3 or len(label) != 2:
+        raise ShapeError(f"expected data of shape (time, batch, classes) and label of shape (batch, length), "
+                         f"got {show(data)} and {show(label)}")
+    if data[1] != label[0] or any(length != (data[1],) for length in lengths):
+        raise ShapeError(f"data {show(data)} have a batch of {data[1]}, label {show(label)}, lengths "
+                         f"{', '.join(map(show, lengths)) or 'not given'}")
+    if data[0] < label[1]:
+        raise ShapeError(f"label {show(label)}: {label[1]} labels do not fit into {data[0]} steps of time")
+    return [data[1:2], (data[0], data[1], 2 * label[1] + 1)]
+
+
+@ctc_loss.fill
+def ctc_loss_fill(ins, outs):
+    if ins[0] is None:
+        return ins
+    return [*ins[:2], *[ins[0][1:2]] * (len(ins) - 2)]
+
+
+@ctc_loss.types
+def ctc_loss_types(ins, outs):
+    data = floating([ins[0], outs[0]])
+    label = ins[1] or data
+    return [data, label, *[each or label for each in ins[2:]]], [data, _wide_dtype(data)]
+
+
+def _wide_dtype(dtype: np.dtype | None) -> np.dtype | None:
+    return as_dtype("float32") if dtype is not None and dtype.itemsize < 4 else dtype
+
+
+class _Spelling:
+    """The labels of a batch with blanks between them, and how one may go from one to the next.
+
+    ``words`` (batch, 2 length + 1) are class numbers, ``ends`` (batch,) the place of the last blank, ``skips`` where
+    the blank before a label may be left out, ``steps`` (batch,) how much time counts, ``possible`` whether it suffices.
+    """
+
+    def __init__(self, xp: Any, data: Any, label: Any, lengths: Sequence[Any], use_data_lengths: bool,
+                 use_label_lengths: bool, blank_label: str):
+        time, batch, classes = data.shape
+        last = blank_label == "last"
+        blank, padding = (classes - 1, -1) if last else (0, 0)
+        label = label.astype("int64")
+        if use_label_lengths:
+            count = lengths[-1].astype("int64")
+        else:  # labels before the first padding
+            count = xp.sum(xp.cumsum(label == padding, axis=1) == 0, axis=1)
+        self.steps = lengths[0].astype("int64") if use_data_lengths else xp.full((batch,), time)
+        self.words = xp.full((batch, 2 * label.shape[1] + 1), blank)
+        self.words[:, 1::2] = xp.clip(label, 0, classes - 1)
+        differs = label[:, 1:] != label[:, :-1]
+        self.skips = xp.zeros(self.words.shape, dtype=bool)
+        self.skips[:, 3::2] = differs
+        repeated = ~differs & (xp.arange(1, max(label.shape[1], 1)) < xp.expand_dims(count, 1))
+        self.ends = 2 * count
+        self.possible = count + xp.sum(repeated, axis=1) <= self.steps
+
+    def spoken(self, xp: Any, logp: Any) -> Any:
+        """Log probabilities of the words, (time, batch, words)."""
+        return xp.take_along_axis(logp, xp.expand_dims(self.words, 0), axis=2)
+
+    def final(self, xp: Any, dtype: Any) -> Any:
+        """0 at the last label and the blank behind it, minus infinity elsewhere."""
+        place = xp.arange(self.words.shape[1])
+        ends = xp.expand_dims(self.ends, 1)
+        return xp.where((place == ends) | (place == ends - 1), 0.0, -xp.inf).astype(dtype)
+
+
+def _ctc_step(xp: Any, logs: Any, skips: Any, shift: int) -> Any:
+    """Log sums over the ways into each word, or with ``shift=-1`` out of it."""
+    one = xp.full_like(logs, -xp.inf)
+    two = xp.full_like(logs, -xp.inf)
+    if shift > 0:
+        one[:, 1:] = logs[:, :-1]
+        two[:, 2:] = xp.where(skips[:, 2:], logs[:, :-2], -xp.inf)
+    else:
+        one[:, :-1] = logs[:, 1:]
+        two[:, :-2] = xp.where(skips[:, 2:], logs[:, 2:], -xp.inf)
+    return xp.logaddexp(xp.logaddexp(logs, one), two)
+
+
+def _ctc_scores(xp: Any, data: Any) -> Any:
+    x = wide(data)
+    return soften(xp, x.reshape(-1, x.shape[2]), log=True).reshape(x.shape)
+
+
+@ctc_loss.kernel()
+def ctc_loss_xp(xp, data, label, *lengths, use_data_lengths, use_label_lengths, blank_label):
+    spelling = _Spelling(xp, data, label, lengths, use_data_lengths, use_label_lengths, blank_label)
+    spoken = spelling.spoken(xp, _ctc_scores(xp, data))
+    alpha = xp.empty_like(spoken)
+    logs = xp.full_like(spoken[0], -xp.inf)
+    logs[:, :2] = spoken[0, :, :2]
+    alpha[0] = logs
+    for t in range(1, data.shape[0]):
+        logs = _ctc_step(xp, logs, spelling.skips, 1) + spoken[t]
+        alpha[t] = logs
+    last = xp.clip(spelling.steps - 1, 0, data.shape[0] - 1)
+    closing = alpha[last, xp.arange(data.shape[1])] + spelling.final(xp, alpha.dtype)
+    top = xp.max(closing, axis=1, keepdims=True)
+    loss = -top[:, 0] - xp.log(xp.sum(xp.exp(closing - top), axis=1))
+    return xp.where(spelling.possible, loss, 0.0), alpha
+
+
+@ctc_loss.grad
+def ctc_loss_grad(g, ins, outs, **attrs):
+    dx = ops._backward_ctc_loss(g[0], *ins, *outs, **attrs)
+    return (dx, *[None] * (len(ins) - 1))
+
+
+@declare(name="_backward_ctc_loss", arguments=lambda *, use_data_lengths, use_label_lengths: (
+    "g", *_ctc_arguments(use_data_lengths=use_data_lengths, use_label_lengths=use_label_lengths), "loss", "alpha"))
+def backward_ctc_loss(g, data, label, data_lengths, label_lengths, loss, alpha, *, use_data_lengths: bool = False,
+                      use_label_lengths: bool = False, blank_label: Literal["first", "last"] = "first"):
+    """The gradient of ``CTCLoss``; ``alpha`` are the forward sums it left."""
+
+
+@backward_ctc_loss.infer
+def backward_ctc_loss_infer(g, data, label, *rest):
+    *lengths, loss, alpha = rest
+    one, sums = ctc_loss_infer(data, label, *lengths)
+    if g != one or loss != one or alpha != sums:
+        raise ShapeError(f"expected g and loss of shape {show(one)} and alpha of shape {show(sums)}, "
+                         f"got {show(g)}, {show(loss)} and {show(alpha)}")
+    return data
+
+
+@backward_ctc_loss.types
+def backward_ctc_loss_types(ins, outs):
+    data = floating([*ins[:2], ins[-2], *outs])
+    return [data, data, *ins[2:-2], data, common_dtype([ins[-1], _wide_dtype(data)])], [data]
+
+
+@backward_ctc_loss.kernel()
+def backward_ctc_loss_xp(xp, g, data, label, *rest, use_data_lengths, use_label_lengths, blank_label):
+    *lengths, loss, alpha = rest
+    time, batch, _ = data.shape
+    spelling = _Spelling(xp, data, label, lengths, use_data_lengths, use_label_lengths, blank_label)
+    logp = _ctc_scores(xp, data)
+    spoken = spelling.spoken(xp, logp)
+    final = spelling.final(xp, spoken.dtype)
+    last = xp.expand_dims(spelling.steps - 1, 1)
+    share = xp.empty_like(spoken)
+    logs = xp.full_like(final, -xp.inf)
+    for t in reversed(range(time)):
+        if t + 1 < time:
+            logs = _ctc_step(xp, logs + spoken[t + 1], spelling.skips, -1)
+        logs = xp.where(last == t, final, logs)  # before the end of a sample, nothing is left of what came after it
+        share[t] = logs
+    share = xp.exp(share + alpha + loss.reshape(1, batch, 1).astype(alpha.dtype))
+    dx = xp.exp(logp)
+    at = (xp.arange(time).reshape(-1, 1, 1), xp.arange(batch).reshape(1, -1, 1), xp.expand_dims(spelling.words, 0))
+    xp.add.at(dx, at, -share)
+    counts = (xp.arange(time).reshape(-1, 1) < spelling.steps) & spelling.possible
+    return xp.where(xp.expand_dims(counts, 2), dx * g.reshape(1, batch, 1), 0.0)
+
+
+# ------------------------------------------------------------------------------ IdentityAttachKLSparseReg
+
+
+@declare(name="IdentityAttachKLSparseReg", mode=True, auxiliary=("moving_avg",), states=(0,),
+         outputs=("output", "average"), visible=lambda: 1)
+def identity_attach_kl_sparse_reg(data, moving_avg, *, sparseness_target: float = 0.1, penalty: float = 0.001,
+                                  momentum: float = 0.9):
+    """The data, outputs of a sigmoid; the gradient pulls each unit's average towards ``sparseness_target``.
+
+    Added to the gradient is that of ``penalty`` times the Kullback-Leibler divergence between the target and
+    ``moving_avg``, the moving average of each unit (the second axis), which training moves in the forward pass.
+    """
+
+
+@identity_attach_kl_sparse_reg.fill
+def identity_attach_kl_sparse_reg_fill(ins, outs):
+    if ins[0] is None:
+        return ins
+    if len(ins[0]) < 2:
+        raise ShapeError(f"data: expected at least 2 axes, got shape {show(ins[0])}")
+    return [ins[0], ins[0][1:2]]
+
+
+@identity_attach_kl_sparse_reg.infer
+def identity_attach_kl_sparse_reg_infer(data, moving_avg):
+    return [data, moving_avg]
+
+
+@identity_attach_kl_sparse_reg.kernel()
+def identity_attach_kl_sparse_reg_xp(xp, data, moving_avg, *, momentum, is_train):
+    if not is_train:
+        return data.copy(), moving_avg
+    others = tuple(i for i in range(data.ndim) if i != 1)
+    mean = xp.sum(data, axis=others) / max(data.size // data.shape[1], 1)
+    average = moving_avg * momentum + mean * (1.0 - momentum)
+    return data.copy(), average, average
+
+
+@identity_attach_kl_sparse_reg.grad
+def identity_attach_kl_sparse_reg_grad(g, ins, outs, *, sparseness_target, penalty):
+    return (ops._backward_IdentityAttachKLSparseReg(g[0], outs[1], sparseness_target=sparseness_target,
+                                                    penalty=penalty), None)
+
+
+@declare(name="_backward_IdentityAttachKLSparseReg", inplace=(0,))
+def backward_kl_sparse_reg(g, average, *, sparseness_target: float = 0.1, penalty: float = 0.001):
+    """The gradient of ``IdentityAttachKLSparseReg``. It is not differentiated again: a second backward pass would add
+    the penalty's pull to what is a gradient already."""
+
+
+@backward_kl_sparse_reg.infer
+def backward_kl_sparse_reg_infer(g, average):
+    unify(average, g[1:2])
+    return g
+
+
+@backward_kl_sparse_reg.kernel()
+def backward_kl_sparse_reg_xp(xp, g, average, *, sparseness_target, penalty, out=None):
+    pull = (1.0 - sparseness_target) / (1.0 - average) - sparseness_target / average
+    return xp.add(g, (pull * penalty).reshape(-1, *[1] * (g.ndim - 2)), out=out)

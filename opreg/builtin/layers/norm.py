@@ -1,0 +1,172 @@
+"""Normalisation by lengths: L2Normalization and LRN."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ...core.registry import declare, ops
+from ...core.spec import show
+from ...errors import AttrError, ShapeError
+from ..outputs import floating, place, settle, wide
+
+__all__: list[str] = []
+
+
+# -------------------------------------------------------------------------------------- L2Normalization
+
+#: Which axes a mode sums over, in the words of the operator ``sum``.
+_SUMMED: dict[str, dict[str, Any]] = {
+    "instance": {"axis": 0, "exclude": True}, "channel": {"axis": 1}, "spatial": {"axis": (0, 1), "exclude": True}}
+
+
+def _length_axes(mode: str, rank: int) -> tuple[int, ...]:
+    if mode == "channel":
+        return (1,)
+    return tuple(range(1 if mode == "instance" else 2, rank))
+
+
+@declare(name="L2Normalization", inplace=(0,), outputs=("output", "norm"), visible=lambda: 1)
+def l2_normalization(data, *, eps: float = 1e-10, mode: Literal["channel", "instance", "spatial"] = "instance"):
+    """``data`` divided by a length: of each sample, of the channels at each place, or of each channel."""
+
+
+@l2_normalization.infer
+def l2_normalization_infer(data, *, mode):
+    least = 3 if mode == "spatial" else 2
+    if len(data) < least:
+        raise ShapeError(f"data: expected at least {least} axes in mode {mode!r}, got shape {show(data)}")
+    axes = _length_axes(mode, len(data))
+    return [data, tuple(1 if i in axes else dim for i, dim in enumerate(data))]
+
+
+@l2_normalization.types
+def l2_normalization_types(ins, outs):
+    one = floating([*ins, *outs])
+    return [one], [one, one]
+
+
+@l2_normalization.kernel()
+def l2_normalization_xp(xp, data, *, eps, mode, out=None):
+    x = wide(data)
+    norm = xp.sqrt(xp.sum(x * x, axis=_length_axes(mode, data.ndim), keepdims=True) + eps)
+    if out is None:
+        return x / norm, norm
+    out[1][...] = norm
+    target = place(out[0], x)
+    return settle(out[0], target, xp.divide(x, norm, out=target), data.shape), out[1]
+
+
+@l2_normalization.grad
+def l2_normalization_grad(g, ins, outs, *, mode):
+    (g, g_norm), (y, norm) = g, outs
+    dx = ops._backward_L2Normalization(g, y, norm, mode=mode)
+    return dx if g_norm is None else dx + y * g_norm
+
+
+@declare(name="_backward_L2Normalization")
+def backward_l2_normalization(g, output, norm, *, mode: Literal["channel", "instance", "spatial"] = "instance"):
+    """The gradient of ``L2Normalization``."""
+
+
+@backward_l2_normalization.infer
+def backward_l2_normalization_infer(g, output, norm):
+    return g
+
+
+@backward_l2_normalization.kernel()
+def backward_l2_normalization_xp(xp, g, output, norm, *, mode):
+    g, y = wide(g), wide(output)
+    dx = g * y
+    xp.multiply(y, -xp.sum(dx, axis=_length_axes(mode, y.ndim), keepdims=True), out=dx)
+    dx += g
+    dx /= norm
+    return dx
+
+
+@backward_l2_normalization.grad
+def backward_l2_normalization_grad(h, ins, outs, *, mode):
+    g, y, norm = ins
+
+    def total(value: Any) -> Any:
+        return ops.sum(value, keepdims=True, **_SUMMED[mode])
+
+    return (ops._backward_L2Normalization(h, y, norm, mode=mode), (h * total(g * y) + g * total(h * y)) / -norm,
+            total(h * outs[0]) / -norm)
+
+
+# -------------------------------------------------------------------------------------------------- LRN
+
+
+def _window(xp: Any, x: Any, nsize: int, out: Any = None) -> Any:
+    """The sum of each channel and its neighbours, as many on either side as make ``nsize`` in all."""
+    reach = min((nsize - 1) // 2, x.shape[1] - 1)
+    total = x.copy()
+    for distance in range(1, reach + 1):
+        total[:, distance:] += x[:, :-distance]
+        total[:, :-distance] += x[:, distance:]
+    return total
+
+
+@declare(name="LRN", outputs=("output", "tmp_norm"), visible=lambda: 1)
+def lrn(data, *, alpha: float = 1e-4, beta: float = 0.75, knorm: float = 2.0, nsize: int):
+    """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, s the sum of squares over neighbouring channels.
+
+    The window has as many channels on either side; an even ``nsize`` reaches as far as the odd number below it.
+
+    A. Krizhevsky, I. Sutskever, G. E. Hinton, ImageNet Classification with Deep Convolutional Neural Networks, 2012,
+    section 3.3.
+    """
+
+
+@lrn.infer
+def lrn_infer(data, *, nsize):
+    if len(data) < 2:
+        raise ShapeError(f"data: expected at least 2 axes (samples, channels, ...), got shape {show(data)}")
+    if nsize < 1:
+        raise AttrError(f"nsize={nsize}: expected a positive number of channels")
+    return [data, data]
+
+
+@lrn.types
+def lrn_types(ins, outs):
+    one = floating([*ins, *outs])
+    return [one], [one, one]
+
+
+@lrn.kernel()
+def lrn_xp(xp, data, *, alpha, beta, knorm, nsize, out=None):
+    x = wide(data)
+    norm = _window(xp, x * x, nsize)
+    norm *= alpha / nsize
+    norm += knorm
+    power = xp.power(norm, -beta)
+    if out is None:
+        power *= x
+        return power, norm
+    xp.multiply(x, power, out=out[0], casting="same_kind")
+    out[1][...] = norm
+    return out
+
+
+@lrn.grad
+def lrn_grad(g, ins, outs, *, alpha, beta, nsize):
+    (g, g_norm), (y, norm), (data,) = g, outs, ins
+    slope = g * y / norm * -beta
+    if g_norm is not None:
+        slope = slope + g_norm
+    return g * norm ** -beta + data * ops._LRN_window(slope, nsize=nsize) * (2.0 * alpha / nsize)
+
+
+@declare(name="_LRN_window")
+def lrn_window(data, *, nsize: int):
+    """The sum of each channel and its neighbours, ``nsize`` in all."""
+
+
+@lrn_window.kernel()
+def lrn_window_xp(xp, data, *, nsize):
+    return _window(xp, data, nsize)
+
+
+@lrn_window.grad
+def lrn_window_grad(g, ins, outs, *, nsize):
+    return ops._LRN_window(g, nsize=nsize)

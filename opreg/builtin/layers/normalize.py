@@ -1,0 +1,313 @@
+"""Normalised data, and the operators that their gradients are made of.
+
+The mean of a set of numbers is taken from them, and they are divided by their deviation. What differs is the set,
+``over``:
+
+- ``batch``: the numbers of one channel in all samples; the statistics have the shape (channels,).
+- ``axis``: the numbers along one axis; the statistics keep that axis, with one element.
+- ``group``: the numbers of some channels of one sample; the statistics have the shape (samples, groups).
+
+In a view of three axes, or two where the last has one element, each set is the numbers along some of the axes, and
+scales and offsets lie along the second. Everything below is written for that view. The statistics are outputs, mostly
+hidden ones, with gradients of their own, so the gradient of a gradient needs nothing more than operators.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from ...core.cache import cached
+from ...core.registry import declare, ops
+from ...core.spec import Shape, check_axis, common_dtype, show
+from ...core.threads import by_rows
+from ...errors import ShapeError
+from ..outputs import floating, place, room, settle, wide
+
+__all__ = ["Layout", "Over", "count_of", "from_statistics", "layout_of", "moments", "statistics_shape"]
+
+Over = Literal["batch", "axis", "group"]
+
+
+class Layout(NamedTuple):
+    """How data are seen: shape of the view, that of statistics and scales in it, einsum's words for sums."""
+
+    view: Shape
+    keep: Shape
+    scale: Shape
+    size: int
+    total: str
+    dot: str
+
+
+@cached(1024)
+def layout_of(shape: Shape, over: Over, axis: int, num_groups: int) -> Layout:
+    """How data of a shape are seen; ``axis`` counts for sets along or across it, ``num_groups`` for groups."""
+    if over == "group":
+        groups = num_groups or shape[1]
+        view: Shape = (shape[0], groups, shape[1] // groups * math.prod(shape[2:]))
+        axes: tuple[int, ...] = (2,)
+    else:
+        axis %= len(shape)
+        view = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:]))
+        axes = (1,) if over == "axis" else (0, 2)
+        if view[2] == 1:
+            view, axes = view[:2], axes[:1]
+    letters = "ijk"[:len(view)]
+    rest = "".join(letter for i, letter in enumerate(letters) if i not in axes)
+    return Layout(view, tuple(1 if i in axes else dim for i, dim in enumerate(view)),
+                  tuple(dim if i == 1 else 1 for i, dim in enumerate(view)),
+                  math.prod(view[i] for i in axes), f"{letters}->{rest}", f"{letters},{letters}->{rest}")
+
+
+def statistics_shape(data: Shape, over: Over, axis: int, num_groups: int) -> Shape:
+    """The shape of statistics as operators take and return them."""
+    if over == "group":
+        return (data[0], num_groups or data[1])
+    axis = check_axis(axis, len(data))
+    if over == "batch":
+        return (data[axis],)
+    return (*data[:axis], 1, *data[axis + 1:])
+
+
+def _check_statistics(data: Shape, others: Sequence[Shape], over: Over, axis: int, num_groups: int) -> Shape:
+    """The shape of statistics, which others must have."""
+    expected = statistics_shape(data, over, axis, num_groups)
+    for shape in others:
+        if shape != expected:
+            raise ShapeError(f"expected statistics of shape {show(expected)} for data {show(data)}, got {show(shape)}")
+    return expected
+
+
+def moments(xp: Any, x: Any, layout: Layout, out: Any = None) -> tuple[Any, Any, Any]:
+    """Mean, variance and what is left of ``x`` without the mean; all in the view."""
+    mean = xp.einsum(layout.total, x).reshape(layout.keep) / layout.size
+    centred = xp.subtract(x, mean, out=out)
+    # From the centred numbers: the difference of the mean square and the squared mean would cancel.
+    variance = xp.einsum(layout.dot, centred, centred).reshape(layout.keep) / layout.size
+    return mean, variance, centred
+
+
+def _part(array: Any, rows: slice) -> Any:
+    """What belongs to some rows of the view: all of an array that has but one for all of them."""
+    return array if array.shape[0] == 1 else array[rows]
+
+
+# ------------------------------------------------------------------------- the parts gradients are made of
+# Each is a plain function of all its inputs, statistics included, and differentiated as such.
+
+
+def _words(**attrs: Any) -> dict[str, Any]:
+    return {name: attrs[name] for name in ("over", "axis", "num_groups")}
+
+
+@declare(name="_normalize_scale", types="T,P->T", inplace=(0,))
+def normalize_scale(data, scale, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
+    """``data`` times the number that belongs to its set."""
+
+
+@normalize_scale.infer
+def normalize_scale_infer(data, scale, *, over, axis, num_groups):
+    _check_statistics(data, [scale], over, axis, num_groups)
+    return data
+
+
+@normalize_scale.kernel()
+def normalize_scale_xp(xp, data, scale, *, over, axis, num_groups, out=None):
+    layout = layout_of(data.shape, over, axis, num_groups)
+    x = wide(data).reshape(layout.view)
+    target = place(out, x)
+    y, scale = room(xp, x, target), scale.reshape(layout.keep)
+    by_rows(xp, x, lambda rows: xp.multiply(x[rows], _part(scale, rows), out=y[rows]))
+    return settle(out, target, y, data.shape)
+
+
+@normalize_scale.grad
+def normalize_scale_grad(g, ins, outs, **attrs):
+    data, scale = ins
+    return (ops._normalize_scale(g, scale, **attrs), ops._normalize_total(g * data, scale, **attrs))
+
+
+@declare(name="_normalize_total", types="T,P->P", unread=(1,))
+def normalize_total(data, like, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
+    """The sum of each set, in the dtype of ``like``."""
+
+
+@normalize_total.infer
+def normalize_total_infer(data, like, *, over, axis, num_groups):
+    return _check_statistics(data, [like], over, axis, num_groups)
+
+
+@normalize_total.kernel()
+def normalize_total_xp(xp, data, like, *, over, axis, num_groups):
+    layout = layout_of(data.shape, over, axis, num_groups)
+    return xp.einsum(layout.total, wide(data).reshape(layout.view)).reshape(like.shape)
+
+
+@normalize_total.grad
+def normalize_total_grad(g, ins, outs, **attrs):
+    return (ops._normalize_expand(g, ins[0], **attrs), None)
+
+
+@declare(name="_normalize_expand", types="P,T->T", unread=(1,))
+def normalize_expand(values, like, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
+    """To every number of ``like``, the value that belongs to its set."""
+
+
+@normalize_expand.infer
+def normalize_expand_infer(values, like, *, over, axis, num_groups):
+    _check_statistics(like, [values], over, axis, num_groups)
+    return like
+
+
+@normalize_expand.kernel()
+def normalize_expand_xp(xp, values, like, *, over, axis, num_groups):
+    layout = layout_of(like.shape, over, axis, num_groups)
+    return xp.broadcast_to(values.reshape(layout.keep), layout.view).reshape(like.shape)
+
+
+@normalize_expand.grad
+def normalize_expand_grad(g, ins, outs, **attrs):
+    return (ops._normalize_total(g, ins[0], **attrs), None)
+
+
+@declare(name="_normalize_moments", types="T,P->P,P", unread=(1,), outputs=("mean", "inverse"))
+def normalize_moments(data, like, *, eps: float = 1e-3, over: Over = "batch", axis: int = 1, num_groups: int = 0):
+    """Mean and inverse deviation of each set, in the dtype of ``like``."""
+
+
+@normalize_moments.infer
+def normalize_moments_infer(data, like, *, over, axis, num_groups):
+    return [_check_statistics(data, [like], over, axis, num_groups)] * 2
+
+
+@normalize_moments.kernel()
+def normalize_moments_xp(xp, data, like, *, eps, over, axis, num_groups):
+    layout = layout_of(data.shape, over, axis, num_groups)
+    mean, variance, _ = moments(xp, wide(data).reshape(layout.view), layout)
+    return mean.reshape(like.shape), (1.0 / xp.sqrt(variance + eps)).reshape(like.shape)
+
+
+@normalize_moments.grad
+def normalize_moments_grad(g, ins, outs, *, over, axis, num_groups):
+    words = _words(over=over, axis=axis, num_groups=num_groups)
+    count = count_of(ins[0], outs[0], words)
+    inverse = outs[1]
+    return (from_statistics(ins[0], outs[0], g[0] / count, g[1] * inverse * inverse * inverse / -count, words), None)
+
+
+def count_of(data: Any, like: Any, words: dict[str, Any]) -> Any:
+    """How many numbers each set has, as a value: a gradient rule does not know shapes."""
+    return ops._normalize_total(ops.ones_like(data), like, **words)
+
+
+def from_statistics(data: Any, mean: Any, constant: Any, slope: Any, words: dict[str, Any]) -> Any:
+    """``constant + slope * (data - mean)``: what a mean and a deviation hand down, each number's share."""
+    found = None
+    if slope is not None:
+        found = ops._normalize_scale(data, slope, **words)
+        constant = -slope * mean if constant is None else constant - slope * mean
+    if constant is not None:
+        spread = ops._normalize_expand(constant, data, **words)
+        found = spread if found is None else found + spread
+    return found
+
+
+def _gathered(xp: Any, sums: Sequence[Any], layout: Layout) -> Any:
+    """Sums of the sets from those of some rows each: added where a set lies in all rows, else side by side."""
+    if len(sums) == 1:
+        return sums[0]
+    return functools.reduce(xp.add, sums) if layout.keep[0] == 1 else xp.concatenate(sums)
+
+
+@declare(name="_backward_normalize_sums", types="T,T,P,P->P,P", outputs=("product", "total"))
+def backward_sums(g, data, mean, inverse, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
+    """For each set the sum of ``g`` times the normalised data, and the sum of ``g``."""
+
+
+@backward_sums.infer
+def backward_sums_infer(g, data, mean, inverse, *, over, axis, num_groups):
+    return [_check_statistics(data, [mean, inverse], over, axis, num_groups)] * 2
+
+
+@backward_sums.kernel()
+def backward_sums_xp(xp, g, data, mean, inverse, *, over, axis, num_groups):
+    layout = layout_of(data.shape, over, axis, num_groups)
+    g, x = wide(g).reshape(layout.view), wide(data).reshape(layout.view)
+    sums = by_rows(xp, g, lambda rows: (xp.einsum(layout.total, g[rows]), xp.einsum(layout.dot, g[rows], x[rows])))
+    total, product = (_gathered(xp, each, layout).reshape(mean.shape) for each in zip(*sums))
+    # Without a centred copy of the data; the rounding this costs is that of the data themselves.
+    return (product - mean * total) * inverse, total
+
+
+@backward_sums.grad
+def backward_sums_grad(h, ins, outs, **attrs):
+    g, data, mean, inverse = ins
+    product, total = h
+    slope = product * inverse
+    return (from_statistics(data, mean, total, slope, attrs), ops._normalize_scale(g, slope, **attrs),
+            -slope * outs[1], product * outs[0] / inverse)
+
+
+@declare(name="_backward_normalize", inplace=(1,), arguments=lambda *, scaled: (
+    "g", "data", *(("gamma",) if scaled else ()), "mean", "inverse", "product", "total"))
+def backward_normalize(g, data, gamma, mean, inverse, product, total, *, scaled: bool = True, over: Over = "batch",
+                       axis: int = 1, num_groups: int = 0):
+    """The gradient of normalised data with respect to the data, ``product`` and ``total`` being the sums."""
+
+
+@backward_normalize.infer
+def backward_normalize_infer(g, data, *rest, scaled, over, axis, num_groups):
+    statistics = _check_statistics(data, rest[scaled:], over, axis, num_groups)
+    if scaled and rest[0] != statistics[-1:]:
+        raise ShapeError(f"gamma: expected shape {show(statistics[-1:])}, got {show(rest[0])}")
+    return g
+
+
+@backward_normalize.types
+def backward_normalize_types(ins, outs):
+    data, rest = floating([*ins[:2], *outs]), common_dtype(ins[2:])
+    return [data, data] + [rest] * (len(ins) - 2), [data]
+
+
+@backward_normalize.kernel()
+def backward_normalize_xp(xp, g, data, *rest, over, axis, num_groups, out=None):
+    *gamma, mean, inverse, product, total = rest
+    layout = layout_of(data.shape, over, axis, num_groups)
+    x = wide(data).reshape(layout.view)
+    target = place(out, x)
+    factor = inverse * gamma[0] if gamma else inverse
+    slope = inverse * product / layout.size
+    offset = (slope * mean - total / layout.size).reshape(layout.keep)
+    slope, factor = (-slope).reshape(layout.keep), factor.reshape(layout.keep)
+    y, g = room(xp, x, target), wide(g).reshape(layout.view)
+
+    def work(rows: slice) -> None:
+        part = xp.multiply(x[rows], _part(slope, rows), out=y[rows])
+        part += g[rows]
+        part += _part(offset, rows)
+        part *= _part(factor, rows)
+
+    by_rows(xp, x, work)
+    return settle(out, target, y, data.shape)
+
+
+@backward_normalize.grad
+def backward_normalize_grad(h, ins, outs, *, scaled, over, axis, num_groups):
+    words = _words(over=over, axis=axis, num_groups=num_groups)
+    g, data, *gamma, mean, inverse, product, total = ins
+    count = count_of(data, mean, words)
+    # With k = gamma * inverse: out = k * (g - total / count - (data - mean) * inverse * product / count).
+    k = inverse * gamma[0] if scaled else inverse
+    h_product, h_total = ops._backward_normalize_sums(h, data, mean, inverse, **words)
+    share = h_product * product / count
+    weight = ops._normalize_total(h * g, mean, **words) - h_total * total / count - share
+    slope = k * inverse * product / count
+    found = [ops._normalize_scale(h, k, **words), ops._normalize_scale(h, -slope, **words)]
+    if scaled:
+        found.append(ops._reduce_like(inverse * weight, gamma[0]))
+    through = weight - share
+    return [*found, slope * h_total, through * gamma[0] if scaled else through,
+            -k * h_product / count, -k * h_total / count]

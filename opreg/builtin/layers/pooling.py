@@ -1,0 +1,465 @@
+"""Pooling in one to three dimensions: maxima, sums, averages and norms over windows.
+
+A maximum or sum over windows is taken one axis after the other, and along an axis tap by tap, over strided views: the
+two taps of a 2x2 window along an axis are one call for a whole block, while a reduction over windows would run short
+inner loops. Arrays are seen as (images, *size, rest), whether channels come before or after the spatial axes.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple
+
+from ...backends.blas import share
+from ...core.cache import cached
+from ...core.op import Op
+from ...core.registry import declare, register
+from ...core.spec import Shape, common_dtype, is_floating, limits, show
+from ...errors import AttrError, DTypeError, ShapeError
+from ..matrices.dense import wide
+from .sliding import Window, channels_first, channels_last, span, spatial, window
+
+__all__ = ["window_of"]
+
+Convention = Literal["valid", "full", "same"]
+Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
+
+#: Bytes of the input of one block, so that it and its temporaries stay in the cache; a GPU wants large steps.
+BLOCK = {"numpy": 1 << 20}
+BLOCK_GPU = 1 << 28
+
+# One number of a window takes as long as so many multiplications of a product of matrices.
+_EACH = 32
+
+
+# ---------------------------------------------------------------------------------------------- geometry
+
+
+class Pool(NamedTuple):
+    """A window, and the shapes (images, *size, rest) and (images, *places, rest) it goes between."""
+
+    win: Window
+    x: Shape
+    y: Shape
+
+    @property
+    def axes(self) -> Iterator[tuple[int, int, int, int, int, int]]:
+        """Axis, size, kernel, stride, padding and places of each spatial axis."""
+        return zip(range(1, len(self.x)), self.x[1:-1], self.win.kernel, self.win.stride, self.win.pad, self.y[1:-1])
+
+    @property
+    def whole(self) -> bool:
+        """Whether there is one window, which holds exactly the input."""
+        return self.win.kernel == self.x[1:-1] and not any(self.win.pad)
+
+    @property
+    def apart(self) -> bool:
+        """Whether windows do not overlap."""
+        return all(s >= k for s, k in zip(self.win.stride, self.win.kernel))
+
+    def taps(self) -> Iterator[tuple[tuple, tuple]]:
+        """For each tap of the window, row by row, the outputs that read inside and what they read."""
+        every = [[span(n, t - p, s, places) for t in range(k)] for _, n, k, s, p, places in self.axes]
+        for spans in itertools.product(*every):
+            yield tuple([(slice(None), *part) for part in zip(*spans)])  # type: ignore[misc]
+
+
+def _there(values: Shape, rank: int, neutral: int) -> Shape:
+    """A number for each axis that is there, without those behind them that do nothing, as in ``pad=(0, 0, 0)``."""
+    return values[:rank] if all(value == neutral for value in values[rank:]) else values
+
+
+def _places(size: Shape, kernel: Shape, stride: Shape, pad: Shape, convention: str) -> tuple[Window, Shape]:
+    """The window and how often it fits along each axis; see ``Pooling``."""
+    win = window(kernel, _there(stride, len(kernel), 1), (), _there(pad, len(kernel), 0))
+    if convention == "same" and any(win.pad):
+        raise AttrError(f"pooling_convention 'same' takes no padding, got pad={pad}")
+    places = []
+    for n, k, s, p in zip(size, win.kernel, win.stride, win.pad):
+        if p >= k:
+            raise AttrError(f"pad={win.pad}: expected less than kernel={win.kernel}")
+        if convention == "same":
+            places.append((n + s - 1) // s)
+            continue
+        if n + 2 * p < k:
+            raise ShapeError(f"kernel {win.kernel} is larger than the input {show(size)} padded by {win.pad}")
+        places.append((n + 2 * p - k + (s - 1 if convention == "full" else 0)) // s + 1)
+    return win, tuple(places)
+
+
+def _output(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool: bool, convention: str,
+            layout: str | None) -> Shape:
+    """The output shape for a data shape."""
+    if not kernel and not global_pool:
+        raise AttrError("kernel is required, unless global_pool is set")
+    first = spatial(shape, len(shape) - 2 if global_pool else len(kernel), layout)
+    if global_pool:
+        return channels_last((*first[:2], *(1,) * len(first[2:])), layout)
+    return channels_last((*first[:2], *_places(first[2:], kernel, stride, pad, convention)[1]), layout)
+
+
+@cached(1024)
+def _pool(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool: bool, convention: str,
+          layout: str | None) -> Pool:
+    n, c, *size = channels_first(shape, layout)
+    if global_pool:
+        win, places = window(tuple(size)), (1,) * len(size)
+    else:
+        win, places = _places(tuple(size), kernel, stride, pad, convention)
+    if layout is None or layout[1] == "C":
+        return Pool(win, (n * c, *size, 1), (n * c, *places, 1))
+    return Pool(win, (n, *size, c), (n, *places, c))
+
+
+def window_of(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool: bool, pooling_convention: str,
+              layout: str | None) -> Window:
+    """The window that pools data of a shape.
+
+    Examples
+    --------
+    >>> window_of((1, 3, 8, 6), (), (), (), True, "valid", None).kernel
+    (8, 6)
+    """
+    return _pool(shape, kernel, stride, pad, global_pool, pooling_convention, layout).win
+
+
+def _blocks(xp: Any, pool: Pool, itemsize: int) -> Iterator[slice]:
+    """Runs of images whose numbers fit the cache."""
+    cost = max(1, math.prod(pool.x[1:]) * itemsize)
+    step = max(1, BLOCK.get(xp.__name__, BLOCK_GPU) // cost)
+    return (slice(start, start + step) for start in range(0, pool.x[0], step))
+
+
+def _at(axis: int, part: slice) -> tuple[slice, ...]:
+    """The index that takes a part of one axis."""
+    return (slice(None),) * axis + (part,)
+
+
+# -------------------------------------------------------------------------------------------- reductions
+
+
+def _reduced(xp: Any, combine: Callable, x: Any, pool: Pool, start: Any) -> Any:
+    """Windows combined, axis after axis; ``start`` is what one that lies outside the input gives."""
+    for axis, n, k, s, p, places in pool.axes:
+        if k == s == 1 and n == places:
+            continue
+        y = xp.empty((*x.shape[:axis], places, *x.shape[axis + 1:]), x.dtype)
+        spans = [span(n, t - p, s, places) for t in range(k)]
+        inside = [x[_at(axis, read)] for to, read in spans if to == slice(0, places)]
+        if len(inside) > 1:
+            combine(inside[0], inside[1], out=y)
+        else:
+            y[...] = inside[0] if inside else start
+        for part in inside[2:]:
+            combine(y, part, out=y)
+        for to, read in spans:
+            if to != slice(0, places) and to.start < to.stop:
+                edge = y[_at(axis, to)]
+                combine(edge, x[_at(axis, read)], out=edge)
+        x = y
+    return x
+
+
+def _maximum(xp: Any, x: Any, pool: Pool) -> Any:
+    """Maxima of windows. NaN does not count, nor infinity: a window of nothing else has the lowest number."""
+    lowest = limits(x.dtype)[0]
+    return xp.fmax(_reduced(xp, xp.fmax, x, pool, lowest), lowest)
+
+
+def _sum(xp: Any, x: Any, pool: Pool) -> Any:
+    """Sums of windows."""
+    if pool.whole:
+        return x.reshape(x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1]).sum(1).reshape(x.shape[0], *pool.y[1:])
+    return _reduced(xp, xp.add, x, pool, 0)
+
+
+def _spread(xp: Any, g: Any, pool: Pool) -> Any:
+    """The gradient of ``_sum``: each number added to all places of its window."""
+    for axis, n, k, s, p, places in reversed(list(pool.axes)):  # the last first, while there are few rows
+        if k == s == 1 and n == places:
+            continue
+        x = xp.zeros((*g.shape[:axis], n, *g.shape[axis + 1:]), g.dtype)
+        for t in range(k):
+            to, read = span(n, t - p, s, places)
+            part = x[_at(axis, read)]
+            if s >= k:
+                part[...] = g[_at(axis, to)]
+            else:
+                part += g[_at(axis, to)]
+        g = x
+    return g
+
+
+def _counts(xp: Any, pool: Pool, include_pad: bool, dtype: Any) -> Any:
+    """How many numbers each window averages over: an array that broadcasts over the output, or a number."""
+    total: Any = 1
+    for axis, n, k, s, p, places in pool.axes:
+        edge = p if include_pad else 0
+        counts = [max(1, min(q * s - p + k, n + edge) - max(q * s - p, -edge)) for q in range(places)]
+        if len(set(counts)) > 1:
+            total = total * xp.asarray(counts, dtype).reshape(places, *(1,) * (len(pool.x) - axis - 1))
+        else:
+            total = total * counts[0]
+    return total
+
+
+# ----------------------------------------------------------------------------------------------- Pooling
+
+
+@declare(name="Pooling", aliases=("_npx_pooling",))
+def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "avg", "sum", "lp"] = "max",
+            global_pool: bool = False, cudnn_off: bool = False, pooling_convention: Convention = "valid",
+            stride: tuple[int, ...] = (), pad: tuple[int, ...] = (), p_value: int | None = None,
+            count_include_pad: bool | None = None, layout: Layout | None = None):
+    """Maximum, average, sum or p-norm of each window, or of whole images with ``global_pool``.
+
+    ``pooling_convention`` says how many windows there are along an axis of ``n``: "valid" rounds
+    ``(n + 2 * pad - kernel) / stride`` down, "full" rounds it up, "same" gives ``ceil(n / stride)`` windows that begin
+    at the first number. A window at the border holds what is inside; padding counts for averages unless
+    ``count_include_pad`` is false. ``stride`` and ``pad`` may go on for axes that are not there, with ones and zeros.
+    The p-norm takes powers and roots of 1, 2 or 3, and no absolute values.
+    """
+
+
+@pooling.types
+def pooling_types(ins, outs, *, pool_type):
+    dtype = common_dtype([*ins, *outs])
+    if dtype is not None and not is_floating(dtype) and pool_type in ("avg", "lp"):
+        raise DTypeError(f"pool_type {pool_type!r} needs floating point numbers, got {dtype}")
+    return [dtype] * len(ins), [dtype] * len(outs)
+
+
+@pooling.infer
+def pooling_infer(data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad, p_value, layout):
+    if pool_type == "lp" and p_value not in (1, 2, 3):
+        raise AttrError(f"p_value={p_value}: pool_type 'lp' takes 1, 2 or 3")
+    return _output(data, kernel, stride, pad, global_pool, pooling_convention, layout)
+
+
+@pooling.kernel()
+def pooling_xp(xp, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad, p_value,
+               count_include_pad, layout, out=None):
+    pool = _pool(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
+    if out is None:
+        out = xp.empty(_output(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout), data.dtype)
+    (x,) = wide(xp, data.reshape(pool.x))
+    counts = _counts(xp, pool, count_include_pad is not False, x.dtype) if pool_type == "avg" else 1
+    y = out.reshape(pool.y) if out.flags.c_contiguous else xp.empty(pool.y, out.dtype)
+
+    def pooled(block: slice) -> None:
+        if pool_type == "max":
+            y[block] = _maximum(xp, x[block], pool)
+        elif pool_type == "lp":
+            y[block] = _norm(xp, x[block], pool, p_value)
+        elif pool_type == "avg":
+            y[block] = _sum(xp, x[block], pool) / counts
+        else:
+            y[block] = _sum(xp, x[block], pool)
+
+    share(xp, [functools.partial(pooled, block) for block in _blocks(xp, pool, x.dtype.itemsize)],
+          _EACH * math.prod(pool.y) * math.prod(pool.win.kernel))
+    if not out.flags.c_contiguous:
+        out[...] = y.reshape(out.shape)
+    return out
+
+
+def _norm(xp: Any, x: Any, pool: Pool, p: int) -> Any:
+    if p == 1:
+        return _sum(xp, x, pool)
+    total = _sum(xp, x * x if p == 2 else x * x * x, pool)
+    return xp.sqrt(total) if p == 2 else xp.cbrt(total)
+
+
+@pooling.grad
+def pooling_grad(g, ins, outs, *, pool_type, p_value, **attrs):
+    x, y = ins[0], outs[0]
+    if pool_type == "max":
+        return (pooling_max(g, x, y, pool_type=pool_type, **attrs),)
+    if pool_type == "lp":
+        attrs["pool_type"] = "sum"
+        if p_value == 1:
+            return (pooling_sum(g, x, **attrs),)
+        zero = y == 0
+        root = (1 - zero) / (y + zero)  # no gradient where the norm is zero
+        if p_value == 2:
+            return (x * pooling_sum(g * root, x, **attrs),)
+        return (x * x * pooling_sum(g * root * root, x, **attrs),)
+    return (pooling_sum(g, x, pool_type=pool_type, **attrs),)
+
+
+# ------------------------------------------------------------------------------------- backward operators
+
+pooling_sum = register(Op(
+    "_backward_Pooling_sum", pooling.schema, ("g", "data"), types="T,U->T", unread=(1,),
+    doc="The gradient of sums and averages of windows."))
+pooling_max = register(Op(
+    "_backward_Pooling_max", pooling.schema, ("g", "data", "maxima"),
+    doc="The gradient of maxima: it goes to the first place of the window that has the maximum."))
+pooling_at_max = register(Op(
+    "_backward_Pooling_at_max", pooling.schema, ("h", "data", "maxima"),
+    doc="What ``h`` holds where windows of ``data`` have their maxima: the gradient's gradient."))
+
+
+@pooling_sum.infer
+def pooling_sum_infer(g, data):
+    return data
+
+
+@pooling_max.infer
+def pooling_max_infer(g, data, maxima):
+    return data
+
+
+@pooling_at_max.infer
+def pooling_at_max_infer(h, data, maxima):
+    return maxima
+
+
+@pooling_sum.kernel()
+def pooling_sum_xp(xp, g, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad, count_include_pad,
+                   layout):
+    pool = _pool(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
+    (g,) = wide(xp, g.reshape(pool.y))
+    counts = _counts(xp, pool, count_include_pad is not False, g.dtype) if pool_type == "avg" else None
+    x = xp.empty(pool.x, g.dtype)
+    for block in _blocks(xp, pool, g.dtype.itemsize):
+        part = g[block] if counts is None else g[block] / counts
+        x[block] = part if pool.whole else _spread(xp, part, pool)
+    return x.reshape(data.shape)
+
+
+@pooling_sum.grad
+def pooling_sum_grad(h, ins, outs, **attrs):
+    return pooling(h, **attrs), None
+
+
+def _hits(xp: Any, x: Any, maxima: Any, pool: Pool, first: bool = True) -> Iterator[tuple[Any, tuple, tuple]]:
+    """For each tap, where it is the maximum of its window (only the first that is), and what it reads and where."""
+    free = xp.ones(maxima.shape, bool)
+    for to, read in pool.taps():
+        hit = x[read] == maxima[to]
+        if first:
+            hit &= free[to]
+            free[to] ^= hit
+        yield hit, to, read
+
+
+def _masked(xp: Any, g: Any, hit: Any, out: Any = None) -> Any:
+    """``g`` where ``hit``, else zero: a product of bits, which is exact for NaN and infinity, and needs no branches."""
+    bits = f"i{g.dtype.itemsize}"
+    return xp.multiply(g.view(bits), hit, out=None if out is None else out.view(bits)).view(g.dtype)
+
+
+def _place(xp: Any, g: Any, x: Any, maxima: Any, pool: Pool, first: bool, out: Any) -> None:
+    """Write to ``out`` the numbers of ``g`` at the places of the maxima, added where several meet."""
+    out[...] = 0
+    for hit, to, read in _hits(xp, x, maxima, pool, first):
+        if pool.apart:
+            _masked(xp, g[to], hit, out[read])
+        else:
+            out[read] += _masked(xp, g[to], hit)
+
+
+@pooling_max.kernel()
+def pooling_max_xp(xp, g, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout, out=None):
+    pool = _pool(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
+    g, x, maxima = g.reshape(pool.y), data.reshape(pool.x), maxima.reshape(pool.y)
+    direct = out is not None and out.flags.c_contiguous
+    dx = out.reshape(pool.x) if direct else xp.empty(pool.x, data.dtype)
+    for block in _blocks(xp, pool, data.dtype.itemsize):
+        _place(xp, g[block], x[block], maxima[block], pool, True, dx[block])
+    if out is None:
+        return dx.reshape(data.shape)
+    if not direct:
+        out[...] = dx.reshape(data.shape)
+    return out
+
+
+@pooling_max.grad
+def pooling_max_grad(h, ins, outs, **attrs):
+    return pooling_at_max(h, ins[1], ins[2], **attrs), None, None
+
+
+@pooling_at_max.kernel()
+def pooling_at_max_xp(xp, h, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout):
+    pool = _pool(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
+    h, x, top = h.reshape(pool.x), data.reshape(pool.x), maxima.reshape(pool.y)
+    y = xp.zeros(pool.y, h.dtype)
+    for block in _blocks(xp, pool, data.dtype.itemsize):
+        target = y[block]
+        for hit, to, read in _hits(xp, x[block], top[block], pool):
+            target[to] += _masked(xp, h[block][read], hit)
+    return y.reshape(maxima.shape)
+
+
+@pooling_at_max.grad
+def pooling_at_max_grad(g, ins, outs, **attrs):
+    return pooling_max(g, ins[1], ins[2], **attrs), None, None
+
+
+# -------------------------------------------------------------------------------------------- Pooling_v1
+
+
+@declare(name="Pooling_v1")
+def pooling_v1(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "avg", "sum"] = "max",
+               global_pool: bool = False, pooling_convention: Literal["full", "valid"] = "valid",
+               stride: tuple[int, ...] = (), pad: tuple[int, ...] = ()):
+    """Pooling as its first version had it: padding is zeros, which take part in maxima, and every average is over
+    the whole kernel. The gradient of a maximum goes to all places that have it."""
+
+
+@pooling_v1.infer
+def pooling_v1_infer(data, *, kernel, global_pool, pooling_convention, stride, pad):
+    return _output(data, kernel, stride, pad, global_pool, pooling_convention, None)
+
+
+def _padded(xp: Any, data: Any, pool: Pool) -> tuple[Any, Pool, tuple[slice, ...]]:
+    """The data in a frame of zeros, a pooling over that without padding, and where in it the data is."""
+    inner = (slice(None), *(slice(p, p + n) for _, n, _, _, p, _ in pool.axes))
+    shape = (pool.x[0], *(n + 2 * p for _, n, _, _, p, _ in pool.axes), pool.x[-1])
+    framed = Pool(pool.win._replace(pad=(0,) * len(pool.win.pad)), shape, pool.y)
+    if data is None or shape == pool.x:
+        return data, framed, inner
+    frame = xp.zeros(shape, data.dtype)
+    frame[inner] = data
+    return frame, framed, inner
+
+
+@pooling_v1.kernel()
+def pooling_v1_xp(xp, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad):
+    pool = _pool(data.shape, kernel, stride, pad, global_pool, pooling_convention, None)
+    x, pool, _ = _padded(xp, data.reshape(pool.x), pool)
+    y = _maximum(xp, x, pool) if pool_type == "max" else _sum(xp, x, pool)
+    if pool_type == "avg":
+        y = y / math.prod(pool.win.kernel)
+    return y.reshape(*data.shape[:2], *pool.y[1:-1])
+
+
+@pooling_v1.grad
+def pooling_v1_grad(g, ins, outs, **attrs):
+    return (pooling_v1_data(g, ins[0], outs[0], **attrs),)
+
+
+pooling_v1_data = register(Op("_backward_Pooling_v1", pooling_v1.schema, ("g", "data", "output"),
+                              doc="The gradient of ``Pooling_v1``."))
+
+
+@pooling_v1_data.infer
+def pooling_v1_data_infer(g, data, output):
+    return data
+
+
+@pooling_v1_data.kernel()
+def pooling_v1_data_xp(xp, g, data, output, *, kernel, pool_type, global_pool, pooling_convention, stride, pad):
+    pool = _pool(data.shape, kernel, stride, pad, global_pool, pooling_convention, None)
+    g = g.reshape(pool.y)
+    x, pool, inner = _padded(xp, data.reshape(pool.x), pool)
+    if pool_type == "max":
+        dx = xp.empty(pool.x, g.dtype)
+        _place(xp, g, x, output.reshape(pool.y), pool, False, dx)
+    else:
+        dx = _spread(xp, g / math.prod(pool.win.kernel) if pool_type == "avg" else g, pool)
+    return dx[inner].reshape(data.shape)

@@ -1,0 +1,293 @@
+"""RNN: stacked recurrent layers, of one direction or two, with all parameters in one vector.
+
+What the attributes mean and what stands where is in ``rnn_parts``, how a layer is computed in ``rnn_layer``; here is
+what is around them. Inside, the second direction has its time reversed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from ...core.attrs import Few, Positive
+from ...core.op import Attrs
+from ...core.registry import declare, ops
+from ...core.spec import Shape, as_dtype, common_dtype, show
+from ...errors import ShapeError
+from ..outputs import floating, wide
+from . import rnn_layer
+from .rnn_parts import Kept, Kind, count, kind_of, parts_of, reserve_size, views
+
+__all__: list[str] = []
+
+Mode = Literal["gru", "lstm", "rnn_relu", "rnn_tanh"]
+
+# ----------------------------------------------------------------------------------------- the operator
+
+
+def _arguments(*, mode, use_sequence_length):
+    return ("data", "parameters", "state", *(("state_cell",) if mode == "lstm" else ()),
+            *(("sequence_length",) if use_sequence_length else ()))
+
+
+def _outputs(*, mode):
+    return ("output", "state_output", *(("statecell_output",) if mode == "lstm" else ()), "reserve")
+
+
+@declare(name="RNN", aliases=("_npx_rnn",), random=True, mode=True, arguments=_arguments, outputs=_outputs,
+         visible=lambda *, mode, state_outputs: (3 if mode == "lstm" else 2) if state_outputs else 1)
+def rnn(data, parameters, state, state_cell, sequence_length, *, state_size: Positive, num_layers: Few,
+        bidirectional: bool = False, mode: Mode, p: float = 0.0, state_outputs: bool = False,
+        projection_size: int | None = None, lstm_state_clip_min: float | None = None,
+        lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
+        use_sequence_length: bool = False):
+    """Recurrent layers, one on top of the other.
+
+    Parameters
+    ----------
+    data : array of shape (time, batch, inputs)
+        What the first layer reads.
+    parameters : array of one axis
+        For each layer and direction the weights of the input, of the state, and of the projection if there is one;
+        then, in the same order, two vectors of biases each. Gates are rows: in, forget, candidate, out of an LSTM,
+        reset, update, candidate of a GRU.
+    state, state_cell : arrays of shape (num_layers * directions, batch, state_size)
+        Where the layers start; cells only in the mode ``lstm``. With projections, ``state`` has ``projection_size``
+        features.
+    sequence_length : array of shape (batch,)
+        With ``use_sequence_length``: how many steps of each sample count. Outputs behind them are 0, the last states
+        are those at the end, and the second direction begins there.
+    p : float
+        Dropout between layers, when training.
+    state_outputs : bool
+        Whether the last states are outputs too.
+    lstm_state_clip_min, lstm_state_clip_max : float
+        Limits of the cells' states; with ``lstm_state_clip_nan`` they replace NaN as well.
+
+    The output has the shape (time, batch, directions * state_size). The cells are those of S. Hochreiter,
+    J. Schmidhuber, Long Short-Term Memory, 1997, with the projection of H. Sak et al., arXiv:1402.1128, and of
+    K. Cho et al., arXiv:1406.1078, where the reset gate acts behind the matrix product, as in cuDNN.
+    """
+
+
+@rnn.fill
+def rnn_fill(ins, outs, **attrs):
+    data = ins[0]
+    if data is None:
+        return ins
+    if len(data) != 3:
+        raise ShapeError(f"data: expected shape (time, batch, inputs), got {show(data)}")
+    kind = kind_of(**attrs)
+    rows = kind.layers * kind.directions
+    found = [data, (count(kind, data[2]),), (rows, data[1], kind.out)]
+    if kind.mode == "lstm":
+        found.append((rows, data[1], kind.size))
+    if kind.lengths:
+        found.append((data[1],))
+    return found
+
+
+@rnn.infer
+def rnn_infer(data, parameters, state, *rest, **attrs):
+    kind = kind_of(**attrs)
+    cells = list(rest[:1]) if kind.mode == "lstm" else []
+    return [(data[0], data[1], kind.directions * kind.out), state, *cells, (reserve_size(kind, data[0], data[1]),)]
+
+
+@rnn.types
+def rnn_types(ins, outs, *, use_sequence_length):
+    count = len(ins) - use_sequence_length
+    one = floating([*ins[:count], *outs[:-1]])
+    inner = as_dtype("float32") if one is not None and one.itemsize < 4 else one
+    return [one] * count + [each or as_dtype("int32") for each in ins[count:]], [one] * (len(outs) - 1) + [inner]
+
+
+def _unpacked(kind: Kind, arrays: Any) -> tuple[Any, ...]:
+    """data, parameters, state, cells or None, lengths or None."""
+    data, parameters, state, *rest = arrays
+    cell = wide(rest[0]) if kind.mode == "lstm" else None
+    return (wide(data), wide(parameters), wide(state), cell,
+            rest[-1].astype("int64") if kind.lengths else None)
+
+
+def _target(xp: Any, out: Any, shape: Shape, dtype: Any) -> Any:
+    """The array to write a result to, the caller's if it can be."""
+    fits = out is not None and out.dtype == dtype and out.flags.c_contiguous
+    return out if fits else xp.empty(shape, dtype=dtype)
+
+
+def _given(found: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
+    """The results, in the caller's arrays if there are any."""
+    if out is None:
+        return found
+    for target, value in zip(out, found):
+        if target is not None and target is not value:
+            target[...] = value
+    return out
+
+
+@rnn.kernel()
+def rnn_xp(xp, *arrays, is_train, rng, out=None, **attrs):
+    return run(xp, rnn_layer.forward, arrays, is_train, rng, out, attrs)
+
+
+@rnn.grad
+def rnn_grad(g, ins, outs, **attrs):
+    # What was kept is right in every mode: without training the masks are ones.
+    heads = [ops.zeros_like(out) if each is None else each for each, out in zip(g[:-1], outs[:-1])]
+    found = ops._backward_RNN(*heads, *ins, outs[-1], **attrs)
+    return (*found, None) if attrs["use_sequence_length"] else found
+
+
+# ---------------------------------------------------------------------------------------------- its gradient
+
+
+def _backward_arguments(*, mode, use_sequence_length):
+    return (*(f"g_{name}" for name in _outputs(mode=mode)[:-1]),
+            *_arguments(mode=mode, use_sequence_length=use_sequence_length), "reserve")
+
+
+@declare(name="_backward_RNN", arguments=_backward_arguments,
+         outputs=lambda *, mode: _arguments(mode=mode, use_sequence_length=False))
+def backward_rnn(g_output, g_state_output, g_statecell_output, data, parameters, state, state_cell, sequence_length,
+                 reserve, *, state_size: Positive, num_layers: Few, bidirectional: bool = False, mode: Mode,
+                 p: float = 0.0, state_outputs: bool = False, projection_size: int | None = None,
+                 lstm_state_clip_min: float | None = None, lstm_state_clip_max: float | None = None,
+                 lstm_state_clip_nan: bool = False, use_sequence_length: bool = False):
+    """The gradient of ``RNN``; ``reserve`` is what it kept."""
+
+
+def _split(mode: str, arrays: Any) -> tuple[list[Any], list[Any], Any]:
+    """Gradients of the outputs, the inputs, and what was kept."""
+    heads = 3 if mode == "lstm" else 2
+    return list(arrays[:heads]), list(arrays[heads:-1]), arrays[-1]
+
+
+@backward_rnn.infer
+def backward_rnn_infer(*shapes, **attrs):
+    heads, ins, reserve = _split(attrs["mode"], shapes)
+    expected = rnn_infer(*ins, **attrs)
+    if [*heads, reserve] != expected or rnn_fill(ins, [], **attrs) != ins:
+        raise ShapeError(f"expected the shapes of RNN, {', '.join(map(show, expected))}, "
+                         f"got {', '.join(map(show, [*heads, reserve]))}")
+    return ins[:len(ins) - attrs["use_sequence_length"]]
+
+
+@backward_rnn.types
+def backward_rnn_types(ins, outs, *, mode, use_sequence_length):
+    heads, inputs, reserve = _split(mode, ins)
+    found, kept = rnn_types(inputs, [common_dtype([*heads, *outs]), reserve], use_sequence_length=use_sequence_length)
+    return [found[0]] * len(heads) + found + kept[1:], [found[0]] * len(outs)
+
+
+@backward_rnn.kernel()
+def backward_rnn_xp(xp, *arrays, out=None, **attrs):
+    return run_back(xp, rnn_layer.backward, arrays, out, attrs)
+
+
+# -------------------------------------------------------------------------------------------------- layers
+
+
+def _turned(xp: Any, x: Any, lengths: Any) -> Any:
+    """(time, batch, features) with the time of each sample reversed; what is behind its end stays there."""
+    if lengths is None:
+        return xp.ascontiguousarray(x[::-1])
+    t = xp.arange(x.shape[0]).reshape(-1, 1)
+    index = xp.where(t < lengths, lengths - 1 - t, t)
+    return xp.take_along_axis(x, xp.expand_dims(index, 2), axis=0)
+
+
+def _ahead(xp: Any, kind: Kind, x: Any, lengths: Any) -> list[Any]:
+    """A layer's input as each direction reads it."""
+    return [x, _turned(xp, x, lengths)][:kind.directions]
+
+
+def _ahead_back(xp: Any, kind: Kind, dy: Any, lengths: Any) -> Any:
+    """(directions, time, batch, features) of a gradient with the directions' features side by side."""
+    if kind.directions == 1:
+        return xp.expand_dims(dy, 0)
+    return xp.stack([dy[..., :kind.out], _turned(xp, dy[..., kind.out:], lengths)])
+
+
+def _together(xp: Any, y: Any, lengths: Any) -> Any:
+    """(time, batch, features) of (directions, time, batch, features)."""
+    if y.shape[0] == 1:
+        return y[0]
+    return xp.concatenate([y[0], _turned(xp, y[1], lengths)], axis=2)
+
+
+def _counts(xp: Any, time: int, lengths: Any, dtype: Any) -> Any:
+    """(time, batch, 1): one for a step within the sample, zero behind its end."""
+    return xp.expand_dims(xp.arange(time).reshape(-1, 1) < lengths, 2).astype(dtype)
+
+
+def run(xp: Any, forward: Callable, arrays: Any, is_train: bool, rng: Any, out: Any, attrs: Attrs
+        ) -> tuple[Any, ...]:
+    """What ``RNN`` computes, with a function that runs a layer."""
+    kind = kind_of(**attrs)
+    data, parameters, state, cell, lengths = _unpacked(kind, arrays)
+    time, batch, inputs = data.shape
+    reserve = _target(xp, None if out is None else out[-1], (reserve_size(kind, time, batch),), data.dtype)
+    counts = None if lengths is None else _counts(xp, time, lengths, data.dtype)
+    layers, d, x = views(kind, reserve, time, batch), kind.directions, data
+    for layer, (parts, kept) in enumerate(zip(parts_of(kind, inputs), layers)):
+        own = slice(layer * d, (layer + 1) * d)
+        kept.states[:, 0] = state[own]
+        kept.cells[:, 0] = 0.0 if cell is None else cell[own]
+        forward(xp, kind, parts, parameters, _ahead(xp, kind, x, lengths), kept, counts)
+        if kept.mask.size:
+            if is_train:
+                kept.mask[...] = (rng.random(kept.mask.shape, dtype=xp.float32) >= kind.p) / (1.0 - kind.p)
+            else:
+                kept.mask[...] = 1.0
+        x = _output(xp, kept, counts, lengths)
+    last = [xp.concatenate([each[:, -1] for each in group])
+            for group in zip(*[(kept.states, kept.cells)[:1 if cell is None else 2] for kept in layers])]
+    return _given((x, *last, reserve), out)
+
+
+def run_back(xp: Any, backward: Callable, arrays: Any, out: Any, attrs: Attrs) -> tuple[Any, ...]:
+    """What its gradient computes, with a function that runs that of a layer."""
+    kind = kind_of(**attrs)
+    heads, ins, reserve = _split(kind.mode, arrays)
+    data, parameters, state, cell, lengths = _unpacked(kind, ins)
+    heads = [wide(g) for g in heads]
+    time, batch, inputs = data.shape
+    counts = None if lengths is None else _counts(xp, time, lengths, data.dtype)
+    layers, places = views(kind, reserve, time, batch), parts_of(kind, inputs)
+    d, dy = kind.directions, heads[0]
+    d_parameters = _target(xp, None if out is None else out[1], parameters.shape, parameters.dtype)
+    d_state = xp.empty_like(state)
+    d_cell = None if cell is None else xp.empty_like(cell)
+    for layer in reversed(range(kind.layers)):
+        kept, own = layers[layer], slice(layer * d, (layer + 1) * d)
+        if kept.mask.size:
+            dy = dy * kept.mask
+        dy_each = _ahead_back(xp, kind, dy, lengths)
+        if counts is not None:
+            dy_each = dy_each * counts
+        x = _ahead(xp, kind, data if layer == 0 else _output(xp, layers[layer - 1], counts, lengths), lengths)
+        ends = heads[1][own], None if cell is None else heads[2][own]
+        dx = _room_for_input(xp, kind, x[0], out, layer)
+        d_state[own], dc = backward(xp, kind, places[layer], parameters, x, kept, counts, dy_each, ends, d_parameters,
+                                    dx)
+        if d_cell is not None:
+            d_cell[own] = dc
+        if dx is not None:
+            dy = dx[0] if d == 1 else dx[0] + _turned(xp, dx[1], lengths)
+    return _given((dy, d_parameters, d_state, *(() if d_cell is None else (d_cell,))), out)
+
+
+def _room_for_input(xp: Any, kind: Kind, x: Any, out: Any, layer: int) -> list[Any] | None:
+    """Where the gradients of a layer's input go, a direction each; None if nobody wants them."""
+    target = None if out is None or layer else out[0]
+    if out is not None and not layer and target is None:
+        return None
+    return [_target(xp, target if kind.directions == 1 else None, x.shape, x.dtype) for _ in range(kind.directions)]
+
+
+def _output(xp: Any, kept: Kept, counts: Any, lengths: Any) -> Any:
+    """What the layer above reads."""
+    y = kept.states[:, 1:]
+    y = _together(xp, y if counts is None else y * counts, lengths)
+    return y * kept.mask if kept.mask.size else y

@@ -1,0 +1,344 @@
+"""A recurrent layer by functions of an array module: the loop over time, of both directions at once.
+
+The part of a layer that comes from its input is one product of matrices over all steps, and so are the gradients of
+its parameters and input; only the rest is a loop over time. What a step of the gradient multiplies by is computed
+before, for all steps.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+from ...core.threads import by_rows
+from .rnn_parts import Kept, Kind, Part, of_gates
+
+__all__ = ["backward", "forward", "room", "rows_of"]
+
+# OpenBLAS computes a product of at most so many multiplications where the matrices lie, without threads and without
+# rearranging them; the product of a step, cut into some of that size, takes half as long. Narrower ones gain nothing.
+_SMALL, _NARROW = 1_000_000, 64
+
+# Bytes of temporaries on the host that are kept for the next call: fresh memory costs as much as what is done in it.
+_KEPT = 1 << 24
+
+
+class _Held(threading.local):
+    """Temporaries by name and dtype, one of each in a thread."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[tuple[str, Any], Any] = {}
+
+
+_HELD = _Held()
+
+
+def room(xp: Any, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Memory for a temporary, valid until the next call with this name."""
+    size = math.prod(shape)
+    if xp.__name__ != "numpy" or size * dtype.itemsize > _KEPT:
+        return xp.empty(shape, dtype=dtype)
+    held = _HELD.arrays.get((name, dtype))
+    if held is None or held.size < size:
+        held = _HELD.arrays[name, dtype] = xp.empty(size, dtype=dtype)
+    return held[:size].reshape(shape)
+
+
+
+def _halves(xp: Any, kind: Kind, dtype: Any) -> Any:
+    """For each gate what its argument is multiplied by, so that one function does for all gates.
+
+    A sigmoid is ``tanh(x / 2) / 2 + 1 / 2``.
+    """
+    scale = xp.ones((kind.gates, 1, 1), dtype=dtype)
+    if kind.gates > 1:
+        scale[:2] = 0.5
+    if kind.mode == "lstm":
+        scale[3:] = 0.5
+    return scale
+
+
+def _columns(kind: Kind, batch: int, features: int, columns: int) -> int:
+    """How many columns of a product of a step are computed at a time."""
+    width = columns
+    while width % 2 == 0 and width >= 2 * _NARROW and batch * features * width > _SMALL:
+        width //= 2
+    return width if batch * features * width <= _SMALL else columns
+
+
+class _Product:
+    """``x @ matrix`` of each direction and gate, over and over.
+
+    Parameters
+    ----------
+    matrices : array of shape (directions, gates, features, columns)
+    batch : int
+        Rows of ``x``, which has the shape (directions, gates or 1, batch, features).
+    """
+
+    def __init__(self, xp: Any, kind: Kind, matrices: Any, batch: int):
+        directions, gates, features, columns = matrices.shape
+        width = _columns(kind, batch, features, columns)
+        cut = matrices.reshape(directions, gates, features, columns // width, width).transpose(0, 1, 3, 2, 4)
+        self.xp, self.matrices = xp, xp.ascontiguousarray(cut)
+        self.result = xp.empty((directions, gates, batch, columns), dtype=matrices.dtype)
+        self.cut = self.result.reshape(directions, gates, batch, columns // width, width).transpose(0, 1, 3, 2, 4)
+
+    def __call__(self, x: Any) -> Any:
+        """The products, (directions, gates, batch, columns), in memory that the next call writes again."""
+        self.xp.matmul(x[:, :, None], self.matrices, out=self.cut)
+        return self.result
+
+
+# ----------------------------------------------------------------------------------------------- forward
+
+
+def rows_of(x: Any) -> Any:
+    """(time, batch, features) as a matrix."""
+    return x.reshape(x.shape[0] * x.shape[1], x.shape[2])
+
+
+def forward(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any, x: list[Any], kept: Kept, counts: Any
+            ) -> None:
+    """Run a layer: fill ``kept``, where the first states and cells stand.
+
+    ``x`` is its input as each direction reads it; ``counts``, with lengths, is one for a step within a sample, else
+    zero.
+    """
+    gates = kept.gates if kind.gates > 1 else kept.states[:, None, 1:]
+    time, batch = gates.shape[2:4]
+    scale = _halves(xp, kind, gates.dtype)
+    w = {name: [of_gates(kind, part[name], parameters) for part in parts]
+         for name in ("input", "state", "input_bias", "state_bias")}
+    for d, source in enumerate(x):
+        xp.matmul(rows_of(source), (w["input"][d] * scale).swapaxes(1, 2),
+                  out=gates[d].reshape(kind.gates, time * batch, kind.size))
+    own, other = (xp.expand_dims(xp.stack(w[name]), 2) for name in ("input_bias", "state_bias"))
+    behind = other[:, 2].copy() if kind.mode == "gru" else None
+    if behind is not None:  # the candidate's part from the state passes a gate, its bias included
+        other[:, 2] = 0.0
+    # As large as what it is added to: numbers are added faster where none is read again for every row.
+    shape = kind.directions, kind.gates, batch, kind.size
+    bias = xp.ascontiguousarray(xp.broadcast_to((own + other) * scale, shape))
+    # In the candidate of a GRU nothing is halved.
+    product = _Product(xp, kind, xp.stack([(each * scale).swapaxes(1, 2) for each in w["state"]]), batch)
+    projection = xp.stack([part["projection"].of(parameters).T for part in parts]) if kind.projection else None
+    work = xp.empty((kind.directions, batch, kind.size), dtype=gates.dtype)
+    for t in range(time):
+        a, h, out, c, cell = gates[:, :, t], *(each[:, t + i] for each in (kept.states, kept.cells) for i in (0, 1))
+        from_state = product(h[:, None])
+        a += bias
+        if kind.mode == "lstm":
+            a += from_state
+            xp.tanh(a, out=a)
+            for sigmoids in (a[:, :2], a[:, 3]):
+                sigmoids *= 0.5
+                sigmoids += 0.5
+            _lstm_step(xp, kind, a, c, cell, out, work, projection)
+        elif kind.mode == "gru":
+            _gru_step(xp, a, from_state, h, cell, out, work, behind)
+        else:
+            a += from_state  # ``a`` is ``out``
+            if kind.mode == "rnn_tanh":
+                xp.tanh(a, out=a)
+            else:
+                xp.maximum(a, 0.0, out=a)
+        if counts is not None:
+            out[...] = h + counts[t] * (out - h)
+            if kind.mode == "lstm":
+                cell[...] = c + counts[t] * (cell - c)
+
+
+def _lstm_step(xp: Any, kind: Kind, a: Any, before: Any, cell: Any, out: Any, work: Any, projection: Any) -> None:
+    """Fill ``cell`` and ``out`` from the gates."""
+    xp.multiply(a[:, 1], before, out=cell)
+    xp.multiply(a[:, 0], a[:, 2], out=work)
+    cell += work
+    if kind.clip is not None:
+        low, high = kind.clip
+        if kind.clip_nan:
+            cell[...] = xp.fmin(xp.fmax(cell, low), high)
+        else:
+            xp.clip(cell, low, high, out=cell)
+    xp.tanh(cell, out=work)
+    if projection is None:
+        xp.multiply(a[:, 3], work, out=out)
+    else:
+        work *= a[:, 3]
+        xp.matmul(work, projection, out=out)
+
+
+def _gru_step(xp: Any, a: Any, from_state: Any, h: Any, cell: Any, out: Any, work: Any, behind: Any) -> None:
+    """Finish the gates and fill ``cell``, the candidate's part from the state, and ``out``."""
+    gates, candidate = a[:, :2], a[:, 2]
+    gates += from_state[:, :2]
+    xp.tanh(gates, out=gates)
+    gates *= 0.5
+    gates += 0.5
+    xp.add(from_state[:, 2], behind, out=cell)
+    xp.multiply(a[:, 0], cell, out=work)
+    candidate += work
+    xp.tanh(candidate, out=candidate)
+    xp.subtract(h, candidate, out=out)
+    out *= a[:, 1]
+    out += candidate
+
+
+# ---------------------------------------------------------------------------------------------- backward
+
+
+def backward(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any, x: list[Any], kept: Kept, counts: Any,
+             dy: Any, ends: tuple[Any, Any], d_parameters: Any, dx: Any) -> tuple[Any, Any]:
+    """The gradients of a layer's first states and cells.
+
+    Writes those of its parameters, and of its input, a direction each, to ``dx`` unless that is None. ``dy`` is that
+    of its states, ``ends`` those of the last states and cells.
+    """
+    da, db, dh, dc, d_shown = _through_time(xp, kind, parts, parameters, kept, dy, ends, counts)
+    _products(xp, kind, parts, parameters, kept, x, da, db, d_shown, d_parameters, dx)
+    return dh, dc
+
+
+def _through_time(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any, kept: Kept, dy: Any,
+                  ends: tuple[Any, Any], counts: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """Gradients of what the gates' functions are applied to, by input and by state; of the first states and cells;
+    of what is projected."""
+    directions, time, batch, _ = dy.shape
+    db, extra = _slopes(xp, kind, kept)
+    product = _Product(xp, kind, xp.stack([of_gates(kind, part["state"], parameters) for part in parts]), batch)
+    projection = xp.stack([part["projection"].of(parameters) for part in parts]) if kind.projection else None
+    d_shown = xp.empty_like(dy) if kind.projection else None
+    cells = kept.cells[:, 1:]
+    inside = None if kind.clip is None else (cells > kind.clip[0]) & (cells < kind.clip[1])
+    dh = ends[0].copy()
+    dc = None if ends[1] is None else ends[1].copy()
+    work = xp.empty((directions, batch, kind.size), dtype=dy.dtype)
+    for t in reversed(range(time)):
+        dh += dy[:, t]
+        past, rest = dh, None
+        if counts is not None:  # behind its end a sample's state is handed on
+            past = dh * counts[t]
+            rest = dh - past, None if dc is None else dc * (1.0 - counts[t])
+            if dc is not None:
+                dc *= counts[t]
+        if d_shown is not None:
+            d_shown[:, t] = past
+            past = xp.matmul(past, projection)
+        step = db[:, :, t]
+        if kind.mode == "lstm":
+            xp.multiply(past, extra[:, t], out=work)
+            dc += work
+            if inside is not None:
+                dc *= inside[:, t]
+            candidates, shown = step[:, :3], step[:, 3]
+            candidates *= dc[:, None]
+            shown *= past
+            dc *= kept.gates[:, 1, t]
+        else:
+            step *= past[:, None]
+        if kind.mode == "gru":
+            xp.multiply(past, kept.gates[:, 1, t], out=work)
+            extra[:, t] *= past
+        found = product(step)
+        if kind.gates > 1:
+            found.sum(axis=1, out=dh)
+        else:
+            dh[...] = found[:, 0]
+        if kind.mode == "gru":
+            dh += work
+        if rest is not None:
+            dh += rest[0]
+            if dc is not None:
+                dc += rest[1]
+    da = xp.concatenate([db[:, :2], extra[:, None]], axis=1) if kind.mode == "gru" else db
+    return da, db, dh, dc, d_shown
+
+
+def _slopes(xp: Any, kind: Kind, kept: Kept) -> tuple[Any, Any]:
+    """For all steps what is multiplied by gradients to those of what the gates' functions are applied to.
+
+    The first is (direction, gate, time, batch, features). In an LSTM it is for the gradient of the cells, of the out
+    gate for that of the output, and the second takes one from output to cells. In a GRU it is by state, and the second
+    is for the candidate by input.
+    """
+    before, states = kept.states[:, :-1], kept.states[:, 1:]
+    before_cells, cells = kept.cells[:, :-1], kept.cells[:, 1:]
+    shape = states.shape[:3]
+    extra: Any = None
+    slopes = room(xp, "slopes", (shape[0], kind.gates, *shape[1:], kind.size), states.dtype)
+    if kind.gates > 1:
+        extra = room(xp, "extra", (*shape, kind.size), slopes.dtype)
+
+    def work(steps: slice) -> None:
+        part = slopes[:, :, steps]
+        if kind.mode == "lstm":
+            _lstm_slopes(xp, kept.gates[:, :, steps], cells[:, steps], before_cells[:, steps], part, extra[:, steps])
+        elif kind.mode == "gru":
+            _gru_slopes(xp, kept.gates[:, :, steps], cells[:, steps], before[:, steps], part, extra[:, steps])
+        elif kind.mode == "rnn_tanh":
+            y = states[:, steps]
+            xp.multiply(y, y, out=part[:, 0])
+            xp.subtract(1.0, part, out=part)
+        else:
+            part[:, 0] = states[:, steps] > 0
+
+    by_rows(xp, slopes.transpose(2, 0, 1, 3, 4), work)
+    return slopes, extra
+
+
+def _lstm_slopes(xp: Any, a: Any, cells: Any, before: Any, slopes: Any, extra: Any) -> None:
+    enter, candidate, leave = a[:, 0], a[:, 2], a[:, 3]
+    xp.subtract(1.0, a, out=slopes)
+    slopes *= a
+    slopes[:, 0] *= candidate
+    slopes[:, 1] *= before
+    xp.multiply(candidate, candidate, out=slopes[:, 2])
+    xp.subtract(1.0, slopes[:, 2], out=slopes[:, 2])
+    slopes[:, 2] *= enter
+    shown = xp.tanh(cells, out=extra)
+    slopes[:, 3] *= shown
+    shown *= shown
+    xp.subtract(1.0, extra, out=extra)
+    extra *= leave
+
+
+def _gru_slopes(xp: Any, a: Any, cells: Any, before: Any, slopes: Any, extra: Any) -> None:
+    reset, candidate = a[:, 0], a[:, 2]
+    xp.subtract(1.0, a, out=slopes)
+    xp.multiply(candidate, candidate, out=extra)
+    xp.subtract(1.0, extra, out=extra)
+    extra *= slopes[:, 1]
+    slopes[:, :2] *= a[:, :2]
+    slopes[:, 0] *= cells
+    slopes[:, 0] *= extra
+    xp.subtract(before, candidate, out=slopes[:, 2])
+    slopes[:, 1] *= slopes[:, 2]
+    xp.multiply(extra, reset, out=slopes[:, 2])
+
+
+def _products(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any, kept: Kept, x: list[Any], da: Any,
+              db: Any, d_shown: Any, d_parameters: Any, dx: Any) -> None:
+    """Write the gradients of a layer's parameters and, unless ``dx`` is None, of its input."""
+    for d, part in enumerate(parts):
+        by_input = _rows_of_gates(xp, kind, "by input", da[d])
+        by_state = by_input if da is db else _rows_of_gates(xp, kind, "by state", db[d])
+        into = {name: each.of(d_parameters) for name, each in part.items()}
+        xp.matmul(by_input.T, rows_of(x[d]), out=into["input"])
+        xp.matmul(by_state.T, rows_of(kept.states[d, :-1]), out=into["state"])
+        ones = xp.ones((by_input.shape[0],), dtype=by_input.dtype)
+        xp.matmul(ones, by_input, out=into["input_bias"])
+        xp.matmul(ones, by_state, out=into["state_bias"])
+        if d_shown is not None:
+            shown = kept.gates[d, 3] * xp.tanh(kept.cells[d, 1:])
+            xp.matmul(rows_of(d_shown[d]).T, rows_of(shown), out=into["projection"])
+        if dx is not None:
+            xp.matmul(by_input, part["input"].of(parameters), out=rows_of(dx[d]))
+
+
+def _rows_of_gates(xp: Any, kind: Kind, name: str, gates: Any) -> Any:
+    """(time * batch, gates * features) of (gate, time, batch, features): one product then takes all gates."""
+    count, time, batch, size = gates.shape
+    found = room(xp, name, (time, batch, count, size), gates.dtype)
+    found[...] = gates.transpose(1, 2, 0, 3)
+    return found.reshape(time * batch, count * size)

@@ -1,0 +1,154 @@
+"""What recurrent layers are made of: their attributes, what stands where in the vector of parameters, what is kept.
+
+Arrays of all steps are laid out (direction, gate, time, batch, features), so that a gate of a step is one piece of
+memory. States and cells have a step more than there is time: the first is where they start.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ...core.cache import cached
+from ...core.spec import Shape
+from ...errors import AttrError
+
+__all__ = ["GATES", "Kept", "Kind", "Part", "count", "kind_of", "of_gates", "parts_of", "reserve_size", "views"]
+
+GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
+
+
+class Kind(NamedTuple):
+    """What the attributes say."""
+
+    mode: str
+    size: int
+    projection: int
+    layers: int
+    directions: int
+    p: float
+    clip: tuple[float, float] | None
+    clip_nan: bool
+    lengths: bool
+
+    @property
+    def gates(self) -> int:
+        """How many gates a cell has."""
+        return GATES[self.mode]
+
+    @property
+    def out(self) -> int:
+        """Features of a direction's output."""
+        return self.projection or self.size
+
+
+def kind_of(*, mode: str, state_size: int, num_layers: int, bidirectional: bool, p: float, projection_size: int | None,
+            lstm_state_clip_min: float | None, lstm_state_clip_max: float | None, lstm_state_clip_nan: bool,
+            use_sequence_length: bool, **others: Any) -> Kind:
+    """The attributes of ``RNN``, checked."""
+    if state_size < 1 or num_layers < 1:
+        raise AttrError(f"state_size={state_size}, num_layers={num_layers}: expected positive numbers")
+    if not 0.0 <= p < 1.0:
+        raise AttrError(f"p={p}: expected a probability below 1")
+    if projection_size and mode != "lstm":
+        raise AttrError(f"projection_size={projection_size}: only the mode lstm has projections, mode is {mode}")
+    clip = (lstm_state_clip_min, lstm_state_clip_max)
+    if mode == "lstm" and (clip[0] is None) != (clip[1] is None):
+        raise AttrError("lstm_state_clip_min and lstm_state_clip_max: expected both or neither")
+    limits = None if mode != "lstm" or clip[0] is None or clip[1] is None else (clip[0], clip[1])
+    return Kind(mode, state_size, projection_size or 0, num_layers, 2 if bidirectional else 1, p, limits,
+                 lstm_state_clip_nan, use_sequence_length)
+
+
+# ------------------------------------------------------------------------------------------ the parameters
+
+
+class Part(NamedTuple):
+    """A matrix or vector in the vector of parameters."""
+
+    start: int
+    shape: Shape
+
+    def of(self, vector: Any) -> Any:
+        """The view of a vector that is this part."""
+        size = self.shape[0] * (self.shape[1] if len(self.shape) > 1 else 1)
+        return vector[self.start:self.start + size].reshape(self.shape)
+
+
+def _features(kind: Kind, inputs: int, layer: int) -> int:
+    return inputs if layer == 0 else kind.directions * kind.out
+
+
+def count(kind: Kind, inputs: Any) -> Any:
+    """How many parameters there are; unknown with the number of inputs."""
+    rows, rest = kind.gates * kind.size, kind.projection * kind.size
+    first = rows * (inputs + kind.out) + rest
+    other = rows * (kind.directions + 1) * kind.out + rest
+    return kind.directions * (first + (kind.layers - 1) * other + kind.layers * 2 * rows)
+
+
+@cached(256)
+def parts_of(kind: Kind, inputs: int) -> list[list[dict[str, Part]]]:
+    """Where what is, for each layer and direction: first all weights, then all biases."""
+    rows, at = kind.gates * kind.size, 0
+    found: list[list[dict[str, Part]]] = []
+    for layer in range(kind.layers):
+        found.append([])
+        for _ in range(kind.directions):
+            shapes = {"input": (rows, _features(kind, inputs, layer)), "state": (rows, kind.out)}
+            if kind.projection:
+                shapes["projection"] = (kind.projection, kind.size)
+            parts = {}
+            for name, shape in shapes.items():
+                parts[name] = Part(at, shape)
+                at += shape[0] * shape[1]
+            found[-1].append(parts)
+    for layer in range(kind.layers):
+        for parts in found[layer]:
+            for name in ("input_bias", "state_bias"):
+                parts[name] = Part(at, (rows,))
+                at += rows
+    return found
+
+
+def of_gates(kind: Kind, part: Part, vector: Any) -> Any:
+    """The view of a vector that is a part, gates first."""
+    return part.of(vector).reshape(kind.gates, kind.size, *part.shape[1:])
+
+
+# --------------------------------------------------------------------------------------------- what is kept
+
+
+class Kept(NamedTuple):
+    """Of a layer: gates, the states of its cells (of a GRU, the candidate's part from the state), outputs, the mask of
+    the dropout behind it."""
+
+    gates: Any
+    cells: Any
+    states: Any
+    mask: Any
+
+
+def _kept_shapes(kind: Kind, time: Any, batch: Any, layer: int) -> list[tuple[Any, ...]]:
+    """The shape of each of these, zero sizes for what there is not."""
+    d, cell = kind.directions, kind.size if kind.gates > 1 else 0
+    return [(d, kind.gates, time, batch, cell), (d, time + 1, batch, cell), (d, time + 1, batch, kind.out),
+            (time, batch, d * kind.out if kind.p and layer < kind.layers - 1 else 0)]
+
+
+def reserve_size(kind: Kind, time: Any, batch: Any) -> Any:
+    """How many numbers are kept for all layers."""
+    return sum(math.prod(shape) for layer in range(kind.layers) for shape in _kept_shapes(kind, time, batch, layer))
+
+
+def views(kind: Kind, reserve: Any, time: int, batch: int) -> list[Kept]:
+    """What is kept of each layer."""
+    at, found = 0, []
+    for layer in range(kind.layers):
+        arrays = []
+        for shape in _kept_shapes(kind, time, batch, layer):
+            size = math.prod(shape)
+            arrays.append(reserve[at:at + size].reshape(shape))
+            at += size
+        found.append(Kept(*arrays))
+    return found

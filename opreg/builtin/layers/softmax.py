@@ -1,0 +1,328 @@
+"""softmax and its relatives: log_softmax, softmin and SoftmaxActivation.
+
+Data are seen as an array of two or three axes with the classes along the second, two if the last would have one
+element.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from ...core.cache import cached
+from ...core.registry import declare, ops
+from ...core.spec import Shape, as_dtype, check_axis, limits
+from ...core.threads import by_rows
+from ...errors import AttrError, DTypeError
+from ..outputs import as_output, floating, place, room, settle, together, wide
+
+__all__ = ["SHORT", "soften", "fold"]
+
+#: Up to here classes come first while numbers are reduced: reductions of short rows cost more than two transpositions.
+SHORT = 32
+
+
+@cached(1024)
+def fold(shape: Shape, axis: int) -> Shape:
+    """The shape that data are seen in: what is before the axis, the axis, and what is behind if it is more than one.
+
+    Examples
+    --------
+    >>> fold((2, 3, 4, 5), 1), fold((2, 3, 4), -1)
+    ((2, 3, 20), (6, 4))
+    """
+    axis %= len(shape)
+    behind = math.prod(shape[axis + 1:])
+    return (math.prod(shape[:axis]), shape[axis], *((behind,) if behind != 1 else ()))
+
+
+def _sum(xp: Any, x: Any, axis: int) -> Any:
+    words = ("ij->j", "ij->i", "ijk->ik")[axis + x.ndim - 2]
+    return xp.einsum(words, x)[(slice(None), None) if axis else None]
+
+
+def soften(xp: Any, x: Any, scale: float = 1.0, length: Any = None, log: bool = False, out: Any = None) -> Any:
+    """Softmax of ``scale * x`` along the second axis, or its logarithm.
+
+    Parameters
+    ----------
+    xp : module
+        Array module.
+    x : array
+        Floating, of two or three axes.
+    scale : float
+        One by the temperature.
+    length : array or None
+        How many classes count, of the shape of ``x`` without the second axis; the others get 0.
+    log : bool
+        Whether to take the logarithm, more exactly than afterwards.
+    out : array or None
+        Where to write; it may be ``x``.
+    """
+    if x.size == 0:
+        return xp.empty_like(x) if out is None else out
+    axis, y = 1, out
+    if length is not None:
+        counts = xp.arange(x.shape[1]).reshape(-1, *[1] * (x.ndim - 2)) < xp.expand_dims(length, 1)
+        x, scale = xp.where(counts, x * scale, -math.inf), 1.0
+    if x.ndim == 2 and x.shape[1] <= SHORT:
+        axis, x, y = 0, xp.array(x.T, order="C"), None
+    top = x.max(axis=axis, keepdims=True) if scale > 0 else x.min(axis=axis, keepdims=True)
+    if length is not None:
+        top = xp.maximum(top, limits(x.dtype)[0])  # where nothing counts
+    y = xp.subtract(x, top, out=x if axis == 0 else y)
+    if scale != 1.0:
+        y *= scale
+    if log:
+        y -= xp.log(_sum(xp, xp.exp(y), axis))
+    else:
+        xp.exp(y, out=y)
+        total = _sum(xp, y, axis)
+        if length is not None:
+            total += total == 0
+        y /= total
+    if axis == 1:
+        return y
+    if out is None:
+        return y.T
+    out[...] = y.T
+    return out
+
+
+def _scale(temperature: float | None) -> float:
+    return 1.0 if temperature is None else 1.0 / temperature
+
+
+def _softened(xp: Any, data: Any, axis: int, scale: float, out: Any, dtype: np.dtype | None = None,
+              length: Any = None, log: bool = False) -> Any:
+    """A kernel's result, computed in the wider of two dtypes."""
+    x = wide(data).reshape(fold(data.shape, axis))
+    if dtype is not None and dtype.itemsize > x.dtype.itemsize:
+        x = x.astype(dtype)
+    if length is not None:
+        length = length.reshape(x.shape[:1] + x.shape[2:])
+    target = place(out, x)
+    y = room(xp, x, target)
+
+    def work(rows: slice) -> None:
+        soften(xp, x[rows], scale, None if length is None else length[rows], log, y[rows])
+
+    by_rows(xp, x, work)
+    return settle(out, target, y, data.shape)
+
+
+def _infer(data, *, axis, temperature, use_length):
+    check_axis(axis, len(data))
+    if temperature == 0:
+        raise AttrError("temperature=0: nothing can be divided by it")
+    if use_length:
+        raise AttrError("use_length=True: this operator has no input for lengths, softmax has")
+    return data
+
+
+def _types(ins, outs, *, dtype):
+    if dtype is None:
+        one = floating([*ins, *outs])
+        return [one], [one]
+    return [floating(ins)], [floating([dtype, *outs])]
+
+
+# ----------------------------------------------------------------------------------------------- softmax
+
+
+@declare(aliases=("_npx_softmax",), inplace=(0,),
+         arguments=lambda *, use_length: ("data", "length") if use_length else ("data",))
+def softmax(data, length, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
+            use_length: bool | None = False):
+    """Exponentials of ``data / temperature``, scaled to add up to one along ``axis``.
+
+    With ``use_length`` only the first ``length`` numbers along the axis count, an integer for each row, and the
+    others get 0. ``dtype`` is that of the output, by default that of the data.
+    """
+
+
+@softmax.fill
+def softmax_fill(ins, outs, *, axis, use_length):
+    data = together([ins[0], outs[0]])
+    if not use_length or data is None:
+        return [data, *ins[1:]]
+    axis = check_axis(axis, len(data))
+    return [data, data[:axis] + data[axis + 1:]]
+
+
+@softmax.infer
+def softmax_infer(data, *length, axis, temperature):
+    return _infer(data, axis=axis, temperature=temperature, use_length=False)
+
+
+@softmax.types
+def softmax_types(ins, outs, *, dtype):
+    (data,), outs = _types(ins[:1], outs, dtype=dtype)
+    if len(ins) == 1:
+        return [data], outs
+    length = ins[1] or as_dtype("int32")
+    if length.kind not in "iu":
+        raise DTypeError(f"length: expected integers, got {length}")
+    return [data, length], outs
+
+
+@softmax.kernel()
+def softmax_xp(xp, data, length=None, *, axis, temperature, dtype, out=None):
+    return _softened(xp, data, axis, _scale(temperature), out, dtype, length)
+
+
+@softmax.grad
+def softmax_grad(g, ins, outs, *, axis, temperature, dtype):
+    dx = _backward(ops._backward_softmax, g, outs[0], ins[0], axis, temperature, dtype)
+    return (dx, None)[:len(ins)]
+
+
+@declare(inplace=(0,))
+def softmin(data, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
+            use_length: bool | None = False):
+    """Exponentials of ``-data / temperature``, scaled to add up to one along ``axis``."""
+
+
+softmin.fill(as_output)
+softmin.infer(_infer)
+softmin.types(_types)
+
+
+@softmin.kernel()
+def softmin_xp(xp, data, *, axis, temperature, dtype, out=None):
+    return _softened(xp, data, axis, -_scale(temperature), out, dtype)
+
+
+@softmin.grad
+def softmin_grad(g, ins, outs, *, axis, temperature, dtype):
+    return _backward(ops._backward_softmax, g, outs[0], ins[0], axis, -(temperature or 1.0), dtype)
+
+
+@declare(aliases=("_npx_log_softmax",), inplace=(0,))
+def log_softmax(data, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
+                use_length: bool | None = False):
+    """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+
+
+log_softmax.fill(as_output)
+log_softmax.infer(_infer)
+log_softmax.types(_types)
+
+
+@log_softmax.kernel()
+def log_softmax_xp(xp, data, *, axis, temperature, dtype, out=None):
+    return _softened(xp, data, axis, _scale(temperature), out, dtype, log=True)
+
+
+@log_softmax.grad
+def log_softmax_grad(g, ins, outs, *, axis, temperature, dtype):
+    return _backward(ops._backward_log_softmax, g, outs[0], ins[0], axis, temperature, dtype)
+
+
+@declare(name="SoftmaxActivation", inplace=(0,))
+def softmax_activation(data, *, mode: Literal["channel", "instance"] = "instance"):
+    """``softmax`` along the last axis, or along the second in the mode ``channel``."""
+
+
+softmax_activation.fill(as_output)
+
+
+@softmax_activation.infer
+def softmax_activation_infer(data, *, mode):
+    check_axis(_axis(mode), len(data))
+    return data
+
+
+@softmax_activation.types
+def softmax_activation_types(ins, outs):
+    return _types(ins, outs, dtype=None)
+
+
+@softmax_activation.kernel()
+def softmax_activation_xp(xp, data, *, mode, out=None):
+    return _softened(xp, data, _axis(mode), 1.0, out)
+
+
+@softmax_activation.grad
+def softmax_activation_grad(g, ins, outs, *, mode):
+    return ops._backward_softmax(g, outs[0], axis=_axis(mode))
+
+
+def _axis(mode: str) -> int:
+    return 1 if mode == "channel" else -1
+
+
+# --------------------------------------------------------------------------------------------- gradients
+
+
+def _backward(op: Any, g: Any, y: Any, data: Any, axis: int, temperature: float | None, dtype: Any) -> Any:
+    """The gradient of the data, whose dtype the output need not have."""
+    dx = op(g, y, axis=axis, temperature=temperature)
+    return dx if dtype is None else ops._backward_cast(dx, data)
+
+
+@declare(name="_backward_softmax", inplace=(0,))
+def backward_softmax(g, output, *, axis: int = -1, temperature: float | None = None):
+    """The gradient of ``softmax``."""
+
+
+@backward_softmax.kernel()
+def backward_softmax_xp(xp, g, output, *, axis, temperature, out=None):
+    shape = fold(g.shape, axis)
+    g, y = wide(g).reshape(shape), wide(output).reshape(shape)
+    target = place(out, g)
+    dx = room(xp, g, target)
+    words = "ij,ij->i" if g.ndim == 2 else "ijk,ijk->ik"
+
+    def work(rows: slice) -> None:
+        part = dx[rows]
+        xp.subtract(g[rows], xp.expand_dims(xp.einsum(words, g[rows], y[rows]), 1), out=part)
+        part *= y[rows]
+        if temperature is not None and temperature != 1.0:
+            part *= 1.0 / temperature
+
+    by_rows(xp, g, work)
+    return settle(out, target, dx, output.shape)
+
+
+@backward_softmax.grad
+def backward_softmax_grad(h, ins, outs, *, axis, temperature):
+    g, y = ins
+    scale = _scale(temperature)
+    total = ops.sum(g * y, axis=axis, keepdims=True)
+    dy = h * (g - total) - g * ops.sum(h * y, axis=axis, keepdims=True)
+    return (ops._backward_softmax(h, y, axis=axis, temperature=temperature), dy * scale)
+
+
+@declare(name="_backward_log_softmax", inplace=(1,))
+def backward_log_softmax(g, output, *, axis: int = -1, temperature: float | None = None):
+    """The gradient of ``log_softmax``."""
+
+
+@backward_log_softmax.kernel()
+def backward_log_softmax_xp(xp, g, output, *, axis, temperature, out=None):
+    shape = fold(g.shape, axis)
+    g, y = wide(g).reshape(shape), wide(output).reshape(shape)
+    target = place(out, g)
+    dx = room(xp, g, target)
+
+    def work(rows: slice) -> None:
+        part = xp.exp(y[rows], out=dx[rows])
+        part *= -_sum(xp, g[rows], 1)
+        part += g[rows]
+        if temperature is not None and temperature != 1.0:
+            part *= 1.0 / temperature
+
+    by_rows(xp, g, work)
+    return settle(out, target, dx, output.shape)
+
+
+@backward_log_softmax.grad
+def backward_log_softmax_grad(h, ins, outs, *, axis, temperature):
+    g, y = ins
+    scale = _scale(temperature)
+    hp = h * ops.exp(y)
+    dy = hp * ops.sum(g, axis=axis, keepdims=True) * -scale
+    return ((h - ops.sum(hp, axis=axis, keepdims=True)) * scale, dy)

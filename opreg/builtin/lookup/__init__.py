@@ -1,0 +1,3 @@
+"""Operators that read and write where indices say."""
+
+__all__: list[str] = []

@@ -1,0 +1,431 @@
+"""Numbers looked up by several indices at once, or by a mask; diagonals; indices counted flat and back."""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate
+from typing import Any
+
+from ...core.op import ZERO
+from ...core.registry import declare, ops
+from ...core.spec import ANY, Shape, check_axis, show, unify
+from ...errors import AttrError, ShapeError
+from ..outputs import as_output
+from ..shapes.shape import stored
+from .indexing import add_at, check_some
+
+__all__: list[str] = []
+
+
+def _columns(xp: Any, indices: Any) -> tuple:
+    """The rows of an index array, one for each axis they index."""
+    whole = indices.astype(xp.int64)
+    return tuple([whole[i] for i in range(whole.shape[0])])
+
+
+def _replaced(xp: Any, data: Any, places: Any, values: Any, out: Any) -> Any:
+    """``data`` with the numbers at ``places`` replaced, in an array of its own or in ``out``."""
+    out = stored(xp, data, out)
+    out[places] = values
+    return out
+
+
+# ------------------------------------------------------------------------------- gather_nd and scatter_nd
+
+
+def _picked(data: Shape, indices: Shape) -> Shape | None:
+    """The shape of what ``indices`` name in ``data``; None while nobody knows how many axes they index."""
+    if len(indices) < 2:
+        raise ShapeError(f"indices: expected two axes or more, got shape {show(indices)}")
+    if indices[0] is ANY:
+        return None
+    if indices[0] > len(data):
+        raise ShapeError(f"indices: {indices[0]} rows index as many axes, {show(data)} has {len(data)}")
+    for axis in range(indices[0]):
+        check_some(data, axis, indices[1:])
+    return (*indices[1:], *data[indices[0]:])
+
+
+@declare(types="T,I->T", aliases=("_npi_gather_nd", "_npx_gather_nd"))
+def gather_nd(data, indices):
+    """The parts of ``data`` at places whose indices, one an axis from the first on, are columns."""
+
+
+@gather_nd.infer
+def gather_nd_infer(data, indices):
+    return _picked(data, indices)
+
+
+@gather_nd.kernel()
+def gather_nd_xp(xp, data, indices):
+    if not indices.shape[0]:  # every place is the whole
+        return stored(xp, xp.broadcast_to(data, (*indices.shape[1:], *data.shape)))
+    return data[_columns(xp, indices)]
+
+
+@gather_nd.grad
+def gather_nd_grad(g, ins, outs):
+    return (ops._backward_gather_nd(g, ins[1], ins[0]), None)
+
+
+def _with_data(*, shape: Any) -> tuple[str, ...]:
+    return ("g", "indices", "data") if shape is None else ("g", "indices")
+
+
+@declare(name="_backward_gather_nd", types="T,I,U->T", unread=(2,), arguments=_with_data)
+def gather_sum(g, indices, data, *, shape: tuple[int, ...] | None = None):
+    """Zeros of the shape of ``data``, or of ``shape`` without it, with ``g`` added at the places that ``gather_nd``
+    reads."""
+
+
+@gather_sum.infer
+def gather_sum_infer(g, indices, data=None, *, shape):
+    shape = data if shape is None else shape
+    unify(g, _picked(shape, indices))
+    return shape
+
+
+@gather_sum.kernel()
+def gather_sum_xp(xp, g, indices, data=None, *, shape):
+    shape = data.shape if shape is None else shape
+    columns = _columns(xp, indices)
+    places = xp.zeros(indices.shape[1:], dtype=xp.int64)
+    for column, dim in zip(columns, shape):
+        places = places * dim + column % dim  # negative indices count from the end
+    inner = math.prod(shape[len(columns):])
+    places = places.reshape(places.size, 1) * inner + xp.arange(inner)
+    return add_at(xp, shape, places, g.reshape(places.shape))
+
+
+@gather_sum.grad
+def gather_sum_grad(g, ins, outs):
+    return (ops.gather_nd(g, ins[1]), *[None] * (len(ins) - 1))
+
+
+@declare(types="T,I->T")
+def scatter_nd(data, indices, *, shape: int | tuple[int, ...]):
+    """Zeros of ``shape`` with ``data`` where ``gather_nd`` would find it; a later one replaces."""
+
+
+@scatter_nd.infer
+def scatter_nd_infer(data, indices, *, shape):
+    shape = (shape,) if isinstance(shape, int) else shape
+    unify(data, _picked(shape, indices))
+    return shape
+
+
+@scatter_nd.kernel()
+def scatter_nd_xp(xp, data, indices, *, shape, out=None):
+    if out is None:
+        out = xp.zeros(shape, dtype=data.dtype)
+    else:
+        out[...] = 0
+    out[_columns(xp, indices)] = data
+    return out
+
+
+@scatter_nd.grad
+def scatter_nd_grad(g, ins, outs):
+    return (ops.gather_nd(g, ins[1]), None)
+
+
+@declare(name="_scatter_set_nd", types="T,T,I->T", aliases=("_npi_scatter_set_nd",), inplace=(0,))
+def scatter_set_nd(lhs, rhs, indices, *, shape: int | tuple[int, ...] = ()):
+    """``lhs`` with the parts that ``gather_nd`` would find replaced by those of ``rhs``."""
+
+
+scatter_set_nd.fill(as_output)
+
+
+@scatter_set_nd.infer
+def scatter_set_nd_infer(lhs, rhs, indices):
+    unify(rhs, _picked(lhs, indices))
+    return lhs
+
+
+@scatter_set_nd.kernel()
+def scatter_set_nd_xp(xp, lhs, rhs, indices, *, out=None):
+    return _replaced(xp, lhs, _columns(xp, indices), rhs, out)
+
+
+@scatter_set_nd.grad
+def scatter_set_nd_grad(g, ins, outs):
+    return (ops._scatter_set_nd(g, ops.zeros_like(ins[1]), ins[2]), ops.gather_nd(g, ins[2]), None)
+
+
+# ------------------------------------------------------------------------------------- parts along an axis
+
+
+@declare(name="_contrib_index_copy", types="T,I,T->T", inplace=(0,))
+def index_copy(old_tensor, index_vector, new_tensor):
+    """``old_tensor`` with the rows that ``index_vector`` names replaced by those of ``new_tensor``."""
+
+
+@index_copy.infer
+def index_copy_infer(old_tensor, index_vector, new_tensor):
+    check_some(old_tensor, 0, index_vector)
+    unify(new_tensor, (*index_vector, *old_tensor[1:]))
+    return old_tensor
+
+
+@index_copy.kernel()
+def index_copy_xp(xp, old_tensor, index_vector, new_tensor, *, out=None):
+    return _replaced(xp, old_tensor, index_vector.astype(xp.int64), new_tensor, out)
+
+
+@index_copy.grad
+def index_copy_grad(g, ins, outs):
+    return (ops._contrib_index_copy(g, ins[1], ops.zeros_like(ins[2])), None, ops.take(g, ins[1]))
+
+
+@declare(name="_contrib_boolean_mask", types="T,I->T", aliases=("_npi_boolean_mask",))
+def boolean_mask(data, index, *, axis: int = 0):
+    """The parts of ``data`` along ``axis`` where ``index`` is not zero.
+
+    How many there are follows from the numbers: a graph is planned up to here, and from here on for the shape that
+    comes.
+    """
+
+
+@boolean_mask.infer
+def boolean_mask_infer(data, index, *, axis):
+    axis = check_axis(axis, len(data))
+    unify(index, (data[axis],))
+    return (*data[:axis], ANY, *data[axis + 1:])
+
+
+@boolean_mask.infer_from_data
+def boolean_mask_shape(xp, data, index, *, axis):
+    axis %= data.ndim
+    return (*data.shape[:axis], xp.count_nonzero(index), *data.shape[axis + 1:])
+
+
+@boolean_mask.kernel()
+def boolean_mask_xp(xp, data, index, *, axis):
+    return data[(slice(None),) * (axis % data.ndim) + (index != 0,)]
+
+
+@boolean_mask.grad
+def boolean_mask_grad(g, ins, outs, *, axis):
+    return (ops._backward_contrib_boolean_mask(g, ins[1], ins[0], axis=axis), None)
+
+
+@declare(name="_backward_contrib_boolean_mask", types="T,I,U->T", unread=(2,))
+def boolean_mask_put(g, index, data, *, axis: int = 0):
+    """Zeros of the shape of ``data`` with ``g`` where ``index`` is not zero."""
+
+
+@boolean_mask_put.infer
+def boolean_mask_put_infer(g, index, data):
+    return data
+
+
+@boolean_mask_put.kernel()
+def boolean_mask_put_xp(xp, g, index, data, *, axis):
+    result = xp.zeros(data.shape, dtype=g.dtype)
+    try:
+        result[(slice(None),) * (axis % result.ndim) + (index != 0,)] = g
+    except ValueError:
+        raise ShapeError(f"g has shape {show(g.shape)}, the index names another number of parts of "
+                         f"{show(data.shape)}") from None
+    return result
+
+
+@boolean_mask_put.grad
+def boolean_mask_put_grad(g, ins, outs, *, axis):
+    return (ops._boolean_mask_like(g, ins[1], ins[0], axis=axis), None, None)
+
+
+@declare(name="_boolean_mask_like", types="T,I,U->T", unread=(2,))
+def boolean_mask_like(data, index, like, *, axis: int = 0):
+    """The parts of ``data`` along ``axis`` where ``index`` is not zero, as many as ``like`` has."""
+
+
+boolean_mask_like.infer(lambda data, index, like: like)
+
+
+@boolean_mask_like.kernel()
+def boolean_mask_like_xp(xp, data, index, like, *, axis):
+    return boolean_mask_xp(xp, data, index, axis=axis)
+
+
+@boolean_mask_like.grad
+def boolean_mask_like_grad(g, ins, outs, *, axis):
+    return (ops._backward_contrib_boolean_mask(g, ins[1], ins[0], axis=axis), None, None)
+
+
+@declare(types="T,T,I->T", inplace=(0,))
+def fill_element_0index(lhs, mhs, rhs):
+    """``lhs`` with one number in each row, in the column that ``rhs`` names, replaced by that of ``mhs``."""
+
+
+@fill_element_0index.infer
+def fill_element_0index_infer(lhs, mhs, rhs):
+    if len(lhs) != 2:
+        raise ShapeError(f"lhs: expected rows and columns, got shape {show(lhs)}")
+    unify(mhs, lhs[:1])
+    unify(rhs, lhs[:1])
+    check_some(lhs, 1, rhs)
+    return lhs
+
+
+@fill_element_0index.kernel()
+def fill_element_0index_xp(xp, lhs, mhs, rhs, *, out=None):
+    return _replaced(xp, lhs, (xp.arange(lhs.shape[0]), rhs.astype(xp.int64)), mhs, out)
+
+
+@declare(name="_onehot_encode", types="I,T->T", unread=(1,))
+def onehot_encode(lhs, rhs):
+    """Rows of the shape of ``rhs``, zero but for a one in the column that ``lhs`` names."""
+
+
+@onehot_encode.infer
+def onehot_encode_infer(lhs, rhs):
+    if len(rhs) != 2:
+        raise ShapeError(f"rhs: expected rows and columns, got shape {show(rhs)}")
+    unify(lhs, rhs[:1])
+    return rhs
+
+
+@onehot_encode.kernel()
+def onehot_encode_xp(xp, lhs, rhs):
+    return (lhs.astype(xp.int64)[:, None] == xp.arange(rhs.shape[1])).astype(rhs.dtype)
+
+
+onehot_encode.grad(ZERO)
+
+
+# ---------------------------------------------------------------------------------------------- diagonals
+
+
+def _diagonal(data: Shape, k: int, axis1: int, axis2: int) -> tuple[int, int, int]:
+    """The two axes and the length of a diagonal."""
+    first, second = check_axis(axis1, len(data), "axis1"), check_axis(axis2, len(data), "axis2")
+    if first == second:
+        raise AttrError(f"axis1={axis1} and axis2={axis2} are the same axis")
+    height, width = data[first] + min(k, 0), data[second] - max(k, 0)
+    if height is ANY or width is ANY:
+        return first, second, ANY
+    if min(height, width) < 0:
+        raise AttrError(f"k={k}: axes of lengths {data[first]} and {data[second]} have no such diagonal")
+    return first, second, min(height, width)
+
+
+@declare
+def diag(data, *, k: int = 0, axis1: int = 0, axis2: int = 1):
+    """The ``k``-th diagonal over two axes of ``data``, as last axis; for a vector, the matrix that has it."""
+
+
+@diag.infer
+def diag_infer(data, *, k, axis1, axis2):
+    if len(data) == 1:
+        return (data[0] + abs(k),) * 2
+    first, second, length = _diagonal(data, k, axis1, axis2)
+    return (*[dim for i, dim in enumerate(data) if i not in (first, second)], length)
+
+
+def _on_diagonal(xp: Any, values: Any, shape: Shape, k: int, axis1: int, axis2: int) -> Any:
+    """Zeros of a shape with ``values``, whose last axis runs along it, on a diagonal."""
+    result = xp.zeros(shape, dtype=values.dtype)
+    places = xp.arange(values.shape[-1])
+    xp.moveaxis(result, (axis1, axis2), (-2, -1))[..., places - min(k, 0), places + max(k, 0)] = values
+    return result
+
+
+@diag.kernel()
+def diag_xp(xp, data, *, k, axis1, axis2, out=None):
+    if data.ndim == 1:
+        return stored(xp, _on_diagonal(xp, data, (data.shape[0] + abs(k),) * 2, k, 0, 1), out)
+    return stored(xp, data.diagonal(k, axis1, axis2), out)
+
+
+@diag.grad
+def diag_grad(g, ins, outs, *, k, axis1, axis2):
+    return (ops._backward_diag(g, ins[0], k=k, axis1=axis1, axis2=axis2),)
+
+
+@declare(name="_backward_diag", types="T,U->T", unread=(1,))
+def diag_put(g, data, *, k: int = 0, axis1: int = 0, axis2: int = 1):
+    """``g`` put back where ``diag`` took it from ``data``."""
+
+
+@diag_put.infer
+def diag_put_infer(g, data, *, k, axis1, axis2):
+    unify(g, diag_infer(data, k=k, axis1=axis1, axis2=axis2))
+    return data
+
+
+@diag_put.kernel()
+def diag_put_xp(xp, g, data, *, k, axis1, axis2, out=None):
+    if len(data.shape) == 1:
+        return stored(xp, g.diagonal(k), out)
+    return stored(xp, _on_diagonal(xp, g, data.shape, k, axis1, axis2), out)
+
+
+@diag_put.grad
+def diag_put_grad(g, ins, outs, *, k, axis1, axis2):
+    return (ops.diag(g, k=k, axis1=axis1, axis2=axis2), None)
+
+
+# ---------------------------------------------------------------------------------- flat indices and back
+
+
+def _strides(shape: int | tuple[int, ...] | None) -> list[int]:
+    """How far apart neighbours along each axis are; the first dimension does not matter and may be -1."""
+    dims = (shape,) if isinstance(shape, int) else shape
+    if not dims or any(dim <= 0 for dim in dims[1:]):
+        raise AttrError(f"shape={shape}: expected the dimensions that indices run over")
+    return list(accumulate(dims[:0:-1], lambda a, b: a * b, initial=1))[::-1]
+
+
+@declare(name="_ravel_multi_index", aliases=("ravel_multi_index",))
+def ravel_multi_index(data, *, shape: int | tuple[int, ...] | None = None):
+    """Flat indices into ``shape`` of places whose indices are the columns of ``data``."""
+
+
+@ravel_multi_index.fill
+def ravel_multi_index_fill(ins, outs, *, shape):
+    return [outs[0] and (len(_strides(shape)), *outs[0])]
+
+
+@ravel_multi_index.infer
+def ravel_multi_index_infer(data, *, shape):
+    if len(data) < 2 or data[0] != len(_strides(shape)):
+        raise ShapeError(f"expected a row of indices for each dimension of shape={shape}, got {show(data)}")
+    return data[1:]
+
+
+@ravel_multi_index.kernel()
+def ravel_multi_index_xp(xp, data, *, shape):
+    strides = xp.asarray(_strides(shape), dtype=xp.int64).reshape((-1,) + (1,) * (data.ndim - 1))
+    return xp.sum(data.astype(xp.int64) * strides, axis=0)
+
+
+ravel_multi_index.grad(ZERO)
+
+
+@declare(name="_unravel_index", aliases=("unravel_index",))
+def unravel_index(data, *, shape: int | tuple[int, ...] | None = None):
+    """The indices in ``shape`` of places given as flat indices, as columns."""
+
+
+@unravel_index.fill
+def unravel_index_fill(ins, outs):
+    return [outs[0] and outs[0][1:]]
+
+
+@unravel_index.infer
+def unravel_index_infer(data, *, shape):
+    return (len(_strides(shape)), *data)
+
+
+@unravel_index.kernel()
+def unravel_index_xp(xp, data, *, shape):
+    rest, rows = data.astype(xp.int64), []
+    for stride in _strides(shape):
+        rows.append(rest // stride)
+        rest = rest % stride
+    return xp.stack(rows)
+
+
+unravel_index.grad(ZERO)

@@ -1,0 +1,389 @@
+"""Numbers looked up by index, and the sums that carry gradients back to where they were looked up.
+
+Indices may be of any dtype; fractions are cut off. What an index out of range means is the mode: ``clip``
+takes the nearest, ``wrap`` counts on from the other end, ``raise`` refuses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from ...core.attrs import Count
+from ...core.launch import Call
+from ...core.op import ZERO
+from ...core.registry import declare, ops
+from ...core.spec import ANY, Shape, check_axis, common_dtype, show, unify
+from ...errors import AttrError, ShapeError
+from ..outputs import one_of
+from ..shapes.shape import constant
+
+__all__ = ["whole", "check_some", "add_at"]
+
+_FLOAT32 = np.dtype("float32")
+#: Up to how many indices what follows from their shape is kept.
+_PREPARED = 1 << 14
+
+
+def whole(xp: Any, indices: Any, length: int, mode: str = "clip") -> Any:
+    """Indices as int64 in ``[0, length)``; with ``raise``, those out of range are made ``length``.
+
+    NumPy's indexing raises IndexError for that; CuPy's, which cannot look, wraps around.
+    """
+    indices = indices.astype(xp.int64)
+    if mode == "wrap":
+        return indices % length
+    if mode == "raise":
+        return xp.where(indices < 0, length, indices)
+    return xp.clip(indices, 0, length - 1)
+
+
+def check_some(data: Shape, axis: int, indices: Shape) -> None:
+    """Refuse to look up numbers along an axis that has none.
+
+    Raises
+    ------
+    ShapeError
+        When the axis is empty and there are indices.
+    """
+    if data[axis] is not ANY and data[axis] == 0 and math.prod(indices) > 0:
+        raise ShapeError(f"axis {axis} of {show(data)} is empty: there is nothing to look up")
+
+
+def add_at(xp: Any, shape: Shape, places: Any, values: Any) -> Any:
+    """Zeros of a shape with values added at flat places, as often as one repeats."""
+    flat = xp.zeros(math.prod(shape), dtype=values.dtype)
+    # Both in one row: this is the form NumPy has a fast loop for.
+    xp.add.at(flat, xp.broadcast_to(places, values.shape).reshape(-1), values.reshape(-1))
+    return flat.reshape(shape)
+
+
+def _places(xp: Any, indices: Any, shape: Shape, axis: int) -> Any:
+    """Flat places in a shape of indices along an axis; outer axes, indices and inner axes make three."""
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
+    return (xp.arange(outer).reshape(-1, 1, 1) * shape[axis] + indices) * inner + xp.arange(inner)
+
+
+# --------------------------------------------------------------------------------------------------- take
+
+Mode = Literal["raise", "wrap", "clip"]
+
+
+@declare(types="T,I->T", aliases=("_npi_take",))
+def take(a, indices, *, axis: int = 0, mode: Mode = "clip"):
+    """The slices of ``a`` along ``axis`` that ``indices`` name."""
+
+
+@take.infer
+def take_infer(a, indices, *, axis):
+    axis = check_axis(axis, len(a))
+    check_some(a, axis, indices)
+    return (*a[:axis], *indices, *a[axis + 1:])
+
+
+@take.kernel()
+def take_xp(xp, a, indices, *, axis, mode):
+    return xp.take(a, whole(xp, indices, a.shape[axis], mode), axis=axis)
+
+
+def _numpy_only(call: Call) -> str | None:
+    if call.xp is not np:
+        return "only NumPy takes the mode along with the indices"
+    return "mode 'raise' looks at all indices first" if call.attrs.get("mode") == "raise" else None
+
+
+def _take_steps(call: Call, data: Any, indices: Any, axis: int, mode: Any) -> Callable[[], Any]:
+    """A step that reads ``data`` at ``indices`` straight into the output."""
+    (out,) = call.outs
+    if indices.dtype == np.int64:
+        return lambda: np.take(data, indices, axis=axis, out=out, mode=mode)
+    places = call.scratch(0, indices.shape, np.int64)
+
+    def run() -> None:
+        places[...] = indices
+        np.take(data, places, axis=axis, out=out, mode=mode)
+
+    return run
+
+
+@take.kernel("numpy", bound=True, accepts=_numpy_only)
+def take_numpy(call):
+    a, indices = call.ins
+    return _take_steps(call, a, indices, call.attrs["axis"], call.attrs["mode"])
+
+
+@take.grad
+def take_grad(g, ins, outs, *, axis, mode):
+    return (ops._backward_take(g, ins[1], ins[0], axis=axis, mode=mode), None)
+
+
+@declare(name="_backward_take", types="T,I,U->T", unread=(2,))
+def take_sum(g, indices, a, *, axis: int = 0, mode: Mode = "clip"):
+    """Zeros of the shape of ``a`` with ``g`` added at the slices that ``take`` reads."""
+
+
+@take_sum.infer
+def take_sum_infer(g, indices, a, *, axis):
+    unify(g, take_infer(a, indices, axis=axis))
+    return a
+
+
+@take_sum.kernel()
+def take_sum_xp(xp, g, indices, a, *, axis, mode):
+    axis = check_axis(axis, len(a.shape))
+    places = _places(xp, whole(xp, indices, a.shape[axis], mode).reshape(1, -1, 1), a.shape, axis)
+    return add_at(xp, a.shape, places, g.reshape(places.shape))
+
+
+@take_sum.grad
+def take_sum_grad(g, ins, outs, *, axis, mode):
+    return (ops.take(g, ins[1], axis=axis, mode=mode), None, None)
+
+
+@declare(name="Embedding", aliases=("_sparse_Embedding", "_contrib_SparseEmbedding", "_npx_embedding"))
+def embedding(data, weight, *, input_dim: Count, output_dim: Count, dtype: np.dtype = _FLOAT32,
+              sparse_grad: bool = False):
+    """Rows of ``weight`` picked by the integers in ``data``; those out of range take the nearest row."""
+
+
+@embedding.fill
+def embedding_fill(ins, outs, *, input_dim, output_dim):
+    return [ins[0], (input_dim, output_dim)]
+
+
+@embedding.infer
+def embedding_infer(data, weight, *, output_dim):
+    check_some(weight, 0, data)
+    return (*data, output_dim)
+
+
+@embedding.types
+def embedding_types(ins, outs, *, dtype):
+    found = common_dtype((ins[1], outs[0])) or dtype
+    return [ins[0], found], [found]
+
+
+@embedding.kernel()
+def embedding_xp(xp, data, weight):
+    return xp.take(weight, whole(xp, data, weight.shape[0]), axis=0)
+
+
+@embedding.kernel("numpy", bound=True, accepts=_numpy_only)
+def embedding_numpy(call):
+    data, weight = call.ins
+    return _take_steps(call, weight, data, 0, "clip")
+
+
+@embedding.grad
+def embedding_grad(g, ins, outs):
+    return (None, ops._backward_take(g, *ins))
+
+
+# --------------------------------------------------------------------------------------------------- pick
+
+PickMode = Literal["wrap", "clip"]
+
+
+def _reduced(data: Shape, axis: int | None, keepdims: bool) -> Shape:
+    """``data`` without an axis, or with length one there; what has no other axis keeps it."""
+    if axis is None:
+        raise AttrError("axis=None: name the axis to pick along")
+    axis = check_axis(axis, len(data))
+    return (*data[:axis], *((1,) if keepdims else ()), *data[axis + 1:]) or (1,)
+
+
+@declare(types="T,I->T", aliases=("choose_element_0index", "_npx_pick"))
+def pick(data, index, *, axis: int | None = -1, keepdims: bool = False, mode: PickMode = "clip"):
+    """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
+
+
+@pick.fill
+def pick_fill(ins, outs, *, axis, keepdims):
+    data, index = ins
+    if data is None:
+        return ins
+    if index is None:
+        return [data, _reduced(data, axis, keepdims)]
+    return [data, one_of(index, [_reduced(data, axis, False), _reduced(data, axis, True)])]
+
+
+@pick.infer
+def pick_infer(data, index, *, axis, keepdims):
+    if index not in (_reduced(data, axis, False), _reduced(data, axis, True)) and (index or len(data) > 1):
+        raise ShapeError(f"index: expected shape {show(_reduced(data, axis, keepdims))}, got {show(index)}")
+    check_some(data, axis, index)
+    return _reduced(data, axis, keepdims)
+
+
+@pick.kernel()
+def pick_xp(xp, data, index, *, axis, keepdims, mode):
+    places = whole(xp, index, data.shape[axis], mode).reshape(_reduced(data.shape, axis, True))
+    result = xp.take_along_axis(data, places, axis=axis)
+    return result.reshape(_reduced(data.shape, axis, keepdims))
+
+
+def _spots(data: Any, index: Any, axis: int, mode: PickMode) -> Any:
+    """The function that makes flat places in arrays like the data of indices along an axis; None for many indices."""
+    axis, shape = check_axis(axis, data.ndim), data.shape
+    if index.size > _PREPARED:
+        return None
+    length, inner = shape[axis], math.prod(shape[axis + 1:])
+    first = _places(np, np.zeros((1, 1, 1), np.int64), shape, axis).reshape(-1)
+    zero, last = np.zeros((), np.int64), np.asarray(length - 1)
+
+    def run(index: Any) -> Any:
+        places = index.astype(np.int64).reshape(-1)
+        if mode == "wrap":
+            places %= length
+        else:
+            np.minimum(np.maximum(places, zero, out=places), last, out=places)
+        if inner != 1:
+            places *= inner
+        return np.add(places, first, places)
+
+    return run
+
+
+@pick.prepare
+def pick_prepare(data, index, *, axis, keepdims, mode):
+    spots, shape = _spots(data, index, axis, mode), _reduced(data.shape, axis, keepdims)
+    return spots and (lambda data, index: data.reshape(-1).take(spots(index)).reshape(shape))
+
+
+@pick.grad
+def pick_grad(g, ins, outs, *, axis, keepdims, mode):
+    return (ops._backward_pick(g, ins[1], ins[0], axis=axis, keepdims=keepdims, mode=mode), None)
+
+
+@declare(name="_backward_pick", types="T,I,U->T", unread=(2,))
+def pick_put(g, index, data, *, axis: int | None = -1, keepdims: bool = False, mode: PickMode = "clip"):
+    """Zeros of the shape of ``data`` with ``g`` at the places that ``pick`` reads."""
+
+
+@pick_put.infer
+def pick_put_infer(g, index, data, *, axis, keepdims):
+    unify(g, pick_infer(data, index, axis=axis, keepdims=keepdims))
+    return data
+
+
+@pick_put.kernel()
+def pick_put_xp(xp, g, index, data, *, axis, mode):
+    shape, axis = data.shape, check_axis(axis, len(data.shape))
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
+    places = _places(xp, whole(xp, index, shape[axis], mode).reshape(outer, 1, inner), shape, axis)
+    result = xp.zeros(math.prod(shape), dtype=g.dtype)
+    result[places.reshape(-1)] = g.reshape(-1)
+    return result.reshape(shape)
+
+
+@pick_put.prepare
+def pick_put_prepare(g, index, data, *, axis, mode):
+    spots, shape, size, dtype = _spots(data, index, axis, mode), data.shape, data.size, g.dtype
+
+    def run(g: Any, index: Any, data: Any) -> Any:
+        found = np.zeros(size, dtype)
+        found[spots(index)] = g.reshape(-1)
+        return found.reshape(shape)
+
+    return spots and run
+
+
+@pick_put.grad
+def pick_put_grad(g, ins, outs, *, axis, keepdims, mode):
+    return (ops.pick(g, ins[1], axis=axis, keepdims=keepdims, mode=mode), None, None)
+
+
+@declare(types="T,I->T")
+def batch_take(a, indices):
+    """From each row of ``a`` the number that ``indices`` names; one out of range takes the nearest."""
+
+
+@batch_take.fill
+def batch_take_fill(ins, outs):
+    a, indices = ins
+    return [a, a[:1] if indices is None and a is not None else indices]
+
+
+@batch_take.infer
+def batch_take_infer(a, indices):
+    if len(a) != 2 or indices != a[:1]:
+        raise ShapeError(f"expected shapes (rows, columns) and (rows), got {show(a)} and {show(indices)}")
+    check_some(a, 1, indices)
+    return indices
+
+
+@batch_take.kernel()
+def batch_take_xp(xp, a, indices):
+    return xp.take_along_axis(a, whole(xp, indices, a.shape[1]).reshape(-1, 1), axis=1).reshape(-1)
+
+
+@batch_take.grad
+def batch_take_grad(g, ins, outs):
+    return (ops._backward_pick(g, ins[1], ins[0], axis=1), None)
+
+
+# ------------------------------------------------------------------------------------- one_hot and where
+
+
+@declare(types="I->@dtype", aliases=("_npx_one_hot",))
+def one_hot(indices, *, depth: Count, on_value: float = 1.0, off_value: float = 0.0,
+            dtype: np.dtype = _FLOAT32):
+    """For each index a row of ``off_value`` with ``on_value`` at that place, or nowhere if out of range."""
+
+
+@one_hot.infer
+def one_hot_infer(indices, *, depth):
+    return (*indices, depth)
+
+
+@one_hot.kernel()
+def one_hot_xp(xp, indices, *, depth, on_value, off_value, dtype, out=None):
+    hot = indices.astype(xp.int64)[..., None] == xp.arange(depth)
+    on, off = (constant(xp, value, dtype) for value in (on_value, off_value))
+    if out is None:
+        return xp.where(hot, on, off)
+    out[...] = off
+    xp.copyto(out, on, where=hot)
+    return out
+
+
+one_hot.grad(ZERO)
+
+
+@declare(types="C,T,T->T", aliases=("_sparse_where",))
+def where(condition, x, y):
+    """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere; a vector chooses whole rows."""
+
+
+@where.fill
+def where_fill(ins, outs):
+    condition, x, y = ins
+    one = unify(unify(x, y), outs[0])
+    return [condition, one, one]
+
+
+@where.infer
+def where_infer(condition, x, y):
+    if condition != x and condition != x[:1]:
+        raise ShapeError(f"condition: expected shape {show(x)} or {show(x[:1])}, got {show(condition)}")
+    return x
+
+
+@where.kernel()
+def where_xp(xp, condition, x, y, *, out=None):
+    chosen = (condition != 0).reshape((*condition.shape, *(1,) * (x.ndim - condition.ndim)))
+    if out is None:
+        return xp.where(chosen, x, y)
+    xp.copyto(out, y)
+    xp.copyto(out, x, where=chosen)
+    return out
+
+
+@where.grad
+def where_grad(g, ins, outs, *, needs):
+    zeros = ops.zeros_like(g)
+    return (None, ops.where(ins[0], g, zeros) if needs[1] else None,
+            ops.where(ins[0], zeros, g) if needs[2] else None)

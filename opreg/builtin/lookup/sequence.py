@@ -1,0 +1,203 @@
+"""Sequences of unequal length, padded to one length, in a batch.
+
+Time is the first axis and the batch the second, or with ``axis=1`` the other way round. ``sequence_length``
+says for each sequence of the batch how long it is; without it all are full.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.registry import declare, ops
+from ...core.spec import Shape, show, unify
+from ...errors import AttrError, ShapeError
+from ..shapes.shape import constant, stored
+from .indexing import check_some
+
+__all__: list[str] = []
+
+
+def _names(*, use_sequence_length: bool) -> tuple[str, ...]:
+    return ("data", "sequence_length") if use_sequence_length else ("data",)
+
+
+def _check(data: Shape, length: Shape | None, axis: int) -> None:
+    if axis not in (0, 1):
+        raise AttrError(f"axis={axis}: expected 0 or 1, the axis of time")
+    if len(data) < 2:
+        raise ShapeError(f"data: expected time and batch at least, got shape {show(data)}")
+    if length is not None and length != (data[1 - axis],):
+        raise ShapeError(f"sequence_length: expected shape {show((data[1 - axis],))}, got {show(length)}")
+
+
+def _fill(ins: list, axis: int) -> list:
+    """The shape of the lengths from that of the data."""
+    if len(ins) == 2 and ins[0] is not None and len(ins[0]) > 1 and axis in (0, 1):
+        return [ins[0], (ins[0][1 - axis],)]
+    return ins
+
+
+def _laid(row: Any, axis: int) -> Any:
+    """A row of numbers laid along one of two axes."""
+    return row.reshape((1, -1) if axis else (-1, 1))
+
+
+def _times(xp: Any, data: Any, length: Any, axis: int) -> tuple[Any, Any]:
+    """0, 1, 2 … along time, and the lengths along the batch."""
+    return _laid(xp.arange(data.shape[axis]), axis), _laid(length.astype(xp.int64), 1 - axis)
+
+
+# ------------------------------------------------------------------------------------------- SequenceMask
+
+
+@declare(name="SequenceMask", types="T,I->T", arguments=_names, aliases=("_npx_sequence_mask",))
+def sequence_mask(data, sequence_length, *, use_sequence_length: bool = False, value: float = 0.0,
+                  axis: int = 0):
+    """``data`` with ``value`` after the end of each sequence."""
+
+
+@sequence_mask.fill
+def sequence_mask_fill(ins, outs, *, axis):
+    return _fill(ins, axis)
+
+
+@sequence_mask.infer
+def sequence_mask_infer(data, sequence_length=None, *, axis):
+    _check(data, sequence_length, axis)
+    return data
+
+
+@sequence_mask.view
+def sequence_mask_view(array, *, use_sequence_length):
+    return None if use_sequence_length else array
+
+
+@sequence_mask.kernel()
+def sequence_mask_xp(xp, data, sequence_length=None, *, value, axis, out=None):
+    out = stored(xp, data, out)
+    if sequence_length is not None:
+        times, lengths = _times(xp, data, sequence_length, axis)
+        late = (times >= lengths).reshape(data.shape[:2] + (1,) * (data.ndim - 2))
+        xp.copyto(out, constant(xp, value, data.dtype), where=late)
+    return out
+
+
+@sequence_mask.grad
+def sequence_mask_grad(g, ins, outs, *, use_sequence_length, axis):
+    if not use_sequence_length:
+        return (g,)
+    return (ops.SequenceMask(g, ins[1], use_sequence_length=True, axis=axis), None)
+
+
+# ------------------------------------------------------------------------------------------- SequenceLast
+
+
+def _last(xp: Any, shape: Shape, length: Any, axis: int) -> tuple:
+    """An index that names the last step of each sequence; of an empty one, the first."""
+    count, batch = shape[axis], xp.arange(shape[1 - axis])
+    if length is None:
+        step = xp.full(shape[1 - axis], count - 1)
+    else:
+        step = xp.clip(length.astype(xp.int64) - 1, 0, count - 1)
+    return (batch, step) if axis else (step, batch)
+
+
+@declare(name="SequenceLast", types="T,I->T", arguments=_names)
+def sequence_last(data, sequence_length, *, use_sequence_length: bool = False, axis: int = 0):
+    """The last step of each sequence."""
+
+
+@sequence_last.fill
+def sequence_last_fill(ins, outs, *, axis):
+    return _fill(ins, axis)
+
+
+@sequence_last.infer
+def sequence_last_infer(data, sequence_length=None, *, axis):
+    _check(data, sequence_length, axis)
+    check_some(data, axis, data[1 - axis:2 - axis])
+    return (data[1 - axis], *data[2:])
+
+
+@sequence_last.view
+def sequence_last_view(array, *, use_sequence_length, axis):
+    return None if use_sequence_length else array[:, -1] if axis else array[-1]
+
+
+@sequence_last.kernel()
+def sequence_last_xp(xp, data, sequence_length=None, *, axis):
+    return data[_last(xp, data.shape, sequence_length, axis)]
+
+
+@sequence_last.grad
+def sequence_last_grad(g, ins, outs, *, use_sequence_length, axis):
+    first = ops._backward_SequenceLast(g, *ins, use_sequence_length=use_sequence_length, axis=axis)
+    return (first, *[None] * (len(ins) - 1))
+
+
+@declare(name="_backward_SequenceLast", types="T,U,I->T", unread=(1,),
+         arguments=lambda *, use_sequence_length: ("g", *_names(use_sequence_length=use_sequence_length)))
+def sequence_last_put(g, data, sequence_length, *, use_sequence_length: bool = False, axis: int = 0):
+    """Zeros of the shape of ``data`` with ``g`` at the last step of each sequence."""
+
+
+@sequence_last_put.infer
+def sequence_last_put_infer(g, data, sequence_length=None, *, axis):
+    unify(g, sequence_last_infer(data, sequence_length, axis=axis))
+    return data
+
+
+@sequence_last_put.kernel()
+def sequence_last_put_xp(xp, g, data, sequence_length=None, *, axis, out=None):
+    if out is None:
+        out = xp.zeros(data.shape, dtype=g.dtype)
+    else:
+        out[...] = 0
+    out[_last(xp, data.shape, sequence_length, axis)] = g
+    return out
+
+
+@sequence_last_put.grad
+def sequence_last_put_grad(g, ins, outs, *, use_sequence_length, axis):
+    first = ops.SequenceLast(g, *ins[2:], use_sequence_length=use_sequence_length, axis=axis)
+    return (first, *[None] * (len(ins) - 1))
+
+
+# ---------------------------------------------------------------------------------------- SequenceReverse
+
+
+@declare(name="SequenceReverse", types="T,I->T", arguments=_names)
+def sequence_reverse(data, sequence_length, *, use_sequence_length: bool = False, axis: int = 0):
+    """Each sequence in opposite order; what comes after its end stays."""
+
+
+@sequence_reverse.fill
+def sequence_reverse_fill(ins, outs, *, axis):
+    return _fill(ins, axis)
+
+
+@sequence_reverse.infer
+def sequence_reverse_infer(data, sequence_length=None, *, axis):
+    _check(data, sequence_length, axis)
+    return data
+
+
+@sequence_reverse.view
+def sequence_reverse_view(array, *, use_sequence_length, axis):
+    return None if use_sequence_length else array[:, ::-1] if axis else array[::-1]
+
+
+@sequence_reverse.kernel()
+def sequence_reverse_xp(xp, data, sequence_length=None, *, axis, out=None):
+    if sequence_length is None:
+        return stored(xp, xp.flip(data, axis), out)
+    times, lengths = _times(xp, data, sequence_length, axis)
+    step = xp.where(times < lengths, lengths - 1 - times, times)
+    batch = _laid(xp.arange(data.shape[1 - axis]), 1 - axis)
+    return stored(xp, data[(batch, step) if axis else (step, batch)], out)
+
+
+@sequence_reverse.grad
+def sequence_reverse_grad(g, ins, outs, *, use_sequence_length, axis):
+    first = ops.SequenceReverse(g, *ins[1:], use_sequence_length=use_sequence_length, axis=axis)
+    return (first, *[None] * (len(ins) - 1))

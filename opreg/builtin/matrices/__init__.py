@@ -1,0 +1,3 @@
+"""Products of matrices, and linear algebra."""
+
+__all__: list[str] = []

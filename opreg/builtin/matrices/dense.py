@@ -1,0 +1,375 @@
+"""Products of matrices: FullyConnected, dot and batch_dot.
+
+What an operator multiplies is a function of its inputs and attributes. Eager calls ask it every time; a plan asks it
+once, when the matrices are views of the inputs, and then runs nothing but the product.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+from ...backends.blas import multiplier
+from ...core.attrs import Positive
+from ...core.launch import Call
+from ...core.op import Op
+from ...core.registry import REGISTERED, declare, ops, register
+from ...core.rules import Rule
+from ...core.spec import Shape, is_narrow, show
+from ...errors import AttrError, ShapeError
+from ..reductions.reduce import reduced
+
+__all__ = ["product", "wide", "bilinear", "adjoint", "with_bias"]
+
+Storage = Literal["default", "row_sparse", "csr"]
+
+
+# ------------------------------------------------------------------------------------------- arithmetic
+
+
+def wide(xp: Any, *arrays: Any) -> tuple[Any, ...]:
+    """The arrays in a dtype that products are accurate and fast in: halves become float32, the rest stays."""
+    return tuple([a.astype(xp.float32) if a is not None and is_narrow(a.dtype) else a
+                  for a in arrays])
+
+
+def product(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
+    """``a @ b``, written to ``out`` if it is given. Transposed views go to BLAS as they are, without a copy."""
+    if is_narrow(a.dtype):
+        a, b = wide(xp, a, b)
+        if out is not None and out.dtype != a.dtype:
+            out[...] = xp.matmul(a, b)
+            return out
+    if a.dtype.char not in "fdFD":  # no work for BLAS
+        return xp.matmul(a, b, out=out)
+    return multiplier(xp, a, b)(a, b, out)
+
+
+def _matrix(xp: Any, a: Any, b: Any, out: Any, shape: Shape) -> Any:
+    """The product of two matrices in an array of any shape that holds as many numbers."""
+    if out is None:
+        return product(xp, a, b).reshape(shape)
+    if out.flags.c_contiguous:
+        product(xp, a, b, out.reshape(_size(a, b)))
+    else:
+        out[...] = product(xp, a, b).reshape(shape)
+    return out
+
+
+def _size(a: Any, b: Any) -> Shape:
+    """Shape of the product of matrices, or of as many as both have."""
+    return (*a.shape[:-1], b.shape[-1])
+
+
+def settled(op: Op, factors: Callable) -> None:
+    """Attach the kernel that multiplies what was settled before, for products in an array's own dtype.
+
+    ``factors`` makes the two matrices of the first two inputs and attributes. A third input of ``op`` that it reads is
+    a bias, added to the rows of the product.
+    """
+    rule = Rule(factors)
+
+    def accepts(call: Call) -> str | None:
+        read = [*call.ins[:2], *_bias(call)]
+        if any(array.dtype.name not in ("float32", "float64") for array in (*read, *call.outs)):
+            return "for float32 and float64"
+        matrices = rule(call.attrs, *call.ins[:2])
+        if not all(map(call.xp.may_share_memory, matrices, call.ins)) or not call.outs[0].flags.c_contiguous:
+            return "an array does not lie in one piece"
+        return None
+
+    @op.kernel("settled", bound=True, accepts=accepts)
+    def product_settled(call: Call) -> list[Callable]:
+        a, b = rule(call.attrs, *call.ins[:2])
+        out = call.outs[0].reshape(_size(a, b))
+        steps: list[Callable] = [functools.partial(multiplier(call.xp, a, b), a, b, out)]
+        return steps + [functools.partial(call.xp.add, out, bias, out) for bias in _bias(call)]
+
+
+def _bias(call: Call) -> list[Any]:
+    """The third input, where its numbers are read."""
+    return [] if 2 in call.op.unread else call.ins[2:]
+
+
+# ------------------------------------------------------------------------------- gradients of bilinear maps
+
+
+def with_bias(*, no_bias: bool) -> tuple[str, ...]:
+    """Names of the inputs of a layer with weights."""
+    return ("data", "weight") if no_bias else ("data", "weight", "bias")
+
+
+def adjoint(name: str, op: Op, arguments: tuple[str, str, str]) -> Op:
+    """Register a backward operator: it takes the attributes of ``op``, and its last input for the shape only."""
+    found = register(Op(name, op.schema, arguments, unread=(2,), types="T,T,U->T",
+                        doc=f"The gradient that ``{op.name}`` passes to its {arguments[2]}."))
+
+    @found.infer
+    def adjoint_infer(g: Shape, other: Shape, target: Shape) -> Shape:
+        return target
+
+    return found
+
+
+def bilinear(op: Op, left: Op, right: Op, bias: Callable | None = None) -> None:
+    """Declare the gradients of a map that is linear in each of two inputs, to any order.
+
+    Parameters
+    ----------
+    op : Op
+        ``y = op(a, b)``, or ``op(a, b, bias)`` with an attribute ``no_bias``.
+    left, right : Op
+        ``left(g, b, a)`` is the gradient of ``a``, ``right(g, a, b)`` that of ``b``. Each is bilinear in its first
+        two inputs, and ``<g, op(a, b)> = <left(g, b, a), a> = <right(g, a, b), b>``, so the three are each other's
+        gradients.
+    bias : function of g and attributes
+        The gradient of the bias.
+    """
+
+    def forward(a: Any, b: Any, attrs: dict) -> Any:
+        return op(a, b, **{**attrs, "no_bias": True} if bias else attrs)
+
+    @op.grad
+    def bilinear_grad(g: Any, ins: Any, outs: Any, *, needs: Any, **attrs: Any) -> tuple:
+        a, b = ins[:2]
+        return (left(g, b, a, **attrs) if needs[0] else None,
+                right(g, a, b, **attrs) if needs[1] else None,
+                *(bias(g, attrs) if bias and need else None for need in needs[2:]))
+
+    @left.grad
+    def left_grad(h: Any, ins: Any, outs: Any, *, needs: Any, **attrs: Any) -> tuple:
+        g, b, _ = ins
+        return forward(h, b, attrs) if needs[0] else None, right(g, h, b, **attrs) if needs[1] else None, None
+
+    @right.grad
+    def right_grad(h: Any, ins: Any, outs: Any, *, needs: Any, **attrs: Any) -> tuple:
+        g, a, _ = ins
+        return forward(a, h, attrs) if needs[0] else None, left(g, h, a, **attrs) if needs[1] else None, None
+
+
+# ---------------------------------------------------------------------------------------- FullyConnected
+
+
+@declare(name="FullyConnected", aliases=("_npx_fully_connected", "_sparse_FullyConnected"), arguments=with_bias)
+def fully_connected(data, weight, bias, *, num_hidden: Positive, no_bias: bool = False, flatten: bool = True):
+    """``data @ weight.T + bias``, over all axes but the first (``flatten``) or over the last alone.
+
+    ``weight`` has shape (num_hidden, inputs).
+    """
+
+
+def _inputs(data: Shape, flatten: bool) -> int:
+    """How many numbers one row of the data holds."""
+    return math.prod(data[1:]) if flatten else data[-1]
+
+
+@fully_connected.fill
+def fully_connected_fill(ins, outs, *, num_hidden, no_bias, flatten):
+    data = ins[0]
+    if data is None:
+        return [None, *_parameters(num_hidden, None, no_bias)]
+    if not data:
+        raise ShapeError("data: expected at least one axis, got a scalar")
+    if outs[0] and (flatten or len(outs[0]) == len(data)):
+        data = (outs[0][0], *data[1:]) if flatten else (*outs[0][:-1], data[-1])
+    return [data, *_parameters(num_hidden, _inputs(data, flatten), no_bias)]
+
+
+def _parameters(num_hidden: int, inputs: int | None, no_bias: bool) -> list[Shape | None]:
+    weight = None if inputs is None else (num_hidden, inputs)
+    return [weight] if no_bias else [weight, (num_hidden,)]
+
+
+@fully_connected.infer
+def fully_connected_infer(data, weight, bias=None, *, num_hidden, flatten):
+    return (data[0], num_hidden) if flatten else (*data[:-1], num_hidden)
+
+
+@fully_connected.kernel()
+def fully_connected_xp(xp, data, weight, bias=None, *, num_hidden, flatten, out=None):
+    shape = (data.shape[0], num_hidden) if flatten else (*data.shape[:-1], num_hidden)
+    y = _matrix(xp, *_dense(data, weight, flatten=flatten), out, shape)
+    if bias is not None:
+        y += bias
+    return y
+
+
+def _rows(data: Any, flatten: bool) -> Any:
+    """The data as a matrix."""
+    inputs = _inputs(data.shape, flatten)
+    return data.reshape(data.size // inputs if inputs else math.prod(data.shape[:1 if flatten else -1]), inputs)
+
+
+def _dense(data: Any, weight: Any, *, flatten: bool) -> tuple[Any, Any]:
+    return _rows(data, flatten), weight.T
+
+
+def _dense_data(g: Any, weight: Any) -> tuple[Any, Any]:
+    return _rows(g, False), weight
+
+
+def _dense_weight(g: Any, data: Any, *, flatten: bool) -> tuple[Any, Any]:
+    return _rows(g, False).T, _rows(data, flatten)
+
+
+fully_connected_data = adjoint("_backward_FullyConnected_data", fully_connected, ("g", "weight", "data"))
+fully_connected_weight = adjoint("_backward_FullyConnected_weight", fully_connected, ("g", "data", "weight"))
+
+
+@fully_connected_data.kernel()
+def fully_connected_data_xp(xp, g, weight, data, *, out=None):
+    return _matrix(xp, *_dense_data(g, weight), out, data.shape)
+
+
+@fully_connected_weight.kernel()
+def fully_connected_weight_xp(xp, g, data, weight, *, flatten, out=None):
+    return _matrix(xp, *_dense_weight(g, data, flatten=flatten), out, weight.shape)
+
+
+settled(fully_connected, _dense)
+settled(fully_connected_data, _dense_data)
+settled(fully_connected_weight, _dense_weight)
+bilinear(fully_connected, fully_connected_data, fully_connected_weight,
+         lambda g, attrs: ops.sum(g, axis=-1, exclude=True))
+
+
+def _adds_rows(call: Call) -> str | None:
+    data, attrs = call.ins[0], call.attrs
+    if attrs["axis"] not in (-1, data.ndim - 1) or not attrs["exclude"]:
+        return "only along all axes but the last, as the gradient of a bias"
+    if data.dtype.name not in ("float32", "float64") or call.outs[0].dtype != data.dtype:
+        return "for float32 and float64"
+    if not (data.flags.c_contiguous and call.outs[0].flags.c_contiguous) or not data.size:
+        return "an array does not lie in one piece"
+    return None
+
+
+@REGISTERED["sum"].kernel("product with ones", bound=True, accepts=_adds_rows)
+def sum_by_product(call: Call) -> Callable:
+    rows = _rows(call.ins[0], False)
+    ones, out = call.xp.ones(rows.shape[0], rows.dtype), call.outs[0].reshape(reduced(rows.shape, (0,), False))
+    return functools.partial(multiplier(call.xp, ones, rows), ones, rows, out)
+
+
+# --------------------------------------------------------------------------------------------------- dot
+
+
+@declare(aliases=("_sparse_dot",))
+def dot(lhs, rhs, *, transpose_a: bool = False, transpose_b: bool = False, forward_stype: Storage | None = None):
+    """The last axis of ``lhs`` multiplied with the first of ``rhs``; with the transposes, first and last.
+
+    Of two vectors it is the inner product, an array of shape (1,).
+    """
+
+
+def _outer(lhs: Shape, rhs: Shape, transpose_a: bool, transpose_b: bool) -> Shape:
+    """Shape of a dot product without the axes that are summed over."""
+    if not lhs or not rhs:
+        raise ShapeError(f"expected at least one axis each, got shapes {show(lhs)} and {show(rhs)}")
+    if len(lhs) == len(rhs) == 1:
+        if transpose_a or transpose_b:
+            raise AttrError("two vectors cannot be transposed")
+        return (1,)
+    return (lhs[1:] if transpose_a else lhs[:-1]) + (rhs[:-1] if transpose_b else rhs[1:])
+
+
+@dot.infer
+def dot_infer(lhs, rhs, *, transpose_a, transpose_b):
+    shape = _outer(lhs, rhs, transpose_a, transpose_b)
+    if lhs[0 if transpose_a else -1] != rhs[-1 if transpose_b else 0]:
+        raise ShapeError(f"axes to be summed over differ: {show(lhs)}{' transposed' * transpose_a} and "
+                         f"{show(rhs)}{' transposed' * transpose_b}")
+    return shape
+
+
+def _left(lhs: Any, transpose: bool) -> Any:
+    """``lhs`` as a matrix whose columns are summed over."""
+    shape = lhs.shape
+    if transpose:
+        return lhs.reshape(shape[0], math.prod(shape[1:])).T
+    return lhs.reshape(math.prod(shape[:-1]), shape[-1])
+
+
+def _right(rhs: Any, transpose: bool) -> Any:
+    """``rhs`` as a matrix whose rows are summed over."""
+    return _left(rhs, not transpose).T
+
+
+@dot.kernel()
+def dot_xp(xp, lhs, rhs, *, transpose_a, transpose_b, out=None):
+    shape = _outer(lhs.shape, rhs.shape, transpose_a, transpose_b)
+    return _matrix(xp, *_dot(lhs, rhs, transpose_a=transpose_a, transpose_b=transpose_b), out, shape)
+
+
+def _dot(lhs: Any, rhs: Any, *, transpose_a: bool, transpose_b: bool) -> tuple[Any, Any]:
+    return _left(lhs, transpose_a), _right(rhs, transpose_b)
+
+
+dot_lhs = adjoint("_backward_dot_lhs", dot, ("g", "rhs", "lhs"))
+dot_rhs = adjoint("_backward_dot_rhs", dot, ("g", "lhs", "rhs"))
+
+
+@dot_lhs.kernel()
+def dot_lhs_xp(xp, g, rhs, lhs, *, transpose_a, transpose_b, out=None):
+    b = _right(rhs, transpose_b)
+    g = g.reshape(math.prod(lhs.shape[1:] if transpose_a else lhs.shape[:-1]), b.shape[1])
+    return _matrix(xp, b, g.T, out, lhs.shape) if transpose_a else _matrix(xp, g, b.T, out, lhs.shape)
+
+
+@dot_rhs.kernel()
+def dot_rhs_xp(xp, g, lhs, rhs, *, transpose_a, transpose_b, out=None):
+    a = _left(lhs, transpose_a)
+    g = g.reshape(a.shape[0], math.prod(rhs.shape[:-1] if transpose_b else rhs.shape[1:]))
+    return _matrix(xp, g.T, a, out, rhs.shape) if transpose_b else _matrix(xp, a.T, g, out, rhs.shape)
+
+
+settled(dot, _dot)
+bilinear(dot, dot_lhs, dot_rhs)
+
+
+# --------------------------------------------------------------------------------------------- batch_dot
+
+
+@declare(aliases=("_npx_batch_dot",))
+def batch_dot(lhs, rhs, *, transpose_a: bool = False, transpose_b: bool = False,
+              forward_stype: Storage | None = None):
+    """Products of the matrices in the last two axes; the axes before are equal and count them."""
+
+
+@batch_dot.infer
+def batch_dot_infer(lhs, rhs, *, transpose_a, transpose_b):
+    if len(lhs) < 3 or len(lhs) != len(rhs):
+        raise ShapeError(f"expected two arrays of one rank, three or more, got shapes {show(lhs)} and {show(rhs)}")
+    m, k = lhs[:-3:-1] if transpose_a else lhs[-2:]
+    l, n = rhs[:-3:-1] if transpose_b else rhs[-2:]
+    if lhs[:-2] != rhs[:-2] or k != l:
+        raise ShapeError(f"batches of matrices {show(lhs)}{' transposed' * transpose_a} and "
+                         f"{show(rhs)}{' transposed' * transpose_b} do not fit each other")
+    return (*lhs[:-2], m, n)
+
+
+def _stacks(lhs: Any, rhs: Any, *, transpose_a: bool, transpose_b: bool) -> tuple[Any, Any]:
+    return lhs.swapaxes(-1, -2) if transpose_a else lhs, rhs.swapaxes(-1, -2) if transpose_b else rhs
+
+
+@batch_dot.kernel()
+def batch_dot_xp(xp, lhs, rhs, *, transpose_a, transpose_b, out=None):
+    return product(xp, *_stacks(lhs, rhs, transpose_a=transpose_a, transpose_b=transpose_b), out)
+
+
+settled(batch_dot, _stacks)
+
+
+@batch_dot.grad
+def batch_dot_grad(g, ins, outs, *, transpose_a, transpose_b, needs):
+    a, b = ins
+    da = db = None
+    if needs[0]:
+        da = (batch_dot(b, g, transpose_a=transpose_b, transpose_b=True) if transpose_a
+              else batch_dot(g, b, transpose_b=not transpose_b))
+    if needs[1]:
+        db = (batch_dot(g, a, transpose_a=True, transpose_b=transpose_a) if transpose_b
+              else batch_dot(a, g, transpose_a=not transpose_a))
+    return da, db

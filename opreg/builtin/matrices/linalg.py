@@ -1,0 +1,720 @@
+"""Linear algebra on matrices, and on stacks of them: the last two axes are rows and columns.
+
+Whatever reads a triangle, or a symmetric matrix, reads that triangle only. Gradients are written in operators, after
+M. Seeger, A. Hetzel, Z. Dai, E. Meissner, N. D. Lawrence, Auto-Differentiating Linear Algebra, arXiv:1710.08717, so
+they can be differentiated again. A matrix that cannot be decomposed raises the array module's ``LinAlgError``, which is
+an ``MXNetError`` too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.op import Op
+from ...core.registry import declare, ops
+from ...core.spec import ANY, Shape, check_axis, common_dtype, show
+from ...errors import DTypeError, ShapeError
+from ..outputs import as_output, together
+
+__all__: list[str] = []
+
+
+def _types(ins: list, outs: list) -> tuple[list, list]:
+    """One dtype, float32 or float64."""
+    one = common_dtype(ins + outs)
+    if one is not None and one not in (np.float32, np.float64):
+        raise DTypeError(f"expected float32 or float64, got {one}")
+    return [one] * len(ins), [one] * len(outs)
+
+
+def _linalg(function: Any = None, /, **options: Any) -> Any:
+    """Declare ``_linalg_<name>``, publicly ``linalg_<name>``."""
+    if function is None:
+        return lambda function: _linalg(function, **options)
+    name = function.__name__
+    aliases = (f"linalg_{name}", *options.pop("aliases", ()))
+    return declare(function, name=f"_linalg_{name}", aliases=aliases, types=_types, **options)
+
+
+def _matrices(shape: Shape, name: str = "A") -> tuple[Shape, int, int]:
+    """The stack, the number of rows and that of columns."""
+    if len(shape) < 2:
+        raise ShapeError(f"{name}: expected a matrix or a stack of them, got shape {show(shape)}")
+    return shape[:-2], shape[-2], shape[-1]
+
+
+def _square(shape: Shape, name: str = "A") -> tuple[Shape, int]:
+    stack, rows, columns = _matrices(shape, name)
+    if rows != columns:
+        raise ShapeError(f"{name}: expected square matrices, got shape {show(shape)}")
+    return stack, columns if rows is ANY else rows
+
+
+def _stacks(stacks: list[Shape]) -> Shape:
+    for stack in stacks[1:]:
+        if stack != stacks[0]:
+            raise ShapeError(f"expected equal stacks of matrices, got {' and '.join(map(show, stacks))}")
+    return stacks[0]
+
+
+def _t(array: Any) -> Any:
+    return array.swapaxes(-1, -2)
+
+
+def _transposed(value: Any) -> Any:
+    return ops.SwapAxis(value, dim1=-1, dim2=-2)
+
+
+def _half(xp: Any, array: Any, lower: bool) -> Any:
+    return xp.tril(array) if lower else xp.triu(array)
+
+
+# ----------------------------------------------------------------------------------------------- products
+
+
+def _product(lhs: Shape, rhs: Shape, transpose_a: bool, transpose_b: bool, axis: int) -> Shape:
+    """The shape of a product of matrices whose rows are counted by ``axis``, whose columns by the last one."""
+    _matrices(lhs)
+    if len(lhs) != len(rhs):
+        raise ShapeError(f"expected equal ranks, got {show(lhs)} and {show(rhs)}")
+    place = check_axis(axis, len(lhs))
+    if place == len(lhs) - 1:
+        raise ShapeError(f"axis={axis} is the last one, which counts columns")
+    stack = _stacks([shape[:place] + shape[place + 1:-1] for shape in (lhs, rhs)])
+    left, right = ((shape[place], shape[-1]) for shape in (lhs, rhs))
+    rows, inner = left[::-1] if transpose_a else left
+    other, columns = right[::-1] if transpose_b else right
+    if inner != other:
+        raise ShapeError(f"cannot multiply {show(lhs)} and {show(rhs)}"
+                         f"{', A transposed' * transpose_a}{', B transposed' * transpose_b}: "
+                         f"{inner} columns and {other} rows")
+    return (*stack[:place], rows, *stack[place:], columns)
+
+
+def _multiply(xp: Any, lhs: Any, rhs: Any, transpose_a: bool, transpose_b: bool, alpha: float, axis: int,
+              out: Any = None) -> Any:
+    plain = axis in (-2, lhs.ndim - 2)
+    left, right = (each if plain else xp.moveaxis(each, axis, -2) for each in (lhs, rhs))
+    left, right = _t(left) if transpose_a else left, _t(right) if transpose_b else right
+    result = xp.matmul(left, right, out=out if plain else None)
+    if alpha != 1.0:
+        result *= alpha
+    if plain:
+        return result
+    result = xp.moveaxis(result, -2, axis)
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+@_linalg
+def gemm2(A, B, *, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, axis: int = -2):
+    """``alpha`` times the product of matrices. ``axis`` counts their rows."""
+
+
+@gemm2.infer
+def gemm2_infer(A, B, *, transpose_a, transpose_b, axis):
+    return _product(A, B, transpose_a, transpose_b, axis)
+
+
+@gemm2.kernel()
+def gemm2_xp(xp, A, B, *, transpose_a, transpose_b, alpha, axis, out=None):
+    return _multiply(xp, A, B, transpose_a, transpose_b, alpha, axis, out)
+
+
+@gemm2.grad
+def gemm2_grad(g, ins, outs, *, transpose_a, transpose_b, alpha, axis):
+    A, B = ins
+    same = {"alpha": alpha, "axis": axis}
+    if transpose_a:
+        left = ops._linalg_gemm2(B, g, transpose_a=transpose_b, transpose_b=True, **same)
+    else:
+        left = ops._linalg_gemm2(g, B, transpose_b=not transpose_b, **same)
+    if transpose_b:
+        right = ops._linalg_gemm2(g, A, transpose_a=True, transpose_b=transpose_a, **same)
+    else:
+        right = ops._linalg_gemm2(A, g, transpose_a=not transpose_a, **same)
+    return left, right
+
+
+@_linalg
+def gemm(A, B, C, *, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, beta: float = 1.0,
+         axis: int = -2):
+    """``alpha`` times the product of ``A`` and ``B``, plus ``beta`` times ``C``. ``axis`` counts rows."""
+
+
+@gemm.fill
+def gemm_fill(ins, outs, *, transpose_a, transpose_b, axis):
+    A, B = ins[:2]
+    product = outs[0] if A is None or B is None else _product(A, B, transpose_a, transpose_b, axis)
+    return [A, B, product]
+
+
+@gemm.infer
+def gemm_infer(A, B, C, *, transpose_a, transpose_b, axis):
+    product = _product(A, B, transpose_a, transpose_b, axis)
+    if product != C:
+        raise ShapeError(f"C: expected shape {show(product)}, got {show(C)}")
+    return product
+
+
+@gemm.kernel()
+def gemm_xp(xp, A, B, C, *, transpose_a, transpose_b, alpha, beta, axis, out=None):
+    result = _multiply(xp, A, B, transpose_a, transpose_b, alpha, axis, out)
+    result += C if beta == 1.0 else beta * C
+    return result
+
+
+@gemm.grad
+def gemm_grad(g, ins, outs, *, transpose_a, transpose_b, alpha, beta, axis):
+    parts = gemm2_grad(g, ins[:2], outs, transpose_a=transpose_a, transpose_b=transpose_b, alpha=alpha, axis=axis)
+    return (*parts, ops._mul_scalar(g, scalar=beta))
+
+
+@_linalg
+def syrk(A, *, transpose: bool = False, alpha: float = 1.0):
+    """``alpha`` times the product of ``A`` and its transpose; of its transpose and ``A`` if ``transpose``."""
+
+
+@syrk.infer
+def syrk_infer(A, *, transpose):
+    stack, rows, columns = _matrices(A)
+    return (*stack, columns, columns) if transpose else (*stack, rows, rows)
+
+
+@syrk.kernel()
+def syrk_xp(xp, A, *, transpose, alpha, out=None):
+    return _multiply(xp, A, A, transpose, not transpose, alpha, -2, out)
+
+
+@syrk.grad
+def syrk_grad(g, ins, outs, *, transpose, alpha):
+    both = ops.elemwise_add(g, _transposed(g))
+    pair = (ins[0], both) if transpose else (both, ins[0])
+    return (ops._linalg_gemm2(*pair, alpha=alpha),)
+
+
+# ---------------------------------------------------------------------------------------------- triangles
+
+
+def _triangular(A: Shape, B: Shape, rightside: bool) -> Shape:
+    stack, size = _square(A)
+    other, rows, columns = _matrices(B, "B")
+    _stacks([stack, other])
+    if size != (columns if rightside else rows):
+        raise ShapeError(f"A {show(A)} does not fit B {show(B)} on the {'right' if rightside else 'left'}")
+    return B
+
+
+def _triangular_fill(ins: list, outs: list, *, rightside: bool) -> list:
+    """``B`` is like the output, ``A`` a square on one side of it."""
+    A, B = ins
+    B = together([B, outs[0]])
+    if B is None or len(B) < 2:
+        return [A, B]
+    size = B[-1] if rightside else B[-2]
+    return [together([A, (*B[:-2], size, size)]), B]
+
+
+@declare(name="_linalg_triangle", types=_types)
+def triangle(A, *, lower: bool = True):
+    """The lower or upper triangle with the diagonal, zeros in place of the rest."""
+
+
+@triangle.infer
+def triangle_infer(A):
+    _square(A)
+    return A
+
+
+@triangle.kernel()
+def triangle_xp(xp, A, *, lower):
+    return _half(xp, A, lower)
+
+
+@triangle.grad
+def triangle_grad(g, ins, outs, *, lower):
+    return (ops._linalg_triangle(g, lower=lower),)
+
+
+@_linalg
+def trmm(A, B, *, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0):
+    """``alpha`` times the product of a triangular matrix ``A`` and ``B``, or of ``B`` and ``A``."""
+
+
+trmm.fill(_triangular_fill)
+
+
+@trmm.infer
+def trmm_infer(A, B, *, rightside):
+    return _triangular(A, B, rightside)
+
+
+@trmm.kernel()
+def trmm_xp(xp, A, B, *, transpose, rightside, lower, alpha, out=None):
+    half = _half(xp, A, lower)
+    if rightside:
+        return _multiply(xp, B, half, False, transpose, alpha, -2, out)
+    return _multiply(xp, half, B, transpose, False, alpha, -2, out)
+
+
+@trmm.grad
+def trmm_grad(g, ins, outs, *, transpose, rightside, lower, alpha):
+    A, B = ins
+    pair = (B, g) if rightside != transpose else (g, B)
+    slope = ops._linalg_gemm2(*pair, transpose_a=rightside, transpose_b=not rightside, alpha=alpha)
+    return (ops._linalg_triangle(slope, lower=lower),
+            ops._linalg_trmm(A, g, transpose=not transpose, rightside=rightside, lower=lower, alpha=alpha))
+
+
+@_linalg
+def trsm(A, B, *, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0):
+    """``alpha`` times ``B`` multiplied by the inverse of a triangular matrix ``A``, from the left or right."""
+
+
+trsm.fill(_triangular_fill)
+
+
+@trsm.infer
+def trsm_infer(A, B, *, rightside):
+    return _triangular(A, B, rightside)
+
+
+@trsm.kernel()
+def trsm_xp(xp, A, B, *, transpose, rightside, lower, alpha):
+    half = _half(xp, A, lower)
+    half = _t(half) if transpose != rightside else half
+    right = B if alpha == 1.0 else alpha * B
+    return _t(xp.linalg.solve(half, _t(right))) if rightside else xp.linalg.solve(half, right)
+
+
+@trsm.grad
+def trsm_grad(g, ins, outs, *, transpose, rightside, lower, alpha):
+    (A, _), (x,) = ins, outs
+    solved = ops._linalg_trsm(A, g, transpose=not transpose, rightside=rightside, lower=lower)
+    pair = (x, solved) if rightside != transpose else (solved, x)
+    slope = ops._linalg_gemm2(*pair, transpose_a=rightside, transpose_b=not rightside, alpha=-1.0)
+    return ops._linalg_triangle(slope, lower=lower), ops._mul_scalar(solved, scalar=alpha)
+
+
+# ----------------------------------------------------------------------------------------- decompositions
+
+
+def _mirrored(value: Any) -> Any:
+    """The symmetric matrix that has the lower triangle of a value."""
+    low = ops._linalg_triangle(value)
+    strict = ops.elemwise_sub(value, ops._linalg_triangle(value, lower=False))
+    return ops.elemwise_add(low, _transposed(strict))
+
+
+def _keeps_shape(op: Op) -> None:
+    """Declare that square matrices give square matrices."""
+    op.fill(as_output)
+
+    @op.infer
+    def square_infer(A):
+        _square(A)
+        return A
+
+
+@_linalg
+def potrf(A, *, lower: bool = True):
+    """The lower triangular matrix whose product with its transpose is ``A``: Cholesky's; or that transpose."""
+
+
+_keeps_shape(potrf)
+
+
+@potrf.kernel()
+def potrf_xp(xp, A, *, lower):
+    return xp.linalg.cholesky(A) if lower else _t(xp.linalg.cholesky(_t(A)))
+
+
+@potrf.grad
+def potrf_grad(g, ins, outs, *, lower):
+    low, g = (outs[0], g) if lower else (_transposed(outs[0]), _transposed(g))
+    middle = _mirrored(ops._linalg_gemm2(low, g, transpose_a=True))
+    half = ops._linalg_trsm(low, middle, transpose=True, alpha=0.5)
+    return (ops._linalg_trsm(low, half, rightside=True),)
+
+
+@_linalg
+def potri(A, *, lower: bool = True):
+    """The inverse of the product of a lower triangular matrix and its transpose; ``A`` may be that transpose."""
+
+
+_keeps_shape(potri)
+
+
+@potri.kernel()
+def potri_xp(xp, A, *, lower):
+    inverse = xp.linalg.inv(xp.tril(A if lower else _t(A)))
+    return xp.matmul(_t(inverse), inverse)
+
+
+@potri.grad
+def potri_grad(g, ins, outs, *, lower):
+    low = ins[0] if lower else _transposed(ins[0])
+    both = ops.elemwise_add(g, _transposed(g))
+    slope = ops._linalg_trsm(low, ops._linalg_gemm2(outs[0], both), rightside=True, transpose=True, alpha=-1.0)
+    found = ops._linalg_triangle(slope)
+    return (found if lower else _transposed(found),)
+
+
+@_linalg(outputs=("output0", "output1"))
+def gelqf(A):
+    """Orthonormal rows ``Q`` and a lower triangular ``L``, the product of ``L`` and ``Q`` being ``A``."""
+
+
+gelqf.fill(as_output)
+
+
+@gelqf.infer
+def gelqf_infer(A):
+    stack, rows, columns = _matrices(A)
+    if rows > columns:
+        raise ShapeError(f"A: expected no more rows than columns, got shape {show(A)}")
+    return [A, (*stack, rows, rows)]
+
+
+@gelqf.kernel()
+def gelqf_xp(xp, A):
+    q, r = xp.linalg.qr(_t(A))
+    return _t(q), _t(r)
+
+
+@gelqf.grad
+def gelqf_grad(g, ins, outs):
+    (g_q, g_l), (q, low) = g, outs
+    middle = ops.elemwise_sub(ops._linalg_gemm2(low, g_l, transpose_a=True),
+                              ops._linalg_gemm2(g_q, q, transpose_b=True))
+    inner = ops._linalg_gemm(_mirrored(middle), q, g_q)
+    return (ops._linalg_trsm(low, inner, transpose=True),)
+
+
+@_linalg(outputs=("output0", "output1"))
+def syevd(A):
+    """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of a symmetric matrix.
+
+    The largest number of each eigenvector is positive.
+    """
+
+
+@syevd.infer
+def syevd_infer(A):
+    stack, size = _square(A)
+    return [A, (*stack, size)]
+
+
+@syevd.kernel()
+def syevd_xp(xp, A):
+    values, vectors = xp.linalg.eigh(A)
+    rows = _t(vectors)
+    if not rows.size:
+        return rows, values
+    largest = xp.take_along_axis(rows, xp.argmax(xp.abs(rows), axis=-1)[..., None], -1)
+    return xp.where(largest < 0, -rows, rows), values
+
+
+@syevd.grad
+def syevd_grad(g, ins, outs):
+    (g_u, g_l), (u, values) = g, outs
+    across, down = ops.expand_dims(values, axis=-2), ops.expand_dims(values, axis=-1)
+    equal = ops.broadcast_equal(across, down)
+    gaps = ops.elemwise_add(ops.broadcast_sub(across, down), equal)
+    apart = ops.elemwise_div(ops._rminus_scalar(equal, scalar=1.0), gaps)
+    turn = ops.elemwise_mul(ops._linalg_gemm2(u, g_u, transpose_b=True), apart)
+    middle = ops.elemwise_add(turn, ops._linalg_makediag(g_l))
+    slope = ops._linalg_gemm2(ops._linalg_gemm2(u, middle, transpose_a=True), u)
+    return (ops._mul_scalar(ops.elemwise_add(slope, _transposed(slope)), scalar=0.5),)
+
+
+# ----------------------------------------------------------------------------- inverses and determinants
+
+
+@_linalg(aliases=("_npi_inv",))
+def inverse(A):
+    """The inverse."""
+
+
+_keeps_shape(inverse)
+
+
+@inverse.kernel()
+def inverse_xp(xp, A):
+    return xp.linalg.inv(A)
+
+
+@inverse.grad
+def inverse_grad(g, ins, outs):
+    (y,) = outs
+    left = ops._linalg_gemm2(y, g, transpose_a=True)
+    return (ops._linalg_gemm2(left, y, transpose_b=True, alpha=-1.0),)
+
+
+def _one_each(A: Shape) -> Shape:
+    stack, _ = _square(A)
+    return stack or (1,)
+
+
+@declare(name="_linalg_regular_inverse", types=_types)
+def regular_inverse(A, det):
+    """The inverse, or zeros where the determinant ``det`` is zero."""
+
+
+@regular_inverse.infer
+def regular_inverse_infer(A, det):
+    if _one_each(A) != det:
+        raise ShapeError(f"det: expected shape {show(_one_each(A))}, got {show(det)}")
+    return A
+
+
+@regular_inverse.kernel()
+def regular_inverse_xp(xp, A, det):
+    singular = det.reshape((*A.shape[:-2], 1, 1)) == 0
+    inverse = xp.linalg.inv(xp.where(singular, xp.eye(A.shape[-1], dtype=A.dtype), A))
+    return xp.where(singular, 0, inverse)
+
+
+@regular_inverse.grad
+def regular_inverse_grad(g, ins, outs):
+    return (*inverse_grad(g, ins, outs), None)
+
+
+@declare(name="_linalg_scale", types=_types)
+def scale(A, factor):
+    """Every matrix of a stack times its factor."""
+
+
+@scale.infer
+def scale_infer(A, factor):
+    stack, _, _ = _matrices(A)
+    if (stack or (1,)) != factor:
+        raise ShapeError(f"factor: expected shape {show(stack or (1,))}, got {show(factor)}")
+    return A
+
+
+@scale.kernel()
+def scale_xp(xp, A, factor, *, out=None):
+    return xp.multiply(A, factor.reshape((*A.shape[:-2], 1, 1)), out)
+
+
+@scale.grad
+def scale_grad(g, ins, outs):
+    A, factor = ins
+    return ops._linalg_scale(g, factor), ops._linalg_inner(g, A)
+
+
+@declare(name="_linalg_inner", types=_types)
+def inner(A, B):
+    """The sum of the products of all numbers of two matrices."""
+
+
+@inner.infer
+def inner_infer(A, B):
+    if A != B:
+        raise ShapeError(f"expected equal shapes, got {show(A)} and {show(B)}")
+    return _matrices(A)[0] or (1,)
+
+
+@inner.kernel()
+def inner_xp(xp, A, B):
+    return xp.sum(A * B, axis=(-2, -1)).reshape(A.shape[:-2] or (1,))
+
+
+@inner.grad
+def inner_grad(g, ins, outs):
+    A, B = ins
+    return ops._linalg_scale(B, g), ops._linalg_scale(A, g)
+
+
+def _slope_of_log(A: Any, det: Any) -> Any:
+    """The gradient of the logarithm of a determinant."""
+    return _transposed(ops._linalg_regular_inverse(A, det))
+
+
+@_linalg(outputs=("output0",), aliases=("_npi_det",))
+def det(A):
+    """The determinant."""
+
+
+@det.infer
+def det_infer(A):
+    return _one_each(A)
+
+
+@det.kernel()
+def det_xp(xp, A):
+    return xp.linalg.det(A).reshape(A.shape[:-2] or (1,))
+
+
+@det.grad
+def det_grad(g, ins, outs):
+    return (ops._linalg_scale(_slope_of_log(ins[0], outs[0]), ops.elemwise_mul(g, outs[0])),)
+
+
+@_linalg(outputs=("output0", "output1"), aliases=("_npi_slogdet",))
+def slogdet(A):
+    """The sign of the determinant and the logarithm of its size."""
+
+
+@slogdet.infer
+def slogdet_infer(A):
+    return [_one_each(A)] * 2
+
+
+@slogdet.kernel()
+def slogdet_xp(xp, A):
+    sign, size = xp.linalg.slogdet(A)
+    shape = A.shape[:-2] or (1,)
+    return sign.reshape(shape), size.reshape(shape)
+
+
+@slogdet.grad
+def slogdet_grad(g, ins, outs):
+    return (ops._linalg_scale(_slope_of_log(ins[0], outs[0]), g[1]),)
+
+
+@_linalg
+def sumlogdiag(A):
+    """The sum of the logarithms of the diagonal."""
+
+
+@sumlogdiag.infer
+def sumlogdiag_infer(A):
+    return _one_each(A)
+
+
+@sumlogdiag.kernel()
+def sumlogdiag_xp(xp, A):
+    return xp.sum(xp.log(xp.diagonal(A, 0, -2, -1)), axis=-1).reshape(A.shape[:-2] or (1,))
+
+
+@sumlogdiag.grad
+def sumlogdiag_grad(g, ins, outs):
+    slope = ops._linalg_makediag(ops.reciprocal(ops._linalg_extractdiag(ins[0])))
+    return (ops._linalg_scale(slope, g),)
+
+
+# ------------------------------------------------------------------------------------ parts of a matrix
+
+
+def _line(size: int, offset: int) -> int:
+    """The length of a diagonal."""
+    if abs(offset) >= size:
+        raise ShapeError(f"offset={offset}: a matrix of {size} rows has no such diagonal")
+    return size - abs(offset)
+
+
+@_linalg
+def extractdiag(A, *, offset: int = 0):
+    """A diagonal: the main one, or ``offset`` above it."""
+
+
+@extractdiag.infer
+def extractdiag_infer(A, *, offset):
+    stack, size = _square(A)
+    return (*stack, _line(size, offset))
+
+
+@extractdiag.kernel()
+def extractdiag_xp(xp, A, *, offset):
+    return xp.diagonal(A, offset, -2, -1)
+
+
+@extractdiag.grad
+def extractdiag_grad(g, ins, outs, *, offset):
+    return (ops._linalg_makediag(g, offset=offset),)
+
+
+@_linalg
+def makediag(A, *, offset: int = 0):
+    """Zeros with the numbers of ``A`` on a diagonal: the main one, or ``offset`` above it."""
+
+
+@makediag.infer
+def makediag_infer(A, *, offset):
+    size = A[-1] + abs(offset)
+    return (*A[:-1], size, size)
+
+
+@makediag.kernel()
+def makediag_xp(xp, A, *, offset):
+    size = A.shape[-1] + abs(offset)
+    result = xp.zeros((*A.shape[:-1], size, size), A.dtype)
+    rows = xp.arange(A.shape[-1]) + max(-offset, 0)
+    result[..., rows, rows + offset] = A
+    return result
+
+
+@makediag.grad
+def makediag_grad(g, ins, outs, *, offset):
+    return (ops._linalg_extractdiag(g, offset=offset),)
+
+
+def _places(xp: Any, side: int, offset: int, lower: bool) -> tuple[Any, Any]:
+    """Rows and columns of a triangle with sides of that length: line by line if lower, else column by column."""
+    far, near = xp.tril_indices(side)
+    far = far + abs(offset)
+    return (far, near) if offset < 0 or (offset == 0 and lower) else (near, far)
+
+
+@_linalg
+def extracttrian(A, *, offset: int = 0, lower: bool = True):
+    """The numbers of a triangle in a row: from a diagonal on, away from the main one."""
+
+
+@extracttrian.infer
+def extracttrian_infer(A, *, offset):
+    stack, size = _square(A)
+    side = _line(size, offset)
+    return (*stack, side * (side + 1) // 2)
+
+
+@extracttrian.kernel()
+def extracttrian_xp(xp, A, *, offset, lower):
+    return A[(..., *_places(xp, A.shape[-1] - abs(offset), offset, lower))]
+
+
+@extracttrian.grad
+def extracttrian_grad(g, ins, outs, *, offset, lower):
+    return (ops._linalg_maketrian(g, offset=offset, lower=lower),)
+
+
+def _side(count: int) -> int:
+    """The side of a triangle of that many numbers."""
+    if count is ANY:
+        return ANY
+    side = math.isqrt(2 * count)
+    if side * (side + 1) // 2 != count or count == 0:
+        raise ShapeError(f"{count} numbers make no triangle: expected 1, 3, 6, 10, ...")
+    return side
+
+
+@_linalg
+def maketrian(A, *, offset: int = 0, lower: bool = True):
+    """Zeros with the numbers of ``A`` in a triangle, as ``extracttrian`` takes them out."""
+
+
+@maketrian.infer
+def maketrian_infer(A, *, offset):
+    size = _side(A[-1]) + abs(offset)
+    return (*A[:-1], size, size)
+
+
+@maketrian.kernel()
+def maketrian_xp(xp, A, *, offset, lower):
+    side = _side(A.shape[-1])
+    size = side + abs(offset)
+    result = xp.zeros((*A.shape[:-1], size, size), A.dtype)
+    result[(..., *_places(xp, side, offset, lower))] = A
+    return result
+
+
+@maketrian.grad
+def maketrian_grad(g, ins, outs, *, offset, lower):
+    return (ops._linalg_extracttrian(g, offset=offset, lower=lower),)

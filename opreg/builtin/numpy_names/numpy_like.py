@@ -1,0 +1,397 @@
+"""Operators with NumPy's rules, under MXNet's names for them: reshape that takes its shape literally, matmul of any
+ranks, where that broadcasts, a part written as ``data[key] = value`` writes it, and what else moves or makes numbers.
+
+Comparisons are in ``numpy_like_logic``, reductions in ``numpy_like_reduce``. Unlike the older operators of similar
+names these know arrays of rank zero, and truth values are bool and not 0 and 1 in the dtype of the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from ...core.attrs import Limit
+from ...core.op import ZERO
+from ...core.registry import declare, ops
+from ...core.spec import Shape, broadcast, check_axis, is_numpy_float, show
+from ...errors import AttrError, ShapeError
+from ..matrices.dense import adjoint, bilinear, product
+from ..shapes.broadcasting import reduce_like_xp
+from ..shapes.shape import as_view, constant, delivered, reshape_fill, reshaped, stored
+from ..shapes.subscript import subscript_infer
+
+__all__: list[str] = []
+
+Dtypes = list[np.dtype | None]
+
+# ------------------------------------------------------------------------------------------------- reshape
+
+
+def _literal(source: Shape, newshape: int | Sequence[int]) -> Shape:
+    """The shape asked for, with -1 worked out."""
+    asked = (newshape,) if isinstance(newshape, int) else tuple(newshape)
+    if any(dim < -1 for dim in asked) or asked.count(-1) > 1:
+        raise AttrError(f"newshape={newshape}: expected numbers from zero up and at most one -1, which follows from "
+                        "the rest")
+    have, want = math.prod(source), math.prod([dim for dim in asked if dim != -1])
+    if -1 in asked and want and have % want == 0:
+        return tuple([have // want if dim == -1 else dim for dim in asked])
+    if -1 in asked or have != want:
+        raise ShapeError(f"newshape={newshape} does not fit {show(source)}, {have} numbers")
+    return asked
+
+
+@declare(name="_np_reshape")
+def reshape(a, *, newshape: int | tuple[int, ...], order: Literal["C"] = "C"):
+    """``a`` in another shape, given literally: 0 is a length, () a single number; one -1 follows from the rest."""
+
+
+reshape.fill(reshape_fill)
+
+
+@reshape.infer
+def reshape_infer(a, *, newshape):
+    return _literal(a, newshape)
+
+
+@reshape.view
+def reshape_view(array, *, newshape):
+    return as_view(array, _literal(array.shape, newshape))
+
+
+@reshape.kernel()
+def reshape_xp(xp, a, *, newshape, out=None):
+    return reshaped(xp, a, _literal(a.shape, newshape), out)
+
+
+@reshape.grad
+def reshape_grad(g, ins, outs):
+    return (ops.reshape_like(g, ins[0]),)
+
+
+# -------------------------------------------------------------------------------------------------- matmul
+
+
+def _product_shape(a: Shape, b: Shape) -> Shape:
+    """The shape of ``a @ b``; of a vector on either side, an axis is missing."""
+    if not a or not b:
+        raise ShapeError(f"matmul takes no single numbers: got shapes {show(a)} and {show(b)}")
+    if a[-1] != b[-2 if len(b) > 1 else 0]:
+        raise ShapeError(f"axes to be summed over differ: {show(a)} and {show(b)}")
+    return broadcast(a[:-2], b[:-2]) + a[-2:-1] + (b[-1:] if len(b) > 1 else ())
+
+
+def _as_matrices(a: Any, b: Any) -> tuple[Any, Any]:
+    """Vectors as the row and the column they stand for."""
+    return a.reshape(1, a.shape[0]) if a.ndim == 1 else a, b.reshape(b.shape[0], 1) if b.ndim == 1 else b
+
+
+def _into(xp: Any, a: Any, b: Any, shape: Shape, out: Any) -> Any:
+    """The product of two arrays of matrices, as ``shape``, which may lack axes of length one.
+
+    Many matrices times one are a single product.
+    """
+    if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
+        a = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+    whole = broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
+    target = None if out is None or not out.flags.c_contiguous else out.reshape(whole)
+    result = product(xp, a, b, target)
+    if target is None and out is not None:
+        out[...] = result.reshape(shape)
+    return result.reshape(shape) if out is None else out
+
+
+@declare(name="_npi_matmul")
+def matmul(a, b):
+    """Products of the matrices in the last two axes; the axes before broadcast. A vector is a row on the left, a
+    column on the right, and that axis is missing in the result."""
+
+
+matmul.infer(_product_shape)
+
+
+@matmul.kernel()
+def matmul_xp(xp, a, b, *, out=None):
+    return _into(xp, *_as_matrices(a, b), _product_shape(a.shape, b.shape), out)
+
+
+matmul_a = adjoint("_backward_npi_matmul_a", matmul, ("g", "b", "a"))
+matmul_b = adjoint("_backward_npi_matmul_b", matmul, ("g", "a", "b"))
+
+
+def _head(g: Any, a: Any, b: Any) -> Any:
+    """The gradient of a product with the axes that vectors took away."""
+    rows = a.shape[-2] if a.ndim > 1 else 1
+    columns = b.shape[-1] if b.ndim > 1 else 1
+    return g.reshape(*broadcast(a.shape[:-2], b.shape[:-2]), rows, columns)
+
+
+def _summed(xp: Any, left: Any, right: Any, like: Any, shape: Shape, out: Any) -> Any:
+    """The product of arrays of matrices, summed down to the matrices of ``like``, as ``shape``."""
+    if broadcast(left.shape[:-2], right.shape[:-2]) == like.shape[:-2]:
+        return _into(xp, left, right, shape, out)
+    return stored(xp, reduce_like_xp(xp, product(xp, left, right), like).reshape(shape), out)
+
+
+@matmul_a.kernel()
+def matmul_a_xp(xp, g, b, a, *, out=None):
+    left, right = _as_matrices(a, b)
+    return _summed(xp, _head(g, a, b), right.swapaxes(-1, -2), left, a.shape, out)
+
+
+@matmul_b.kernel()
+def matmul_b_xp(xp, g, a, b, *, out=None):
+    left, right = _as_matrices(a, b)
+    head = _head(g, a, b)
+    if right.ndim == 2 and left.ndim > 2:  # one product over all rows sums as well
+        rows = math.prod(left.shape[:-1])
+        left, head = left.reshape(rows, left.shape[-1]), head.reshape(rows, head.shape[-1])
+    return _summed(xp, left.swapaxes(-1, -2), head, right, b.shape, out)
+
+
+bilinear(matmul, matmul_a, matmul_b)
+
+
+# --------------------------------------------------------------------------------------------------- where
+
+
+def _chosen(xp: Any, condition: Any, x: Any, y: Any, out: Any) -> Any:
+    """Arrays or numbers, one of them where the condition holds, the other elsewhere."""
+    truth = condition if condition.dtype.kind == "b" else condition != 0
+    if out is None:
+        return xp.where(truth, x, y)
+    xp.copyto(out, y)
+    xp.copyto(out, x, where=truth)
+    return out
+
+
+@declare(name="_npi_where", types="C,T,T->T", inplace=(2,))
+def where(condition, x, y):
+    """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere. Shapes broadcast."""
+
+
+where.infer(broadcast)
+
+
+@where.kernel()
+def where_xp(xp, condition, x, y, *, out=None):
+    return _chosen(xp, condition, x, y, out)
+
+
+@where.grad
+def where_grad(g, ins, outs, *, needs):
+    condition, x, y = ins
+    return (None, ops._reduce_like(ops._npi_where_rscalar(condition, g, scalar=0.0), x) if needs[1] else None,
+            ops._reduce_like(ops._npi_where_lscalar(condition, g, scalar=0.0), y) if needs[2] else None)
+
+
+@declare(name="_npi_where_lscalar", types="C,T->T", inplace=(1,))
+def where_lscalar(condition, x, *, scalar: float = 0.0):
+    """A number where ``condition`` is not zero, numbers of ``x`` elsewhere. Shapes broadcast."""
+
+
+@declare(name="_npi_where_rscalar", types="C,T->T")
+def where_rscalar(condition, y, *, scalar: float = 0.0):
+    """Numbers of ``y`` where ``condition`` is not zero, one number elsewhere. Shapes broadcast."""
+
+
+where_lscalar.infer(broadcast)
+where_rscalar.infer(broadcast)
+
+
+@where_lscalar.kernel()
+def where_lscalar_xp(xp, condition, x, *, scalar, out=None):
+    return _chosen(xp, condition, constant(xp, scalar, x.dtype), x, out)
+
+
+@where_rscalar.kernel()
+def where_rscalar_xp(xp, condition, y, *, scalar, out=None):
+    return _chosen(xp, condition, y, constant(xp, scalar, y.dtype), out)
+
+
+@where_lscalar.grad
+def where_lscalar_grad(g, ins, outs):
+    return (None, ops._reduce_like(ops._npi_where_lscalar(ins[0], g, scalar=0.0), ins[1]))
+
+
+@where_rscalar.grad
+def where_rscalar_grad(g, ins, outs):
+    return (None, ops._reduce_like(ops._npi_where_rscalar(ins[0], g, scalar=0.0), ins[1]))
+
+
+# --------------------------------------------------------------------------------------------- a part written
+
+
+def _any_value(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """What is written is cast; its dtype is taken for that of the data where it is not known."""
+    data = ins[0] or outs[0]
+    return [data, ins[1] or data], [data]
+
+
+@declare(name="_subscript_assign", types=_any_value, inplace=(0,))
+def subscript_assign(data, value, *, key: Any):
+    """A copy of ``data`` in which ``data[key]`` is ``value``, broadcast and cast, with NumPy's rules."""
+
+
+@subscript_assign.infer
+def subscript_assign_infer(data, value, *, key):
+    part = subscript_infer(data, key=key)
+    if part is not None:
+        extra = max(len(value) - len(part), 0)
+        target = (1,) * extra + part[len(part) + extra - len(value):]
+        if any(old not in (1, new) for old, new in zip(value, target)):  # an unknown dimension equals everything
+            raise ShapeError(f"value of shape {show(value)} does not broadcast to {show(part)}, the part it replaces")
+    return data
+
+
+@subscript_assign.kernel()
+def subscript_assign_xp(xp, data, value, *, key, out=None):
+    if out is None:
+        out = data.copy()
+    else:
+        xp.copyto(out, data)
+    # A single number is no array with a view: NumPy stores none of one axis there.
+    out[key] = value.reshape(()) if value.size == 1 else value
+    return out
+
+
+@subscript_assign.grad
+def subscript_assign_grad(g, ins, outs, *, key, needs):
+    value = ins[1]
+    return (ops._subscript_assign(g, ops.zeros_like(value), key=key) if needs[0] else None,
+            ops._backward_subscript_assign(g, value, key=key) if needs[1] else None)
+
+
+@declare(name="_backward_subscript_assign", types="T,U->U", unread=(1,))
+def subscript_sum(g, value, *, key: Any):
+    """``g[key]`` summed down to the shape of ``value``; where an index repeats, what was written last counts."""
+
+
+@subscript_sum.infer
+def subscript_sum_infer(g, value, *, key):
+    subscript_assign_infer(g, value, key=key)
+    return value
+
+
+@subscript_sum.kernel()
+def subscript_sum_xp(xp, g, value, *, key):
+    part = xp.asarray(g[key])
+    parts = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(each, list) or getattr(each, "size", 0) > 1 for each in parts):
+        numbers = xp.arange(part.size).reshape(part.shape)
+        kept = xp.zeros(g.shape, numbers.dtype)
+        kept[key] = numbers
+        part = xp.where(kept[key] == numbers, part, xp.zeros((), part.dtype))
+    if part.ndim < value.ndim:
+        part = part.reshape((1,) * (value.ndim - part.ndim) + part.shape)
+    return reduce_like_xp(xp, part, value)
+
+
+@subscript_sum.grad
+def subscript_sum_grad(g, ins, outs, *, key):
+    return (ops._subscript_assign(ops.zeros_like(ins[0]), g, key=key), None)
+
+
+# ----------------------------------------------------------------------------------------- moved and rounded
+
+
+def _triangle(name: str, function: str, doc: str) -> None:
+    @declare(name=name)
+    def op(data, *, k: int = 0):
+        """A triangle."""
+
+    op.doc = doc
+
+    @op.infer
+    def triangle_infer(data):
+        if len(data) < 2:
+            raise ShapeError(f"expected matrices, two axes or more, got shape {show(data)}")
+        return data
+
+    @op.kernel()
+    def triangle_xp(xp, data, *, k):
+        return getattr(xp, function)(data, k)
+
+    @op.grad
+    def triangle_grad(g, ins, outs, *, k):
+        return (op(g, k=k),)
+
+
+_triangle("_npi_tril", "tril", "The matrices in the last two axes with zeros above the diagonal ``k``, which lies "
+                               "``k`` places above the main one.")
+_triangle("_npi_triu", "triu", "The matrices in the last two axes with zeros below the diagonal ``k``, which lies "
+                               "``k`` places above the main one.")
+
+Places = int | tuple[int, ...]
+
+
+@declare(name="_np_roll")
+def roll(data, *, shift: Places, axis: Places | None = None):
+    """``data`` moved on by ``shift`` places along each ``axis``, or all of it in a row; what leaves at the end comes
+    in again at the front."""
+
+
+@roll.infer
+def roll_infer(data, *, shift, axis):
+    axes = (axis,) if isinstance(axis, int) else axis
+    for each in axes or ():
+        check_axis(each, len(data))
+    if axes is not None and not isinstance(shift, int) and len(shift) not in (1, len(axes)):
+        raise AttrError(f"shift={shift} and axis={axis} have different lengths")
+    if axes is None and not isinstance(shift, int) and len(shift) != 1:
+        raise AttrError(f"shift={shift}: expected one number where no axis is named")
+    return data
+
+
+@roll.kernel()
+def roll_xp(xp, data, *, shift, axis):
+    if not isinstance(shift, int) and (axis is None or isinstance(axis, int) or len(shift) < len(axis)):
+        (shift,) = shift
+    return xp.roll(data, shift, axis)
+
+
+@roll.grad
+def roll_grad(g, ins, outs, *, shift, axis):
+    back = -shift if isinstance(shift, int) else tuple([-each for each in shift])
+    return (ops._np_roll(g, shift=back, axis=axis),)
+
+
+# Powers of ten that are doubles.
+Decimals = Annotated[int, Limit("from -308 to 308", lambda decimals: abs(decimals) <= 308)]
+
+
+@declare(name="_npi_around")
+def around(x, *, decimals: Decimals = 0):
+    """The nearest number with so many decimals, halves to the even one; of fewer than none, tens, hundreds."""
+
+
+around.grad(ZERO)
+
+
+@around.kernel()
+def around_xp(xp, x, *, decimals, out=None):
+    if is_numpy_float(x.dtype):
+        return xp.around(x, decimals, out=out)
+    return delivered(xp.around(x, decimals), out)  # of integers it may be floating numbers for a moment
+
+
+@declare(name="_npi_full_like", unread=(0,))
+def full_like(a, *, fill_value: float, ctx: str = "", dtype: np.dtype | None = None):
+    """One number everywhere, in the shape of ``a`` and in its dtype or another."""
+
+
+full_like.grad(ZERO)
+
+
+@full_like.types
+def full_like_types(ins, outs, *, dtype):
+    return ins, [dtype or ins[0] or outs[0]]
+
+
+@full_like.kernel()
+def full_like_xp(xp, a, *, fill_value, dtype, out=None):
+    number = constant(xp, fill_value, dtype or a.dtype)
+    return stored(xp, xp.broadcast_to(number, a.shape), out)

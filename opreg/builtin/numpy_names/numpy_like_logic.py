@@ -1,0 +1,148 @@
+"""Comparisons, logic and bits with NumPy's rules, under MXNet's names for them: truth values are bool, shapes
+broadcast, and the two sides of a comparison may differ in dtype. No gradient passes through any of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.attrs import Field, Schema
+from ...core.launch import Call
+from ...core.op import ZERO, Op
+from ...core.registry import declare, register
+from ...core.spec import broadcast, common_dtype
+from ...errors import DTypeError
+
+__all__: list[str] = []
+
+Dtypes = list[np.dtype | None]
+
+_BOOL, _INT64 = np.dtype(np.bool_), np.dtype(np.int64)
+
+
+# ----------------------------------------------------------------------------- one function of the array module
+
+
+def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Callable, doc: str) -> Op:
+    """Register an operator that is one function of the array module, and whose result moves with no input."""
+    op = register(Op(name, Schema([]), arguments, types=types, doc=doc))
+    op.infer(broadcast)
+    op.grad(ZERO)
+
+    @op.kernel()
+    def ufunc_xp(xp: Any, *arrays: Any, out: Any = None) -> Any:
+        return getattr(xp, function)(*arrays, out=out)
+
+    @op.kernel("ufunc", bound=True)
+    def ufunc_bound(call: Call) -> Callable:
+        return functools.partial(getattr(call.xp, function), *call.ins, call.outs[0])
+
+    return op
+
+
+_SCALAR = Schema([Field("scalar", float, 1.0), Field("is_int", bool, True)])
+
+
+def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Callable, doc: str) -> None:
+    """Register the form with a number on the right, which ``number(xp, dtype, scalar)`` prepares."""
+    op = register(Op(name, _SCALAR, ("data",), types=types, doc=doc))
+    op.infer(lambda data: data)
+    op.grad(ZERO)
+
+    @op.kernel()
+    def scalar_xp(xp: Any, data: Any, *, scalar: float, out: Any = None) -> Any:
+        return getattr(xp, function)(data, number(xp, data.dtype, scalar), out=out)
+
+    @op.kernel("ufunc", bound=True)
+    def scalar_bound(call: Call) -> Callable:
+        xp, (data,) = call.xp, call.ins
+        return functools.partial(getattr(xp, function), data, number(xp, data.dtype, call.attrs["scalar"]),
+                                 call.outs[0])
+
+
+def _either(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Two dtypes that may differ; one that is not known is taken for the other."""
+    left, right = ins
+    return [left or right, right or left], [_BOOL]
+
+
+def _beside(xp: Any, dtype: Any, scalar: float) -> int | float:
+    """A number to compare with: an integer beside integers that can hold it, so that large ones differ."""
+    if dtype.kind in "iu" and scalar.is_integer() and xp.iinfo(dtype).min <= scalar <= xp.iinfo(dtype).max:
+        return int(scalar)
+    return scalar
+
+
+for _name, _doc in {
+        "equal": "Whether {} are equal", "not_equal": "Whether {} differ",
+        "greater": "Whether the first of {} is greater", "greater_equal": "Whether the first of {} is no less",
+        "less": "Whether the first of {} is less", "less_equal": "Whether the first of {} is no greater",
+        "logical_and": "Whether none of {} is zero", "logical_or": "Whether one of {} is not zero",
+        "logical_xor": "Whether just one of {} is zero"}.items():
+    _ufunc(f"_npi_{_name}", _name, ("lhs", "rhs"), _either,
+           f"{_doc.format('two numbers')}, as bool. Shapes broadcast.")
+    _ufunc_scalar(f"_npi_{_name}_scalar", _name, _beside, "T->bool",
+                  f"{_doc.format('``data`` and a number')}, as bool.")
+
+_ufunc("_npi_logical_not", "logical_not", ("x",), "T->bool", "Whether the number is zero, as bool.")
+_ufunc("_npi_isnan", "isnan", ("x",), "T->bool", "Whether it is NaN, as bool.")
+_ufunc("_npi_isinf", "isinf", ("x",), "T->bool", "Whether it is infinite, as bool.")
+_ufunc("_npi_isfinite", "isfinite", ("x",), "T->bool", "Whether it is neither infinite nor NaN, as bool.")
+
+
+def _infinite(name: str, sign: str, number: float) -> None:
+    @declare(name=name, types="T->bool")
+    def op(x):
+        """Whether it is one of the infinities."""
+
+    op.doc = f"Whether it is {sign} infinity, as bool."
+    op.infer(lambda x: x)
+    op.grad(ZERO)
+
+    @op.kernel()
+    def infinite_xp(xp, x, *, out=None):
+        return xp.equal(x, number, out=out)
+
+
+_infinite("_npi_isposinf", "positive", math.inf)
+_infinite("_npi_isneginf", "negative", -math.inf)
+
+
+# ---------------------------------------------------------------------------------------------------- bits
+
+
+def _whole(dtypes: Dtypes) -> None:
+    for dtype in dtypes:
+        if dtype is not None and dtype.kind not in "iub":
+            raise DTypeError(f"bits are those of integers or truth values, got {dtype}")
+
+
+def _bits(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    _whole(ins)
+    one = common_dtype([*ins, *outs])
+    return [one] * len(ins), [one]
+
+
+def _bits_scalar(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Among truth values a number makes integers."""
+    _whole(ins)
+    (data,) = ins
+    return ins, outs if data is None else [_INT64 if data.kind == "b" else data]
+
+
+def _wrapped(xp: Any, dtype: Any, scalar: float) -> Any:
+    """The number as an integer of the dtype, cut down to its bits."""
+    return xp.asarray(int(scalar), dtype=xp.int64).astype(xp.int64 if dtype.kind == "b" else dtype)
+
+
+for _name, _doc in {"and": "The bits that are set in both", "or": "The bits that are set in either",
+                    "xor": "The bits that are set in just one"}.items():
+    _ufunc(f"_npi_bitwise_{_name}", f"bitwise_{_name}", ("lhs", "rhs"), _bits, f"{_doc}. Shapes broadcast.")
+    _ufunc_scalar(f"_npi_bitwise_{_name}_scalar", f"bitwise_{_name}", _wrapped, _bits_scalar,
+                  f"{_doc}, ``data`` and a number.")
+_ufunc("_npi_bitwise_not", "invert", ("x",), _bits, "The bits that are not set; of a truth value, the other one.")

@@ -1,0 +1,401 @@
+"""Reductions with NumPy's rules, under MXNet's names for them.
+
+``axis`` is one axis, several, or None for all of them; naming none with ``()`` reduces nothing. What reduces every
+axis has rank zero. Sums and products of integers are int64, means and deviations of them float64, unless ``dtype``
+says otherwise; smaller floating types are added up in float32. Gradients are written in operators, so all of them
+can be differentiated again.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.launch import Call
+from ...core.op import ZERO, Op
+from ...core.registry import declare, ops
+from ...core.spec import ANY, Shape, check_axes, is_narrow, is_numpy_float, show, unify
+from ...errors import ShapeError
+from ..reductions.reduce import reducing, spreading
+from ..shapes.shape import as_view, stored
+
+__all__: list[str] = []
+
+Axes = int | tuple[int, ...] | None
+Dtypes = list[np.dtype | None]
+
+
+def _axes(axis: Axes, rank: int) -> tuple[int, ...]:
+    return () if axis == () else check_axes(axis, rank)
+
+
+def _kept(data: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
+    """The shape that is left of ``data``."""
+    if keepdims:
+        return tuple([1 if i in axes else dim for i, dim in enumerate(data)])
+    return tuple([dim for i, dim in enumerate(data) if i not in axes])
+
+
+def _laid(a: Any, axis: Axes) -> tuple[Any, tuple[int, ...]]:
+    """The data and the axes to reduce, at least one: what reduces nothing gets an axis of length one."""
+    axes = _axes(axis, a.ndim)
+    return (a, axes) if axes else (a.reshape(1, *a.shape), (0,))
+
+
+def _count(data: Shape, axes: tuple[int, ...], ddof: int = 0) -> int:
+    return max(math.prod([data[i] for i in axes]) - ddof, 0)
+
+
+def _wide(xp: Any, dtype: Any) -> Any:
+    """The dtype to add up in."""
+    return xp.float32 if is_narrow(dtype) else dtype
+
+
+# ------------------------------------------------------------------------------------------------- dtypes
+
+
+def _result(dtype: np.dtype, asked: np.dtype | None, whole: type) -> np.dtype:
+    """The dtype asked for, or ``whole`` for integers and truth values, or that of the data."""
+    return asked or (np.dtype(whole) if dtype.kind in "iub" else dtype)
+
+
+def _results(whole: type) -> Callable:
+    def types(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
+        (a,) = ins
+        return ins, [dtype or outs[0] if a is None else _result(a, dtype, whole)]
+
+    return types
+
+
+# --------------------------------------------------------------------------- back to the shape of the data
+
+
+@declare(name="_backward_np_sum", types="T,U->T", unread=(1,))
+def spread(g, a, *, axis: Axes = None, keepdims: bool = False):
+    """``g`` repeated along the axes of ``a`` that were reduced."""
+
+
+@spread.infer
+def spread_infer(g, a, *, axis, keepdims):
+    unify(g, _kept(a, _axes(axis, len(a)), keepdims))
+    return a
+
+
+@spread.view
+def spread_view(array, *, axis, out_shape, xp):
+    if out_shape is None:
+        return None
+    narrow = as_view(array, _kept(out_shape, _axes(axis, len(out_shape)), True))
+    return None if narrow is None else xp.broadcast_to(narrow, out_shape)
+
+
+@spread.kernel()
+def spread_xp(xp, g, a, *, axis, out=None):
+    narrow = g.reshape(_kept(a.shape, _axes(axis, len(a.shape)), True))
+    return stored(xp, xp.broadcast_to(narrow, a.shape), out)
+
+
+@spread.prepare
+def spread_prepare(g, a, *, axis):
+    return spreading(a, _axes(axis, a.ndim), g)
+
+
+@spread.grad
+def spread_grad(g, ins, outs, *, axis, keepdims):
+    return (ops._np_sum(g, axis=axis, keepdims=keepdims), None)
+
+
+@declare(name="_backward_npi_mean", types="T,U->T", unread=(1,), inplace=(0,))
+def share(g, a, *, axis: Axes = None, ddof: int = 0):
+    """``g`` divided by how many numbers of ``a`` are reduced to one, less ``ddof``."""
+
+
+@share.infer
+def share_infer(g, a, *, axis):
+    _axes(axis, len(a))
+    return g
+
+
+@share.kernel()
+def share_xp(xp, g, a, *, axis, ddof, out=None):
+    count = _count(a.shape, _axes(axis, len(a.shape)), ddof)
+    return xp.multiply(g, 1 / count if count else math.inf, out=out)
+
+
+@share.prepare
+def share_prepare(g, a, *, axis, ddof):
+    if not is_numpy_float(g.dtype):
+        return None
+    count, shape, dtype = _count(a.shape, _axes(axis, a.ndim), ddof), g.shape, g.dtype
+    part = np.asarray(1 / count if count else math.inf, dtype)
+    return lambda g, a: np.multiply(g, part, np.empty(shape, dtype))
+
+
+@share.grad
+def share_grad(g, ins, outs, **attrs):
+    return (ops._backward_npi_mean(g, ins[1], **attrs), None)
+
+
+def _filled(g: Any, a: Any, axis: Axes, keepdims: bool, dtype: np.dtype | None) -> Any:
+    """``g`` repeated to fill the shape of the data, in its dtype if a reduction chose another."""
+    filled = ops._backward_np_sum(g, a, axis=axis, keepdims=keepdims)
+    return filled if dtype is None else ops._backward_cast(filled, a)
+
+
+# ---------------------------------------------------------------------------------------------- the family
+
+
+def _reduces(op: Op, function: Callable, *, whole: type | None = None, single: str = "", empty: bool = True) -> None:
+    """Attach shapes, dtypes and kernels.
+
+    Parameters
+    ----------
+    op : Op
+        A reduction with attributes ``axis``, ``keepdims`` and perhaps ``dtype`` and ``ddof``.
+    function : callable
+        ``f(xp, a, axes, dtype)``, and ``ddof`` where the operator has it; the reduced axes stay at length one.
+        ``dtype`` is that of the result.
+    whole : type
+        The dtype of results of integers, where there is an attribute ``dtype``.
+    single : str
+        The function of the array module that does the same to float32 and float64 in one call.
+    empty : bool
+        Whether there is a result for no numbers at all.
+    """
+
+    @op.infer
+    def reduction_infer(a, *, axis, keepdims):
+        axes = _axes(axis, len(a))
+        if not empty:
+            _check_some(a, axes)
+        return _kept(a, axes, keepdims)
+
+    if whole is not None:
+        op.types(_results(whole))
+
+    @op.kernel()
+    def reduction_xp(xp, a, *, axis, keepdims, dtype=None, ddof=None):
+        found = a.dtype if whole is None else _result(a.dtype, dtype, whole)
+        result = function(xp, *_laid(a, axis), found, *(() if ddof is None else (ddof,)))
+        return result.reshape(_kept(a.shape, _axes(axis, a.ndim), keepdims))
+
+    if single:
+        _settled(op, single)
+
+
+def _check_some(data: Shape, axes: tuple[int, ...]) -> None:
+    for axis in axes:
+        if data[axis] is not ANY and data[axis] == 0:
+            raise ShapeError(f"axis {axis} of {show(data)} has length zero: there is nothing to choose from")
+
+
+def _settled(op: Op, name: str) -> None:
+    """Attach the kernel that is one call of the array module's function, everything about it known before."""
+
+    def accepts(call: Call) -> str | None:
+        a, out = call.ins[0], call.outs[0]
+        if {a.dtype.name, out.dtype.name} not in ({"float32"}, {"float64"}):
+            return "for float32 and float64"
+        return None if out.flags.c_contiguous and a.size and _axes(call.attrs["axis"], a.ndim) else "the layout"
+
+    @op.kernel("settled", bound=True, accepts=accepts)
+    def reduction_settled(call: Call) -> Callable:
+        xp, a, out = call.xp, call.ins[0], call.outs[0]
+        axes = _axes(call.attrs["axis"], a.ndim)
+        return functools.partial(getattr(xp, name), a, axis=axes, out=out.reshape(_kept(a.shape, axes, True)),
+                                 keepdims=True)
+
+
+# ----------------------------------------------------------------------------------------- sums and products
+
+
+def _sum(xp: Any, a: Any, axes: tuple[int, ...], dtype: Any) -> Any:
+    return xp.sum(a.astype(dtype, copy=False) if dtype.kind in "iub" else a, axis=axes, dtype=_wide(xp, dtype),
+                  keepdims=True)
+
+
+def _mean(xp: Any, a: Any, axes: tuple[int, ...], dtype: Any) -> Any:
+    wide = xp.dtype(xp.float64) if dtype.kind in "iub" else dtype
+    return _sum(xp, a, axes, wide) / _count(a.shape, axes)
+
+
+def _prod(xp: Any, a: Any, axes: tuple[int, ...], dtype: Any) -> Any:
+    return xp.prod(a.astype(dtype, copy=False) if dtype.kind in "iub" else a, axis=axes, dtype=_wide(xp, dtype),
+                   keepdims=True)
+
+
+@declare(name="_np_sum")
+def sum_(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool = False, initial: None = None):
+    """The sum."""
+
+
+_reduces(sum_, _sum, whole=np.int64, single="sum")
+
+
+@sum_.prepare
+def sum_prepare(a, *, axis, dtype, keepdims):
+    axes = _axes(axis, a.ndim)
+    return None if dtype or not axes else reducing(np.add, a, axes, _kept(a.shape, axes, keepdims))
+
+
+@sum_.grad
+def sum_grad(g, ins, outs, *, axis, dtype, keepdims):
+    (a,) = ins
+    return (_filled(g, a, axis, keepdims, dtype),)
+
+
+@declare(name="_npi_mean")
+def mean(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool = False, initial: None = None):
+    """The mean; NaN of no numbers."""
+
+
+_reduces(mean, _mean, whole=np.float64, single="mean")
+
+
+@mean.prepare
+def mean_prepare(a, *, axis, dtype, keepdims):
+    axes = _axes(axis, a.ndim)
+    return None if dtype or not axes else reducing(np.add, a, axes, _kept(a.shape, axes, keepdims), mean=True)
+
+
+@mean.grad
+def mean_grad(g, ins, outs, *, axis, dtype, keepdims):
+    (a,) = ins
+    return (_filled(ops._backward_npi_mean(g, a, axis=axis), a, axis, keepdims, dtype),)
+
+
+@declare(name="_np_prod", aliases=("_np_product",))
+def prod(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool = False, initial: None = None):
+    """The product. Its gradient is right at zeros too."""
+
+
+_reduces(prod, _prod, whole=np.int64, single="prod")
+
+
+@prod.grad
+def prod_grad(g, ins, outs, *, axis, dtype, keepdims):
+    (a,) = ins
+    filled = _filled(g, a, axis, keepdims, dtype)
+    return (ops.elemwise_mul(filled, ops._prod_of_others(a, axis=axis)),)
+
+
+# ------------------------------------------------------------------------------------------------ extremes
+
+
+def _extreme(name: str, function: str, alias: str, doc: str) -> None:
+    """Register ``max`` or ``min``."""
+
+    @declare(name=name, aliases=(alias,))
+    def op(a, *, axis: Axes = None, keepdims: bool = False, initial: None = None):
+        """An extreme."""
+
+    op.doc = f"{doc} Equal ones share a gradient evenly."
+    _reduces(op, lambda xp, a, axes, dtype: getattr(xp, function)(a, axis=axes, keepdims=True), single=function,
+             empty=False)
+
+    @op.grad
+    def extreme_grad(g, ins, outs, *, axis, keepdims):
+        (a,), (y,) = ins, outs
+        where: dict[str, Any] = dict(axis=axis, keepdims=keepdims)
+        equal = ops._equal(a, ops._backward_np_sum(y, a, **where))
+        part = ops.elemwise_div(g, ops._np_sum(equal, **where))
+        return (ops.elemwise_mul(ops._backward_np_sum(part, a, **where), equal),)
+
+
+_extreme("_np_max", "max", "_np_amax", "The largest number, or NaN.")
+_extreme("_np_min", "min", "_np_amin", "The smallest number, or NaN.")
+
+
+# ---------------------------------------------------------------------------------------------- deviations
+
+
+def _var(xp: Any, a: Any, axes: tuple[int, ...], dtype: Any, ddof: int) -> Any:
+    wide = xp.float64 if dtype.kind in "iub" else _wide(xp, dtype)
+    apart = a.astype(wide, copy=False)
+    apart = apart - xp.sum(apart, axis=axes, keepdims=True) / _count(a.shape, axes)
+    return xp.sum(apart * apart, axis=axes, keepdims=True) / _count(a.shape, axes, ddof)
+
+
+def _var_grad(g: Any, a: Any, axis: Axes, keepdims: bool, dtype: np.dtype | None, ddof: int) -> Any:
+    apart = ops.broadcast_sub(a, ops._npi_mean(a, axis=axis, keepdims=True))
+    part = ops._backward_npi_mean(ops._mul_scalar(g, scalar=2.0), a, axis=axis, ddof=ddof)
+    return ops.elemwise_mul(_filled(part, a, axis, keepdims, dtype), apart)
+
+
+@declare(name="_npi_var")
+def var(a, *, axis: Axes = None, dtype: np.dtype | None = None, ddof: int = 0, keepdims: bool = False):
+    """The mean of squared distances from the mean; the divisor is the number of numbers less ``ddof``."""
+
+
+_reduces(var, _var, whole=np.float64)
+
+
+@var.grad
+def var_grad(g, ins, outs, *, axis, dtype, ddof, keepdims):
+    return (_var_grad(g, ins[0], axis, keepdims, dtype, ddof),)
+
+
+@declare(name="_npi_std")
+def std(a, *, axis: Axes = None, dtype: np.dtype | None = None, ddof: int = 0, keepdims: bool = False):
+    """The square root of ``_npi_var``."""
+
+
+_reduces(std, lambda xp, *args: xp.sqrt(_var(xp, *args)), whole=np.float64)
+
+
+@std.grad
+def std_grad(g, ins, outs, *, axis, dtype, ddof, keepdims):
+    part = ops.elemwise_div(g, ops._mul_scalar(outs[0], scalar=2.0))
+    return (_var_grad(part, ins[0], axis, keepdims, dtype, ddof),)
+
+
+# ------------------------------------------------------------------------------------------ places and truth
+
+
+def _place(name: str, function: str, doc: str) -> None:
+    """Register ``argmax`` or ``argmin``."""
+
+    @declare(name=name, types="T->int64")
+    def op(data, *, axis: int | None = None, keepdims: bool = False):
+        """A place."""
+
+    op.doc = doc
+    op.grad(ZERO)
+
+    @op.infer
+    def place_infer(data, *, axis, keepdims):
+        axes = _axes(axis, len(data))
+        _check_some(data, axes)
+        return _kept(data, axes, keepdims)
+
+    @op.kernel()
+    def place_xp(xp, data, *, axis, keepdims):
+        flat = data.reshape(data.size) if axis is None else data
+        return getattr(xp, function)(flat, axis=0 if axis is None else axis).reshape(
+            _kept(data.shape, _axes(axis, data.ndim), keepdims))
+
+
+_place("_npi_argmax", "argmax", "The place of the largest number along an axis, or among all in a row, as int64: the "
+                                "first of equals, or of NaN.")
+_place("_npi_argmin", "argmin", "The place of the smallest number along an axis, or among all in a row, as int64: the "
+                                "first of equals, or of NaN.")
+
+
+def _truth(name: str, function: str, doc: str, *aliases: str) -> None:
+    """Register ``any`` or ``all``."""
+
+    @declare(name=name, aliases=aliases, types="T->bool")
+    def op(data, *, axis: Axes = None, keepdims: bool = False):
+        """Truth."""
+
+    op.doc = doc
+    _reduces(op, lambda xp, data, axes, dtype: getattr(xp, function)(data, axis=axes, keepdims=True))
+    op.grad(ZERO)
+
+
+_truth("_np_any", "any", "Whether one of the numbers is not zero, as bool.", "_np_sometrue")
+_truth("_np_all", "all", "Whether none of the numbers is zero, as bool.")

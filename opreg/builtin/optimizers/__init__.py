@@ -1,0 +1,3 @@
+"""Updates of weights."""
+
+__all__: list[str] = []

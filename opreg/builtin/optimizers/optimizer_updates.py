@@ -1,0 +1,502 @@
+"""Optimizer updates: new weights from weights, gradients and states.
+
+The new weight is the output, which is usually asked for in the weight's own memory (``out=weight``); states
+are written in place. Each is a formula of new weight and states, traced and run as ``update_formulas`` says.
+
+The formulas are those of Apache MXNet's documentation of the operator of that name, which cites the papers.
+Everywhere ``g = clip(rescale_grad * grad)``, where a ``clip_gradient`` below zero means no clipping. The kin of
+MindSpore in ``opreg.nn.optim`` share what is alike; there momentum takes the rate in behind the velocity, not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...backends.blas import add_multiple
+from ...core.registry import declare
+from ...core.spec import Shape, show
+from ...elementwise.expression import sign, sqrt, where
+from ...errors import ShapeError
+from .update_formulas import Formula, adam_step, average, clipped, correction, rms_step, trust_ratio
+from .updating import mixed, single, tiled
+
+__all__: list[str] = []
+
+# Numbers from which one pass of BLAS is worth more than its call.
+LONG = 1 << 14
+
+
+def _zero(value: Any) -> bool:
+    """Whether it is the number zero; an array is never taken for one."""
+    return isinstance(value, (int, float)) and value == 0
+
+
+def _scaled(grad, rescale_grad, clip_gradient):
+    """``g``."""
+    return clipped(grad * rescale_grad, clip_gradient)
+
+
+def _decayed(weight, decay):
+    """What a decay leaves of a weight."""
+    return weight * (1.0 - decay) if decay else weight
+
+
+def _with_decay(weight, g, wd):
+    """``g + wd * weight``."""
+    return g + weight * wd if wd else g
+
+
+def _clipped(weight, grad, wd, rescale_grad, clip_gradient):
+    """``clip(rescale_grad * grad + wd * weight)``, as some rules have it."""
+    return clipped(_with_decay(weight, grad * rescale_grad, wd), clip_gradient)
+
+
+# --------------------------------------------------------------------------- stochastic gradient descent
+
+
+def _added(new, grad, lr, rescale_grad, clip_gradient):
+    """Subtract ``lr * g`` in one pass of BLAS; whether that was possible."""
+    return (new.size >= LONG and clip_gradient < 0 and isinstance(lr, float)
+            and add_multiple(new, -lr * rescale_grad, grad))
+
+
+def _sgd_at_once(new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
+    return weight is new and _zero(wd) and _added(new, grad, lr, rescale_grad, clip_gradient)
+
+
+def sgd(xp, tmp, new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
+    if new.size >= LONG and weight is new and xp is np:  # not a tile, which one of several threads works on
+        if not _zero(wd):
+            xp.multiply(weight, 1.0 - lr * wd, out=new)
+            wd = 0.0
+        if _added(new, grad, lr, rescale_grad, clip_gradient):
+            return
+    _sgd(xp, tmp, new, weight, grad, lr=lr, wd=wd, rescale_grad=rescale_grad, clip_gradient=clip_gradient)
+
+
+@Formula
+def _sgd(weight, grad, *, lr, wd, rescale_grad, clip_gradient):
+    if clip_gradient < 0:
+        return _decayed(weight, lr * wd) - grad * (lr * rescale_grad)
+    return _decayed(weight, lr * wd) - _scaled(grad, rescale_grad, clip_gradient) * lr
+
+
+sgd.traced = _sgd.traced  # type: ignore[attr-defined]  # what is compiled
+
+
+@Formula
+def sgd_mom(weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient):
+    mom = mom * momentum - _scaled(grad, rescale_grad, clip_gradient) * lr
+    mom = mom - weight * (lr * wd) if wd else mom
+    return weight + mom, mom
+
+
+@Formula
+def _nag(weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient):
+    step = _with_decay(weight, _scaled(grad, rescale_grad, clip_gradient), wd) * lr
+    mom = mom * momentum - step
+    return weight + (mom * momentum - step), mom
+
+
+@declare(aliases=("_sparse_sgd_update",), inplace=(0,))
+def sgd_update(weight, grad, *, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
+               clip_gradient: float = -1.0, lazy_update: bool = True):
+    """Gradient descent: ``weight - lr * (g + wd * weight)``."""
+
+
+sgd_update.kernel()(single(sgd, _sgd_at_once))
+
+
+@declare(aliases=("_sparse_sgd_mom_update",), inplace=(0,), mutates=(2,))
+def sgd_mom_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: float = 0.0,
+                   rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True):
+    """Gradient descent with momentum: ``mom = momentum * mom - lr * (g + wd * weight)``, ``weight + mom``."""
+
+
+sgd_mom_update.kernel()(single(sgd_mom))
+
+
+@declare(types="T,T,float32->T", inplace=(0,), mutates=(2,))
+def mp_sgd_update(weight, grad, weight32, *, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
+                  clip_gradient: float = -1.0, lazy_update: bool = True):
+    """``sgd_update`` of a float32 copy of the weight."""
+
+
+mp_sgd_update.kernel()(mixed(sgd))
+
+
+@declare(types="T,T,float32,float32->T", inplace=(0,), mutates=(2, 3))
+def mp_sgd_mom_update(weight, grad, mom, weight32, *, lr: float, momentum: float = 0.0, wd: float = 0.0,
+                      rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True):
+    """``sgd_mom_update`` of a float32 copy of the weight."""
+
+
+mp_sgd_mom_update.kernel()(mixed(sgd_mom))
+
+
+@declare(inplace=(0,), mutates=(2,))
+def nag_mom_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: float = 0.0,
+                   rescale_grad: float = 1.0, clip_gradient: float = -1.0):
+    """Nesterov's accelerated gradient: with ``s = lr * (g + wd * weight)``, ``mom = momentum * mom - s`` and
+    ``weight + momentum * mom - s``."""
+
+
+nag_mom_update.kernel()(single(_nag))
+
+
+@declare(types="T,T,float32,float32->T", inplace=(0,), mutates=(2, 3))
+def mp_nag_mom_update(weight, grad, mom, weight32, *, lr: float, momentum: float = 0.0, wd: float = 0.0,
+                      rescale_grad: float = 1.0, clip_gradient: float = -1.0):
+    """``nag_mom_update`` of a float32 copy of the weight."""
+
+
+mp_nag_mom_update.kernel()(mixed(_nag))
+
+
+# ------------------------------------------------------------------------------------------- signs only
+
+
+@declare(inplace=(0,))
+def signsgd_update(weight, grad, *, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
+                   clip_gradient: float = -1.0):
+    """``(1 - lr * wd) * weight - lr * sign(grad)``."""
+
+
+@signsgd_update.kernel()
+@single
+@Formula
+def signsgd(weight, grad, *, lr, wd):
+    return _decayed(weight, lr * wd) - sign(grad) * lr
+
+
+@declare(inplace=(0,), mutates=(2,))
+def signum_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: float = 0.0,
+                  rescale_grad: float = 1.0, clip_gradient: float = -1.0, wd_lh: float = 0.0):
+    """``(1 - lr * wd_lh) * weight + lr * sign(mom)``, where
+    ``mom = momentum * mom - (1 - momentum) * (g + wd * weight)``."""
+
+
+@signum_update.kernel()
+@single
+@Formula
+def signum(weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient, wd_lh):
+    g = _with_decay(weight, _scaled(grad, rescale_grad, clip_gradient), wd)
+    mom = mom * momentum - g * (1.0 - momentum)
+    return _decayed(weight, lr * wd_lh) + sign(mom) * lr, mom
+
+
+# ------------------------------------------------------------------------------------------ Adam's kin
+
+
+def _moments(mean, var, g, beta1, beta2):
+    return average(mean, g, beta1), average(var, g * g, beta2)
+
+
+@declare(aliases=("_sparse_adam_update",), inplace=(0,), mutates=(2, 3))
+def adam_update(weight, grad, mean, var, *, lr: float, beta1: float = 0.9, beta2: float = 0.999,
+                epsilon: float = 1e-8, wd: float = 0.0, rescale_grad: float = 1.0,
+                clip_gradient: float = -1.0, lazy_update: bool = True):
+    """Adam: ``weight - lr * mean / (sqrt(var) + epsilon)`` with moving averages of ``s`` and ``s ** 2``,
+    ``s = clip(rescale_grad * grad + wd * weight)``.
+
+    The correction of their bias is left to the learning rate.
+    """
+
+
+@adam_update.kernel()
+@single
+@Formula
+def adam(weight, grad, mean, var, *, lr, beta1, beta2, epsilon, wd, rescale_grad, clip_gradient):
+    s = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
+    mean, var = _moments(mean, var, s, beta1, beta2)
+    return weight - adam_step(mean, var, epsilon) * lr, mean, var
+
+
+def adamw(xp, tmp, new, weight, grad, mean, var, scale, *, lr, beta1, beta2, epsilon, wd, eta, clip_gradient):
+    # A scale that is zero or not finite skips the step; it lives on the device, so nothing branches on it.
+    usable = xp.isfinite(scale) & (scale != 0)
+    _adamw(xp, tmp, new, weight, grad, mean, var, xp.where(usable, scale, xp.zeros_like(scale)),
+           usable.astype(weight.dtype), lr=lr, beta1=beta1, beta2=beta2, epsilon=epsilon, wd=wd, eta=eta,
+           clip_gradient=clip_gradient)
+
+
+@Formula
+def _adamw(weight, grad, mean, var, scale, usable, *, lr, beta1, beta2, epsilon, wd, eta, clip_gradient):
+    moved = _moments(mean, var, _scaled(grad, scale, clip_gradient), beta1, beta2)
+    mean, var = (where(usable, now, before) for now, before in zip(moved, (mean, var)))
+    step = _with_decay(weight, adam_step(mean, var, epsilon) * (lr * eta), wd * eta)
+    return weight - step * usable, mean, var
+
+
+def _adamw_shapes(count: int) -> tuple[Callable, Callable]:
+    """Rules of an operator whose last input is one number and whose other ``count`` are alike."""
+
+    def fill(ins: list, outs: list) -> list:
+        known = next((shape for shape in (*ins[:count], *outs) if shape is not None), None)
+        return [known if shape is None else shape for shape in ins[:count]] + [ins[count] or (1,)]
+
+    def infer(*shapes: Shape) -> Shape:
+        weight, scale = shapes[0], shapes[count]
+        for shape in shapes[1:count]:
+            if shape != weight:
+                raise ShapeError(f"expected states and gradient of shape {show(weight)}, got {show(shape)}")
+        if any(dim != 1 for dim in scale):
+            raise ShapeError(f"rescale_grad: expected one number, got shape {show(scale)}")
+        return weight
+
+    return fill, infer
+
+
+@declare(types="T,T,T,T,S->T", inplace=(0,), mutates=(2, 3))
+def _adamw_update(weight, grad, mean, var, rescale_grad, *, lr: float, beta1: float = 0.9,
+                  beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0.0, eta: float,
+                  clip_gradient: float = -1.0):
+    """Adam with decay apart: ``weight - eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight)``.
+
+    Nothing moves when ``rescale_grad`` is zero or not finite, as it is after an overflow in float16.
+    """
+
+
+_fill, _infer = _adamw_shapes(4)
+_adamw_update.fill(_fill)
+_adamw_update.infer(_infer)
+_adamw_update.kernel()(single(adamw))
+
+
+@declare(types="T,T,float32,float32,float32,S->T", inplace=(0,), mutates=(2, 3, 4))
+def _mp_adamw_update(weight, grad, mean, var, weight32, rescale_grad, *, lr: float, beta1: float = 0.9,
+                     beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0.0, eta: float,
+                     clip_gradient: float = -1.0):
+    """``_adamw_update`` of a float32 copy of the weight."""
+
+
+_fill, _infer = _adamw_shapes(5)
+_mp_adamw_update.fill(_fill)
+_mp_adamw_update.infer(_infer)
+
+
+@_mp_adamw_update.kernel()
+def mp_adamw_xp(xp, weight, grad, mean, var, weight32, scale, *, out=None, **attrs):
+    return mixed(adamw)(xp, weight, grad, mean, var, scale, weight32, out=out, **attrs)
+
+
+@Formula
+def lamb_direction(weight, grad, mean, var, *, beta1, beta2, epsilon, t, bias_correction, wd, rescale_grad,
+                   clip_gradient):
+    mean, var = now = _moments(mean, var, _scaled(grad, rescale_grad, clip_gradient), beta1, beta2)
+    if bias_correction:
+        mean, var = mean * correction(beta1, t), var * correction(beta2, t)
+    return _with_decay(weight, adam_step(mean, var, epsilon), wd), *now
+
+
+def lamb_step(xp, tmp, new, weight, g, r1, r2, *, lr, lower_bound, upper_bound):
+    if lower_bound > 0:
+        r1 = xp.maximum(r1, lower_bound)
+    if upper_bound > 0:
+        r1 = xp.minimum(r1, upper_bound)
+    xp.multiply(g, trust_ratio(r1, r2, xp.ones_like(r1), xp.where) * lr, out=tmp(0))
+    xp.subtract(weight, tmp(0), out=new)
+
+
+@declare(mutates=(2, 3))
+def lamb_update_phase1(weight, grad, mean, var, *, beta1: float = 0.9, beta2: float = 0.999,
+                       epsilon: float = 1e-6, t: int, bias_correction: bool = True, wd: float,
+                       rescale_grad: float = 1.0, clip_gradient: float = -1.0):
+    """LAMB's direction: ``mean / (sqrt(var) + epsilon) + wd * weight``, averages unbiased."""
+
+
+lamb_update_phase1.kernel()(single(lamb_direction))
+
+
+@declare(types="T,T,float32,float32,float32->float32", mutates=(2, 3))
+def mp_lamb_update_phase1(weight, grad, mean, var, weight32, *, beta1: float = 0.9, beta2: float = 0.999,
+                          epsilon: float = 1e-6, t: int, bias_correction: bool = True, wd: float,
+                          rescale_grad: float = 1.0, clip_gradient: float = -1.0):
+    """``lamb_update_phase1`` of a float32 copy of the weight."""
+
+
+@mp_lamb_update_phase1.kernel()
+def mp_lamb_phase1_xp(xp, weight, grad, mean, var, weight32, *, out=None, **attrs):
+    new = xp.empty_like(weight32) if out is None else out
+
+    def rule(xp: Any, tmp: Any, new: Any, weight32: Any, grad: Any, *states: Any, **attrs: Any) -> None:
+        wide = tmp(9)
+        wide[...] = grad
+        lamb_direction(xp, tmp, new, weight32, wide, *states, **attrs)
+
+    tiled(xp, rule, new, [weight32, grad, mean, var], **attrs)
+    return new
+
+
+def _lamb_fill(count: int) -> Callable:
+    def fill(ins: list, outs: list) -> list:
+        known = next((shape for shape in (ins[0], ins[1], *ins[4:], *outs) if shape is not None), None)
+        shapes = [known, known, (1,), (1,), *[known] * (count - 4)]
+        return [shape if given is None else given for given, shape in zip(ins, shapes)]
+
+    return fill
+
+
+def _lamb_infer(weight: Shape, g: Shape, r1: Shape, r2: Shape, weight32: Shape | None = None) -> Shape:
+    for name, shape in (("g", g), ("weight32", weight32)):
+        if shape is not None and shape != weight:
+            raise ShapeError(f"{name}: expected shape {show(weight)}, got {show(shape)}")
+    for name, shape in (("r1", r1), ("r2", r2)):
+        if any(dim != 1 for dim in shape):
+            raise ShapeError(f"{name}: expected one number, got shape {show(shape)}")
+    return weight
+
+
+@declare(inplace=(0,))
+def lamb_update_phase2(weight, g, r1, r2, *, lr: float, lower_bound: float = -1.0, upper_bound: float = -1.0):
+    """LAMB's step along ``g``: ``weight - lr * r1 / r2 * g``.
+
+    ``r1`` and ``r2`` are the norms of weight and direction, the first kept within the bounds; their ratio
+    counts as one where a norm is zero.
+    """
+
+
+lamb_update_phase2.fill(_lamb_fill(4))
+lamb_update_phase2.infer(_lamb_infer)
+lamb_update_phase2.kernel()(single(lamb_step))
+
+
+@declare(types="T,float32,float32,float32,float32->T", inplace=(0,), mutates=(4,))
+def mp_lamb_update_phase2(weight, g, r1, r2, weight32, *, lr: float, lower_bound: float = -1.0,
+                          upper_bound: float = -1.0):
+    """``lamb_update_phase2`` of a float32 copy of the weight."""
+
+
+mp_lamb_update_phase2.fill(_lamb_fill(5))
+mp_lamb_update_phase2.infer(_lamb_infer)
+mp_lamb_update_phase2.kernel()(mixed(lamb_step))
+
+
+@declare(inplace=(0,), mutates=(2, 3, 4))
+def ftml_update(weight, grad, d, v, z, *, lr: float, beta1: float = 0.6, beta2: float = 0.999,
+                epsilon: float = 1e-8, t: int, wd: float = 0.0, rescale_grad: float = 1.0,
+                clip_grad: float = -1.0):
+    """Follow the moving leader: ``-z / d`` for the moving averages that the paper of that name defines."""
+
+
+@ftml_update.kernel()
+@single
+@Formula
+def ftml(weight, grad, d, v, z, *, lr, beta1, beta2, epsilon, t, wd, rescale_grad, clip_grad):
+    g = _clipped(weight, grad, wd, rescale_grad, clip_grad)
+    v = average(v, g * g, beta2)
+    now = (sqrt(v * correction(beta2, t)) + epsilon) * ((1.0 - beta1**t) / lr)
+    z = average(z, g, beta1) - (now - d * beta1) * weight
+    return -(z / now), now, v, z
+
+
+# ----------------------------------------------------------------------------- step sizes by coordinate
+
+
+@declare(aliases=("_sparse_ftrl_update",), inplace=(0,), mutates=(2, 3))
+def ftrl_update(weight, grad, z, n, *, lr: float, lamda1: float = 0.01, beta: float = 1.0, wd: float = 0.0,
+                rescale_grad: float = 1.0, clip_gradient: float = -1.0):
+    """Follow the regularised leader: ``z`` shrunk by ``lamda1`` over ``-((beta + sqrt(n)) / lr + wd)``."""
+
+
+@ftrl_update.kernel()
+@single
+@Formula
+def ftrl(weight, grad, z, n, *, lr, lamda1, beta, wd, rescale_grad, clip_gradient):
+    g = _scaled(grad, rescale_grad, clip_gradient)
+    squares = n + g * g
+    root = sqrt(squares)
+    z = z + g - (root - sqrt(n)) * weight / lr
+    return (clipped(z, lamda1) - z) / ((root + beta) / lr + wd), z, squares
+
+
+@declare(inplace=(0,), mutates=(2,))
+def rmsprop_update(weight, grad, n, *, lr: float, gamma1: float = 0.95, epsilon: float = 1e-8,
+                   wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
+                   clip_weights: float = -1.0):
+    """RMSProp after Tieleman and Hinton: ``weight - lr * s / sqrt(n + epsilon)``, ``n`` the moving average of
+    ``s ** 2``, ``s = clip(rescale_grad * grad + wd * weight)``."""
+
+
+@rmsprop_update.kernel()
+@single
+@Formula
+def rmsprop(weight, grad, n, *, lr, gamma1, epsilon, wd, rescale_grad, clip_gradient, clip_weights):
+    g = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
+    n = average(n, g * g, gamma1)
+    return clipped(weight - rms_step(g, n, epsilon) * lr, clip_weights), n
+
+
+@declare(inplace=(0,), mutates=(2, 3, 4))
+def rmspropalex_update(weight, grad, n, g, delta, *, lr: float, gamma1: float = 0.95, gamma2: float = 0.9,
+                       epsilon: float = 1e-8, wd: float = 0.0, rescale_grad: float = 1.0,
+                       clip_gradient: float = -1.0, clip_weights: float = -1.0):
+    """RMSProp after Graves: ``weight + delta``.
+
+    ``delta = gamma2 * delta - lr * s / sqrt(n - g ** 2 + epsilon)``, ``n`` the moving average of ``s ** 2``
+    and ``g`` that of ``s = clip(rescale_grad * grad + wd * weight)``.
+    """
+
+
+@rmspropalex_update.kernel()
+@single
+@Formula
+def rmspropalex(weight, grad, n, g, delta, *, lr, gamma1, gamma2, epsilon, wd, rescale_grad, clip_gradient,
+                clip_weights):
+    s = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
+    n, g = average(n, s * s, gamma1), average(g, s, gamma1)
+    delta = delta * gamma2 - rms_step(s, n, epsilon, g) * lr
+    return clipped(weight + delta, clip_weights), n, g, delta
+
+
+@declare(inplace=(0,), mutates=(2,))
+def _sparse_adagrad_update(weight, grad, history, *, lr: float, epsilon: float = 1e-7, wd: float = 0.0,
+                           rescale_grad: float = 1.0, clip_gradient: float = -1.0):
+    """AdaGrad: ``history += g ** 2``, ``weight - lr * (g / sqrt(history + epsilon) + wd * weight)``."""
+
+
+@_sparse_adagrad_update.kernel()
+@single
+@Formula
+def adagrad(weight, grad, history, *, lr, epsilon, wd, rescale_grad, clip_gradient):
+    g = _scaled(grad, rescale_grad, clip_gradient)
+    history = history + g * g
+    return _decayed(weight, lr * wd) - rms_step(g, history, epsilon) * lr, history
+
+
+@declare(aliases=("group_adagrad_update",), name="_contrib_group_adagrad_update", inplace=(0,), mutates=(2,))
+def group_adagrad_update(weight, grad, history, *, lr: float, rescale_grad: float = 1.0,
+                         clip_gradient: float = -1.0, epsilon: float = 1e-5):
+    """AdaGrad with one step size a row: ``history += mean(g ** 2)`` over each row,
+    ``weight - lr * g / sqrt(history + epsilon)``."""
+
+
+@group_adagrad_update.fill
+def group_adagrad_fill(ins, outs):
+    weight = next((shape for shape in (ins[0], ins[1], outs[0]) if shape is not None), None)
+    rows = None if weight is None else (weight[0], *[1] * (len(weight) - 1))
+    return [shape if given is None else given for given, shape in zip(ins, (weight, weight, rows))]
+
+
+@group_adagrad_update.infer
+def group_adagrad_infer(weight, grad, history):
+    if grad != weight:
+        raise ShapeError(f"grad: expected shape {show(weight)}, got {show(grad)}")
+    rows = (weight[0], *[1] * (len(weight) - 1))
+    if history != rows:
+        raise ShapeError(f"history: expected shape {show(rows)}, one number a row, got {show(history)}")
+    return weight
+
+
+@group_adagrad_update.kernel()
+def group_adagrad_xp(xp, weight, grad, history, *, lr, rescale_grad, clip_gradient, epsilon, out=None):
+    new = xp.empty_like(weight) if out is None else out
+    g = xp.multiply(grad, rescale_grad)
+    if clip_gradient >= 0:
+        xp.clip(g, -clip_gradient, clip_gradient, out=g)
+    xp.add(history, xp.mean(xp.square(g), axis=tuple(range(1, g.ndim)), keepdims=True), out=history)
+    xp.multiply(g, lr / xp.sqrt(history + epsilon), out=g)
+    return xp.subtract(weight, g, out=new)

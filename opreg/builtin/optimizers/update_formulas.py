@@ -1,0 +1,190 @@
+"""Formulas of optimizer updates, written once for MXNet's operators and optimizers and for MindSpore's Cells.
+
+They are arithmetic of whatever has it: terms, from which a kernel is traced, arrays, and tensors in a plan. Where the
+two frameworks differ each says so beside its own formula.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.cache import cached
+from ...core.op import Rule
+from ...core.registry import ops
+from ...elementwise import expression
+from ...elementwise.expression import Expression, Term, compiled, in_order
+from ...elementwise.tiling import Schedule
+
+__all__ = ["Formula", "adadelta_step", "adam_step", "average", "clipped", "correction", "largest",
+           "rms_step", "trust_ratio"]
+
+
+# ----------------------------------------------------------------------------------------------- what is shared
+
+
+def average(state: Any, value: Any, decay: Any, rest: Any = None) -> Any:
+    """A moving average with one value more, which counts ``rest``, by default what ``decay`` leaves."""
+    return state * decay + value * (1.0 - decay if rest is None else rest)
+
+
+def correction(decay: Any, time: Any) -> Any:
+    """What a moving average that began with zero is multiplied by, so that what it has seen counts in full."""
+    return 1.0 / (1.0 - decay ** time)
+
+
+def adam_step(mean: Any, var: Any, epsilon: Any) -> Any:
+    """The direction of Adam and its kin: averages of gradient and square."""
+    return mean / (_sqrt(var) + epsilon)
+
+
+def rms_step(g: Any, square: Any, epsilon: Any = 0.0, mean: Any = None) -> Any:
+    """The direction of RMSProp and AdaGrad: the gradient by its root mean square, or by its deviation from a mean."""
+    spread = square if mean is None else square - mean * mean
+    return g / _sqrt(spread + epsilon if epsilon else spread)
+
+
+def adadelta_step(g: Any, squares: Any, steps: Any, epsilon: Any) -> Any:
+    """The step of AdaDelta: the gradient, in the proportion of averages of the squares of steps and gradients."""
+    return _sqrt(steps + epsilon) / _sqrt(squares + epsilon) * g
+
+
+def largest(state: Any, g: Any, decay: Any) -> Any:
+    """The largest gradient so far, old ones less and less: what AdaMax has for Adam's root."""
+    return ops.broadcast_maximum(state * decay, ops.abs(g))
+
+
+def trust_ratio(weight: Any, step: Any, one: Any, where: Callable[[Any, Any, Any], Any]) -> Any:
+    """The norm of a weight by that of its step, one where either is zero: how much longer LAMB makes the step."""
+    usable = (weight != 0) & (step != 0)
+    return where(usable, weight, one) / where(usable, step, one)
+
+
+def clipped(g: Any, bound: Any) -> Any:
+    """A gradient within bounds; a bound below zero is none."""
+    return expression.minimum(expression.maximum(g, -bound), bound) if bound >= 0 else g
+
+
+def _sqrt(x: Any) -> Any:
+    return expression.sqrt(x) if isinstance(x, Term) else ops.sqrt(x)
+
+
+# --------------------------------------------------------------------------------------------- traced for arrays
+
+
+class _Number:
+    """Stands for an attribute, or for what a formula computes of some: a number above zero, known at each run."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Callable[[dict[str, Any]], Any]):
+        self.of = of
+
+    def __neg__(self) -> _Number:
+        return _Number(lambda attrs: -self.of(attrs))
+
+    def __gt__(self, other: Any) -> bool:
+        return True
+
+    def __lt__(self, other: Any) -> bool:
+        return False
+
+    __ge__, __le__ = __gt__, __lt__
+
+
+def _arithmetic(function: Callable, reflected: bool) -> Callable:
+    def method(self: _Number, other: Any) -> Any:
+        if isinstance(other, Term):
+            return NotImplemented
+        get = other.of if isinstance(other, _Number) else lambda attrs: other
+        if reflected:
+            return _Number(lambda attrs: function(get(attrs), self.of(attrs)))
+        return _Number(lambda attrs: function(self.of(attrs), get(attrs)))
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "pow"):
+    setattr(_Number, f"__{_name}__", _arithmetic(getattr(operator, _name), False))
+    setattr(_Number, f"__r{_name}__", _arithmetic(getattr(operator, _name), True))
+
+
+_scheduled = cached(256)(Schedule)
+
+
+class Formula:
+    """An update by a formula ``f(weight, grad, *states, **attrs)`` of terms, that gives the new weight and states.
+
+    It is a rule as ``updating`` runs it. It is traced once for what attributes decide; rates are read at each run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> momentum = Formula(lambda weight, grad, mom, *, lr: (weight - mom - grad * lr, mom + grad * lr))
+    >>> weight, mom = np.ones(2), np.zeros(2)
+    >>> momentum(np, lambda number: np.empty(2), weight, weight, np.ones(2), mom, lr=0.5)
+    >>> weight, mom
+    (array([0.5, 0.5]), array([0.5, 0.5]))
+    """
+
+    def __init__(self, function: Callable):
+        functools.update_wrapper(self, function)
+        self.function, self.names = function, Rule(function).names
+        self._traced = cached(64)(self._trace)
+        self._last: tuple[Any, ...] = (None,)
+
+    def __call__(self, xp: Any, tmp: Any, new: Any, *arrays: Any, **attrs: Any) -> None:
+        dtypes, values = [each.dtype for each in arrays], [attrs[name] for name in self.names]
+        last = self._last
+        if last[0] is xp and last[1] == dtypes and last[2] == values:  # as the weight before this one
+            schedule, numbers, count = last[3]
+        else:
+            schedule, numbers, count = found = self._settle(xp, dtypes, values)
+            if self._are_numbers(values):
+                self._last = xp, dtypes, values, found
+        schedule.run([*arrays, *numbers, new, *arrays[2:1 + count]], tmp)
+
+    def traced(self, count: int, attrs: dict[str, Any]) -> tuple[Expression, list[Any]]:
+        """The expression for ``count`` arrays, and the numbers that are its further inputs."""
+        # Some decide what a formula is made of, as a decay of zero does.
+        fixed = tuple([value if isinstance(value, (int, float)) and (value <= 0 or value == 1) else None
+                       for value in map(attrs.__getitem__, self.names)])
+        expression, numbers = self._traced(count, fixed)
+        return expression, [number(attrs) for number in numbers]
+
+    @staticmethod
+    def _are_numbers(values: list[Any]) -> bool:
+        """Whether no attribute is in an array, as preloaded rates are."""
+        return all(isinstance(each, (int, float)) for each in values)
+
+    def _settle(self, xp: Any, dtypes: list[Any], values: list[Any]) -> tuple[Schedule, list[Any], int]:
+        expression, numbers = self.traced(len(dtypes), dict(zip(self.names, values)))
+        places = (0, *range(2, 1 + len(expression.results)))  # of weight and states, in whose memory the new ones are
+        schedule = _scheduled(expression, xp, (*dtypes, *[dtypes[0]] * len(numbers)),
+                              tuple([dtypes[i] for i in places]), tuple([(i,) for i in places]), False)
+        if xp is np and self._are_numbers(values):  # an array of one costs a ufunc half of what a Python number does
+            table = np.array(numbers, dtypes[0])
+            numbers = [table[i, ...] for i in range(len(numbers))]
+        return schedule, numbers, len(places)
+
+    def _trace(self, count: int, fixed: tuple) -> tuple[Expression, list[Callable]]:
+        inputs = [Term(None, (i,)) for i in range(count)]
+        given = {name: _Number(operator.itemgetter(name)) if value is None else value
+                 for name, value in zip(self.names, fixed)}
+        found = self.function(*inputs, **given)
+        results = found if isinstance(found, tuple) else (found,)
+        numbers: dict[int, tuple[_Number, Term]] = {}
+
+        def term(value: Any) -> Any:
+            if not isinstance(value, _Number):
+                return value
+            return numbers.setdefault(id(value), (value, Term(None, ())))[1]
+
+        for each in in_order(*results):
+            each.args = tuple([term(arg) for arg in each.args])
+        return (compiled([*inputs, *[slot for _, slot in numbers.values()]], *results),
+                [number.of for number, _ in numbers.values()])

@@ -1,0 +1,221 @@
+"""How optimizer updates are run: in tiles, several weights at once, on several threads.
+
+A rule is one function, ``rule(xp, tmp, new, weight, grad, *states, **attrs)``, that works on any part of the arrays:
+``new`` may be the weight, ``tmp(i)`` is the i-th scratch array of its shape. On the host a large array is worked off in
+tiles, by several threads: a rule's passes over a tile meet it in the cache, and the scratch is a tile long. Where
+several weights move by one rule, the small ones are gathered in one piece, so that a pass is one call for all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core import threads
+
+__all__ = ["Update", "mixed", "single", "tiled", "together", "widened"]
+
+# A tile of float32 numbers, 512 kB; smaller ones spend their time in Python.
+TILE = 1 << 17
+# Weights of at most so many numbers are gathered, where there are so many weights: else copying takes longer than calls
+# of their own.
+GATHERED, MANY = 1 << 12, 16
+# One weight of at most so many numbers is not worth looking for a faster way.
+SMALL = 1 << 14
+# Numbers from which another thread is worth waking.
+SHARED = 1 << 18
+
+#: A place for a new weight, and the arrays of its rule.
+Update = tuple[Any, Sequence[Any]]
+
+#: Runs a rule of several weights faster if it can, else calls the function that is its last argument.
+faster: Callable[[Callable, Sequence[Update], Any, dict[str, Any], Callable[[], None]], None] | None = None
+
+
+# Shapes whose scratch is kept ready.
+_SHAPES = 1024
+
+
+class _Held(threading.local):
+    """Scratch of one tile each, by number and dtype: fresh memory of this size costs as much as an update."""
+
+    def __init__(self) -> None:
+        self.tiles: dict[tuple[int, Any], Any] = {}
+        self.views: dict[tuple[Any, Any], Callable[[int], Any]] = {}
+
+
+class _Made(dict):
+    """Arrays by number, made when first asked for."""
+
+    def __init__(self, make: Callable[[int], Any]):
+        self.make = make
+
+    def __missing__(self, number: int) -> Any:
+        found = self[number] = self.make(number)
+        return found
+
+
+_held = _Held()
+
+
+def _scratch(xp: Any, like: Any, dtype: Any = None) -> Callable[[int], Any]:
+    """Scratch arrays by number; those of a tile on the host are kept."""
+    shape, size, dtype = like.shape, like.size, dtype or like.dtype
+    if size > TILE or xp is not np:
+        return _Made(lambda number: xp.empty(shape, dtype)).__getitem__
+    views = _held.views
+    found = views.get((shape, dtype))
+    if found is None:
+        tiles = _held.tiles
+
+        def view(number: int) -> Any:
+            if (number, dtype) not in tiles:
+                tiles[number, dtype] = np.empty(TILE, dtype)
+            return tiles[number, dtype][:size].reshape(shape)
+
+        if len(views) >= _SHAPES:
+            views.clear()
+        found = views[shape, dtype] = _Made(view).__getitem__
+    return found
+
+
+def tiled(xp: Any, rule: Callable, new: Any, arrays: Sequence[Any], dtype: Any = None, **attrs: Any) -> None:
+    """Run a rule over tiles where that pays: in host memory, on arrays that lie in one piece."""
+    if new.size <= SMALL:
+        rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
+    else:
+        together(xp, rule, [(new, arrays)], dtype, **attrs)
+
+
+def together(xp: Any, rule: Callable, updates: Sequence[Update], dtype: Any = None, **attrs: Any) -> None:
+    """Run a rule with the same attributes for several weights, which do not depend on each other.
+
+    ``dtype`` is that of the scratch, by default the weight's.
+    """
+    if xp is not np:
+        for update in updates:
+            _apply(xp, rule, dtype, attrs, *update)
+    elif faster is None:
+        _by_tiles(rule, updates, dtype, attrs)
+    else:
+        faster(rule, updates, dtype, attrs, functools.partial(_by_tiles, rule, updates, dtype, attrs))
+
+
+def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: Any, attrs: dict[str, Any]) -> None:
+    """A rule of arrays of the host, by ufuncs."""
+    if len(updates) < MANY and sum(new.size for new, _ in updates) <= TILE:
+        for update in updates:
+            _apply(np, rule, dtype, attrs, *update)
+        return
+    alike: dict[tuple[Any, ...], list[Update]] = {}
+    parts: list[Update] = []
+    for new, arrays in updates:
+        every = new, *arrays
+        if not all(a.flags.c_contiguous for a in every if a.size == new.size):
+            parts.append((new, arrays))
+        elif new.size > GATHERED:
+            parts += _tiles(new, arrays)
+        elif len(updates) >= MANY and all(a.size == new.size for a in every):
+            alike.setdefault(tuple([a.dtype for a in every]), []).append((new, arrays))
+        else:
+            parts.append((new, arrays))
+    work = [functools.partial(_apply, np, rule, dtype, attrs, *part) for part in parts]
+    work += [functools.partial(_gather, rule, dtype, attrs, group) for each in alike.values()
+             for group in _groups(each)]
+    if sum(part[0].size for part in parts) >= SHARED:
+        threads.run(work)
+    else:
+        for each in work:
+            each()
+
+
+def _tiles(new: Any, arrays: Sequence[Any]) -> list[Update]:
+    size = new.size
+    if size <= TILE:
+        return [(new, arrays)]
+    new = new.reshape(-1)
+    arrays = [a.reshape(-1) if a.size == size else a for a in arrays]
+    cuts = [slice(start, start + TILE) for start in range(0, size, TILE)]
+    return [(new[cut], [a[cut] if a.size == size else a for a in arrays]) for cut in cuts]
+
+
+def _apply(xp: Any, rule: Callable, dtype: Any, attrs: dict[str, Any], new: Any, arrays: Sequence[Any]) -> None:
+    rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
+
+
+def _groups(updates: Sequence[Update]) -> list[list[Update]]:
+    """Updates in groups of not much more than a tile."""
+    ends = list(itertools.accumulate(new.size for new, _ in updates))
+    return [[each for each, _ in group] for _, group in
+            itertools.groupby(zip(updates, ends), key=lambda pair: pair[1] // TILE)]
+
+
+def _gather(rule: Callable, dtype: Any, attrs: dict[str, Any], updates: Sequence[Update]) -> None:
+    """Run a rule on copies, one behind the other, and bring back what it has written: new weights and states."""
+    flat = [np.concatenate([a.reshape(-1) for a in column]) for column in zip(*(arrays for _, arrays in updates))]
+    _apply(np, rule, dtype, attrs, flat[0], flat)
+    start = 0
+    for new, arrays in updates:
+        part = slice(start, start + new.size)
+        start += new.size
+        new.reshape(-1)[...] = flat[0][part]
+        for state, whole in zip(arrays[2:], flat[2:]):
+            state.reshape(-1)[...] = whole[part]
+
+
+def _as(rule: Callable, kernel: Callable) -> Callable:
+    """The kernel with the signature that says which attributes its rule reads, so that it gets just these."""
+    read = [p for p in inspect.signature(rule).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    own = [p for p in inspect.signature(kernel).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    kernel.__signature__ = inspect.Signature([*own, *read])  # type: ignore[attr-defined]
+    return kernel
+
+
+def single(rule: Callable, at_once: Callable[..., bool] | None = None) -> Callable:
+    """The decorator's argument as a kernel: weight first, the rest in order.
+
+    ``at_once(new, weight, *rest, **attrs)`` moves a weight of up to a tile faster than a compiled rule does, and says
+    whether it could.
+    """
+
+    def kernel(xp: Any, weight: Any, *rest: Any, out: Any = None, **attrs: Any) -> Any:
+        new = xp.empty_like(weight) if out is None else out
+        if new.size <= SMALL:
+            rule(xp, _scratch(xp, new), new, weight, *rest, **attrs)
+        elif not (at_once and xp is np and new.size <= TILE and at_once(new, weight, *rest, **attrs)):
+            together(xp, rule, [(new, [weight, *rest])], **attrs)
+        return new
+
+    kernel.together = functools.partial(together, rule=rule)  # type: ignore[attr-defined]
+    return _as(rule, kernel)
+
+
+def widened(rule: Callable) -> Callable:
+    """The rule on float32 copies of weight and gradient: inputs weight, grad, states, weight32."""
+
+    def wide_rule(xp: Any, tmp: Any, new: Any, weight: Any, grad: Any, *rest: Any, **attrs: Any) -> None:
+        *states, weight32 = rest
+        wide = tmp(9)
+        wide[...] = grad
+        rule(xp, tmp, weight32, weight32, wide, *states, **attrs)
+        new[...] = weight32
+
+    return wide_rule
+
+
+def mixed(rule: Callable) -> Callable:
+    """The ``widened`` rule as a kernel."""
+    wide_rule = widened(rule)
+
+    def kernel(xp: Any, weight: Any, *rest: Any, out: Any = None, **attrs: Any) -> Any:
+        new = xp.empty_like(weight) if out is None else out
+        tiled(xp, wide_rule, new, [weight, *rest], rest[-1].dtype, **attrs)
+        return new
+
+    return _as(rule, kernel)

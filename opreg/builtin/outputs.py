@@ -1,0 +1,92 @@
+"""What families of operators on floating numbers share: their dtype, and where a result that wants room goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.spec import Shape, common_dtype, is_floating, unify
+from ..errors import DTypeError
+
+__all__ = ["numbered", "as_output", "together", "one_of", "floating", "wide", "place", "room", "settle"]
+
+
+def numbered(count: int) -> list[str]:
+    """Names of so many outputs, as MXNet gives them: with a number where there are several."""
+    return ["output"] if count == 1 else [f"output{i}" for i in range(count)]
+
+
+def as_output(ins: list, outs: list) -> list:
+    """The fill rule of an operator whose output has the shape of its first input."""
+    return [outs[0], *ins[1:]]
+
+
+def together(shapes: Iterable[Shape | None]) -> Shape | None:
+    """What shapes that have to be equal say together; those that contradict the first say nothing.
+
+    Examples
+    --------
+    >>> from opreg.core.spec import ANY
+    >>> together([None, (2, ANY), (ANY, 3), (4,)])
+    (2, 3)
+    """
+    found: Shape | None = None
+    for shape in shapes:
+        if found is None or found == shape:
+            found = unify(found, shape)
+    return found
+
+
+def one_of(shape: Shape | None, allowed: Sequence[Shape]) -> Shape | None:
+    """A shape with its unknown dimensions filled in, where it fits one alone of those it may be.
+
+    Examples
+    --------
+    >>> from opreg.core.spec import ANY
+    >>> one_of((ANY,), [(2, 3), (2,)])
+    (2,)
+    """
+    fitting = [each for each in allowed if shape == each]
+    return unify(shape, fitting[0]) if len(fitting) == 1 else shape
+
+
+def floating(dtypes: Sequence[np.dtype | None]) -> np.dtype | None:
+    """The one dtype known among several, which must be floating.
+
+    Raises
+    ------
+    DTypeError
+        When two differ or one holds no fractions.
+    """
+    found = common_dtype(dtypes)
+    if found is not None and not is_floating(found):
+        raise DTypeError(f"expected a floating dtype, got {found}")
+    return found
+
+
+def wide(array: Any) -> Any:
+    """The array in a dtype whose sums can be trusted: float32 for those of 16 bits."""
+    return array.astype("float32") if array.dtype.itemsize < 4 else array
+
+
+def place(out: Any, like: Any) -> Any:
+    """``out`` in the shape of ``like``, to compute into, or None where its layout or dtype does not allow that."""
+    if out is None or out.dtype != like.dtype or not out.flags.c_contiguous:
+        return None
+    return out.reshape(like.shape)
+
+
+def room(xp: Any, like: Any, target: Any) -> Any:
+    """Where to compute a result like an array: what ``place`` answered, or new memory."""
+    return xp.empty(like.shape, dtype=like.dtype) if target is None else target
+
+
+def settle(out: Any, target: Any, result: Any, shape: Shape) -> Any:
+    """A result in its final shape and place, when ``target`` is what ``place`` answered."""
+    if out is None:
+        return result.reshape(shape)
+    if target is None:
+        out[...] = result.reshape(shape)
+    return out

@@ -1,0 +1,3 @@
+"""Random numbers and their densities."""
+
+__all__: list[str] = []

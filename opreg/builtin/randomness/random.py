@@ -1,0 +1,463 @@
+"""Random numbers: a distribution a row, and each row becomes three operators.
+
+``_random_<name>`` draws with parameters that are attributes, ``_random_<name>_like`` does so in the shape and
+dtype of an array, and ``_sample_<name>`` takes the parameters as arrays and draws some numbers for each place
+in them. Then there are drawing by given probabilities, shuffling, and drawing without replacement.
+
+All of them draw standard numbers of a device's generator and move those where they belong, in place. float16
+is drawn as float32. Attributes out of range are refused; a number out of range in an array gives NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.attrs import Count, Field, Schema
+from ...core.op import ZERO, Op
+from ...core.registry import declare, ops, register
+from ...core.spec import ANY, Shape, common_dtype, show, whole_up_to
+from ...errors import AttrError, ShapeError
+from ..outputs import as_output, together
+from ..shapes.creation import Dims, settled, unsettled
+
+__all__: list[str] = []
+
+FLOATS = ("float16", "float32", "float64")
+INT32 = np.dtype("int32")
+# How many numbers.
+Size = Count | tuple[Count, ...]
+
+
+def _dims(shape: int | Shape | None) -> Shape:
+    return () if shape is None else (shape,) if isinstance(shape, int) else shape
+
+
+def _one_of(dtype: Any, valid: Sequence[str]) -> list[Any]:
+    """The output's dtype as an attribute says it, None if it does not; refused unless it is valid."""
+    if dtype is not None and dtype.name not in valid:
+        raise AttrError(f"attribute dtype: expected one of {', '.join(valid)}, got {dtype}")
+    return [dtype]
+
+
+def _work(dtype: Any) -> str:
+    """The dtype numbers are drawn in."""
+    return "float64" if dtype == "float64" else "float32"
+
+
+def _given(out: Any, shape: Shape, dtype: str) -> Any:
+    """``out`` if a generator can fill it, else None."""
+    if out is not None and out.dtype == dtype and out.shape == shape and out.flags.c_contiguous:
+        return out
+    return None
+
+
+# --------------------------------------------------------------------------------------------- distributions
+# A draw is f(xp, rng, shape, dtype, out, *parameters): parameters are numbers, or arrays that broadcast to
+# shape; dtype is float32 or float64; out an array of that shape and dtype, or None.
+
+
+def _uniform(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, low: Any, high: Any) -> Any:
+    x = rng.random(shape, dtype=dtype, out=out)
+    if isinstance(low, float) and low == 0.0 and high == 1.0:
+        return x
+    x *= high - low
+    x += low
+    return x
+
+
+def _normal(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, loc: Any, scale: Any) -> Any:
+    x = rng.standard_normal(shape, dtype=dtype, out=out)
+    if not isinstance(scale, float) or scale != 1.0:
+        x *= scale
+    if not isinstance(loc, float) or loc != 0.0:
+        x += loc
+    return x
+
+
+def _gamma(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, alpha: Any, beta: Any) -> Any:
+    x = rng.standard_gamma(alpha, shape, dtype=dtype, out=out)
+    x *= beta
+    return x
+
+
+def _exponential(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, lam: Any) -> Any:
+    x = rng.standard_exponential(shape, dtype=dtype, out=out)
+    x /= lam
+    return x
+
+
+def _poisson(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, lam: Any) -> Any:
+    return rng.poisson(lam, shape)
+
+
+def _mixed_poisson(xp: Any, rng: Any, shape: Shape, k: Any, scale: Any) -> Any:
+    """Poisson numbers with a gamma distributed rate, which is the negative binomial distribution."""
+    rate = rng.standard_gamma(k, shape)
+    rate *= scale
+    return rng.poisson(rate)
+
+
+def _negative_binomial(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, k: Any, p: Any) -> Any:
+    return _mixed_poisson(xp, rng, shape, k, (1.0 - p) / p)
+
+
+def _generalized_negative_binomial(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, mu: Any,
+                                   alpha: Any) -> Any:
+    if isinstance(alpha, float):
+        return _mixed_poisson(xp, rng, shape, 1.0 / alpha, mu * alpha) if alpha else rng.poisson(mu, shape)
+    # Without dispersion the rate is the mean itself.
+    spread = alpha > 0.0
+    some = xp.where(spread, alpha, xp.ones_like(alpha))
+    rate = rng.standard_gamma(1.0 / some, shape)
+    rate *= some
+    return rng.poisson(xp.where(spread, rate, xp.ones_like(rate)) * mu)
+
+
+class Distribution(NamedTuple):
+    """A row: parameters with defaults, their names as arrays, how to draw, and what makes parameters sound.
+
+    ``sound(*parameters)`` works on numbers and on arrays. ``safe`` are parameters to draw with where others
+    are not sound.
+    """
+
+    name: str
+    parameters: Mapping[str, float | int]
+    inputs: tuple[str, ...]
+    draw: Callable
+    sound: Callable[..., Any]
+    condition: str
+    safe: tuple[float, ...]
+
+    @property
+    def words(self) -> str:
+        """The name as a sentence has it."""
+        return self.name.replace("_", " ")
+
+
+DISTRIBUTIONS = (
+    Distribution("uniform", {"low": 0.0, "high": 1.0}, ("low", "high"), _uniform,
+                 lambda low, high: low <= high, "low <= high", (0.0, 1.0)),
+    Distribution("normal", {"loc": 0.0, "scale": 1.0}, ("mu", "sigma"), _normal,
+                 lambda loc, scale: scale >= 0, "scale >= 0", (0.0, 1.0)),
+    Distribution("gamma", {"alpha": 1.0, "beta": 1.0}, ("alpha", "beta"), _gamma,
+                 lambda alpha, beta: (alpha >= 0) & (beta >= 0), "alpha >= 0 and beta >= 0", (1.0, 1.0)),
+    Distribution("exponential", {"lam": 1.0}, ("lam",), _exponential,
+                 lambda lam: lam > 0, "lam > 0", (1.0,)),
+    Distribution("poisson", {"lam": 1.0}, ("lam",), _poisson,
+                 lambda lam: lam >= 0, "lam >= 0", (1.0,)),
+    Distribution("negative_binomial", {"k": 1, "p": 1.0}, ("k", "p"), _negative_binomial,
+                 lambda k, p: (k >= 0) & (p > 0) & (p <= 1), "k >= 0 and 0 < p <= 1", (1.0, 1.0)),
+    Distribution("generalized_negative_binomial", {"mu": 1.0, "alpha": 1.0}, ("mu", "alpha"),
+                 _generalized_negative_binomial,
+                 lambda mu, alpha: (mu >= 0) & (alpha >= 0), "mu >= 0 and alpha >= 0", (1.0, 1.0)),
+)
+
+
+def _check(row: Distribution, attrs: Mapping[str, Any]) -> None:
+    if not row.sound(*(attrs[name] for name in row.parameters)):
+        values = ", ".join(f"{name}={attrs[name]}" for name in row.parameters)
+        raise AttrError(f"expected {row.condition}, got {values}")
+
+
+def _below(xp: Any, drawn: Any, dtype: Any, low: Any, high: Any) -> Any:
+    """Rounding may carry a uniform number up to ``high``, which is outside: back to the number before."""
+    if isinstance(low, float) and low == 0.0 and drawn.dtype == dtype:
+        return drawn  # the product of high and a number below one rounds to one below high
+    low, high = xp.asarray(low, dtype=dtype), xp.asarray(high, dtype=dtype)
+    return xp.minimum(drawn, xp.nextafter(high, low), out=drawn)
+
+
+def _fields(row: Distribution) -> list[Field]:
+    return [Field(name, type(default), default) for name, default in row.parameters.items()]
+
+
+def _with_attributes(row: Distribution) -> None:
+    """``_random_<name>``, parameters, shape and dtype being attributes."""
+    fields = [*_fields(row), Field("shape", int | tuple[int, ...] | None, None, Dims | None), Field("ctx", str, ""),
+              Field("dtype", np.dtype | None, None)]
+    op = Op(f"_random_{row.name}", Schema(fields), (), random=True,
+            doc=f"Numbers of the {row.words} distribution; {row.condition}.")
+
+    @op.types
+    def types(ins, outs, *, dtype):
+        return ins, outs if dtype is None else _one_of(dtype, FLOATS)
+
+    @op.infer
+    def infer(*, shape, **attrs):
+        _check(row, attrs)
+        return unsettled(shape)
+
+    @op.kernel()
+    def draw(xp, *, rng, shape, dtype, ctx, out=None, **parameters):
+        if out is None:
+            shape, dtype = settled(shape), dtype or "float32"
+        else:
+            shape, dtype = out.shape, out.dtype
+        return _store(xp, row, rng, shape, dtype, out, tuple(parameters.values()))
+
+    op.grad(ZERO)
+    register(op, f"random_{row.name}", *[row.name] * (row.name in ("uniform", "normal")))
+
+
+def _store(xp: Any, row: Distribution, rng: Any, shape: Shape, dtype: Any, out: Any,
+           parameters: tuple) -> Any:
+    work = _work(dtype)
+    drawn = row.draw(xp, rng, shape, work, _given(out, shape, work), *parameters)
+    if row.name == "uniform":
+        drawn = _below(xp, drawn, dtype, *parameters)
+    if out is None:
+        return xp.asarray(drawn).astype(dtype, copy=False)
+    if drawn is not out:
+        out[...] = drawn
+    return out
+
+
+def _like(row: Distribution) -> None:
+    """``_random_<name>_like``."""
+    op = Op(f"_random_{row.name}_like", Schema(_fields(row)), ("data",), random=True, unread=(0,),
+            doc=f"Numbers of the {row.words} distribution in shape and dtype like ``data``; {row.condition}.")
+
+    @op.infer
+    def infer(data, **attrs):
+        _check(row, attrs)
+        return data
+
+    op.fill(as_output)
+
+    @op.kernel()
+    def draw(xp, data, *, rng, out=None, **parameters):
+        return _store(xp, row, rng, data.shape, data.dtype, out, tuple(parameters.values()))
+
+    op.grad(ZERO)
+    register(op)
+
+
+def _with_arrays(row: Distribution) -> None:
+    """``_sample_<name>``, parameters being arrays."""
+    fields = [Field("shape", int | tuple[int, ...] | None, (), Size | None), Field("dtype", np.dtype | None, None)]
+    op = Op(f"_sample_{row.name}", Schema(fields), row.inputs, random=True,
+            doc=f"Numbers of the {row.words} distribution, ``shape`` of them for each place in the inputs; "
+                f"NaN where {row.condition} does not hold.")
+
+    @op.types
+    def types(ins, outs, *, dtype):
+        return [common_dtype(ins)] * len(ins), outs if dtype is None else _one_of(dtype, FLOATS)
+
+    @op.fill
+    def fill(ins, outs, *, shape):
+        places = outs[0] and outs[0][:max(0, len(outs[0]) - len(_dims(shape)))]
+        return [together([*ins, places])] * len(ins)
+
+    @op.infer
+    def infer(first, *rest, shape):
+        for name, other in zip(row.inputs[1:], rest):
+            if other != first:
+                raise ShapeError(f"{name}: expected shape {show(first)}, got {show(other)}")
+        return (*first, *_dims(shape))
+
+    @op.kernel()
+    def draw(xp, *arrays, rng, shape, dtype):
+        dtype, places = dtype or "float32", arrays[0].shape
+        work = _work(dtype)
+        wide = [array.astype(work, copy=False) for array in arrays]
+        sound = row.sound(*wide)
+        spread = (*places, *[1] * len(_dims(shape)))
+        used = [xp.where(sound, array, xp.asarray(number, dtype=work)).reshape(spread)
+                for array, number in zip(wide, row.safe)]
+        drawn = row.draw(xp, rng, (*places, *_dims(shape)), work, None, *used)
+        if row.name == "uniform":
+            drawn = _below(xp, drawn, dtype, *used)
+        return xp.where(sound.reshape(spread), drawn, xp.asarray(math.nan, dtype=work)).astype(dtype)
+
+    op.grad(ZERO)
+    register(op, f"sample_{row.name}")
+
+
+for _row in DISTRIBUTIONS:
+    _with_attributes(_row)
+    _like(_row)
+    _with_arrays(_row)
+
+
+@declare(name="_random_randint", aliases=("random_randint", "_npi_random_randint"), random=True)
+def randint(*, low: int, high: int, shape: Dims | None = None, ctx: str = "",
+            dtype: np.dtype | None = None):
+    """Whole numbers from ``low`` up to but not ``high``, all equally likely; int32 by default."""
+
+
+@randint.types
+def randint_types(ins, outs, *, dtype):
+    return ins, _one_of(dtype or INT32, ("int32", "int64"))
+
+
+@randint.infer
+def randint_infer(*, low, high, shape, dtype):
+    if low >= high:
+        raise AttrError(f"expected low < high, got low={low}, high={high}")
+    bits = 63 if dtype is not None and dtype.name == "int64" else 31
+    if low < -2**bits or high > 2**bits:
+        raise AttrError(f"low={low}, high={high} do not fit int{bits + 1}")
+    return unsettled(shape)
+
+
+@randint.kernel()
+def randint_xp(xp, *, rng, low, high, shape, dtype, out=None):
+    if out is None:
+        return rng.integers(low, high, settled(shape), dtype=dtype or "int32")
+    out[...] = rng.integers(low, high, out.shape, dtype=out.dtype)
+    return out
+
+
+randint.grad(ZERO)
+
+
+# ------------------------------------------------------------------------------------- by given probabilities
+
+
+def _drawn(*, get_prob: bool) -> tuple[str, ...]:
+    return ("output0", "output1") if get_prob else ("output",)
+
+
+@declare(name="_sample_multinomial", aliases=("sample_multinomial",), outputs=_drawn, random=True)
+def multinomial(data, *, shape: Size = (), get_prob: bool = False,
+                dtype: np.dtype = INT32):
+    """Indices drawn with the probabilities in the last axis of ``data``, ``shape`` of them for each row.
+
+    The probabilities of a row are taken in proportion to each other. With ``get_prob`` the logarithms of the
+    probabilities of what was drawn come second; their gradient is that of ``data``.
+    """
+
+
+@multinomial.types
+def multinomial_types(ins, outs, *, get_prob, dtype):
+    drawn = _one_of(dtype, ("uint8", "int32", *FLOATS))
+    if not get_prob:
+        return ins, drawn
+    one = common_dtype([ins[0], outs[1]])
+    return [one], [*drawn, one]
+
+
+@multinomial.infer
+def multinomial_infer(data, *, shape, get_prob, dtype):
+    if len(data) == 0:
+        raise ShapeError("data: expected probabilities in the last axis, got one number")
+    if data[-1] is not ANY and data[-1] == 0:
+        raise ShapeError(f"data: expected probabilities in the last axis, got shape {show(data)}")
+    if data[-1] is not ANY and data[-1] - 1 > whole_up_to(dtype):
+        raise ShapeError(f"data: the indices of {data[-1]} probabilities are not all numbers of {dtype}")
+    drawn = (*data[:-1], *_dims(shape)) or (1,)
+    return [drawn, drawn] if get_prob else drawn
+
+
+@multinomial.kernel()
+def multinomial_xp(xp, data, *, rng, shape, get_prob, dtype):
+    classes = data.shape[-1]
+    rows = data.reshape(-1, classes)
+    count = math.prod(_dims(shape))
+    # One search for all rows: each has cumulative probabilities that end at one, shifted by its number.
+    ends = xp.cumsum(rows, axis=1, dtype="float64")
+    ends /= ends[:, -1:]
+    ends = xp.where(xp.isnan(ends), 1.0, ends)
+    places = xp.arange(rows.shape[0], dtype="float64")[:, None]
+    ends += places
+    # The number before the row's end keeps a draw in its row, and off classes without probability.
+    drawn = xp.minimum(rng.random((rows.shape[0], count)) + places, xp.nextafter(places + 1.0, places))
+    found = xp.searchsorted(ends.reshape(-1), drawn.reshape(-1), side="right")
+    result = (*data.shape[:-1], *_dims(shape)) or (1,)
+    index = found.reshape(rows.shape[0], count) - xp.arange(rows.shape[0])[:, None] * classes
+    index = index.reshape(result).astype(dtype)
+    if not get_prob:
+        return index
+    return index, xp.log(rows.reshape(-1)[found]).reshape(result)
+
+
+@multinomial.grad
+def multinomial_grad(g, ins, outs, *, get_prob):
+    return (ops._backward_sample_multinomial(g[1], ins[0], outs[0]),) if get_prob else (None,)
+
+
+@declare(name="_backward_sample_multinomial", types="T,T,I->T")
+def multinomial_backward(g, data, drawn):
+    """The gradient of the logarithms of drawn probabilities: ``g / data`` added up where each was drawn."""
+
+
+@multinomial_backward.infer
+def multinomial_backward_infer(g, data, drawn):
+    return data
+
+
+@multinomial_backward.kernel()
+def multinomial_backward_xp(xp, g, data, drawn):
+    classes = data.shape[-1]
+    rows = data.size // classes if classes else 0
+    place = drawn.reshape(rows, drawn.size // max(rows, 1)).astype("int64") + xp.arange(rows)[:, None] * classes
+    result = xp.zeros(data.size, dtype=data.dtype)
+    xp.add.at(result, place.reshape(-1), g.reshape(-1))
+    chosen = result != 0
+    return (result / xp.where(chosen, data.reshape(-1), xp.ones_like(result))).reshape(data.shape)
+
+
+# ----------------------------------------------------------------------------------- without replacement
+
+
+@declare(name="_shuffle", aliases=("shuffle", "_npi_shuffle"), random=True)
+def shuffle(data):
+    """The rows of ``data``, the entries of its first axis, in random order."""
+
+
+@shuffle.kernel()
+def shuffle_xp(xp, data, *, rng):
+    return data[xp.argsort(rng.random(data.shape[0]))]
+
+
+@declare(name="_sample_unique_zipfian", outputs=("output0", "output1"), types="->int64,int64", random=True)
+def unique_zipfian(*, range_max: int, shape: Size | None = None):
+    """Different numbers below ``range_max`` in each row, drawn log-uniformly, and how many draws a row took.
+
+    A draw gives ``k`` with probability ``log((k + 2) / (k + 1)) / log(range_max + 1)``.
+    """
+
+
+@unique_zipfian.infer
+def unique_zipfian_infer(*, range_max, shape):
+    if len(_dims(shape)) != 2:
+        raise AttrError(f"shape={shape}: expected (rows, numbers in each)")
+    if not 0 < shape[1] <= range_max:
+        raise AttrError(f"shape={shape}: there are {range_max} different numbers, cannot draw {shape[1]}")
+    return [shape, shape[:1]]
+
+
+@unique_zipfian.kernel()
+def unique_zipfian_xp(xp, *, rng, range_max, shape):
+    rows, count = shape
+    drawn = xp.empty((rows, 0), dtype="int64")
+    block = 2 * count
+    while True:
+        # The inverse of the cumulative distribution; its last value rounds up to range_max itself.
+        fresh = xp.exp(rng.random((rows, block)) * math.log(range_max + 1.0)).astype("int64") - 1
+        drawn = xp.concatenate([drawn, xp.minimum(fresh, range_max - 1)], axis=1)
+        first = _first_seen(xp, drawn)
+        seen = xp.cumsum(first, axis=1)
+        # How much must be drawn depends on what was drawn: the one place where the host has to know.
+        if bool((seen[:, -1] >= count).all()):
+            break
+        block *= 2
+    kept = first & (seen <= count)
+    trials = xp.argmax(seen >= count, axis=1) + 1
+    return drawn[kept].reshape(shape), trials
+
+
+def _first_seen(xp: Any, drawn: Any) -> Any:
+    """Whether a number did not occur before in its row."""
+    order = xp.argsort(drawn, axis=1, kind="stable")
+    ranked = xp.take_along_axis(drawn, order, axis=1)
+    fresh = xp.ones(drawn.shape, dtype=bool)
+    fresh[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
+    return xp.take_along_axis(fresh, xp.argsort(order, axis=1), axis=1)
+
+
+unique_zipfian.grad(ZERO)

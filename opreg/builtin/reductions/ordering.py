@@ -1,0 +1,260 @@
+"""Numbers compared: put in order, chosen, counted in bins, found close to others.
+
+Equal numbers keep their order. NaN counts as the largest number: it comes last, or first when the largest do.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from ...core.op import ZERO
+from ...core.registry import declare, ops
+from ...core.spec import ANY, Shape, check_axis, show, unify
+from ...errors import AttrError, ShapeError
+from ..lookup.indexing import check_some
+
+__all__: list[str] = []
+
+_FLOAT32 = np.dtype("float32")
+
+
+def _ranked(xp: Any, data: Any, axis: int | None, is_ascend: bool) -> tuple[Any, Any, int]:
+    """Where the numbers in order lie along an axis; with the data and the axis, both made flat for None."""
+    if axis is None:
+        data, axis = data.reshape(-1), 0
+    axis = check_axis(axis, data.ndim)
+    if is_ascend:
+        return xp.argsort(data, axis=axis, kind="stable"), data, axis
+    # Sorting from behind and reading that backwards keeps equal numbers in order, and needs no negative.
+    places = data.shape[axis] - 1 - xp.flip(xp.argsort(xp.flip(data, axis), axis=axis, kind="stable"), axis)
+    return places, data, axis
+
+
+def _flat(data: Shape, axis: int | None) -> Shape:
+    """The shape in which an axis is sorted."""
+    if axis is None:
+        return (math.prod(data),)
+    check_axis(axis, len(data))
+    return data
+
+
+# ------------------------------------------------------------------------------------------- sort, argsort
+
+
+@declare(types="T->T,int32", outputs=("output0", "output1"), visible=lambda: 1, aliases=("_npi_sort",))
+def sort(data, *, axis: int | None = -1, is_ascend: bool = True):
+    """``data`` in order along ``axis``, or all of it; a hidden output holds the places it came from."""
+
+
+@sort.infer
+def sort_infer(data, *, axis):
+    return [_flat(data, axis)] * 2
+
+
+@sort.kernel()
+def sort_xp(xp, data, *, axis, is_ascend):
+    places, data, axis = _ranked(xp, data, axis, is_ascend)
+    return xp.take_along_axis(data, places, axis=axis), places.astype(xp.int32)
+
+
+@sort.grad
+def sort_grad(g, ins, outs, *, axis):
+    return (ops._backward_take_along_axis(g[0], outs[1], ins[0], axis=axis),)
+
+
+@declare(types="T->@dtype", aliases=("_npi_argsort",))
+def argsort(data, *, axis: int | None = -1, is_ascend: bool = True, dtype: np.dtype = _FLOAT32):
+    """The places along ``axis``, or in all of ``data``, that its numbers in order come from."""
+
+
+@argsort.infer
+def argsort_infer(data, *, axis):
+    return _flat(data, axis)
+
+
+@argsort.kernel()
+def argsort_xp(xp, data, *, axis, is_ascend):
+    return _ranked(xp, data, axis, is_ascend)[0]
+
+
+argsort.grad(ZERO)
+
+
+# --------------------------------------------------------------------------------------------------- topk
+
+Returned = Literal["value", "indices", "mask", "both"]
+
+
+def _top_outputs(ret_typ: str) -> list[str]:
+    return ["output0", "output1"] if ret_typ in ("value", "both") else ["output"]
+
+
+@declare(outputs=lambda *, ret_typ: _top_outputs(ret_typ),
+         visible=lambda *, ret_typ: 2 if ret_typ == "both" else 1, aliases=("_npx_topk",))
+def topk(data, *, axis: int | None = -1, k: int = 1, ret_typ: Returned = "indices", is_ascend: bool = False,
+         dtype: np.dtype = _FLOAT32):
+    """The ``k`` largest numbers along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest.
+
+    For ``k`` below one, all of them. ``ret_typ`` chooses their values, their places as ``dtype``, both, or a
+    mask with ones where they are.
+    """
+
+
+@topk.types
+def topk_types(ins, outs, *, ret_typ, dtype):
+    if ret_typ in ("value", "both"):
+        found = ins[0] or outs[0]
+        return [found], [found, dtype]
+    if ret_typ == "mask":
+        found = ins[0] or outs[0]
+        return [found], [found]
+    return ins, [dtype]
+
+
+@topk.infer
+def topk_infer(data, *, axis, k, ret_typ):
+    flat = _flat(data, axis)
+    axis = 0 if axis is None else check_axis(axis, len(data))
+    if k > flat[axis]:
+        raise AttrError(f"k={k}: there are {flat[axis]} numbers to choose from")
+    top = (*flat[:axis], k if k > 0 else flat[axis], *flat[axis + 1:])
+    return data if ret_typ == "mask" else [top, top] if ret_typ in ("value", "both") else top
+
+
+@topk.kernel()
+def topk_xp(xp, data, *, axis, k, ret_typ, is_ascend, dtype):
+    shape = data.shape
+    places, data, axis = _ranked(xp, data, axis, is_ascend)
+    places = places[(slice(None),) * axis + (slice(k if k > 0 else None),)]
+    if ret_typ == "indices":
+        return places
+    if ret_typ == "mask":
+        ones = xp.ones(places.shape, dtype=data.dtype)
+        return _put_along(xp, ones, places, data.shape, axis).reshape(shape)
+    return xp.take_along_axis(data, places, axis=axis), places.astype(dtype)
+
+
+@topk.grad
+def topk_grad(g, ins, outs, *, axis, ret_typ):
+    if ret_typ in ("value", "both"):
+        return (ops._backward_take_along_axis(g[0], outs[1], ins[0], axis=axis),)
+    return (None,)
+
+
+def _put_along(xp: Any, values: Any, places: Any, shape: Shape, axis: int) -> Any:
+    """Zeros of a shape with values at places along an axis."""
+    result = xp.zeros(shape, dtype=values.dtype)
+    where = [xp.arange(dim).reshape([-1] + [1] * (len(shape) - i - 1)) for i, dim in enumerate(shape)]
+    where[axis] = places
+    result[tuple(where)] = values
+    return result
+
+
+@declare(name="_take_along_axis", types="T,I->T")
+def take_along_axis(data, indices, *, axis: int | None = -1):
+    """Numbers of ``data`` along ``axis``, or of all of it, at places that ``indices`` name, none twice."""
+
+
+@take_along_axis.infer
+def take_along_axis_infer(data, indices, *, axis):
+    flat = _flat(data, axis)
+    axis = 0 if axis is None else check_axis(axis, len(data))
+    unify(indices, (*flat[:axis], ANY, *flat[axis + 1:]))
+    check_some(flat, axis, indices)
+    return indices
+
+
+@take_along_axis.kernel()
+def take_along_axis_xp(xp, data, indices, *, axis):
+    if axis is None:
+        data, axis = data.reshape(-1), 0
+    return xp.take_along_axis(data, indices.astype(xp.int64), axis=axis)
+
+
+@take_along_axis.grad
+def take_along_axis_grad(g, ins, outs, *, axis):
+    return (ops._backward_take_along_axis(g, ins[1], ins[0], axis=axis), None)
+
+
+@declare(name="_backward_take_along_axis", types="T,I,U->T", unread=(2,))
+def put_along_axis(g, indices, data, *, axis: int | None = -1):
+    """Zeros of the shape of ``data`` with ``g`` at the places along ``axis`` that ``indices`` name."""
+
+
+@put_along_axis.infer
+def put_along_axis_infer(g, indices, data, *, axis):
+    unify(g, take_along_axis_infer(data, indices, axis=axis))
+    return data
+
+
+@put_along_axis.kernel()
+def put_along_axis_xp(xp, g, indices, data, *, axis):
+    shape = _flat(data.shape, axis)
+    axis = 0 if axis is None else check_axis(axis, len(shape))
+    return _put_along(xp, g, indices.astype(xp.int64), shape, axis).reshape(data.shape)
+
+
+@put_along_axis.grad
+def put_along_axis_grad(g, ins, outs, *, axis):
+    return (ops._take_along_axis(g, ins[1], axis=axis), None, None)
+
+
+# ---------------------------------------------------------------------------------------------- histogram
+
+
+@declare(name="_histogram", types="*T->int64,T", outputs=("output0", "output1"), aliases=("_npi_histogram",),
+         arguments=lambda *, bin_cnt: ("data", "bins") if bin_cnt is None else ("data",))
+def histogram(data, bins, *, bin_cnt: int | None = None, range: tuple[float, ...] | None = None):
+    """How many numbers of ``data`` lie in each bin, and the edges of the bins.
+
+    The edges are ``bins``, or part ``range`` into ``bin_cnt`` equal ones. The last bin includes its right
+    edge; numbers outside and NaN do not count.
+    """
+
+
+@histogram.infer
+def histogram_infer(data, bins=None, *, bin_cnt, range):
+    if bin_cnt is None:
+        if len(bins) != 1 or bins[0] < 2:
+            raise ShapeError(f"bins: expected a row of two edges or more, got shape {show(bins)}")
+        return [(bins[0] - 1,), bins]
+    if bin_cnt < 1 or range is None or len(range) != 2 or not range[0] < range[1]:
+        raise AttrError(f"bin_cnt={bin_cnt}, range={range}: expected bins, and where they begin and end")
+    return [(bin_cnt,), (bin_cnt + 1,)]
+
+
+@histogram.kernel()
+def histogram_xp(xp, data, bins=None, *, bin_cnt, range):
+    edges = bins.copy() if bin_cnt is None else xp.linspace(range[0], range[1], bin_cnt + 1)
+    numbers, count = data.reshape(-1).astype(edges.dtype), edges.shape[0] - 1
+    places = xp.minimum(xp.searchsorted(edges, numbers, side="right") - 1, count - 1)
+    inside = (numbers >= edges[0]) & (numbers <= edges[-1])
+    return xp.bincount(xp.where(inside, places, count), minlength=count + 1)[:count], edges
+
+
+histogram.grad(ZERO)
+
+
+# ----------------------------------------------------------------------------------------------- closeness
+
+
+@declare(name="_contrib_allclose", types="T,T->uint8")
+def allclose(a, b, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = True):
+    """One if all numbers of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero; uint8, no axes."""
+
+
+@allclose.infer
+def allclose_infer(a, b):
+    unify(a, b)
+    return ()
+
+
+@allclose.kernel()
+def allclose_xp(xp, a, b, *, rtol, atol, equal_nan):
+    return xp.all(xp.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)).astype(xp.uint8)
+
+
+allclose.grad(ZERO)

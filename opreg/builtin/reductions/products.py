@@ -1,0 +1,84 @@
+"""Derivatives of products: of the others, and of all but two, whatever zeros are among them.
+
+With one zero among the others their product is zero; with none it is that of all divided by the number itself. So
+zeros are counted, and the product is taken of the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.registry import declare, ops
+from ...core.spec import check_axes
+from ..outputs import wide
+
+__all__: list[str] = []
+
+Axes = int | tuple[int, ...] | None
+
+
+class _Parted:
+    """Numbers that are multiplied with each other along some axes, apart from the zeros among them."""
+
+    def __init__(self, xp: Any, a: Any, axis: Axes, exclude: bool):
+        axes = () if axis == () else check_axes(axis, a.ndim)
+        if exclude:
+            axes = tuple([i for i in range(a.ndim) if i not in axes])
+        # What is not multiplied at all gets an axis of length one.
+        self.data, self.axes = (wide(a), axes) if axes else (wide(a).reshape(1, *a.shape), (0,))
+        self.zero = self.data == 0
+        self.rest = xp.where(self.zero, 1, self.data)
+        #: How many of the others are zero, and the product of those that are not.
+        self.zeros = self.sums(xp, self.zero.astype(xp.int64))
+        self.product = xp.prod(self.rest, axis=self.axes, keepdims=True) / self.rest
+
+    def sums(self, xp: Any, each: Any) -> Any:
+        """The sums over the others."""
+        return xp.sum(each, axis=self.axes, keepdims=True) - each
+
+
+@declare(name="_prod_of_others")
+def of_others(data, *, axis: Axes = None, exclude: bool = False):
+    """For every number the product of the others it is multiplied with along ``axis``: all for None, none for ()."""
+
+
+@of_others.kernel()
+def of_others_xp(xp, data, *, axis, exclude):
+    parted = _Parted(xp, data, axis, exclude)
+    return xp.where(parted.zeros == 0, parted.product, 0).reshape(data.shape)
+
+
+@of_others.grad
+def of_others_grad(g, ins, outs, **attrs):
+    return ops._prod_of_pairs(g, ins[0], **attrs)
+
+
+@declare(name="_prod_of_pairs")
+def of_pairs(h, data, *, axis: Axes = None, exclude: bool = False):
+    """For every number the sum over the others of ``h`` times the product of all but the two."""
+
+
+@of_pairs.kernel()
+def of_pairs_xp(xp, h, data, *, axis, exclude):
+    parted = _Parted(xp, data, axis, exclude)
+    h = wide(h).reshape(parted.data.shape)
+    of_zeros = parted.sums(xp, xp.where(parted.zero, h, 0))
+    of_rest = parted.sums(xp, xp.where(parted.zero, 0, h / parted.rest))
+    found = xp.where(parted.zeros == 0, of_rest, xp.where(parted.zeros == 1, of_zeros, 0))
+    return (found * parted.product).reshape(data.shape)
+
+
+@of_pairs.grad
+def of_pairs_grad(g, ins, outs, *, axis, exclude):
+    """The third derivative of a product is written with divisions: it is not finite at zeros."""
+    h, a = ins
+    where: dict[str, Any] = {"axis": axis, "exclude": exclude}
+
+    def total(value: Any) -> Any:
+        return value if axis == () else ops._backward_sum(ops.sum(value, **where), a, **where)
+
+    left, right = ops.elemwise_div(h, a), ops.elemwise_div(g, a)
+    both = ops.elemwise_mul(left, right)
+    pairs = total(left) * total(right) - total(both)
+    single = total(right) * left + total(left) * right - both * 2.0
+    return ops._prod_of_pairs(g, a, **where), ops._prod_of_others(a, **where) * (pairs - single)

@@ -1,0 +1,47 @@
+"""How results follow again from what is kept of them: dropout from its mask, a batch norm from its statistics.
+
+What plans keep for backward they may compute again instead, see ``opreg.symbol.passes.rematerialization``. These
+operators cannot be run again, since they draw random numbers or move states: what they keep anyway tells the rest,
+and the little arithmetic that is left is element-wise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.op import Op
+from ..core.registry import ops
+from ..core.spec import Spec
+from .elementwise.activation import dropout
+from .layers.batch_norm import batch_norm, batch_norm_with_relu
+
+__all__: list[str] = []
+
+
+@dropout.again
+def dropout_again(ins: Any, outs: Any, *, axes: tuple[int, ...]) -> Any:
+    return ops.broadcast_mul(ins[0], outs[1]) if axes else ops.elemwise_mul(ins[0], outs[1])
+
+
+def _along(value: Any, axis: int, rank: int) -> Any:
+    """A vector as an array of this rank, along one axis."""
+    return ops.Reshape(value, shape=tuple([-1 if i == axis % rank else 1 for i in range(rank)]))
+
+
+def _batch_again(op: Op, ends: bool) -> None:
+    @op.again
+    def batch_norm_again(ins: Any, outs: Any, *, specs: Sequence[Spec], fix_gamma: bool, use_global_stats: bool,
+                         axis: int) -> Any:
+        data, gamma, beta = ins[:3]
+        if specs[0].dtype != specs[1].dtype or use_global_stats:
+            return None
+        rank = len(specs[0].shape or ())
+        scale = outs[2] if fix_gamma else ops.elemwise_mul(outs[2], gamma)
+        mean, scale, beta = [_along(each, axis, rank) for each in (outs[1], scale, beta)]
+        y = ops.broadcast_add(ops.broadcast_mul(ops.broadcast_sub(data, mean), scale), beta)
+        return ops.relu(y) if ends else y
+
+
+_batch_again(batch_norm, False)
+_batch_again(batch_norm_with_relu, True)

@@ -1,0 +1,285 @@
+"""Arrays made of attributes alone: filled, counted, or the numbers of places.
+
+A dimension given as 0 is unknown: in a graph it follows from the rest, as the batch of an initial state does.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import numpy as np
+
+from ...core.attrs import Count, Few, Finite, Limit, Positive
+from ...core.op import ZERO
+from ...core.registry import declare
+from ...core.spec import ANY, Shape, as_dtype, check_axis, is_narrow, stated
+from ...errors import AttrError, ShapeError
+from .joining import MANY
+from .shape import constant, stored
+
+__all__ = ["Dims", "unsettled", "settled"]
+
+_FLOAT32 = np.dtype("float32")
+
+
+#: A dimension of what is made.
+Dim = Annotated[int, Limit("from zero up, or -1 where a graph finds it", lambda number: number >= -1)]
+Dims = Dim | tuple[Dim, ...]
+
+
+def unsettled(shape: int | Shape | None) -> Shape | None:
+    """A shape attribute as shape inference reads it."""
+    return stated((shape,) if isinstance(shape, int) else shape)
+
+
+def settled(shape: int | Shape | None) -> Shape:
+    """A shape attribute as an array has it that no graph says more of."""
+    dims = () if shape is None else (shape,) if isinstance(shape, int) else shape
+    if -1 in dims:
+        raise AttrError(f"shape={shape}: -1 is found in graphs alone")
+    return dims
+
+
+def _filled(xp: Any, number: Any, shape: int | tuple[int, ...] | None, dtype: Any, out: Any) -> Any:
+    if out is None:
+        return xp.full(settled(shape), number, dtype=dtype)
+    out[...] = number
+    return out
+
+
+@declare(name="_zeros", types="->@dtype")
+def zeros(*, shape: Dims = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
+    """Zeros."""
+
+
+@zeros.infer
+def zeros_infer(*, shape):
+    return unsettled(shape)
+
+
+@zeros.kernel()
+def zeros_xp(xp, *, shape, dtype, out=None):
+    return _filled(xp, 0, shape, dtype, out)
+
+
+zeros.grad(ZERO)
+
+
+@declare(name="_ones", types="->@dtype")
+def ones(*, shape: Dims = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
+    """Ones."""
+
+
+@ones.infer
+def ones_infer(*, shape):
+    return unsettled(shape)
+
+
+@ones.kernel()
+def ones_xp(xp, *, shape, dtype, out=None):
+    return _filled(xp, 1, shape, dtype, out)
+
+
+ones.grad(ZERO)
+
+
+@declare(name="_full", aliases=("_npi_full",), types="->@dtype")
+def full(*, shape: Dims | None = None, ctx: str = "", dtype: np.dtype = _FLOAT32,
+         value: float):
+    """One number everywhere, cast to ``dtype`` by cutting off."""
+
+
+@full.infer
+def full_infer(*, shape):
+    return unsettled(shape)
+
+
+@full.kernel()
+def full_xp(xp, *, shape, dtype, value, out=None):
+    return _filled(xp, constant(xp, value, dtype), shape, dtype, out)
+
+
+full.grad(ZERO)
+
+
+@declare(name="_zeros_without_dtype")
+def zeros_without_dtype(*, shape: Dims | None = None, ctx: str = "", dtype: int = -1):
+    """Zeros whose dtype, given as -1, follows from the rest."""
+
+
+@zeros_without_dtype.infer
+def zeros_without_dtype_infer(*, shape):
+    return unsettled(shape)
+
+
+@zeros_without_dtype.types
+def zeros_without_dtype_types(ins, outs, *, dtype):
+    return ins, outs if dtype < 0 else [as_dtype(dtype)]
+
+
+@zeros_without_dtype.kernel()
+def zeros_without_dtype_xp(xp, *, shape, dtype, out=None):
+    return _filled(xp, 0, shape, as_dtype(max(dtype, 0)), out)
+
+
+zeros_without_dtype.grad(ZERO)
+
+
+# ---------------------------------------------------------------------------------------------- counted
+
+
+def _count(start: float, stop: float | None, step: float, repeat: int) -> int:
+    """How many numbers ``_arange`` makes."""
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise AttrError("step=0: expected a step other than zero")
+    if (stop - start) * step <= 0:
+        raise AttrError(f"there is nothing from {start} to {stop} in steps of {step}")
+    return math.ceil((stop - start) / step) * repeat
+
+
+def _steps(xp: Any, count: int, start: float, step: float, repeat: int, dtype: Any) -> Any:
+    """``start``, ``start + step`` …, each repeated; integers count in whole steps."""
+    places = xp.arange(count) // repeat
+    if dtype.kind in "iu":
+        return (places * int(step) + int(start)).astype(dtype)
+    exact = _FLOAT32 if is_narrow(dtype) else dtype  # MXNet counts in the dtype itself
+    return (places.astype(exact) * step + start).astype(dtype)
+
+
+@declare(name="_arange", types="->@dtype")
+def arange(*, start: Finite, stop: Finite | None = None, step: Finite = 1.0, repeat: Positive = 1,
+           infer_range: bool = False, ctx: str = "", dtype: np.dtype = _FLOAT32):
+    """Numbers from ``start`` to before ``stop``, or from 0 to before ``start``, each ``repeat`` times.
+
+    With ``infer_range`` and no ``stop``, how many there are follows from the rest of the graph.
+    """
+
+
+@arange.infer
+def arange_infer(*, start, stop, step, repeat, infer_range):
+    if infer_range and stop is None:
+        return (ANY,)
+    return (_count(start, stop, step, repeat),)
+
+
+@arange.kernel()
+def arange_xp(xp, *, start, stop, step, repeat, infer_range, dtype, out=None):
+    if out is not None:
+        count = out.shape[0]
+    elif infer_range and stop is None:
+        raise ShapeError("infer_range: how many numbers are wanted follows from nothing here")
+    else:
+        count = _count(start, stop, step, repeat)
+    result = _steps(xp, count, 0 if stop is None and not infer_range else start, step, repeat, dtype)
+    return result if out is None else stored(xp, result, out)
+
+
+arange.grad(ZERO)
+
+
+@declare(name="_linspace", aliases=("_npi_linspace",), types="->@dtype")
+def linspace(*, start: Finite, stop: Finite, num: Count, endpoint: bool = True, ctx: str = "",
+             dtype: np.dtype = _FLOAT32):
+    """``num`` numbers at equal distances from ``start`` to ``stop``, which with ``endpoint`` is the last."""
+
+
+@linspace.infer
+def linspace_infer(*, num):
+    return (num,)
+
+
+@linspace.kernel()
+def linspace_xp(xp, *, start, stop, num, endpoint, dtype):
+    return xp.linspace(start, stop, num, endpoint=endpoint).astype(dtype)
+
+
+linspace.grad(ZERO)
+
+
+@declare(name="_eye", types="->@dtype")
+def eye(*, N: Count, M: Count = 0, k: int = 0, ctx: str = "", dtype: np.dtype = _FLOAT32):
+    """Ones on the ``k``-th diagonal of ``N`` rows and ``M`` columns (as many as rows by default)."""
+
+
+@eye.infer
+def eye_infer(*, N, M):
+    return (N, M or N)
+
+
+@eye.kernel()
+def eye_xp(xp, *, N, M, k, dtype):
+    return xp.eye(N, M or N, k=k, dtype=dtype)
+
+
+eye.grad(ZERO)
+
+
+@declare(variadic="num_arrays", mutates=range(MANY), outputs=())
+def reset_arrays(*data, num_arrays: Few):
+    """Set all inputs to zero, in place; there is no output."""
+
+
+@reset_arrays.infer
+def reset_arrays_infer(*data):
+    return []
+
+
+@reset_arrays.kernel()
+def reset_arrays_xp(xp, *data):
+    for each in data:
+        each[...] = 0
+    return ()
+
+
+# --------------------------------------------------------------------------------------- places counted
+
+
+@declare(name="_contrib_arange_like", aliases=("_npx_arange_like",), unread=(0,))
+def arange_like(data, *, start: Finite = 0.0, step: Finite = 1.0, repeat: Positive = 1, ctx: str = "",
+                axis: int | None = None):
+    """Numbers counted up in the shape of ``data``, or along one of its axes."""
+
+
+@arange_like.infer
+def arange_like_infer(data, *, axis):
+    return data if axis is None else (data[check_axis(axis, len(data))],)
+
+
+@arange_like.kernel()
+def arange_like_xp(xp, data, *, start, step, repeat, axis):
+    shape = data.shape if axis is None else (data.shape[axis],)
+    return _steps(xp, math.prod(shape), start, step, repeat, data.dtype).reshape(shape)
+
+
+arange_like.grad(ZERO)
+
+
+@declare(name="_contrib_index_array", types="T->int64", unread=(0,))
+def index_array(data, *, axes: int | tuple[int, ...] | None = None):
+    """For every place in ``data`` its indices, or those along ``axes``, in a new last axis; int64."""
+
+
+def _indexed(rank: int, axes: Any) -> list[int]:
+    if axes is None:
+        return list(range(rank))
+    return [check_axis(axis, rank, "axes") for axis in ((axes,) if isinstance(axes, int) else axes)]
+
+
+@index_array.infer
+def index_array_infer(data, *, axes):
+    return (*data, len(_indexed(len(data), axes)))
+
+
+@index_array.kernel()
+def index_array_xp(xp, data, *, axes):
+    shape = data.shape
+    result = xp.empty((*shape, len(_indexed(len(shape), axes))), dtype=xp.int64)
+    for place, axis in enumerate(_indexed(len(shape), axes)):
+        result[..., place] = xp.arange(shape[axis]).reshape([-1] + [1] * (len(shape) - axis - 1))
+    return result
+
+
+index_array.grad(ZERO)

@@ -1,0 +1,369 @@
+"""Several arrays made one, and one made several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Annotated, Any
+
+from ...core.attrs import Few, Limit
+from ...core.registry import declare, ops
+from ...core.spec import ANY, Shape, check_axis, show, unify
+from ...errors import AttrError, ShapeError
+from ..outputs import numbered, together
+from .shape import stored
+
+__all__ = ["MANY", "single"]
+
+#: An operator with any number of inputs names the unread ones by position: more than anybody has.
+MANY = 4096
+
+
+def single(results: Sequence[Any]) -> Any:
+    """Results of a kernel with any number of outputs: one stands for itself, several go in a tuple."""
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _axis_slice(axis: int, start: int | None, stop: int | None) -> tuple[slice, ...]:
+    return (slice(None),) * axis + (slice(start, stop),)
+
+
+# ------------------------------------------------------------------------------------------------- Concat
+
+
+def _joined(shapes: Sequence[Shape], dim: int) -> Shape:
+    """The shape of arrays one after the other along an axis."""
+    axis = check_axis(dim, len(shapes[0]), "dim")
+    rest: Any = None
+    for shape in shapes:
+        try:
+            rest = unify(rest, (*shape[:axis], ANY, *shape[axis + 1:]))
+        except ShapeError:
+            raise ShapeError(f"expected shapes that differ along axis {axis} alone, got "
+                             + ", ".join(show(shape) for shape in shapes)) from None
+    return (*rest[:axis], sum(shape[axis] for shape in shapes), *rest[axis + 1:])
+
+
+def _join_fill(ins: list, outs: list, dim: int) -> list:
+    """What the inputs say of each other, and the output of the one whose length is unknown."""
+    shapes = [shape for shape in (*ins, outs[0]) if shape is not None]
+    if not shapes:
+        return ins
+    axis = check_axis(dim, len(shapes[0]), "dim")
+    common: Any = None
+    try:
+        for shape in shapes:
+            common = unify(common, (*shape[:axis], ANY, *shape[axis + 1:]))
+    except ShapeError:
+        return ins  # the shape rule says what does not fit
+    ins = [unify(shape, common) for shape in ins]
+    unsure = [i for i, shape in enumerate(ins) if shape[axis] is ANY]
+    if len(unsure) == 1 and outs[0] is not None and outs[0][axis] is not ANY:
+        one = unsure[0]
+        length = outs[0][axis] - sum(shape[axis] for i, shape in enumerate(ins) if i != one)
+        ins[one] = (*ins[one][:axis], length, *ins[one][axis + 1:])
+    return ins
+
+
+def _declare_concat(name: str, aliases: tuple[str, ...]) -> None:
+    """Concat, and the form of it that flattens recurrent parameters, which differs by its name alone."""
+
+    @declare(name=name, aliases=aliases)
+    def concat(*data, num_args: Few = 1, dim: int = 1):
+        """The inputs one after the other along ``dim``."""
+
+    @concat.fill
+    def concat_fill(ins, outs, *, dim):
+        return _join_fill(ins, outs, dim)
+
+    @concat.infer
+    def concat_infer(*data, dim):
+        return _joined(data, dim)
+
+    @concat.kernel()
+    def concat_xp(xp, *data, dim, out=None):
+        return xp.concatenate(data, axis=dim, out=out)
+
+    @concat.grad
+    def concat_grad(g, ins, outs, *, dim):
+        if len(ins) == 1:
+            return (g,)
+        return tuple(ops._backward_Concat(g, *ins, num_args=len(ins) + 1, dim=dim))
+
+
+_declare_concat("Concat", ("concat", "_sparse_concat"))
+_declare_concat("_rnn_param_concat", ("_npi_rnn_param_concat",))
+
+
+@declare(name="_backward_Concat", types="T,*U->*T", unread=range(1, MANY),
+         outputs=lambda *, num_args: numbered(num_args - 1))
+def concat_split(*data, num_args: Few = 2, dim: int = 1):
+    """The first input cut along ``dim`` into the shapes of the others."""
+
+
+@concat_split.infer
+def concat_split_infer(g, *data, dim):
+    unify(g, _joined(data, dim))
+    return list(data)
+
+
+def _pieces(g: Any, shapes: Sequence[Shape], dim: int) -> tuple:
+    axis = dim % g.ndim
+    edges = accumulate((shape[axis] for shape in shapes), initial=0)
+    return tuple([g[_axis_slice(axis, *edge)] for edge in pairwise(edges)])
+
+
+@concat_split.view
+def concat_split_view(array, *, num_args, dim, out_shape):
+    if out_shape is None:
+        return None
+    return single(_pieces(array, out_shape if num_args > 2 else [out_shape], dim))
+
+
+@concat_split.kernel()
+def concat_split_xp(xp, g, *data, dim, out=None):
+    pieces = _pieces(g, [each.shape for each in data], dim)
+    return _all_stored(xp, pieces, out)
+
+
+def _all_stored(xp: Any, views: Sequence[Any], out: Any) -> Any:
+    outs = out if isinstance(out, (tuple, list)) else (out,) * len(views)
+    return single([stored(xp, view, each) for view, each in zip(views, outs)])
+
+
+@concat_split.grad
+def concat_split_grad(g, ins, outs, *, dim):
+    gs = [g] if len(ins) == 2 else list(g)
+    return (ops.Concat(*gs, num_args=len(gs), dim=dim), *[None] * (len(ins) - 1))
+
+
+# -------------------------------------------------------------------------------------------------- stack
+
+
+@declare
+def stack(*data, axis: int = 0, num_args: Few = 1):
+    """The inputs side by side along a new axis."""
+
+
+@stack.fill
+def stack_fill(ins, outs, *, axis):
+    common: Any = None
+    for shape in ins:
+        common = unify(common, shape)
+    if common is None and outs[0]:
+        axis = check_axis(axis, len(outs[0]))
+        common = (*outs[0][:axis], *outs[0][axis + 1:])
+    return [common] * len(ins)
+
+
+@stack.infer
+def stack_infer(*data, axis):
+    axis = check_axis(axis, len(data[0]) + 1)
+    return (*data[0][:axis], len(data), *data[0][axis:])
+
+
+@stack.kernel()
+def stack_xp(xp, *data, axis, out=None):
+    return xp.stack(data, axis=axis, out=out)
+
+
+@stack.grad
+def stack_grad(g, ins, outs, *, axis):
+    parts = ops.SliceChannel(g, num_outputs=len(ins), axis=axis, squeeze_axis=True)
+    return (parts,) if len(ins) == 1 else tuple(parts)
+
+
+# --------------------------------------------------------------------------------------------------- split
+
+
+def _parts(shape: Shape, axis: int, edges: Sequence[int], squeeze_axis: bool) -> list[Shape]:
+    """Shapes of the parts of an axis between edges, which run from 0 to its length."""
+    lengths = [stop - start for start, stop in pairwise(edges)]
+    if not squeeze_axis:
+        return [(*shape[:axis], length, *shape[axis + 1:]) for length in lengths]
+    if any(length != 1 for length in lengths):
+        raise ShapeError(f"squeeze_axis: the parts of axis {axis} of {show(shape)} have lengths "
+                         f"{', '.join(map(str, lengths))}, expected 1 each")
+    return [(*shape[:axis], *shape[axis + 1:])] * len(lengths)
+
+
+def _cuts(array: Any, axis: int, edges: Sequence[int], squeeze_axis: bool) -> tuple:
+    if squeeze_axis:
+        return tuple([array[(slice(None),) * axis + (start,)] for start in edges[:-1]])
+    return tuple([array[_axis_slice(axis, *edge)] for edge in pairwise(edges)])
+
+
+def _regather(g: Any, count: int, axis: int, squeeze_axis: bool) -> Any:
+    """The gradient of a split: its parts joined again."""
+    gs = [g] if count == 1 else list(g)
+    if squeeze_axis:
+        return ops.stack(*gs, num_args=count, axis=axis)
+    return ops.Concat(*gs, num_args=count, dim=axis)
+
+
+def _even(shape: Shape, num_outputs: int, axis: int) -> tuple[int, list[int]]:
+    """The axis and its edges, parted evenly."""
+    axis = check_axis(axis, len(shape))
+    if shape[axis] % num_outputs != 0:
+        raise ShapeError(f"axis {axis} of {show(shape)} does not fall into {num_outputs} equal parts")
+    each = shape[axis] // num_outputs
+    return axis, [i * each for i in range(num_outputs + 1)]
+
+
+@declare(name="SliceChannel", aliases=("split",),
+         outputs=lambda *, num_outputs: [f"output{i}" for i in range(num_outputs)])
+def split(data, *, num_outputs: Few, axis: int = 1, squeeze_axis: bool = False):
+    """``data`` in equal parts along ``axis``; with ``squeeze_axis`` their length is one and the axis goes."""
+
+
+def _whole(outs: Sequence[Shape | None], axis: int, squeeze_axis: bool) -> Shape | None:
+    """The shape of what was cut along an axis, as far as it follows from those of the parts."""
+    some: Any = None
+    for shape in outs:
+        if shape is not None:
+            axis = check_axis(axis, len(shape) + squeeze_axis)
+            some = unify(some, (*shape[:axis], ANY, *shape[axis + (not squeeze_axis):]))
+    if some is None:
+        return None
+    length = len(outs) if squeeze_axis else sum([ANY if shape is None else shape[axis] for shape in outs])
+    return (*some[:axis], length, *some[axis + 1:])
+
+
+@split.fill
+def split_fill(ins, outs, *, axis, squeeze_axis):
+    return [_whole([together(outs)] * len(outs), axis, squeeze_axis)]
+
+
+@split.infer
+def split_infer(data, *, num_outputs, axis, squeeze_axis):
+    axis, edges = _even(data, num_outputs, axis)
+    if data[axis] is ANY:
+        length = () if squeeze_axis else (ANY,)
+        return [(*data[:axis], *length, *data[axis + 1:])] * num_outputs
+    return _parts(data, axis, edges, squeeze_axis)
+
+
+@split.view
+def split_view(array, *, num_outputs, axis, squeeze_axis):
+    return single(_cuts(array, *_even(array.shape, num_outputs, axis), squeeze_axis))
+
+
+@split.kernel()
+def split_xp(xp, data, *, num_outputs, axis, squeeze_axis, out=None):
+    return _all_stored(xp, _cuts(data, *_even(data.shape, num_outputs, axis), squeeze_axis), out)
+
+
+@split.grad
+def split_grad(g, ins, outs, *, num_outputs, axis, squeeze_axis):
+    return (_regather(g, num_outputs, axis, squeeze_axis),)
+
+
+def _edges(shape: Shape, indices: int | Sequence[int], axis: int, sections: int) -> tuple[int, list[int]]:
+    """The axis and its edges, given as the places where parts begin or as a number of nearly equal parts."""
+    axis = check_axis(axis, len(shape))
+    length = shape[axis]
+    if sections > 0:
+        each, more = length // sections, length % sections
+        return axis, [i * each + min(i, more) for i in range(sections + 1)]
+    starts = (indices,) if isinstance(indices, int) else indices
+    edges = [*starts, length]
+    if not starts or starts[0] != 0 or any(stop < start for start, stop in pairwise(edges)):
+        raise AttrError(f"indices={tuple(starts)}: expected places from 0 on in rising order, none beyond "
+                        f"{length}, the length of axis {axis}")
+    return axis, edges
+
+
+def _count(indices: int | Sequence[int], sections: int) -> int:
+    return sections or (1 if isinstance(indices, int) else len(indices))
+
+
+@declare(name="_split_v2", aliases=("_npi_split",),
+         outputs=lambda *, indices, sections: numbered(_count(indices, sections)))
+def split_v2(data, *, indices: int | tuple[int, ...], axis: int = 1, squeeze_axis: bool = False,
+             sections: Annotated[int, Limit("from 0 to 65,536", lambda number: 0 <= number <= 1 << 16)] = 0):
+    """``data`` in parts along ``axis`` that begin at ``indices``, or in ``sections`` nearly equal ones."""
+
+
+@split_v2.fill
+def split_v2_fill(ins, outs, *, axis, squeeze_axis):
+    return [_whole(outs, axis, squeeze_axis)]
+
+
+@split_v2.infer
+def split_v2_infer(data, *, indices, axis, squeeze_axis, sections):
+    axis = check_axis(axis, len(data))
+    if data[axis] is ANY:
+        length = () if squeeze_axis else (ANY,)
+        return [(*data[:axis], *length, *data[axis + 1:])] * _count(indices, sections)
+    return _parts(data, *_edges(data, indices, axis, sections), squeeze_axis)
+
+
+@split_v2.view
+def split_v2_view(array, *, indices, axis, squeeze_axis, sections):
+    return single(_cuts(array, *_edges(array.shape, indices, axis, sections), squeeze_axis))
+
+
+@split_v2.kernel()
+def split_v2_xp(xp, data, *, indices, axis, squeeze_axis, sections, out=None):
+    return _all_stored(xp, _cuts(data, *_edges(data.shape, indices, axis, sections), squeeze_axis), out)
+
+
+@split_v2.grad
+def split_v2_grad(g, ins, outs, *, axis, squeeze_axis):
+    return (_regather(g, len(outs), axis, squeeze_axis),)
+
+
+# --------------------------------------------------------------------------------------------- khatri_rao
+
+
+@declare
+def khatri_rao(*args, num_args: Few = 1):
+    """Column by column, the Kronecker product of the inputs' columns."""
+
+
+@khatri_rao.infer
+def khatri_rao_infer(*args):
+    rows = 1
+    columns: Any = (ANY,)
+    for shape in args:
+        if len(shape) != 2:
+            raise ShapeError(f"expected matrices, got shape {show(shape)}")
+        rows, columns = rows * shape[0], unify(columns, shape[1:])
+    return (rows, *columns)
+
+
+@khatri_rao.kernel()
+def khatri_rao_xp(xp, *args):
+    result = args[0].copy()
+    for each in args[1:]:
+        rows, columns = result.shape[0] * each.shape[0], each.shape[1]
+        result = (result[:, None, :] * each[None, :, :]).reshape(rows, columns)
+    return result
+
+
+@khatri_rao.grad
+def khatri_rao_grad(g, ins, outs):
+    count = len(ins)
+    return tuple([ops._backward_khatri_rao(g, *ins, num_args=count + 1, index=i) for i in range(count)])
+
+
+@declare(name="_backward_khatri_rao")
+def khatri_rao_part(*args, num_args: Few = 2, index: int):
+    """The gradient of the factor at ``index`` from that of the product, which comes before the factors."""
+
+
+@khatri_rao_part.infer
+def khatri_rao_part_infer(g, *args, index):
+    unify(g, khatri_rao_infer(*args))
+    return args[index]
+
+
+@khatri_rao_part.kernel()
+def khatri_rao_part_xp(xp, g, *args, index):
+    parts = g.reshape([each.shape[0] for each in args] + [g.shape[1]])
+    for i, each in enumerate(args):
+        if i != index:
+            axes = [1] * len(args)
+            axes[i] = each.shape[0]
+            parts = parts * each.reshape((*axes, each.shape[1]))
+    return xp.sum(parts, axis=tuple([i for i in range(len(args)) if i != index]))

@@ -1,0 +1,112 @@
+"""Numbers added around an array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from ...core.registry import declare, ops
+from ...core.spec import Shape, show
+from ...errors import AttrError, ShapeError
+from .shape import constant, stored
+
+__all__: list[str] = []
+
+Mode = Literal["constant", "edge", "reflect"]
+Cut = tuple[slice, ...]
+
+
+def _widths(pad_width: Sequence[int], rank: int) -> list[tuple[int, int]]:
+    """Numbers added before and after, for each axis."""
+    if len(pad_width) != 2 * rank or any(width < 0 for width in pad_width):
+        raise AttrError(f"pad_width={tuple(pad_width)}: expected {2 * rank} numbers from zero up, "
+                        f"before and after for each of {rank} axes")
+    return list(zip(pad_width[::2], pad_width[1::2]))
+
+
+def _core(widths: list[tuple[int, int]], shape: Shape) -> Cut:
+    """Where the data lies inside the padded shape."""
+    return tuple([slice(before, dim - after) for (before, after), dim in zip(widths, shape)])
+
+
+@declare(name="Pad", aliases=("pad",))
+def pad(data, *, mode: Mode, pad_width: tuple[int, ...], constant_value: float = 0.0):
+    """``data`` with numbers around it: a constant, the outermost numbers, or those a mirror would show."""
+
+
+@pad.infer
+def pad_infer(data, *, mode, pad_width):
+    widths = _widths(pad_width, len(data))
+    if mode != "constant":
+        for axis, (dim, width) in enumerate(zip(data, widths)):
+            least = max(width) + 1 if mode == "reflect" else 1
+            if max(width) and dim < least:
+                raise ShapeError(f"axis {axis} has length {dim}: {mode!r} cannot add {max(width)} numbers")
+    return tuple([dim + sum(width) for dim, width in zip(data, widths)])
+
+
+@pad.kernel()
+def pad_xp(xp, data, *, mode, pad_width, constant_value, out=None):
+    widths = _widths(pad_width, data.ndim)
+    if mode != "constant":
+        return stored(xp, xp.pad(data, widths, mode=mode), out)
+    if out is None:
+        out = xp.empty(pad_infer(data.shape, mode=mode, pad_width=pad_width), dtype=data.dtype)
+    out[...] = constant(xp, constant_value, data.dtype)
+    out[_core(widths, out.shape)] = data
+    return out
+
+
+@pad.grad
+def pad_grad(g, ins, outs, *, mode, pad_width):
+    return (ops._backward_Pad(g, mode=mode, pad_width=pad_width),)
+
+
+@declare(name="_backward_Pad")
+def pad_fold(g, *, mode: Mode, pad_width: tuple[int, ...]):
+    """The sum of the numbers of ``g`` that ``Pad`` made of each number."""
+
+
+@pad_fold.infer
+def pad_fold_infer(g, *, pad_width):
+    shape = tuple([dim - sum(width) for dim, width in zip(g, _widths(pad_width, len(g)))])
+    if any(dim < 0 for dim in shape):
+        raise ShapeError(f"pad_width={pad_width} takes more from {show(g)} than is there")
+    return shape
+
+
+@pad_fold.view
+def pad_fold_view(array, *, mode, pad_width):
+    return array[_core(_widths(pad_width, array.ndim), array.shape)] if mode == "constant" else None
+
+
+@pad_fold.kernel()
+def pad_fold_xp(xp, g, *, mode, pad_width, out=None):
+    widths = _widths(pad_width, g.ndim)
+    if mode != "constant":
+        for axis, (before, after) in enumerate(widths):
+            if before or after:
+                g = _folded(xp, g, axis, before, after, mode)
+        return stored(xp, g, out)
+    return stored(xp, g[_core(widths, g.shape)], out)
+
+
+def _folded(xp: Any, g: Any, axis: int, before: int, after: int, mode: str) -> Any:
+    """``g`` with its first and last numbers along ``axis`` added where they came from."""
+    g = xp.moveaxis(g, axis, 0)
+    stop = g.shape[0] - after
+    core = g[before:stop].copy()
+    head, tail = g[:before], g[stop:]
+    if mode == "edge":
+        core[0] += xp.sum(head, axis=0)
+        core[-1] += xp.sum(tail, axis=0)
+    else:
+        last = core.shape[0] - 1
+        core[1:before + 1] += head[::-1]
+        core[last - after:last] += tail[::-1]
+    return xp.moveaxis(core, 0, axis)
+
+
+@pad_fold.grad
+def pad_fold_grad(g, ins, outs, *, mode, pad_width):
+    return (ops.Pad(g, mode=mode, pad_width=pad_width),)

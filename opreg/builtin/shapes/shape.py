@@ -1,0 +1,421 @@
+"""One array in another shape: the numbers stay, in their order.
+
+Wherever the layout allows, these outputs are views of their inputs, and a plan spends no step on them.
+Called on arrays they copy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ...core.op import ZERO
+from ...core.registry import declare, ops
+from ...core.spec import ANY, Shape, check_axis, known, show, size
+from ...errors import AttrError, ShapeError
+
+__all__ = ["reshape_codes", "stored", "constant", "room", "delivered", "reshaped", "as_view"]
+
+
+# ------------------------------------------------------------------------------------------- for families
+
+
+def stored(xp: Any, view: Any, out: Any = None) -> Any:
+    """A view's numbers in an array of their own, or in ``out``."""
+    if out is None:
+        return view.copy()
+    xp.copyto(out, view)
+    return out
+
+
+def constant(xp: Any, value: float, dtype: Any) -> Any:
+    """An attribute's number in a dtype; among integers cut and wrapped around, as MXNet stores it."""
+    number = xp.asarray(value, dtype=xp.float64)
+    return number.astype(xp.int64).astype(dtype) if np.dtype(dtype).kind in "iu" else number.astype(dtype)
+
+
+def reshaped(xp: Any, data: Any, shape: Shape, out: Any = None) -> Any:
+    """``data`` in another shape, as an array of its own or in ``out``."""
+    result = room(xp, shape, data.dtype, out)
+    result.reshape(data.shape)[...] = data
+    return delivered(result, out)
+
+
+def as_view(array: Any, shape: Shape | None) -> Any:
+    """``array`` in another shape without a copy, or None where its layout asks for one."""
+    if shape is None or not (array.flags.c_contiguous or _in_place(array.shape, array.strides, shape)):
+        return None
+    return array.reshape(shape)
+
+
+def _in_place(shape: Shape, strides: Sequence[int], target: Shape) -> bool:
+    """Whether numbers with these strides take another shape where they are.
+
+    They do if axes that are merged or cut anew lie one inside the other without gaps.
+    """
+    old = [(dim, stride) for dim, stride in zip(shape, strides) if dim != 1]
+    new = iter([dim for dim in target if dim != 1])
+    start = 0
+    while start < len(old):
+        stop, have, want = start + 1, old[start][0], next(new)
+        while have != want:  # the smallest groups of axes, old and new, that hold equally many numbers
+            if have < want:
+                have, stop = have * old[stop][0], stop + 1
+            else:
+                want *= next(new)
+        if any(outer != inner * dim for (_, outer), (dim, inner) in pairwise(old[start:stop])):
+            return False
+        start = stop
+    return True
+
+
+def room(xp: Any, shape: Shape, dtype: Any, out: Any) -> Any:
+    """An array in one piece to write a result to: ``out``, or a new one that ``delivered`` brings there."""
+    return out if out is not None and out.flags.c_contiguous else xp.empty(shape, dtype=dtype)
+
+
+def delivered(result: Any, out: Any) -> Any:
+    """``result``, stored in ``out`` if that is another array."""
+    if out is None or out is result:
+        return result
+    out[...] = result
+    return out
+
+
+def _refill(ins: list, outs: list) -> list:
+    """The one unknown dimension of an input from the number of its elements, which the output has too."""
+    (data,), (out,) = ins, outs
+    if data is None or out is None or not known(out) or sum(dim is ANY for dim in data) != 1:
+        return ins
+    rest = math.prod(dim for dim in data if dim is not ANY)
+    if rest == 0 or size(out) % rest:
+        return ins
+    return [tuple(size(out) // rest if dim is ANY else dim for dim in data)]
+
+
+# ------------------------------------------------------------------------------------------------ Reshape
+
+
+def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) -> Shape:
+    """The shape that codes ask for.
+
+    A positive number stands for itself. 0 keeps the dimension at that place, -1 follows from the rest, -2
+    keeps all that are left, -3 merges two, and -4 splits one into the two numbers after it, one of which may
+    be -1. With ``reverse``, codes and dimensions are read from the right.
+
+    Raises
+    ------
+    AttrError
+        For codes that mean nothing.
+    ShapeError
+        When the number of elements differs, or the codes ask for more dimensions than there are.
+
+    Examples
+    --------
+    >>> reshape_codes((-4, 1, -1, -3), (2, 3, 4))
+    (1, 2, 12)
+    >>> reshape_codes((0, -1), (8, 3, 4)), reshape_codes((0, -1), (8, 3, 4), reverse=True)
+    ((8, 12), (3, 32))
+    """
+    if reverse:
+        return reshape_codes(codes[::-1], source[::-1])[::-1]
+    result: list[Any] = []
+    asked: list[int] = []  # dimensions given as numbers
+    free: list[int] = []  # dimensions of the source that no code has taken over
+    inferred, position = None, 0
+    numbers = iter(codes)
+    for code in numbers:
+        taken = source[position:position + (2 if code == -3 else len(source) if code == -2 else 1)]
+        position += max(1, len(taken))
+        if code > 0:
+            result.append(code)
+            asked.append(code)
+            free += taken
+        elif code == -1:
+            if inferred is not None:
+                raise AttrError(f"shape={tuple(codes)}: only one dimension can follow from the rest (-1)")
+            inferred = len(result)
+            result.append(ANY)
+            free += taken
+        elif code == -2:
+            result += taken
+        elif code < -4:
+            raise AttrError(f"shape={tuple(codes)}: expected numbers above zero or codes 0 to -4, got {code}")
+        elif len(taken) != (2 if code == -3 else 1):
+            raise ShapeError(f"shape={tuple(codes)}: for dimension {len(result)} the code {code} finds too "
+                             f"few dimensions left in {show(source)}")
+        elif code == -4:
+            result += _halves(taken[0], next(numbers, 0), next(numbers, 0), codes)
+        else:
+            result.append(math.prod(taken))
+    free += source[position:]
+    have, want = math.prod(free), math.prod(asked)
+    if inferred is not None and have % want == 0:
+        result[inferred] = have // want
+    elif inferred is not None or have != want:
+        raise ShapeError(f"shape={tuple(codes)} does not fit {show(source)}, {math.prod(source)} numbers")
+    return tuple(result)
+
+
+def _halves(dim: int, left: int, right: int, codes: Sequence[int]) -> list[int]:
+    """The two dimensions that -4 splits one into."""
+    if max(left, right) < 1 or min(left, right) < -1 or 0 in (left, right):
+        raise AttrError(f"shape={tuple(codes)}: -4 must be followed by two numbers, one of which may be -1")
+    if left == -1:
+        left = dim // right
+    elif right == -1:
+        right = dim // left
+    if left * right != dim:
+        raise ShapeError(f"shape={tuple(codes)}: {left} x {right} is not the dimension {dim}")
+    return [left, right]
+
+
+def _target(source: Shape, shape: Any, reverse: bool, target_shape: Any, keep_highest: bool) -> Shape:
+    """The output shape of Reshape, by its codes or by the attributes that came before them."""
+    codes = (shape,) if isinstance(shape, int) else shape
+    if not codes:
+        target = (target_shape,) if isinstance(target_shape, int) else target_shape
+        if not target:
+            raise AttrError("attribute shape (tuple of int) is required")
+        codes = tuple([-1 if dim == 0 else dim for dim in target])
+        codes = (0, *codes[1:]) if keep_highest else codes
+    return reshape_codes(codes, source, reverse)
+
+
+@declare(name="Reshape", aliases=("reshape",))
+def reshape(data, *, shape: int | tuple[int, ...] = (), reverse: bool = False,
+            target_shape: int | tuple[int, ...] = (), keep_highest: bool = False):
+    """``data`` in another shape.
+
+    In ``shape``, 0 keeps a dimension, -1 follows from the rest, -2 keeps all that are left, -3 merges two, -4
+    splits one into the two numbers that come after it; ``reverse`` reads from the right. ``target_shape``, in
+    which 0 follows from the rest, and ``keep_highest`` are older forms.
+    """
+
+
+@reshape.fill
+def reshape_fill(ins, outs):
+    return _refill(ins, outs)
+
+
+@reshape.infer
+def reshape_infer(data, *, shape, reverse, target_shape, keep_highest):
+    return _target(data, shape, reverse, target_shape, keep_highest)
+
+
+@reshape.view
+def reshape_view(array, *, shape, reverse, target_shape, keep_highest):
+    return as_view(array, _target(array.shape, shape, reverse, target_shape, keep_highest))
+
+
+@reshape.kernel()
+def reshape_xp(xp, data, *, shape, reverse, target_shape, keep_highest, out=None):
+    return reshaped(xp, data, _target(data.shape, shape, reverse, target_shape, keep_highest), out)
+
+
+@reshape.grad
+def reshape_grad(g, ins, outs):
+    return (ops.reshape_like(g, ins[0]),)
+
+
+def _like(lhs: Shape, rhs: Shape, lhs_begin: int | None, lhs_end: int | None, rhs_begin: int | None,
+          rhs_end: int | None) -> Shape:
+    """``lhs`` with the dimensions from begin to end replaced by those of ``rhs``."""
+
+    def span(shape: Shape, begin: int | None, end: int | None, name: str) -> tuple[int, int]:
+        rank = len(shape)
+        start = 0 if begin is None else begin + rank if begin < 0 else begin
+        stop = rank if end is None else end + rank if end < 0 else end
+        if not 0 <= start <= stop <= rank:
+            raise AttrError(f"{name}_begin={begin}, {name}_end={end} name no dimensions of {show(shape)}")
+        return start, stop
+
+    left, right = span(lhs, lhs_begin, lhs_end, "lhs")
+    start, stop = span(rhs, rhs_begin, rhs_end, "rhs")
+    result = (*lhs[:left], *rhs[start:stop], *lhs[right:])
+    if math.prod(lhs[left:right]) != math.prod(rhs[start:stop]):
+        raise ShapeError(f"cannot reshape {show(lhs)} to {show(result)}: the numbers of elements differ")
+    return result
+
+
+@declare(types="T,U->T", unread=(1,), aliases=("_npx_reshape_like",))
+def reshape_like(lhs, rhs, *, lhs_begin: int | None = None, lhs_end: int | None = None,
+                 rhs_begin: int | None = None, rhs_end: int | None = None):
+    """``lhs`` in the shape of ``rhs``, or with its dimensions ``[lhs_begin, lhs_end)`` replaced by the
+    dimensions ``[rhs_begin, rhs_end)`` of ``rhs``."""
+
+
+@reshape_like.infer
+def reshape_like_infer(lhs, rhs, *, lhs_begin, lhs_end, rhs_begin, rhs_end):
+    return _like(lhs, rhs, lhs_begin, lhs_end, rhs_begin, rhs_end)
+
+
+@reshape_like.view
+def reshape_like_view(array, *, out_shape):
+    return as_view(array, out_shape)
+
+
+@reshape_like.kernel()
+def reshape_like_xp(xp, lhs, rhs, *, lhs_begin, lhs_end, rhs_begin, rhs_end, out=None):
+    return reshaped(xp, lhs, _like(lhs.shape, rhs.shape, lhs_begin, lhs_end, rhs_begin, rhs_end), out)
+
+
+@reshape_like.grad
+def reshape_like_grad(g, ins, outs):
+    return (ops.reshape_like(g, ins[0]), None)
+
+
+@declare(name="Flatten", aliases=("flatten", "_npx_batch_flatten"))
+def flatten(data):
+    """All axes but the first made one."""
+
+
+@flatten.fill
+def flatten_fill(ins, outs):
+    return _refill(ins, outs)
+
+
+@flatten.infer
+def flatten_infer(data):
+    if not data:
+        raise ShapeError("expected at least one dimension, got shape ()")
+    return (data[0], math.prod(data[1:]))
+
+
+@flatten.view
+def flatten_view(array):
+    return as_view(array, flatten_infer(array.shape))
+
+
+@flatten.kernel()
+def flatten_xp(xp, data, *, out=None):
+    return reshaped(xp, data, flatten_infer(data.shape), out)
+
+
+@flatten.grad
+def flatten_grad(g, ins, outs):
+    return (ops.reshape_like(g, ins[0]),)
+
+
+# ------------------------------------------------------------------------------------ axes of length one
+
+
+@declare(aliases=("_npi_expand_dims",))
+def expand_dims(data, *, axis: int):
+    """``data`` with an axis of length one inserted, so that it is ``axis`` of the result."""
+
+
+def _inserted(shape: Shape, axis: int) -> Shape:
+    axis = check_axis(axis, len(shape) + 1)
+    return (*shape[:axis], 1, *shape[axis:])
+
+
+@expand_dims.fill
+def expand_dims_fill(ins, outs, *, axis):
+    (out,) = outs
+    if not out:
+        return ins
+    axis = check_axis(axis, len(out))
+    return [(*out[:axis], *out[axis + 1:])]
+
+
+@expand_dims.infer
+def expand_dims_infer(data, *, axis):
+    return _inserted(data, axis)
+
+
+@expand_dims.view
+def expand_dims_view(array, *, axis):
+    return as_view(array, _inserted(array.shape, axis))
+
+
+@expand_dims.kernel()
+def expand_dims_xp(xp, data, *, axis, out=None):
+    return reshaped(xp, data, _inserted(data.shape, axis), out)
+
+
+@expand_dims.grad
+def expand_dims_grad(g, ins, outs):
+    return (ops.reshape_like(g, ins[0]),)
+
+
+def _squeezed(shape: Shape, axis: int | Sequence[int] | None) -> Shape:
+    if axis is None:
+        gone = {i for i, dim in enumerate(shape) if dim is not ANY and dim == 1}
+    else:
+        gone = {check_axis(each, len(shape)) for each in ((axis,) if isinstance(axis, int) else axis)}
+        for each in sorted(gone):
+            if shape[each] != 1:
+                raise ShapeError(f"axis {each} of {show(shape)} has length {shape[each]}, expected 1")
+    result = tuple([dim for i, dim in enumerate(shape) if i not in gone])
+    return result or (1,)
+
+
+@declare
+def squeeze(data, *, axis: int | tuple[int, ...] | None = None):
+    """``data`` without those axes, without all axes of length one for None; one axis stays in any case."""
+
+
+@squeeze.infer
+def squeeze_infer(data, *, axis):
+    if axis is None and not known(data):
+        return None
+    return _squeezed(data, axis)
+
+
+@squeeze.view
+def squeeze_view(array, *, axis):
+    return as_view(array, _squeezed(array.shape, axis))
+
+
+@squeeze.kernel()
+def squeeze_xp(xp, data, *, axis, out=None):
+    return reshaped(xp, data, _squeezed(data.shape, axis), out)
+
+
+@squeeze.grad
+def squeeze_grad(g, ins, outs):
+    return (ops.reshape_like(g, ins[0]),)
+
+
+# ----------------------------------------------------------------------------------- shapes as numbers
+
+
+@declare(types="T->int64", unread=(0,), aliases=("_npx_shape_array",))
+def shape_array(data):
+    """The shape of ``data`` as int64 numbers."""
+
+
+@shape_array.infer
+def shape_array_infer(data):
+    return (len(data),)
+
+
+@shape_array.kernel()
+def shape_array_xp(xp, data):
+    return xp.asarray(data.shape, dtype=xp.int64)
+
+
+shape_array.grad(ZERO)
+
+
+@declare(types="T->int64", unread=(0,))
+def size_array(data):
+    """How many numbers ``data`` holds, as one int64 number."""
+
+
+@size_array.infer
+def size_array_infer(data):
+    return (1,)
+
+
+@size_array.kernel()
+def size_array_xp(xp, data):
+    return xp.asarray([math.prod(data.shape)], dtype=xp.int64)
+
+
+size_array.grad(ZERO)

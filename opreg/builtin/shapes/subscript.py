@@ -1,0 +1,78 @@
+"""Reading and writing parts of an array by a key, as ``x[key]`` does; recorded when a gradient is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.registry import declare, ops
+from ...core.spec import known
+
+__all__: list[str] = []
+
+
+@declare(name="_subscript")
+def subscript(data, *, key: Any):
+    """The part of ``data`` that ``data[key]`` names, with NumPy's rules; copied."""
+
+
+@subscript.infer
+def subscript_infer(data, *, key):
+    if not known(data):
+        return None
+    parts = key if isinstance(key, tuple) else (key,)
+    # Of an array on a device the shape is enough, and cheap to have.
+    parts = tuple(np.zeros(part.shape, np.int64) if hasattr(part, "shape") else part for part in parts)
+    return np.broadcast_to(np.empty((), np.bool_), data)[parts].shape
+
+
+@subscript.kernel()
+def subscript_xp(xp, data, *, key):
+    return xp.array(data[key])
+
+
+@subscript.grad
+def subscript_grad(g, ins, outs, *, key):
+    return (ops._backward_subscript(g, ins[0], key=key),)
+
+
+@declare(name="_backward_subscript", unread=(1,))
+def subscript_scatter(g, data, *, key: Any):
+    """Zeros of the shape of ``data`` with ``g`` added at ``key``, as often as an index repeats."""
+
+
+@subscript_scatter.infer
+def subscript_scatter_infer(g, data):
+    return data
+
+
+@subscript_scatter.kernel()
+def subscript_scatter_xp(xp, g, data, *, key):
+    result = xp.zeros(data.shape, g.dtype)
+    xp.add.at(result, key, g.reshape(result[key].shape))
+    return result
+
+
+@subscript_scatter.grad
+def subscript_scatter_grad(g, ins, outs, *, key):
+    return (ops._subscript(g, key=key), None)
+
+
+@declare(name="_CrossDeviceCopy")
+def cross_device_copy(data):
+    """The same numbers on another device."""
+
+
+@cross_device_copy.kernel("transfer", bound=True)
+def cross_device_copy_bound(call):
+    source, (target,) = call.ins[0], call.outs
+    if type(source) is type(target):
+        return [lambda: target.__setitem__(Ellipsis, source)]
+    backend, device = call.ctx.backend, call.ctx.device_id
+    return [lambda: target.__setitem__(Ellipsis, backend.asarray(source, device=device))]
+
+
+@cross_device_copy.grad
+def cross_device_copy_grad(g, ins, outs):
+    return (ops._CrossDeviceCopy(g),)

@@ -1,0 +1,425 @@
+"""Boxes of detectors: their overlap, their suppression, their matching, and their offsets from anchors.
+
+A box is four numbers along the last axis: its corners (left, top, right, bottom), or its center and sides
+(x, y, width, height).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from ...core.op import ZERO
+from ...core.registry import declare, ops
+from ...core.spec import ANY, as_dtype, common_dtype, show
+from ...errors import AttrError, ShapeError
+from ..matrices.dense import wide
+
+__all__ = ["apart", "ratio", "survivors", "one_by_one", "floating", "offsets"]
+
+Format = Literal["center", "corner"]
+
+#: Boxes that are compared with all later ones at once.
+BLOCK = 32
+
+
+def apart(boxes: Any, axis: int = -1) -> tuple[Any, Any, Any, Any]:
+    """The four numbers of boxes, one array each."""
+    where = (slice(None),) * (axis % boxes.ndim)
+    return tuple([boxes[(*where, i)] for i in range(4)])
+
+
+def _corners(xp: Any, boxes: Any, form: Format) -> Any:
+    """Boxes by their corners."""
+    if form == "corner":
+        return boxes
+    x, y, width, height = apart(boxes)
+    width, height = width / 2, height / 2
+    return xp.stack((x - width, y - height, x + width, y + height), axis=-1)
+
+
+def _centers(xp: Any, boxes: Any, form: Format) -> Any:
+    """Boxes by their centers and sides."""
+    if form == "center":
+        return boxes
+    left, top, right, bottom = apart(boxes)
+    width, height = right - left, bottom - top
+    return xp.stack((left + width / 2, top + height / 2, width, height), axis=-1)
+
+
+def _area(xp: Any, boxes: Any, form: Format) -> Any:
+    """What boxes cover; nothing if a side is negative."""
+    left, top, right, bottom = apart(boxes)
+    width, height = (right, bottom) if form == "center" else (right - left, bottom - top)
+    return xp.where((width < 0) | (height < 0), 0, width * height).astype(boxes.dtype)
+
+
+def _common(xp: Any, a: Any, b: Any, border: int = 0) -> Any:
+    """What two boxes, four arrays of corners each, cover together. With a border of one they end with a pixel."""
+    width = xp.minimum(a[2], b[2]) - xp.maximum(a[0], b[0]) + border
+    height = xp.minimum(a[3], b[3]) - xp.maximum(a[1], b[1]) + border
+    return xp.maximum(width, 0) * xp.maximum(height, 0)
+
+
+def ratio(xp: Any, a: Any, b: Any, border: int = 0) -> Any:
+    """Overlap of boxes: what they cover together through what they cover at all.
+
+    ``a`` and ``b`` are five arrays each: corners and area.
+    """
+    both = _common(xp, a, b, border)
+    return both / (a[4] + b[4] - both)
+
+
+# -------------------------------------------------------------------------------------------- one by one
+# Both choose greedily, the best first, and each choice rules out others. The loops are over choices alone.
+
+
+def survivors(xp: Any, alive: Any, rows: Any, clash: Callable[[Any, Any], Any], groups: Any = None,
+              most: int | None = None) -> Any:
+    """Which boxes are left when each, the first first, removes the later ones that it clashes with.
+
+    Parameters
+    ----------
+    alive : (batch, n) bools
+        The boxes that take part; a copy comes back.
+    rows : (k, batch, n)
+        What ``clash(one, others)`` is told of boxes, as slices of this that broadcast.
+    groups : (batch, n)
+        Only boxes of one group clash.
+    most : int
+        So many are enough.
+    """
+    if xp is np:
+        return _kept_on_host(alive, rows, clash, groups, alive.shape[1] if most is None else most)
+    alive, n = alive.copy(), alive.shape[1]
+    for start in range(0, n, BLOCK):
+        stop = min(n, start + BLOCK)
+        hits = clash(rows[:, :, start:stop, None], rows[:, :, None, start:])
+        if groups is not None:
+            hits &= groups[:, start:stop, None] == groups[:, None, start:]
+        live = alive[:, start:stop]
+        for i in range(stop - start):
+            later = live[:, i + 1:]
+            xp.logical_and(later, ~(hits[:, i, i + 1:stop - start] & live[:, i:i + 1]), out=later)
+        later = alive[:, stop:]
+        xp.logical_and(later, ~(hits[:, :, stop - start:] & live[:, :, None]).any(axis=1), out=later)
+    return alive if most is None else alive & (xp.cumsum(alive, axis=1) <= most)
+
+
+def _kept_on_host(alive: Any, rows: Any, clash: Callable[[Any, Any], Any], groups: Any, most: int) -> Any:
+    """The same where numbers can be looked at: what is removed is compared with nothing any more."""
+    kept = np.zeros_like(alive)
+    for batch in range(alive.shape[0]):
+        places = np.flatnonzero(alive[batch])
+        parts = [places]
+        if groups is not None:
+            places = places[np.argsort(groups[batch, places], kind="stable")]
+            parts = np.split(places, np.flatnonzero(np.diff(groups[batch, places])) + 1)
+        for part in parts:
+            rest, count = rows[:, batch, part], 0
+            while part.size and count < most:
+                size = min(BLOCK, part.size)
+                hits = clash(rest[:, :size, None], rest[:, None, :])
+                live = np.ones(size, bool)
+                for i in range(size):
+                    if live[i]:
+                        live[i + 1:] &= ~hits[i, i + 1:size]
+                kept[batch, part[:size][live]] = True
+                count += int(np.count_nonzero(live))
+                free = ~hits[live, size:].any(axis=0)
+                part, rest = part[size:][free], rest[:, size:][:, free]
+    return kept & (np.cumsum(kept, axis=1) <= most)
+
+
+def one_by_one(xp: Any, scores: Any, rounds: int, enough: Callable[[Any], Any]) -> Any:
+    """For each row of ``scores`` (batch, n, m) the column it is matched with, or -1.
+
+    The highest score that is ``enough`` matches its row and column, which then take no further part; equal scores
+    come in the order of rows, then columns. ``scores`` is overwritten.
+    """
+    batch, n, m = scores.shape
+    every, found = xp.arange(batch), xp.full((batch, n), -1, dtype=xp.int64)
+    for _ in range(rounds if scores.size else 0):
+        best = xp.argmax(scores.reshape(batch, n * m), axis=1)
+        row, column = best // m, best % m
+        good = enough(scores[every, row, column])
+        found[every, row] = xp.where(good, column, found[every, row])
+        scores[every, row] = -math.inf
+        scores[every, :, column] = -math.inf
+    return found
+
+
+def _matched(xp: Any, columns: Any, count: int) -> Any:
+    """The same matches seen from ``count`` columns: for each its row, or -1."""
+    hit = columns[:, :, None] == xp.arange(count)
+    rows = xp.arange(columns.shape[1])[:, None]
+    return xp.where(hit, rows + 1, 0).sum(axis=1) - 1
+
+
+def floating(ins: list, outs: list, what: str = "boxes") -> tuple[list, list]:
+    """One floating dtype for everything."""
+    one = common_dtype(ins + outs)
+    if one is not None and one.kind in "iub":
+        raise AttrError(f"{what}: expected floating numbers, got {one}")
+    return [one] * len(ins), [one] * len(outs)
+
+
+# --------------------------------------------------------------------------------------------------- nms
+
+
+@declare(name="_contrib_box_nms", aliases=("_contrib_box_non_maximum_suppression",), outputs=("output0", "output1"),
+         visible=lambda: 1)
+def box_nms(data, *, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, topk: int = -1, coord_start: int = 2,
+            score_index: int = 1, id_index: int = -1, background_id: int = -1, force_suppress: bool = False,
+            in_format: Format = "corner", out_format: Format = "corner"):
+    """Boxes in descending order of score, less those that overlap a better one; what is left over is -1.
+
+    ``data`` (..., boxes, numbers) holds four coordinates from ``coord_start`` on, a score and, if ``id_index`` is
+    not negative, a class, and only boxes of one class suppress each other unless ``force_suppress``. Boxes of class
+    ``background_id`` and those whose score is not above ``valid_thresh`` go first; of the others the ``topk`` best
+    take part. The hidden second output tells where boxes come from: i, or -1 - i for one that went.
+    """
+
+
+@box_nms.infer
+def box_nms_infer(data, *, coord_start, score_index, id_index):
+    if len(data) < 2:
+        raise ShapeError(f"data: expected axes (..., boxes, numbers), got shape {show(data)}")
+    if coord_start < 0 or data[-1] < coord_start + 4:
+        raise AttrError(f"coord_start={coord_start}: four coordinates do not fit in {data[-1]} numbers a box")
+    for name, index in (("score_index", score_index), ("id_index", id_index)):
+        if (index < 0 and name == "score_index") or data[-1] <= index:
+            raise AttrError(f"{name}={index} is out of range for {data[-1]} numbers a box")
+    return [data, (*data[:-1], 1)]
+
+
+@box_nms.types
+def box_nms_types(ins, outs):
+    ins, found = floating(ins, outs[:1], "data")
+    return ins, [*found, as_dtype("int32")]
+
+
+@box_nms.kernel()
+def box_nms_xp(xp, data, *, overlap_thresh, valid_thresh, topk, coord_start, score_index, id_index, background_id,
+               force_suppress, in_format, out_format):
+    n, width = data.shape[-2:]
+    flat = data.reshape(math.prod(data.shape[:-2]), n, width)
+    if topk == 0 or flat.size == 0:
+        return data, xp.broadcast_to(xp.arange(n)[:, None], (*data.shape[:-1], 1))
+    score = flat[:, :, score_index]
+    valid = wide(xp, score)[0] > valid_thresh
+    if id_index >= 0:
+        valid &= flat[:, :, id_index] != background_id
+    order = xp.argsort(xp.where(valid, -score, math.inf), axis=1, kind="stable")
+    alive = xp.take_along_axis(valid, order, axis=1)
+    if 0 < topk < n:
+        alive &= xp.arange(n) < topk
+    ordered = xp.take_along_axis(flat, order[:, :, None], axis=1)
+    boxes = ordered[:, :, coord_start:coord_start + 4]
+    corners = _corners(xp, boxes, in_format)
+    rows = xp.stack((*apart(corners), _area(xp, boxes, in_format)))
+    groups = None if force_suppress or id_index < 0 else ordered[:, :, id_index]
+    alive = survivors(xp, alive, rows, lambda a, b: wide(xp, ratio(xp, a, b))[0] > overlap_thresh, groups)
+    if in_format != out_format:
+        converted = corners if out_format == "corner" else _centers(xp, boxes, in_format)
+        # MXNet takes a negative number here for the mark of a box that went.
+        ordered[:, :, coord_start:coord_start + 4] = xp.where(boxes[:, :, :1] < 0, boxes, converted)
+    first = xp.argsort(~alive, axis=1, kind="stable")
+    alive = xp.take_along_axis(alive, first, axis=1)[:, :, None]
+    found = xp.where(alive, xp.take_along_axis(ordered, first[:, :, None], axis=1), -1)
+    places = xp.take_along_axis(order, first, axis=1)[:, :, None]
+    return found.reshape(data.shape), xp.where(alive, places, -1 - places).reshape(*data.shape[:-1], 1)
+
+
+@box_nms.grad
+def box_nms_grad(g, ins, outs):
+    places = ops.broadcast_like(outs[1], ins[0])
+    kept = places >= 0
+    g = ops.where(kept, g[0], ops.zeros_like(g[0]))
+    return (ops._backward_take_along_axis(g, ops.where(kept, places, -1 - places), ins[0], axis=-2),)
+
+
+# --------------------------------------------------------------------------------------------- box_iou
+
+
+@declare(name="_contrib_box_iou")
+def box_iou(lhs, rhs, *, format: Format = "corner"):
+    """The overlap of every box of ``lhs`` (..., 4) with every box of ``rhs``: intersection over union."""
+
+
+@box_iou.infer
+def box_iou_infer(lhs, rhs):
+    for name, shape in (("lhs", lhs), ("rhs", rhs)):
+        if not shape or shape[-1] != 4:
+            raise ShapeError(f"{name}: expected four numbers along the last axis, got shape {show(shape)}")
+    return (*lhs[:-1], *rhs[:-1])
+
+
+@box_iou.types
+def box_iou_types(ins, outs):
+    return floating(ins, outs)
+
+
+@box_iou.kernel()
+def box_iou_xp(xp, lhs, rhs, *, format):
+    sides = [array.reshape(-1, 4) for array in (lhs, rhs)]
+    a, b = [(*apart(_corners(xp, side, format)), _area(xp, side, format)) for side in sides]
+    both = _common(xp, [each[:, None] for each in a], b)
+    either = a[4][:, None] + b[4] - both
+    found = xp.where(either > 0, both / xp.where(either > 0, either, 1), 0)
+    return found.reshape(*lhs.shape[:-1], *rhs.shape[:-1])
+
+
+box_iou.grad(ZERO)
+
+
+# ------------------------------------------------------------------------------------ bipartite matching
+
+
+@declare(name="_contrib_bipartite_matching", outputs=("output0", "output1"))
+def bipartite_matching(data, *, is_ascend: bool = False, threshold: float, topk: int = -1):
+    """Rows and columns of a matrix of scores (..., rows, columns) matched one to one, the best score first.
+
+    Gives for each row its column and for each column its row, or -1. A match scores above ``threshold``, or below
+    it with ``is_ascend``, where the least score is best; ``topk``, if positive, is one less than the most matches.
+    """
+
+
+@bipartite_matching.infer
+def bipartite_matching_infer(data):
+    if len(data) < 2:
+        raise ShapeError(f"data: expected axes (..., rows, columns), got shape {show(data)}")
+    return [data[:-1], (*data[:-2], data[-1])]
+
+
+@bipartite_matching.types
+def bipartite_matching_types(ins, outs):
+    return floating(ins, outs, "data")
+
+
+@bipartite_matching.kernel()
+def bipartite_matching_xp(xp, data, *, is_ascend, threshold, topk):
+    n, m = data.shape[-2:]
+    scores = (-data if is_ascend else data).reshape(math.prod(data.shape[:-2]), n, m)
+    scores = xp.where(xp.isnan(scores), -math.inf, scores)
+    least = -threshold if is_ascend else threshold
+    rounds = min(n, m, topk + 1) if topk > 0 else min(n, m)  # MXNet counts only after the match
+    columns = one_by_one(xp, scores, rounds, lambda best: best > least)
+    return columns.reshape(data.shape[:-1]), _matched(xp, columns, m).reshape(*data.shape[:-2], m)
+
+
+bipartite_matching.grad(ZERO)
+
+
+# ------------------------------------------------------------------------------------- encode and decode
+
+
+def offsets(xp: Any, anchors: Any, boxes: Any) -> tuple[Any, Any, Any, Any]:
+    """How to come from anchors to boxes, both by center and sides: steps in sides of the anchor, logarithms of ratios.
+
+    S. Ren, K. He, R. Girshick, J. Sun, Faster R-CNN, 2015, equation 2.
+    """
+    ax, ay, aw, ah = anchors
+    x, y, w, h = boxes
+    return (x - ax) / aw, (y - ay) / ah, xp.log(w / aw), xp.log(h / ah)
+
+
+@declare(name="_contrib_box_encode", outputs=("output0", "output1"))
+def box_encode(samples, matches, anchors, refs, means, stds):
+    """What a detector should predict: the offsets from ``anchors`` to the boxes of ``refs`` that ``matches`` names.
+
+    Anchors (batch, n, 4) and boxes (batch, m, 4) are given by corners, ``matches`` and ``samples`` have the shape
+    (batch, n). The four offsets less ``means``, divided by ``stds``, are there where ``samples`` is above 0.5, and
+    zeros elsewhere; the second output is a mask that says where.
+    """
+
+
+@box_encode.fill
+def box_encode_fill(ins, outs):
+    samples, matches, anchors, refs = ins[:4]
+    some = next((shape for shape in (samples, matches) if shape is not None), None)
+    if some is None and anchors is not None:
+        some = anchors[:2]
+    if anchors is None and some is not None:
+        anchors = (*some, 4)
+    return [samples or some, matches or some, anchors, refs, (4,), (4,)]
+
+
+@box_encode.infer
+def box_encode_infer(samples, matches, anchors, refs, means, stds):
+    if len(samples) != 2 or len(refs) != 3:
+        raise ShapeError(f"expected samples (batch, n) and refs (batch, m, 4), got {show(samples)} and {show(refs)}")
+    for name, shape, expected in (
+            ("matches", matches, samples), ("anchors", anchors, (*samples, 4)),
+            ("refs", refs, (samples[0], refs[1], 4)), ("means", means, (4,)), ("stds", stds, (4,))):
+        if shape != expected:
+            raise ShapeError(f"{name}: expected shape {show(expected)}, got {show(shape)}")
+    if refs[1] is not ANY and refs[1] == 0 and samples[1] > 0:
+        raise ShapeError("refs: there is no box to match")
+    return [anchors, anchors]
+
+
+@box_encode.types
+def box_encode_types(ins, outs):
+    return floating(ins, outs)
+
+
+@box_encode.kernel()
+def box_encode_xp(xp, samples, matches, anchors, refs, means, stds):
+    places = xp.clip(matches.astype(xp.int64), 0, max(refs.shape[1] - 1, 0))
+    wanted = xp.take_along_axis(refs, places[:, :, None], axis=1)
+    steps = offsets(xp, apart(_centers(xp, anchors, "corner")), apart(_centers(xp, wanted, "corner")))
+    codes = (xp.stack(steps, axis=-1) - means) / stds
+    chosen = (samples > 0.5)[:, :, None]
+    return xp.where(chosen, codes, 0), xp.broadcast_to(chosen, anchors.shape)
+
+
+box_encode.grad(ZERO)
+
+
+@declare(name="_contrib_box_decode")
+def box_decode(data, anchors, *, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0, std3: float = 1.0,
+               clip: float = -1.0, format: Format = "center"):
+    """The corners of the boxes that offsets (batch, n, 4) times ``std0`` to ``std3`` lead to from anchors (1, n, 4).
+
+    ``clip``, if positive, is the most that the logarithm of a side's ratio may be.
+    """
+
+
+@box_decode.fill
+def box_decode_fill(ins, outs):
+    data, anchors = ins
+    data = outs[0] if data is None else data
+    return [data, (1, *data[1:]) if anchors is None and data is not None else anchors]
+
+
+@box_decode.infer
+def box_decode_infer(data, anchors):
+    if len(data) != 3 or data[2] != 4:
+        raise ShapeError(f"data: expected shape (batch, n, 4), got {show(data)}")
+    if anchors != (1, *data[1:]):
+        raise ShapeError(f"anchors: expected shape {show((1, *data[1:]))}, got {show(anchors)}")
+    return data
+
+
+@box_decode.types
+def box_decode_types(ins, outs):
+    return floating(ins, outs)
+
+
+@box_decode.kernel()
+def box_decode_xp(xp, data, anchors, *, std0, std1, std2, std3, clip, format):
+    x, y, width, height = apart(_centers(xp, anchors, format))
+    dx, dy, dw, dh = apart(data)
+    dw, dh = dw * std2, dh * std3
+    if clip > 0:
+        dw, dh = xp.minimum(dw, clip), xp.minimum(dh, clip)
+    x, y = dx * std0 * width + x, dy * std1 * height + y
+    width, height = xp.exp(dw) * width / 2, xp.exp(dh) * height / 2
+    return xp.stack((x - width, y - height, x + width, y + height), axis=-1)
+
+
+box_decode.grad(ZERO)

@@ -1,0 +1,162 @@
+"""Correlation: how patches of one image resemble those around the same place of another (Dosovitskiy et al. 2015).
+
+For every displacement the two images, one of them shifted, are multiplied and summed over channels; sums over patches
+are then a pooling of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ...core.registry import declare
+from ...core.spec import Shape, show
+from ...errors import AttrError, ShapeError
+from ..matrices.dense import wide
+
+__all__: list[str] = []
+
+
+class _Form(NamedTuple):
+    """Geometry of a correlation of images of ``size``."""
+
+    size: Shape
+    kernel: int
+    reach: int
+    stride1: int
+    stride2: int
+    pad: int
+
+    @property
+    def padded(self) -> Shape:
+        return tuple([n + 2 * self.pad for n in self.size])
+
+    @property
+    def places(self) -> Shape:
+        """How many places are compared along each axis."""
+        border = self.reach + (self.kernel - 1) // 2
+        return tuple([-(-(n - 2 * border) // self.stride1) for n in self.padded])
+
+    @property
+    def shifts(self) -> range:
+        """Displacements along each axis."""
+        most = self.reach // self.stride2 * self.stride2
+        return range(-most, most + 1, self.stride2)
+
+    def inner(self) -> Shape:
+        """The part of the padded images that patches of the first image cover."""
+        return tuple([(n - 1) * self.stride1 + self.kernel for n in self.places])
+
+    def parts(self) -> Iterator[tuple[int, tuple, tuple]]:
+        """For each displacement its number and the parts of both padded images."""
+        # A patch hangs from its corner, which is ``reach`` from the border of the padded image.
+        own = tuple([slice(self.reach, self.reach + n) for n in self.inner()])
+        for i, down in enumerate(self.shifts):
+            for j, right in enumerate(self.shifts):
+                other = tuple([slice(s.start + by, s.stop + by) for s, by in zip(own, (down, right))])
+                yield i * len(self.shifts) + j, (..., *own), (..., *other)
+
+
+def _form(data: Shape, kernel_size: int, max_displacement: int, stride1: int, stride2: int, pad_size: int) -> _Form:
+    if len(data) != 4:
+        raise ShapeError(f"data1: expected shape (batch, channel, height, width), got {show(data)}")
+    if kernel_size < 1 or kernel_size % 2 == 0:
+        raise AttrError(f"kernel_size={kernel_size}: expected an odd number")
+    if min(stride1, stride2) < 1 or min(max_displacement, pad_size) < 0:
+        raise AttrError(f"stride1={stride1}, stride2={stride2}, max_displacement={max_displacement}, "
+                        f"pad_size={pad_size}: expected strides of at least one and no negative numbers")
+    form = _Form(data[2:], kernel_size, max_displacement, stride1, stride2, pad_size)
+    if any(n < 1 for n in form.places):
+        raise ShapeError(f"images of {show(data[2:])} padded by {pad_size} have no place whose patch of {kernel_size} "
+                         f"can move by {max_displacement}")
+    return form
+
+
+def _framed(xp: Any, x: Any, form: _Form) -> Any:
+    """Images in a frame of zeros."""
+    if not form.pad:
+        return x
+    frame = xp.zeros((*x.shape[:2], *form.padded), x.dtype)
+    frame[:, :, form.pad:-form.pad, form.pad:-form.pad] = x
+    return frame
+
+
+def _inside(frame: Any, form: _Form) -> Any:
+    """Images without their frame."""
+    return frame[:, :, form.pad:frame.shape[2] - form.pad, form.pad:frame.shape[3] - form.pad]
+
+
+def _taps(form: _Form) -> Iterator[tuple]:
+    """Where each tap of the patches is, in the part of the image that patches cover."""
+    high, across = [(n - 1) * form.stride1 + 1 for n in form.places]
+    for i in range(form.kernel):
+        for j in range(form.kernel):
+            yield (..., slice(i, i + high, form.stride1), slice(j, j + across, form.stride1))
+
+
+@declare(name="Correlation")
+def correlation(data1, data2, *, kernel_size: int = 1, max_displacement: int = 1, stride1: int = 1, stride2: int = 1,
+                pad_size: int = 0, is_multiply: bool = True):
+    """Means over patches and channels of products of ``data1`` and displaced ``data2``, or of absolute differences.
+
+    Output channels are displacements up to ``max_displacement`` in steps of ``stride2``, row by row.
+    """
+
+
+@correlation.infer
+def correlation_infer(data1, data2, *, kernel_size, max_displacement, stride1, stride2, pad_size):
+    form = _form(data1, kernel_size, max_displacement, stride1, stride2, pad_size)
+    if data1 != data2:
+        raise ShapeError(f"data1 and data2: expected one shape, got {show(data1)} and {show(data2)}")
+    return (data1[0], len(form.shifts) ** 2, *form.places)
+
+
+@correlation.kernel()
+def correlation_xp(xp, data1, data2, *, kernel_size, max_displacement, stride1, stride2, pad_size, is_multiply):
+    form = _form(data1.shape, kernel_size, max_displacement, stride1, stride2, pad_size)
+    a, b = [_framed(xp, x, form) for x in wide(xp, data1, data2)]
+    y = xp.zeros((a.shape[0], len(form.shifts) ** 2, *form.places), a.dtype)
+    for shift, own, other in form.parts():
+        alike = (a[own] * b[other] if is_multiply else xp.abs(a[own] - b[other])).sum(1)
+        for tap in _taps(form):
+            y[:, shift] += alike[tap]
+    y /= kernel_size * kernel_size * a.shape[1]
+    return y
+
+
+@correlation.grad
+def correlation_grad(g, ins, outs, **attrs):
+    found = correlation_data(g, *ins, **attrs)
+    return found[0], found[1]
+
+
+@declare(name="_backward_Correlation", outputs=("data1", "data2"))
+def correlation_data(g, data1, data2, *, kernel_size: int = 1, max_displacement: int = 1, stride1: int = 1,
+                     stride2: int = 1, pad_size: int = 0, is_multiply: bool = True):
+    """The gradients of both images, which share the patches' part."""
+
+
+@correlation_data.infer
+def correlation_data_infer(g, data1, data2):
+    return [data1, data2]
+
+
+@correlation_data.kernel()
+def correlation_data_xp(xp, g, data1, data2, *, kernel_size, max_displacement, stride1, stride2, pad_size, is_multiply):
+    form = _form(data1.shape, kernel_size, max_displacement, stride1, stride2, pad_size)
+    g, *data = wide(xp, g, data1, data2)
+    a, b = [_framed(xp, x, form) for x in data]
+    of_a, of_b = xp.zeros_like(a), xp.zeros_like(b)
+    for shift, own, other in form.parts():
+        spread = xp.zeros((a.shape[0], *form.inner()), g.dtype)
+        for tap in _taps(form):
+            spread[tap] += g[:, shift]
+        spread = spread[:, None] / (kernel_size * kernel_size * a.shape[1])
+        if is_multiply:
+            of_a[own] += spread * b[other]
+            of_b[other] += spread * a[own]
+        else:
+            signed = xp.where(a[own] >= b[other], spread, -spread)  # equal ones count as the first being greater
+            of_a[own] += signed
+            of_b[other] -= signed
+    return _inside(of_a, form), _inside(of_b, form)

@@ -1,0 +1,272 @@
+"""Convolutions whose taps move: DeformableConvolution and its modulated form.
+
+The image is read at each tap's place plus an offset, between pixels, and then it is a product of matrices. Offsets come
+as channels: for each group of channels that moves together, down and right for each tap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from ...core.attrs import Positive
+from ...core.registry import declare
+from ...core.spec import Shape, show
+from ...errors import AttrError, ShapeError
+from ..layers.convolution import convolution_bias
+from ..layers.sliding import Window, extent, window
+from ..matrices.dense import wide
+from .bilinear import Corner, corners, images, read, rows, slopes, spread
+
+__all__: list[str] = []
+
+Layout = Literal["NCW", "NCHW", "NCDHW"]
+
+
+class _Form(NamedTuple):
+    """Geometry of one deformable convolution."""
+
+    win: Window
+    groups: int
+    moving: int
+
+    @property
+    def taps(self) -> int:
+        return math.prod(self.win.kernel)
+
+
+def _form(kernel: Shape, stride: Shape, dilate: Shape, pad: Shape, num_group: int, num_deformable_group: int) -> _Form:
+    if len(kernel) != 2:
+        raise AttrError(f"kernel={kernel}: expected two numbers, height and width")
+    return _Form(window(kernel, stride, dilate, pad), num_group, num_deformable_group)
+
+
+def _shapes(data: Shape, form: _Form, num_filter: int) -> tuple[Shape, Shape, Shape, Shape]:
+    """Shapes of offset, mask, weight and output for a data shape."""
+    if len(data) != 4:
+        raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data)}")
+    for count, what in ((form.groups, "num_group"), (form.moving, "num_deformable_group")):
+        if count < 1 or data[1] % count != 0:
+            raise AttrError(f"{what}={count} does not divide the {data[1]} channels")
+    if num_filter < 1 or num_filter % form.groups != 0:
+        raise AttrError(f"num_group={form.groups} does not divide the {num_filter} filters")
+    places = extent(data[2:], form.win)
+    moved = form.moving * form.taps
+    return ((data[0], 2 * moved, *places), (data[0], moved, *places),
+            (num_filter, data[1] // form.groups, *form.win.kernel), (data[0], num_filter, *places))
+
+
+# ----------------------------------------------------------------------------------------- one image
+
+
+def _corners(xp: Any, offset: Any, form: _Form, size: tuple[int, int], modulated: bool) -> list[Corner]:
+    """The pixels around every tap of every place of one image: (moving groups × taps × places)."""
+    (high, across), (kernel, stride, dilate, pad) = offset.shape[1:], form.win
+    offset = offset.reshape(form.moving, *kernel, 2, high, across)
+    # The place of each output and tap along each axis, shaped to meet the offsets.
+    y, x = [(xp.arange(n) * s - p + (xp.arange(k) * d)[:, None]).astype(offset.dtype)
+            for n, k, s, d, p in zip((high, across), kernel, stride, dilate, pad)]
+    y = (offset[:, :, :, 0] + y[:, None, :, None]).reshape(-1)
+    x = (offset[:, :, :, 1] + x[None, :, None, :]).reshape(-1)
+    group = xp.repeat(xp.arange(form.moving), form.taps * high * across)
+    if modulated:
+        return corners(xp, y, x, size, group)
+    # The first version reads zero from the border outwards, and the last row and column as if they went on.
+    inside = (y >= 0) & (y < size[0]) & (x >= 0) & (x < size[1])
+    down, right = inside & (y < size[0] - 1), inside & (x < size[1] - 1)
+    return [Corner(corner.row, xp.where(inside, corner.weight, 0), xp.where(down, corner.down, 0),
+                   xp.where(right, corner.right, 0))
+            for corner in corners(xp, xp.minimum(y, size[0] - 1), xp.minimum(x, size[1] - 1), size, group)]
+
+
+def _moved(xp: Any, data: Any, offset: Any, form: _Form, modulated: bool) -> Iterator[tuple[int, Any, list[Corner]]]:
+    """Each image as rows of channels, a group after the other, and the pixels its taps read."""
+    _, channels, *size = data.shape
+    for n in range(data.shape[0]):
+        yield (n, rows(data[n].reshape(form.moving, channels // form.moving, *size)),
+               _corners(xp, offset[n], form, (size[0], size[1]), modulated))
+
+
+def _columns(values: Any, form: _Form) -> Any:
+    """Rows of channels, one for each group, tap and place, as matrices (groups, channels × taps, places)."""
+    channels = values.shape[1]
+    values = values.reshape(form.moving, form.taps, -1, channels).transpose(0, 3, 1, 2)
+    return values.reshape(form.groups, form.moving * channels * form.taps // form.groups, -1)
+
+
+def _rows(columns: Any, form: _Form) -> Any:
+    """The reverse of ``_columns``."""
+    channels = columns.shape[0] * columns.shape[1] // (form.moving * form.taps)
+    columns = columns.reshape(form.moving, channels, form.taps, -1).transpose(0, 2, 3, 1)
+    return columns.reshape(-1, channels)
+
+
+def _convolve(xp: Any, data: Any, offset: Any, mask: Any, weight: Any, bias: Any, form: _Form) -> Any:
+    data, offset, mask, weight, bias = wide(xp, data, offset, mask, weight, bias)
+    shape = _shapes(data.shape, form, weight.shape[0])[3]
+    matrices = weight.reshape(form.groups, weight.shape[0] // form.groups, -1)
+    y = xp.empty(shape, data.dtype)
+    for n, source, places in _moved(xp, data, offset, form, mask is not None):
+        values = read(xp, source, places)
+        if mask is not None:
+            values = values * mask[n].reshape(-1, 1)
+        y[n] = xp.matmul(matrices, _columns(values, form)).reshape(shape[1:])
+    if bias is not None:
+        y += bias[:, None, None]
+    return y
+
+
+def _gradients(xp: Any, g: Any, data: Any, offset: Any, mask: Any, weight: Any, form: _Form) -> tuple[Any, ...]:
+    """Gradients of data, offset, mask (if there is one) and weight."""
+    g, data, offset, mask, weight = wide(xp, g, data, offset, mask, weight)
+    matrices = weight.reshape(form.groups, weight.shape[0] // form.groups, -1)
+    of_data, of_offset = xp.empty(data.shape, data.dtype), xp.empty(offset.shape, data.dtype)
+    of_mask = [] if mask is None else [xp.empty(mask.shape, data.dtype)]
+    of_weight = xp.zeros(matrices.shape, data.dtype)
+    for n, source, places in _moved(xp, data, offset, form, mask is not None):
+        above = g[n].reshape(form.groups, matrices.shape[1], -1)
+        values, below = read(xp, source, places), _rows(xp.matmul(matrices.swapaxes(1, 2), above), form)
+        if mask is not None:
+            of_mask[0][n] = (values * below).sum(1).reshape(mask.shape[1:])
+            scale = mask[n].reshape(-1, 1)
+            values, below = values * scale, below * scale
+        of_weight += xp.matmul(above, _columns(values, form).swapaxes(1, 2))
+        of_data[n] = images(spread(xp, source.shape[0], below, places),
+                            (form.moving, data.shape[1] // form.moving, *data.shape[2:])).reshape(data.shape[1:])
+        shape = (form.moving, form.taps, *offset.shape[2:])
+        moved = [slope.reshape(shape) for slope in slopes(xp, source, below, places)]
+        of_offset[n] = xp.stack(moved, axis=2).reshape(offset.shape[1:])
+    return (of_data, of_offset, *of_mask, of_weight.reshape(weight.shape))
+
+
+# --------------------------------------------------------------------------------- DeformableConvolution
+
+
+@declare(name="_contrib_DeformableConvolution",
+         arguments=lambda *, no_bias: ("data", "offset", "weight") + (() if no_bias else ("bias",)))
+def deformable(data, offset, weight, bias, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
+               dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
+               num_deformable_group: Positive = 1, workspace: int = 1024, no_bias: bool = False,
+               layout: Layout | None = None):
+    """A convolution whose taps are moved by offsets (Dai et al. 2017).
+
+    ``offset`` has shape (batch, 2 * num_deformable_group * taps, *places): down and right, in pixels, for each tap.
+    """
+
+
+@deformable.fill
+def deformable_fill(ins, outs, *, kernel, stride, dilate, pad, num_filter, num_group, num_deformable_group, no_bias):
+    bias = [] if no_bias else [(num_filter,)]
+    if ins[0] is None:
+        return [None, None, None, *bias]
+    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
+    offset, _, weight, _ = _shapes(ins[0], form, num_filter)
+    return [ins[0], offset, weight, *bias]
+
+
+@deformable.infer
+def deformable_infer(data, offset, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, num_group,
+                     num_deformable_group):
+    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
+    return _shapes(data, form, num_filter)[3]
+
+
+@deformable.kernel()
+def deformable_xp(xp, data, offset, weight, bias=None, *, kernel, stride, dilate, pad, num_group, num_deformable_group):
+    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
+    return _convolve(xp, data, offset, None, weight, bias, form)
+
+
+@deformable.grad
+def deformable_grad(g, ins, outs, *, kernel, stride, dilate, pad, num_group, num_deformable_group, needs):
+    found = deformable_backward(g, *ins[:3], kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_group=num_group,
+                                num_deformable_group=num_deformable_group)
+    bias = [convolution_bias(g, layout="NCHW") if need else None for need in needs[3:]]
+    return (found[0], found[1], found[2], *bias)
+
+
+@declare(name="_backward__contrib_DeformableConvolution", outputs=("data", "offset", "weight"))
+def deformable_backward(g, data, offset, weight, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
+                        dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_group: Positive = 1,
+                        num_deformable_group: Positive = 1):
+    """The gradients of data, offsets and weight, which share the reading of the image."""
+
+
+@deformable_backward.infer
+def deformable_backward_infer(g, data, offset, weight):
+    return [data, offset, weight]
+
+
+@deformable_backward.kernel()
+def deformable_backward_xp(xp, g, data, offset, weight, *, kernel, stride, dilate, pad, num_group,
+                           num_deformable_group):
+    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
+    return _gradients(xp, g, data, offset, None, weight, form)
+
+
+# ------------------------------------------------------------------------ ModulatedDeformableConvolution
+
+
+@declare(name="_contrib_ModulatedDeformableConvolution",
+         arguments=lambda *, no_bias: ("data", "offset", "mask", "weight") + (() if no_bias else ("bias",)))
+def modulated(data, offset, mask, weight, bias, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
+              dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
+              num_deformable_group: Positive = 1, workspace: int = 1024, no_bias: bool = False, im2col_step: int = 64,
+              layout: Layout | None = None):
+    """A convolution whose taps are moved by offsets and weighed by ``mask`` (Zhu et al. 2018).
+
+    ``mask`` has shape (batch, num_deformable_group * taps, *places). Unlike in the first version, a tap between the
+    border and the pixels outside reads their mean with zero.
+    """
+
+
+@modulated.fill
+def modulated_fill(ins, outs, *, kernel, stride, dilate, pad, num_filter, num_group, num_deformable_group, no_bias):
+    bias = [] if no_bias else [(num_filter,)]
+    if ins[0] is None:
+        return [None, None, None, None, *bias]
+    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
+    offset, mask, weight, _ = _shapes(ins[0], form, num_filter)
+    return [ins[0], offset, mask, weight, *bias]
+
+
+@modulated.infer
+def modulated_infer(data, offset, mask, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, num_group,
+                    num_deformable_group):
+    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
+    return _shapes(data, form, num_filter)[3]
+
+
+@modulated.kernel()
+def modulated_xp(xp, data, offset, mask, weight, bias=None, *, kernel, stride, dilate, pad, num_group,
+                 num_deformable_group):
+    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
+    return _convolve(xp, data, offset, mask, weight, bias, form)
+
+
+@modulated.grad
+def modulated_grad(g, ins, outs, *, kernel, stride, dilate, pad, num_group, num_deformable_group, needs):
+    found = modulated_backward(g, *ins[:4], kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_group=num_group,
+                               num_deformable_group=num_deformable_group)
+    bias = [convolution_bias(g, layout="NCHW") if need else None for need in needs[4:]]
+    return (found[0], found[1], found[2], found[3], *bias)
+
+
+@declare(name="_backward__contrib_ModulatedDeformableConvolution", outputs=("data", "offset", "mask", "weight"))
+def modulated_backward(g, data, offset, mask, weight, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
+                       dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_group: Positive = 1,
+                       num_deformable_group: Positive = 1):
+    """The gradients of data, offsets, mask and weight, which share the reading of the image."""
+
+
+@modulated_backward.infer
+def modulated_backward_infer(g, data, offset, mask, weight):
+    return [data, offset, mask, weight]
+
+
+@modulated_backward.kernel()
+def modulated_backward_xp(xp, g, data, offset, mask, weight, *, kernel, stride, dilate, pad, num_group,
+                          num_deformable_group):
+    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
+    return _gradients(xp, g, data, offset, mask, weight, form)

@@ -1,0 +1,369 @@
+"""Images (height, width, channel) made ready for a network: cut, turned, recolored, normalized.
+
+Colors are red, green, blue, or one gray; integers are cut off toward zero, and kept in range if they are short.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.op import Op
+from ...core.registry import declare, ops
+from ...core.spec import ANY, Shape, is_floating, show
+from ...errors import AttrError, ShapeError
+from ..shapes.shape import stored
+
+__all__: list[str] = []
+
+#: What red, green and blue contribute to gray (ITU-R BT.601).
+_GRAY = (0.299, 0.587, 0.114)
+
+#: Directions in which the colors of natural images vary most, a row a color, times how much they do.
+#: A. Krizhevsky, I. Sutskever, G. Hinton, ImageNet Classification with Deep Convolutional Neural Networks, 2012.
+_DIRECTIONS = tuple(tuple(part * size for part, size in zip(row, (55.46, 4.794, 1.148))) for row in (
+    (-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203)))
+
+
+def _image(data: Shape, batch: bool = True) -> None:
+    if len(data) != 3 and not (batch and len(data) == 4):
+        raise ShapeError(f"data: expected an image (height, width, channel){' or a batch of them' if batch else ''}, "
+                         f"got shape {show(data)}")
+
+
+def _working(xp: Any, data: Any) -> Any:
+    """An image in the dtype that it is computed in."""
+    return data if data.dtype.name in ("float32", "float64") else data.astype(xp.float32)
+
+
+def _in_range(xp: Any, found: Any, dtype: Any) -> Any:
+    """Numbers that a short integer can hold."""
+    if dtype.kind not in "iu" or dtype.itemsize > 2:
+        return found
+    return xp.clip(found, xp.iinfo(dtype).min, xp.iinfo(dtype).max)
+
+
+# ------------------------------------------------------------------------------- to_tensor and normalize
+
+
+@declare(name="_image_to_tensor", aliases=("_npx__image_to_tensor",), types="T->float32")
+def to_tensor(data):
+    """Images (..., height, width, channel) of numbers up to 255 as (..., channel, height, width) of numbers up to 1."""
+
+
+@to_tensor.infer
+def to_tensor_infer(data):
+    _image(data)
+    return (*data[:-3], data[-1], *data[-3:-1])
+
+
+@to_tensor.kernel()
+def to_tensor_xp(xp, data):
+    data = data if is_floating(data.dtype) else data.astype(xp.float32)
+    return xp.moveaxis(data, -1, -3) / 255
+
+
+@to_tensor.grad
+def to_tensor_grad(g, ins, outs):
+    return (to_tensor_data(g, ins[0]),)
+
+
+@declare(name="_backward_image_to_tensor", types="float32,T->T", unread=(1,))
+def to_tensor_data(g, data):
+    """The gradient of ``to_tensor``."""
+
+
+@to_tensor_data.infer
+def to_tensor_data_infer(g, data):
+    return data
+
+
+@to_tensor_data.kernel()
+def to_tensor_data_xp(xp, g, data):
+    return xp.moveaxis(g, -3, -1) / 255
+
+
+@to_tensor_data.grad
+def to_tensor_data_grad(h, ins, outs):
+    return to_tensor(h), None
+
+
+@declare(name="_image_normalize", aliases=("_npx__image_normalize",))
+def normalize(data, *, mean: float | tuple[float, ...] = (0.0, 0.0, 0.0, 0.0),
+              std: float | tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)):
+    """Images (..., channel, height, width) less ``mean``, divided by ``std``, each a number or one a channel."""
+
+
+def _by_channel(name: str, values: float | tuple[float, ...], channels: int) -> tuple[float, ...]:
+    """One number, or one for each channel; equal ones count as one."""
+    values = values if isinstance(values, tuple) else (values,)
+    if len(set(values)) == 1:
+        return values[:1]
+    if len(values) != channels:
+        raise AttrError(f"{name}={values}: expected one number or {channels}, one for each channel")
+    return values
+
+
+@normalize.infer
+def normalize_infer(data, *, mean, std):
+    if len(data) not in (3, 4) or data[-3] not in (1, 3):
+        raise ShapeError("data: expected an image (channel, height, width) of one or three channels, or a batch of "
+                         f"them, got shape {show(data)}")
+    if data[-3] is not ANY:
+        _by_channel("mean", mean, data[-3])
+        _by_channel("std", std, data[-3])
+    return data
+
+
+@normalize.kernel()
+def normalize_xp(xp, data, *, mean, std):
+    x = _working(xp, data)
+    mean, std = [xp.asarray(_by_channel("", values, x.shape[-3]), dtype=x.dtype)[:, None, None]
+                 for values in (mean, std)]
+    return _in_range(xp, (x - mean) / std, data.dtype)
+
+
+@normalize.grad
+def normalize_grad(g, ins, outs, *, std):
+    return (normalize(g, std=std),)
+
+
+# -------------------------------------------------------------------------------------------------- crop
+
+
+@declare(name="_image_crop", aliases=("_npx__image_crop",))
+def crop(data, *, x: int, y: int, width: int, height: int):
+    """The part of images (..., height, width, channel) of a size whose left and top are ``x`` and ``y``."""
+
+
+@crop.infer
+def crop_infer(data, *, x, y, width, height):
+    _image(data)
+    for name, start, size, whole in (("x", x, width, data[-2]), ("y", y, height, data[-3])):
+        if start < 0 or size < 1 or whole < start + size:
+            raise AttrError(f"{name}={start}: {size} from there on is not a part of {whole}")
+    return (*data[:-3], height, width, data[-1])
+
+
+def _part(array: Any, x: int, y: int, width: int, height: int) -> Any:
+    return array[..., y:y + height, x:x + width, :]
+
+
+@crop.view
+def crop_view(array, *, x, y, width, height):
+    return _part(array, x, y, width, height)
+
+
+@crop.kernel()
+def crop_xp(xp, data, *, x, y, width, height, out=None):
+    return stored(xp, _part(data, x, y, width, height), out)
+
+
+@crop.grad
+def crop_grad(g, ins, outs, **attrs):
+    return (crop_put(g, ins[0], **attrs),)
+
+
+@declare(name="_backward_image_crop", types="T,U->T", unread=(1,))
+def crop_put(g, data, *, x: int, y: int, width: int, height: int):
+    """Zeros of the shape of ``data`` with ``g`` where ``_image_crop`` cuts."""
+
+
+@crop_put.infer
+def crop_put_infer(g, data):
+    return data
+
+
+@crop_put.kernel()
+def crop_put_xp(xp, g, data, *, x, y, width, height):
+    found = xp.zeros(data.shape, g.dtype)
+    _part(found, x, y, width, height)[...] = g
+    return found
+
+
+@crop_put.grad
+def crop_put_grad(h, ins, outs, **attrs):
+    return crop(h, **attrs), None
+
+
+# ------------------------------------------------------------------------------------------------- flips
+
+
+def _declare_flip(words: str, axis: int) -> None:
+    @declare(name=f"_image_flip_{words}", aliases=(f"_npx__image_flip_{words}",))
+    def flip(data):
+        """The mirror image."""
+
+    @declare(name=f"_image_random_flip_{words}", aliases=(f"_npx__image_random_flip_{words}",), random=True)
+    def random_flip(data):
+        """The image or, as often, the mirror image."""
+
+    def infer(data):
+        _image(data, batch=False)
+        return data
+
+    flip.infer(infer)
+    random_flip.infer(infer)
+
+    @flip.kernel()
+    def flip_xp(xp, data, *, out=None):
+        return stored(xp, xp.flip(data, axis), out)
+
+    @flip.grad
+    def flip_grad(g, ins, outs):
+        return (flip(g),)
+
+    @random_flip.kernel()
+    def random_flip_xp(xp, data, *, rng):
+        return xp.where(rng.random((1,)) < 0.5, xp.flip(data, axis), data)
+
+
+_declare_flip("left_right", 1)
+_declare_flip("top_bottom", 0)
+
+
+# ------------------------------------------------------------------------------------------------ colors
+# Each changes an image of the working dtype by a factor, an array of one number.
+
+
+def _gray(xp: Any, x: Any) -> Any:
+    """How bright each place is, one channel."""
+    return x if x.shape[-1] == 1 else (x * xp.asarray(_GRAY, dtype=x.dtype)).sum(axis=-1, keepdims=True)
+
+
+def _brightness(xp: Any, x: Any, factor: Any) -> Any:
+    return x * factor
+
+
+def _contrast(xp: Any, x: Any, factor: Any) -> Any:
+    gray = _gray(xp, x)
+    return x * factor + gray.sum() / max(1, gray.size) * (1 - factor)
+
+
+def _saturation(xp: Any, x: Any, factor: Any) -> Any:
+    return x if x.shape[-1] == 1 else x * factor + _gray(xp, x) * (1 - factor)
+
+
+def _hue(xp: Any, x: Any, turns: Any) -> Any:
+    """Colors turned around the circle of hues, lightness and saturation as they are.
+
+    A. Smith, Color gamut transform pairs, 1978, for the hexagon of hues.
+    """
+    if x.shape[-1] == 1:
+        return x
+    x = x / 255
+    red, green, blue = x[..., 0], x[..., 1], x[..., 2]
+    high, low = x.max(axis=-1), x.min(axis=-1)
+    light, spread = (high + low) / 2, high - low
+    colored = spread > 1.2e-7
+    unit = xp.where(colored, spread, 1)
+    saturation = xp.where(colored, spread / xp.where(colored, xp.where(light < 0.5, high + low, 2 - high - low), 1), 0)
+    hue = xp.where(high == red, (green - blue) / unit,
+                   xp.where(high == green, (blue - red) / unit + 2, (red - green) / unit + 4))
+    hue = (xp.where(colored, hue, 0) + turns * 6) % 6
+    top = xp.where(light <= 0.5, light * (1 + saturation), light + saturation - light * saturation)
+    bottom = 2 * light - top
+    # Along the circle a color rises, is full, falls and is gone; the others do so a third of a turn later.
+    distance = [xp.abs((hue - center + 3) % 6 - 3) for center in (0, 2, 4)]
+    return xp.stack([bottom + (top - bottom) * xp.clip(2 - each, 0, 1) for each in distance], axis=-1) * 255
+
+
+def _lighting(xp: Any, x: Any, alpha: Any) -> Any:
+    """Colors moved along the three directions by parts ``alpha``."""
+    if x.shape[-1] == 1:
+        return x
+    return x + (xp.asarray(_DIRECTIONS, dtype=x.dtype) * alpha).sum(axis=1)
+
+
+def _colored(op: Op) -> None:
+    """Rules of an operator that changes colors."""
+
+    @op.infer
+    def infer(data, **attrs):
+        _image(data, batch=False)
+        if data[-1] not in (1, 3):
+            raise ShapeError(f"data: expected one or three channels along the last axis, got shape {show(data)}")
+        if attrs.get("min_factor", 0) > attrs.get("max_factor", 0) and "min_factor" in attrs:
+            raise AttrError(f"min_factor={attrs['min_factor']} is above max_factor={attrs['max_factor']}")
+        if len(attrs.get("alpha", _GRAY)) != 3:
+            raise AttrError(f"alpha={attrs['alpha']}: expected three numbers")
+        return data
+
+
+def _declare_factor(name: str, change: Any) -> None:
+    @declare(name=f"_image_random_{name}", aliases=(f"_npx__image_random_{name}",), random=True)
+    def random_color(data, *, min_factor: float, max_factor: float):
+        """The image with its {name} changed by a random factor, any in a range as likely."""
+
+    random_color.doc = random_color.doc.format(name=name)
+    _colored(random_color)
+
+    @random_color.kernel()
+    def random_color_xp(xp, data, *, rng, min_factor, max_factor):
+        x = _working(xp, data)
+        factor = (rng.random((1,)) * (max_factor - min_factor) + min_factor).astype(x.dtype)
+        return _in_range(xp, change(xp, x, factor), data.dtype)
+
+
+for _name, _change in (("brightness", _brightness), ("contrast", _contrast), ("saturation", _saturation),
+                       ("hue", _hue)):
+    _declare_factor(_name, _change)
+
+
+@declare(name="_image_random_color_jitter", aliases=("_npx__image_random_color_jitter",), random=True)
+def color_jitter(data, *, brightness: float, contrast: float, saturation: float, hue: float):
+    """The image with brightness, contrast, saturation and hue changed in random order.
+
+    Each attribute is the most that a factor differs from one, or of the hue, in turns, from zero.
+    """
+
+
+_colored(color_jitter)
+
+
+@color_jitter.kernel()
+def color_jitter_xp(xp, data, *, rng, brightness, contrast, saturation, hue):
+    found = _working(xp, data)
+    changes = ((_brightness, 1, brightness), (_contrast, 1, contrast), (_saturation, 1, saturation), (_hue, 0, hue))
+    chosen = [each for each in changes if each[2] > 0]
+    parts = rng.random((len(chosen),)) * 2 - 1
+    # The order is on the device: all take part each time, one of them with its factor.
+    order = xp.argsort(rng.random((len(chosen),)))
+    for turn in range(len(chosen)):
+        for i, (change, neutral, most) in enumerate(chosen):
+            factor = xp.where(order[turn:turn + 1] == i, parts[i:i + 1] * most, 0) + neutral
+            found = change(xp, found, factor.astype(found.dtype))
+        found = _in_range(xp, found, data.dtype)
+    return found
+
+
+@declare(name="_image_adjust_lighting", aliases=("_npx__image_adjust_lighting",))
+def adjust_lighting(data, *, alpha: tuple[float, ...]):
+    """The image with ``alpha`` times the directions in which the colors of natural images vary most added."""
+
+
+_colored(adjust_lighting)
+
+
+@adjust_lighting.kernel()
+def adjust_lighting_xp(xp, data, *, alpha):
+    x = _working(xp, data)
+    return _in_range(xp, _lighting(xp, x, xp.asarray(alpha, dtype=x.dtype)), data.dtype)
+
+
+@adjust_lighting.grad
+def adjust_lighting_grad(g, ins, outs):
+    return (ops.identity(g),)
+
+
+@declare(name="_image_random_lighting", aliases=("_npx__image_random_lighting",), random=True)
+def random_lighting(data, *, alpha_std: float = 0.05):
+    """The image with random numbers of deviation ``alpha_std`` times the directions in which colors vary added."""
+
+
+_colored(random_lighting)
+
+
+@random_lighting.kernel()
+def random_lighting_xp(xp, data, *, rng, alpha_std):
+    x = _working(xp, data)
+    return _in_range(xp, _lighting(xp, x, (rng.standard_normal((3,)) * alpha_std).astype(x.dtype)), data.dtype)

@@ -1,0 +1,279 @@
+"""Images (height, width, channel) resized and given borders, as OpenCV does it.
+
+Every interpolation weighs rows and columns apart. Positions and weights are in single precision, those for bytes in
+2048ths, because OpenCV's are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from ...core.registry import declare
+from ...core.spec import ANY, Shape, show
+from ...errors import AttrError, ShapeError
+
+__all__: list[str] = []
+
+#: Nearest, linear, cubic, area, Lanczos over eight numbers.
+Interpolation = Literal[0, 1, 2, 3, 4]
+NEAREST, LINEAR, CUBIC, AREA, LANCZOS = range(5)
+
+#: Weights of bytes are whole numbers of parts.
+_PARTS = 2048
+
+#: The slope of the cubic at its first zero.
+_SLOPE = -0.75
+
+
+# --------------------------------------------------------------------------------- places and their weights
+
+
+def _positions(xp: Any, n: int, m: int, first: int) -> tuple[Any, Any]:
+    """Where ``m`` pixels lie among ``n``: pixels before them, by number, and how far behind these they are."""
+    place = ((xp.arange(m) + 0.5) * (n / m) - 0.5).astype(xp.float32)
+    low = xp.floor(place)
+    return low.astype(xp.int64) + first, place - low
+
+
+def _linear(xp: Any, n: int, m: int, area: bool) -> tuple[Any, Any]:
+    """Of two pixels that each of ``m`` lies between the first, which may be outside, and how far behind it is.
+
+    When an area is asked for and pixels are enlarged, each covers one or two old ones, and is the average.
+    """
+    if not area:
+        return _positions(xp, n, m, 0)
+    low = xp.floor(xp.arange(m) * (n / m))
+    part = xp.arange(m) + 1 - (low + 1) * (m / n)
+    return low.astype(xp.int64), xp.where(part <= 0, 0, part - xp.floor(part)).astype(xp.float32)
+
+
+def _cubic(xp: Any, part: Any) -> list[Any]:
+    """R. Keys, Cubic convolution interpolation for digital image processing, 1981."""
+
+    def near(t: Any) -> Any:
+        return ((_SLOPE + 2) * t - (_SLOPE + 3)) * t * t + 1
+
+    def far(t: Any) -> Any:
+        return ((_SLOPE * t - 5 * _SLOPE) * t + 8 * _SLOPE) * t - 4 * _SLOPE
+
+    found = [far(part + 1), near(part), near(1 - part)]
+    return [*found, 1 - found[0] - found[1] - found[2]]
+
+
+def _lanczos(xp: Any, part: Any) -> list[Any]:
+    """sinc(t) sinc(t / 4) at eight distances, made to add up to one."""
+    exact = part < 1.2e-7
+    t = [xp.where(exact, 1, part + (3 - i)) for i in range(8)]
+    # The sine of pi t is that of pi times the part but for its sign.
+    found = [(-1) ** i * xp.sin(each * (math.pi / 4)) / (each * each) for i, each in enumerate(t)]
+    total: Any = 0
+    for each in found:
+        total = total + each
+    return [xp.where(exact, 1 if i == 3 else 0, each / xp.where(exact, 1, total)) for i, each in enumerate(found)]
+
+
+def _taps(xp: Any, n: int, m: int, interp: int, area: bool, axis: int) -> list[tuple[Any, Any]]:
+    """Which pixels of ``n`` each of ``m`` is made of, and their weights."""
+    if interp in (LINEAR, AREA):
+        low, part = _linear(xp, n, m, area)
+        if axis == 2:  # at the ends of rows OpenCV reads one pixel, at the ends of columns the same one twice
+            part = xp.where((low < 0) | (low >= n - 1), 0, part)
+        weights = [1 - part, part]
+    elif interp == CUBIC:
+        low, part = _positions(xp, n, m, -1)
+        weights = _cubic(xp, part)
+    else:
+        low, part = _positions(xp, n, m, -3)
+        weights = _lanczos(xp, part)
+    shape = [m if i == axis else 1 for i in range(4)]
+    return [(xp.clip(low + i, 0, n - 1), weight.reshape(shape)) for i, weight in enumerate(weights)]
+
+
+def _covered(xp: Any, n: int, m: int) -> Any:
+    """The matrix of averages over ``m`` equal parts of ``n`` pixels."""
+    start, place = (xp.arange(m) * (n / m))[:, None], xp.arange(n)
+    return xp.maximum(xp.minimum(start + n / m, place + 1) - xp.maximum(start, place), 0) / (n / m)
+
+
+# ------------------------------------------------------------------------------------------------ resized
+
+
+def _in_parts(xp: Any, weight: Any) -> Any:
+    """A weight in parts of a whole."""
+    return xp.rint(weight * _PARTS).astype(xp.int32)
+
+
+def _linear_bytes(xp: Any, data: Any, columns: list[tuple[Any, Any]], rows: list[tuple[Any, Any]]) -> Any:
+    """Bytes interpolated in whole numbers, with the places at which OpenCV drops digits."""
+    x: Any = 0
+    for place, weight in columns:
+        x = x + xp.take(data, place, axis=2).astype(xp.int32) * _in_parts(xp, weight)
+    x, found = x >> 4, 2
+    for place, weight in rows:
+        found = found + (xp.take(x, place, axis=1) * _in_parts(xp, weight) >> 16)
+    return found >> 2
+
+
+def _averaged(xp: Any, x: Any, height: int, width: int) -> Any:
+    """Images made smaller, each pixel the average of what it covers."""
+    batch, old_height, old_width, channels = x.shape
+    columns, rows = _covered(xp, old_width, width).astype(x.dtype), _covered(xp, old_height, height).astype(x.dtype)
+    x = xp.matmul(x.transpose(0, 1, 3, 2).reshape(batch * old_height * channels, old_width), columns.T)
+    x = x.reshape(batch, old_height, channels * width)
+    return xp.matmul(rows, x).reshape(batch, height, channels, width).transpose(0, 1, 3, 2)
+
+
+def _resized(xp: Any, data: Any, height: int, width: int, interp: int) -> Any:
+    """Images (batch, height, width, channel) of another size, in the dtype they are computed in."""
+    old_height, old_width = data.shape[1:3]
+    if (old_height, old_width) == (height, width):
+        return data
+    if interp == NEAREST:
+        rows, columns = [xp.minimum(xp.floor(xp.arange(m) * (n / m)).astype(xp.int64), n - 1)
+                         for n, m in ((old_height, height), (old_width, width))]
+        return xp.take(xp.take(data, rows, axis=1), columns, axis=2)
+    enlarged, is_bytes = height > old_height or width > old_width, data.dtype.name == "uint8"
+    halved = (2 * height, 2 * width) == (old_height, old_width)
+    if interp == AREA and not enlarged and not (is_bytes and halved):
+        # Areas of bytes are summed in single precision, which decides what halves are rounded to.
+        x = _averaged(xp, data.astype(xp.float32 if is_bytes else _wide(xp, data)), height, width)
+    else:
+        area = interp == AREA and enlarged
+        columns = _taps(xp, old_width, width, interp, area, 2)
+        rows = _taps(xp, old_height, height, interp, area, 1)
+        if interp in (LINEAR, AREA) and is_bytes:
+            return _linear_bytes(xp, data, columns, rows)
+        x = data.astype(_wide(xp, data))
+        for taps, axis in ((columns, 2), (rows, 1)):
+            total: Any = 0
+            for place, weight in taps:
+                weight = xp.rint(weight * _PARTS) / _PARTS if is_bytes else weight
+                total = total + xp.take(x, place, axis=axis) * weight.astype(x.dtype)
+            x = total
+    if data.dtype.kind not in "iu":
+        return x
+    return xp.clip(xp.rint(x), xp.iinfo(data.dtype).min, xp.iinfo(data.dtype).max)
+
+
+def _wide(xp: Any, data: Any) -> Any:
+    """The dtype that images are computed in."""
+    return xp.float32 if data.dtype.name == "float32" else xp.float64
+
+
+@declare(name="_image_resize", aliases=("_npx__image_resize",))
+def resize(data, *, size: int | tuple[int, ...] = (), keep_ratio: bool = False, interp: Interpolation = 1):
+    """Images (..., height, width, channel) resized to ``size``, (width, height) or one number for both.
+
+    With ``keep_ratio`` one number is that of the shorter side. ``interp`` is 0 for the nearest pixel, 1 linear,
+    2 cubic, 3 area, 4 Lanczos over eight pixels.
+    """
+
+
+def _size(height: int, width: int, size: int | Shape, keep_ratio: bool) -> tuple[int, int]:
+    """Height and width asked for."""
+    sizes = (size,) if isinstance(size, int) else size
+    if len(sizes) not in (1, 2) or min(sizes) < 1:
+        raise AttrError(f"size={size}: expected one or two positive numbers, width and height")
+    if len(sizes) == 2 or not keep_ratio:
+        return sizes[-1], sizes[0]
+    if height is ANY or width is ANY:
+        return ANY, ANY
+    if min(height, width) < 1:
+        raise ShapeError(f"an image of {height} by {width} pixels has no ratio to keep")
+    return (height * sizes[0] // width, sizes[0]) if height > width else (sizes[0], width * sizes[0] // height)
+
+
+def _some(data: Shape) -> None:
+    if any(dim is not ANY and dim < 1 for dim in data[-3:-1]):
+        raise ShapeError(f"data: there is no pixel in shape {show(data)}")
+
+
+@resize.infer
+def resize_infer(data, *, size, keep_ratio):
+    if len(data) not in (3, 4):
+        raise ShapeError("data: expected an image (height, width, channel) or a batch of them, "
+                         f"got shape {show(data)}")
+    _some(data)
+    return (*data[:-3], *_size(data[-3], data[-2], size, keep_ratio), data[-1])
+
+
+@resize.kernel()
+def resize_xp(xp, data, *, size, keep_ratio, interp):
+    height, width = _size(data.shape[-3], data.shape[-2], size, keep_ratio)
+    images = data if data.ndim == 4 else data[None]
+    found = _resized(xp, images, height, width, interp)
+    return found.reshape(*data.shape[:-3], height, width, data.shape[-1])
+
+
+@declare(name="_cvimresize")
+def cv_resize(src, *, w: int, h: int, interp: Interpolation = 1):
+    """One image resized to width ``w`` and height ``h``; see ``_image_resize`` for ``interp``."""
+
+
+@cv_resize.infer
+def cv_resize_infer(src, *, w, h):
+    if len(src) != 3:
+        raise ShapeError(f"src: expected an image (height, width, channel), got shape {show(src)}")
+    _some(src)
+    if w < 1 or h < 1:
+        raise AttrError(f"w={w}, h={h}: expected positive numbers")
+    return (h, w, src[2])
+
+
+@cv_resize.kernel()
+def cv_resize_xp(xp, src, *, w, h, interp):
+    return _resized(xp, src[None], h, w, interp)[0]
+
+
+# ------------------------------------------------------------------------------------------------ borders
+
+Border = Literal[0, 1, 2, 3, 4]
+
+
+@declare(name="_cvcopyMakeBorder")
+def border(src, *, top: int, bot: int, left: int, right: int, type: Border = 0, value: float = 0.0,
+           values: tuple[float, ...] = ()):
+    """One image with a border of so many pixels on each side.
+
+    ``type`` says what the border is made of: 0, ``values``, one a channel, or ``value`` for all; 1, the outermost
+    pixels; 2, the mirror image; 3, the other side; 4, the mirror image less the outermost pixels.
+    """
+
+
+@border.infer
+def border_infer(src, *, top, bot, left, right, values):
+    if len(src) != 3:
+        raise ShapeError(f"src: expected an image (height, width, channel), got shape {show(src)}")
+    _some(src)
+    if min(top, bot, left, right) < 0:
+        raise AttrError(f"top={top}, bot={bot}, left={left}, right={right}: expected none negative")
+    if len(values) > 4 or (values and src[2] is not ANY and len(values) < src[2]):
+        raise AttrError(f"values={values}: expected a number for each of {src[2]} channels, four at most")
+    return (src[0] + top + bot, src[1] + left + right, src[2])
+
+
+def _source(xp: Any, n: int, before: int, after: int, kind: int) -> Any:
+    """For each pixel along an axis with borders the one it is a copy of."""
+    place = xp.arange(-before, n + after)
+    if kind == 3:
+        return place % n
+    if kind == 2:
+        place = place % (2 * n)
+        return xp.minimum(place, 2 * n - 1 - place)
+    if kind == 4:
+        period = max(1, 2 * n - 2)
+        place = place % period
+        return xp.minimum(place, period - place) if n > 1 else place
+    return xp.clip(place, 0, n - 1)
+
+
+@border.kernel()
+def border_xp(xp, src, *, top, bot, left, right, type, value, values):
+    height, width, channels = src.shape
+    if type:
+        return src[_source(xp, height, top, bot, type)][:, _source(xp, width, left, right, type)]
+    found = xp.zeros((height + top + bot, width + left + right, channels), src.dtype)
+    found[...] = xp.asarray(values[:channels] if values else (value,) * channels, dtype=xp.float64).astype(src.dtype)
+    found[top:top + height, left:left + width] = src
+    return found

@@ -1,0 +1,200 @@
+"""Images resized: averages over a grid of cells, and bilinear interpolation.
+
+Both weigh rows and columns apart, so an image is multiplied by a small matrix from either side.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from ...core.registry import declare
+from ...core.spec import ANY, Shape, show
+from ...errors import AttrError, ShapeError
+from ..matrices.dense import wide
+
+__all__: list[str] = []
+
+
+def _image(data: Shape) -> None:
+    if len(data) != 4:
+        raise ShapeError(f"data: expected four axes (batch, channel, height, width), got shape {show(data)}")
+
+
+def _weighed(xp: Any, data: Any, rows: Any, columns: Any, out: Any) -> Any:
+    """``rows @ image @ columns.T`` of every image."""
+    (x,) = wide(xp, data)
+    n, c, height, width = x.shape
+    x = xp.matmul(x.reshape(n * c * height, width), columns.T).reshape(n, c, height, columns.shape[0])
+    if out is None or out.dtype == x.dtype:
+        return xp.matmul(rows, x, out=out)
+    out[...] = xp.matmul(rows, x)
+    return out
+
+
+def _working(xp: Any, data: Any) -> Any:
+    """The dtype that images of this dtype are computed in."""
+    return wide(xp, data[:0])[0].dtype
+
+
+# ---------------------------------------------------------------------------------- AdaptiveAvgPooling2D
+
+
+@declare(name="_contrib_AdaptiveAvgPooling2D")
+def adaptive_pooling(data, *, output_size: int | tuple[int, ...] = ()):
+    """Averages over the cells of a grid of ``output_size``, (height, width) or one number for both.
+
+    Cell ``i`` of ``m`` holds the numbers from ``floor(i * n / m)`` to ``ceil((i + 1) * n / m)``; cells may overlap.
+    """
+
+
+def _grid(output_size: int | Shape) -> Shape:
+    sizes = (output_size,) if isinstance(output_size, int) else output_size or (1,)
+    if len(sizes) > 2 or min(sizes) < 1:
+        raise AttrError(f"output_size={output_size}: expected one or two positive numbers")
+    return (*sizes, *sizes)[:2]
+
+
+@adaptive_pooling.infer
+def adaptive_pooling_infer(data, *, output_size):
+    _image(data)
+    return (*data[:2], *_grid(output_size))
+
+
+def _cells(xp: Any, n: int, m: int, dtype: Any) -> Any:
+    """The matrix that averages ``n`` numbers over ``m`` cells."""
+    cell, place = xp.arange(m).reshape(m, 1), xp.arange(n)
+    first, last = cell * n // m, -(-(cell + 1) * n // m)
+    return ((place >= first) & (place < last)).astype(dtype) / (last - first).astype(dtype)
+
+
+@adaptive_pooling.kernel()
+def adaptive_pooling_xp(xp, data, *, output_size, out=None):
+    height, width = _grid(output_size)
+    dtype = _working(xp, data)
+    return _weighed(xp, data, _cells(xp, data.shape[2], height, dtype), _cells(xp, data.shape[3], width, dtype), out)
+
+
+@adaptive_pooling.grad
+def adaptive_pooling_grad(g, ins, outs, *, output_size):
+    return (adaptive_pooling_data(g, ins[0], output_size=output_size),)
+
+
+@declare(name="_backward_contrib_AdaptiveAvgPooling2D", types="T,U->T", unread=(1,))
+def adaptive_pooling_data(g, data, *, output_size: int | tuple[int, ...] = ()):
+    """The gradient of averages over cells."""
+
+
+@adaptive_pooling_data.infer
+def adaptive_pooling_data_infer(g, data):
+    return data
+
+
+@adaptive_pooling_data.kernel()
+def adaptive_pooling_data_xp(xp, g, data, *, out=None):
+    dtype = _working(xp, g)
+    return _weighed(xp, g, _cells(xp, data.shape[2], g.shape[2], dtype).T,
+                    _cells(xp, data.shape[3], g.shape[3], dtype).T, out)
+
+
+@adaptive_pooling_data.grad
+def adaptive_pooling_data_grad(h, ins, outs, *, output_size):
+    return adaptive_pooling(h, output_size=output_size), None
+
+
+# -------------------------------------------------------------------------------------- BilinearResize2D
+
+Mode = Literal["size", "odd_scale", "like", "to_even_down", "to_even_up", "to_odd_down", "to_odd_up"]
+
+
+@declare(name="_contrib_BilinearResize2D",
+         arguments=lambda *, mode: ("data", "like") if mode == "like" else ("data",))
+def bilinear_resize(data, like, *, height: int = 1, width: int = 1, scale_height: float | None = None,
+                    scale_width: float | None = None, mode: Mode = "size", align_corners: bool = True):
+    """Images resized with bilinear interpolation.
+
+    ``mode`` says to what: "size" to ``height`` and ``width``, or by the scales if they are given; "odd_scale" by the
+    scales, odd sizes to odd ones; "like" to those of a second input; the others to the nearest even or odd ones.
+    ``align_corners`` makes the first and last numbers those of the input; without it pixels are areas.
+    """
+
+
+def _resized(n: int, size: int, scale: float | None, mode: str) -> int:
+    """The size along one axis of ``n``."""
+    if n is ANY and (mode != "size" or scale is not None):
+        return ANY
+    if mode.startswith("to_"):
+        wrong = n % 2 == (1 if "even" in mode else 0)
+        return n + wrong * (1 if mode.endswith("up") else -1)
+    if scale is None:
+        if mode == "odd_scale":
+            raise AttrError("mode 'odd_scale' needs scale_height and scale_width")
+        return size
+    odd = mode == "odd_scale" and n % 2 == 1
+    # In single precision, as the attribute is in MXNet: 0.29 of 100 is 29.
+    return int(np.float32(n - odd) * np.float32(scale)) + odd
+
+
+@bilinear_resize.infer
+def bilinear_resize_infer(data, like=None, *, height, width, scale_height, scale_width, mode):
+    _image(data)
+    if mode == "like":
+        _image(like)
+        return (*data[:2], *like[2:])
+    sizes = _resized(data[2], height, scale_height, mode), _resized(data[3], width, scale_width, mode)
+    if any(size < 1 for size in sizes):
+        raise AttrError(f"the size to resize to is {show(sizes)}: expected positive numbers")
+    return (*data[:2], *sizes)
+
+
+def _between(xp: Any, n: int, m: int, align_corners: bool, dtype: Any) -> Any:
+    """The matrix that interpolates ``m`` numbers among ``n``."""
+    place = xp.arange(m).astype(xp.float64)
+    if align_corners:
+        place = place * ((n - 1) / max(1, m - 1))
+    elif m > 1:  # one number is the first, however corners are meant
+        place = xp.maximum((place + 0.5) * (n / m) - 0.5, 0.0)
+    low = xp.minimum(xp.floor(place).astype(xp.int64), n - 1)
+    part = (place - low).astype(dtype)
+    rows = xp.arange(m)
+    matrix = xp.zeros((m, n), dtype)
+    matrix[rows, low] = 1 - part
+    matrix[rows, xp.minimum(low + 1, n - 1)] += part
+    return matrix
+
+
+@bilinear_resize.kernel()
+def bilinear_resize_xp(xp, data, like=None, *, height, width, scale_height, scale_width, mode, align_corners, out=None):
+    shape = bilinear_resize_infer(data.shape, None if like is None else like.shape, height=height, width=width,
+                                  scale_height=scale_height, scale_width=scale_width, mode=mode)
+    dtype = _working(xp, data)
+    return _weighed(xp, data, _between(xp, data.shape[2], shape[2], align_corners, dtype),
+                    _between(xp, data.shape[3], shape[3], align_corners, dtype), out)
+
+
+@bilinear_resize.grad
+def bilinear_resize_grad(g, ins, outs, *, align_corners):
+    return (bilinear_resize_data(g, ins[0], align_corners=align_corners), *(None for _ in ins[1:]))
+
+
+@declare(name="_backward_contrib_BilinearResize2D", types="T,U->T", unread=(1,))
+def bilinear_resize_data(g, data, *, align_corners: bool = True):
+    """The gradient of resized images."""
+
+
+@bilinear_resize_data.infer
+def bilinear_resize_data_infer(g, data):
+    return data
+
+
+@bilinear_resize_data.kernel()
+def bilinear_resize_data_xp(xp, g, data, *, align_corners, out=None):
+    dtype = _working(xp, g)
+    return _weighed(xp, g, _between(xp, data.shape[2], g.shape[2], align_corners, dtype).T,
+                    _between(xp, data.shape[3], g.shape[3], align_corners, dtype).T, out)
+
+
+@bilinear_resize_data.grad
+def bilinear_resize_data_grad(h, ins, outs, *, align_corners):
+    return bilinear_resize(h, ins[0], mode="like", align_corners=align_corners), None

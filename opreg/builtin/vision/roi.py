@@ -1,0 +1,432 @@
+"""Regions of interest pooled to a fixed size: ROIAlign, PSROIPooling and ROIPooling.
+
+A region is a row (image, left, top, right, bottom). Averages over its cells weigh the rows and columns of the image
+apart, so they are two matrix products, with weights made from the region's coordinates. Maxima are looked up in tables
+of maxima over blocks whose sides are powers of two: four blocks cover any cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ...core.attrs import Count
+from ...core.op import Op
+from ...core.registry import declare, register
+from ...core.spec import Shape, limits, show
+from ...errors import AttrError, ShapeError
+from ..lookup.indexing import add_at
+from ..matrices.dense import wide
+from .bilinear import images
+
+__all__ = ["pooled", "divided", "rounded", "scaled"]
+
+#: How many numbers a block of regions holds between two products, and a block of channels in tables of maxima.
+BLOCK = 1 << 22
+
+
+def pooled(data: Shape, rois: Shape, channels: int, size: Shape) -> Shape:
+    """The shape of pooled regions."""
+    if len(data) != 4:
+        raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data)}")
+    if len(rois) != 2 or rois[1] != 5:
+        raise ShapeError(f"rois: expected shape (regions, 5), got {show(rois)}")
+    if len(size) != 2 or min(size) < 1:
+        raise AttrError(f"pooled_size={size}: expected positive numbers, height and width")
+    return (rois[0], channels, *size)
+
+
+def divided(data: Shape, cells: int) -> int:
+    """How many channels each cell has when cells read channels of their own."""
+    if len(data) == 4 and data[1] % cells != 0:
+        raise ShapeError(f"data: {data[1]} channels cannot be divided among {cells} cells")
+    return data[1] // cells
+
+
+def rounded(xp: Any, x: Any) -> Any:
+    """Nearest integers, halves away from zero."""
+    return xp.copysign(xp.floor(xp.abs(x) + 0.5), x)
+
+
+def scaled(xp: Any, rois: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """The image of each region as an integer, and its left, top, right and bottom."""
+    (rois,) = wide(xp, rois)
+    return rois[:, 0].astype(xp.int64), rois[:, 1], rois[:, 2], rois[:, 3], rois[:, 4]
+
+
+def _linear(op: Op, name: str) -> Op:
+    """Register the gradient of ``op`` with respect to its data, in which it is linear; the two are each other's."""
+    found = register(Op(name, op.schema, ("g", "rois", "data"), types="T,I,U->T", unread=(2,),
+                        doc=f"The gradient of the data of ``{op.name}``."))
+
+    @found.infer
+    def linear_infer(g: Shape, rois: Shape, data: Shape) -> Shape:
+        return data
+
+    @found.grad
+    def linear_grad(h: Any, ins: Any, outs: Any, **attrs: Any) -> tuple:
+        return op(h, ins[1], **attrs), None, None
+
+    @op.grad
+    def op_grad(g: Any, ins: Any, outs: Any, **attrs: Any) -> tuple:
+        return found(g, ins[1], ins[0], **attrs), None
+
+    return found
+
+
+# ----------------------------------------------------------------------------------- averages over cells
+
+
+class _Cells(NamedTuple):
+    """Each region's image, and the weights of the image's rows (R, cells down, height) and columns for its cells.
+
+    ``groups`` is the grid of groups that channels are divided into when each cell reads channels of its own.
+    """
+
+    image: Any
+    rows: Any
+    columns: Any
+    groups: Shape | None = None
+
+    @property
+    def size(self) -> Shape:
+        return self.rows.shape[1], self.columns.shape[1]
+
+    def of_image(self, xp: Any, count: int) -> Iterator[tuple[int, Any]]:
+        """Each image with the rows' weights of its regions; those of other regions are zero.
+
+        To choose the regions instead would take their number to the host.
+        """
+        for image in range(count):
+            yield image, self.rows if count == 1 else xp.where((self.image == image)[:, None, None], self.rows, 0)
+
+    def runs(self, numbers: int) -> Iterator[slice]:
+        """Runs of regions, each of which makes so many numbers."""
+        step = max(1, BLOCK // max(1, numbers))
+        return (slice(start, start + step) for start in range(0, self.rows.shape[0], step))
+
+    def own(self) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        """Each cell, and the group of channels it reads."""
+        (high, wide_), groups = self.size, self.groups or (1, 1)
+        for i in range(high):
+            for j in range(wide_):
+                yield (i, j), (i * groups[0] // high, j * groups[1] // wide_)
+
+
+def _average(xp: Any, data: Any, cells: _Cells) -> Any:
+    """``rows[r] @ image @ columns[r].T`` for each region: (R, C, cells down, cells across)."""
+    n, channels, height, width = data.shape
+    (high, across), count = cells.size, cells.rows.shape[0]
+    if cells.groups:
+        data = data.reshape(n, channels // (cells.groups[0] * cells.groups[1]), *cells.groups, height, width)
+        y = xp.zeros((count, data.shape[1], high, across), data.dtype)
+        for image, weights in cells.of_image(xp, n):
+            for (i, j), group in cells.own():
+                t = xp.matmul(weights[:, i], data[(image, slice(None), *group)])
+                y[:, :, i, j] += (t * cells.columns[:, j]).sum(2).T
+        return y
+    y = xp.zeros((count, channels, high, across), data.dtype)
+    for image, weights in cells.of_image(xp, n):
+        for part in cells.runs(channels * high * width):
+            some = weights[part].shape[0]
+            t = xp.matmul(weights[part].reshape(some * high, height), data[image])
+            t = t.reshape(channels, some, high, width).transpose(1, 0, 2, 3).reshape(some, channels * high, width)
+            y[part] += xp.matmul(t, cells.columns[part].swapaxes(1, 2)).reshape(some, channels, high, across)
+    return y
+
+
+def _average_data(xp: Any, g: Any, cells: _Cells, shape: Shape) -> Any:
+    """The gradient of ``_average`` with respect to its data."""
+    n, channels, height, width = shape
+    high, across = cells.size
+    if cells.groups:
+        x = xp.zeros((n, g.shape[1], *cells.groups, height, width), g.dtype)
+        for image, weights in cells.of_image(xp, n):
+            for (i, j), group in cells.own():
+                t = g[:, :, i, j].T[:, :, None] * cells.columns[:, j]
+                x[(image, slice(None), *group)] += xp.matmul(weights[:, i].T, t)
+        return x.reshape(shape)
+    x = xp.zeros(shape, g.dtype)
+    for image, weights in cells.of_image(xp, n):
+        for part in cells.runs(channels * high * width):
+            some = weights[part].shape[0]
+            t = xp.matmul(g[part].reshape(some, channels * high, across), cells.columns[part])
+            t = t.reshape(some, channels, high, width).transpose(1, 0, 2, 3).reshape(channels, some * high, width)
+            x[image] += xp.matmul(weights[part].reshape(some * high, height).T, t)
+    return x
+
+
+# -------------------------------------------------------------------------------------------- ROIAlign
+
+
+@declare(name="_contrib_ROIAlign", types="T,I->T")
+def roi_align(data, rois, *, pooled_size: tuple[int, ...], spatial_scale: float, sample_ratio: int = -1,
+              position_sensitive: bool = False, aligned: bool = False):
+    """Averages of bilinear samples over the cells of each region (He et al. 2017, Mask R-CNN).
+
+    A cell has ``sample_ratio`` samples along either side, or without it one a pixel. ``aligned`` shifts regions by
+    half a pixel. ``position_sensitive`` gives each cell channels of its own. A region of a negative image is zero.
+    """
+
+
+@roi_align.infer
+def roi_align_infer(data, rois, *, pooled_size, position_sensitive):
+    channels = divided(data, pooled_size[0] * pooled_size[-1]) if position_sensitive else data[1:2] and data[1]
+    return pooled(data, rois, channels, pooled_size)
+
+
+def _sampled(xp: Any, start: Any, stop: Any, cells: int, n: int, samples: int, aligned: bool, dtype: Any) -> Any:
+    """Weights of ``n`` pixels along one axis for the samples of each cell: (R, cells, n)."""
+    length = stop - start if aligned else xp.maximum(stop - start, 1.0)
+    cell = (length / cells)[:, None, None]
+    count = xp.full(cell.shape, float(samples), cell.dtype) if samples > 0 else xp.ceil(cell)
+    step = cell / xp.maximum(count, 1.0)
+    first = start[:, None, None] + xp.arange(cells)[:, None].astype(cell.dtype) * cell + step / 2
+    pixel = xp.arange(n).astype(cell.dtype)
+    if samples > 0:
+        near, tries = xp.zeros_like(first), samples
+    else:
+        # Of samples more than half a pixel apart at most five lie within one pixel of another.
+        near, tries = xp.clip(xp.ceil((pixel - 1 - first) / xp.where(step > 0, step, 1.0)), 0.0, None), 5
+    weights = xp.zeros((*first.shape[:2], n), cell.dtype)
+    for number in range(tries):
+        sample = near + number
+        place = first + sample * step
+        inside = (place >= -1) & (place <= n) & (sample < count)
+        weights += xp.where(inside, xp.maximum(1 - xp.abs(xp.clip(place, 0.0, n - 1.0) - pixel), 0.0), 0.0)
+    return (weights / xp.maximum(count, 1.0)).astype(dtype)
+
+
+def _align_cells(xp: Any, rois: Any, size: Shape, dtype: Any, pooled_size: Shape, spatial_scale: float,
+                 sample_ratio: int, position_sensitive: bool, aligned: bool) -> _Cells:
+    image, *sides = scaled(xp, rois)
+    left, top, right, bottom = [side * spatial_scale - (0.5 if aligned else 0.0) for side in sides]
+    rows = _sampled(xp, top, bottom, pooled_size[0], size[0], sample_ratio, aligned, dtype)
+    columns = _sampled(xp, left, right, pooled_size[1], size[1], sample_ratio, aligned, dtype)
+    rows = xp.where((image >= 0)[:, None, None], rows, 0)
+    return _Cells(image, rows, columns, pooled_size if position_sensitive else None)
+
+
+@roi_align.kernel()
+def roi_align_xp(xp, data, rois, *, pooled_size, spatial_scale, sample_ratio, position_sensitive, aligned):
+    (x,) = wide(xp, data)
+    return _average(xp, x, _align_cells(xp, rois, x.shape[2:], x.dtype, pooled_size, spatial_scale, sample_ratio,
+                                        position_sensitive, aligned))
+
+
+roi_align_data = _linear(roi_align, "_backward_ROIAlign")
+
+
+@roi_align_data.kernel()
+def roi_align_data_xp(xp, g, rois, data, *, pooled_size, spatial_scale, sample_ratio, position_sensitive, aligned):
+    (g,) = wide(xp, g)
+    return _average_data(xp, g, _align_cells(xp, rois, data.shape[2:], g.dtype, pooled_size, spatial_scale,
+                                             sample_ratio, position_sensitive, aligned), data.shape)
+
+
+# ------------------------------------------------------------------------------------------ PSROIPooling
+
+
+@declare(name="_contrib_PSROIPooling", types="T,I->T")
+def psroi_pooling(data, rois, *, spatial_scale: float, output_dim: Count, pooled_size: int, group_size: int = 0):
+    """Averages over the pixels of each region's cells, which read channels of their own (Dai et al. 2016, R-FCN)."""
+
+
+@psroi_pooling.infer
+def psroi_pooling_infer(data, rois, *, output_dim, pooled_size, group_size):
+    groups = group_size or pooled_size
+    if len(data) == 4 and data[1] != output_dim * groups * groups:
+        raise ShapeError(f"data: expected output_dim * group_size² = {output_dim * groups * groups} channels, "
+                         f"got shape {show(data)}")
+    return pooled(data, rois, output_dim, (pooled_size, pooled_size))
+
+
+def _boxed(xp: Any, start: Any, stop: Any, cells: int, n: int, dtype: Any) -> Any:
+    """Weights of ``n`` pixels along one axis that average over each cell: (R, cells, n)."""
+    cell = (xp.maximum(stop - start, 0.1) / cells)[:, None]
+    number = xp.arange(cells).astype(cell.dtype)
+    first = xp.clip(xp.floor(number * cell + start[:, None]), 0, n)[:, :, None]
+    last = xp.clip(xp.ceil((number + 1) * cell + start[:, None]), 0, n)[:, :, None]
+    pixel = xp.arange(n)
+    inside = (pixel >= first) & (pixel < last)
+    return (inside / xp.maximum(last - first, 1)).astype(dtype)
+
+
+def _boxed_cells(xp: Any, rois: Any, size: Shape, dtype: Any, spatial_scale: float, cells: int, groups: int
+                 ) -> _Cells:
+    image, left, top, right, bottom = scaled(xp, rois)
+    rows, columns = [_boxed(xp, rounded(xp, first) * spatial_scale, (rounded(xp, last) + 1) * spatial_scale, cells, n,
+                            dtype) for first, last, n in ((top, bottom, size[0]), (left, right, size[1]))]
+    return _Cells(image, rows, columns, (groups, groups))
+
+
+@psroi_pooling.kernel()
+def psroi_pooling_xp(xp, data, rois, *, spatial_scale, pooled_size, group_size):
+    (x,) = wide(xp, data)
+    return _average(xp, x, _boxed_cells(xp, rois, x.shape[2:], x.dtype, spatial_scale, pooled_size,
+                                        group_size or pooled_size))
+
+
+psroi_pooling_data = _linear(psroi_pooling, "_backward__contrib_PSROIPooling")
+
+
+@psroi_pooling_data.kernel()
+def psroi_pooling_data_xp(xp, g, rois, data, *, spatial_scale, pooled_size, group_size):
+    (g,) = wide(xp, g)
+    return _average_data(xp, g, _boxed_cells(xp, rois, data.shape[2:], g.dtype, spatial_scale, pooled_size,
+                                             group_size or pooled_size), data.shape)
+
+
+# -------------------------------------------------------------------------------------------- ROIPooling
+
+
+@declare(name="ROIPooling", aliases=("_npx_roi_pooling",), types="T,I->T,int32", outputs=("output", "maxidx"),
+         visible=lambda: 1)
+def roi_pooling(data, rois, *, pooled_size: tuple[int, ...], spatial_scale: float):
+    """Maxima over the pixels of each region's cells (Girshick 2015, Fast R-CNN); a cell without pixels is zero.
+
+    The second output, which is not shown, says where in its image each maximum is, or -1.
+    """
+
+
+@roi_pooling.infer
+def roi_pooling_infer(data, rois, *, pooled_size):
+    return [pooled(data, rois, data[1] if len(data) == 4 else 0, pooled_size)] * 2
+
+
+def _spans(xp: Any, start: Any, stop: Any, cells: int, n: int) -> tuple[Any, Any, Any]:
+    """First pixel of each cell along one axis, their number, and the binary logarithm of that: (R, cells)."""
+    cell = (xp.maximum(stop - start + 1, 1.0) / cells)[:, None]
+    number = xp.arange(cells).astype(cell.dtype)
+    first = xp.clip(xp.floor(number * cell) + start[:, None], 0, n).astype(xp.int64)
+    length = xp.maximum(xp.clip(xp.ceil((number + 1) * cell) + start[:, None], 0, n).astype(xp.int64) - first, 0)
+    level = xp.zeros_like(length)
+    for power in range(1, n.bit_length()):
+        level += length >= 1 << power
+    return xp.minimum(first, n - 1), length, level
+
+
+def _better(xp: Any, left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Of two maxima and their places the larger; of equal ones the one that comes first."""
+    (a, i), (b, j) = left, right
+    other = (b > a) | ((b == a) & (j < i))
+    return xp.where(other, b, a), xp.where(other, j, i)
+
+
+def _doubled(xp: Any, table: tuple[Any, Any], axis: int, step: int) -> tuple[Any, Any]:
+    """Maxima over blocks twice as long along an axis, made of two blocks ``step`` apart."""
+    n = table[0].shape[axis]
+    after = xp.minimum(xp.arange(n) + step, n - 1)
+    values, places = table
+    return _better(xp, table, (xp.take(values, after, axis=axis), xp.take(places, after, axis=axis)))
+
+
+def _tables(xp: Any, x: Any) -> tuple[Any, Any]:
+    """Maxima over blocks of 2^a by 2^b pixels from each pixel on, and their places: (a, b, N, height, width, C)."""
+    height, width = x.shape[1:3]
+    place = xp.arange(height * width, dtype=xp.int32).reshape(1, height, width, 1)
+    # NaN is never the larger of two, so it must not be the first either.
+    tall = (xp.where(x == x, x, limits(x.dtype)[0]), xp.broadcast_to(place, x.shape))
+    found = []
+    for a in range(height.bit_length()):
+        if a:
+            tall = _doubled(xp, tall, 1, 1 << (a - 1))
+        block = tall
+        row = [block]
+        for b in range(1, width.bit_length()):
+            block = _doubled(xp, block, 2, 1 << (b - 1))
+            row.append(block)
+        found.append([xp.stack(each) for each in zip(*row)])
+    values, places = [xp.stack(each) for each in zip(*found)]
+    return values, places
+
+
+@roi_pooling.kernel()
+def roi_pooling_xp(xp, data, rois, *, pooled_size, spatial_scale):
+    (x,) = wide(xp, data)
+    n, channels, height, width = x.shape
+    (high, across), count = pooled_size, rois.shape[0]
+    shape = (count, channels, high, across)
+    if not x.size:
+        return xp.zeros(shape, x.dtype), xp.full(shape, -1, xp.int32)
+    image, *sides = scaled(xp, rois)
+    left, top, right, bottom = [rounded(xp, side * spatial_scale) for side in sides]
+    row, tall, a = [each[:, :, None] for each in _spans(xp, top, bottom, high, height)]
+    column, long, b = [each[:, None, :] for each in _spans(xp, left, right, across, width)]
+    known = (image >= 0) & (image < n)
+    empty = (tall * long == 0) | ~known[:, None, None]
+    levels = a * width.bit_length() + b
+    table = (levels * n + xp.where(known, image, 0)[:, None, None]) * (height * width)
+    rows, columns = (row, xp.maximum(row + tall - (1 << a), 0)), (column, xp.maximum(column + long - (1 << b), 0))
+    corners = [(table + y * width + z).reshape(-1) for y in rows for z in columns]
+
+    def some(channel: slice) -> tuple[Any, Any]:
+        part = x[:, channel].transpose(0, 2, 3, 1)
+        tables = [each.reshape(-1, part.shape[3]) for each in _tables(xp, part)]
+        best: Any = None
+        for corner in corners:
+            found = tuple([xp.take(each, corner, axis=0) for each in tables])
+            best = found if best is None else _better(xp, best, found)
+        return best
+
+    step = max(1, BLOCK // max(1, n * height * width * height.bit_length() * width.bit_length()))
+    blocks = [some(slice(start, start + step)) for start in range(0, channels, step)]
+    empty = empty[:, None]
+    values, places = [images(xp.concatenate(each, axis=1), shape) for each in zip(*blocks)]
+    return xp.where(empty, 0, values), xp.where(empty, -1, places)
+
+
+@roi_pooling.grad
+def roi_pooling_grad(g, ins, outs, **attrs):
+    return roi_pooling_data(g[0] if isinstance(g, (tuple, list)) else g, ins[1], outs[1], ins[0]), None
+
+
+@declare(name="_backward_ROIPooling", types="T,I,J,U->T", unread=(3,))
+def roi_pooling_data(g, rois, maxidx, data):
+    """The gradient of ROIPooling: it goes to where the maxima are."""
+
+
+@roi_pooling_data.infer
+def roi_pooling_data_infer(g, rois, maxidx, data):
+    return data
+
+
+def _sources(xp: Any, rois: Any, maxidx: Any, shape: Shape) -> tuple[Any, Any]:
+    """Flat places of the maxima in the data, and which of them there are."""
+    n, channels, height, width = shape
+    there = maxidx >= 0
+    image = xp.clip(rois[:, 0].astype(xp.int64), 0, n - 1)[:, None, None, None]
+    flat = (image * channels + xp.arange(channels)[:, None, None]) * (height * width)
+    return flat + xp.where(there, maxidx, 0), there
+
+
+@roi_pooling_data.kernel()
+def roi_pooling_data_xp(xp, g, rois, maxidx, data):
+    flat, there = _sources(xp, rois, maxidx, data.shape)
+    return add_at(xp, data.shape, flat, xp.where(there, g, 0))
+
+
+@roi_pooling_data.grad
+def roi_pooling_data_grad(h, ins, outs):
+    return roi_pooling_at(h, ins[1], ins[2]), None, None, None
+
+
+@declare(name="_backward_ROIPooling_at", types="T,I,J->T")
+def roi_pooling_at(h, rois, maxidx):
+    """What ``h`` holds where regions of the data have their maxima: the gradient's gradient."""
+
+
+@roi_pooling_at.infer
+def roi_pooling_at_infer(h, rois, maxidx):
+    return maxidx
+
+
+@roi_pooling_at.kernel()
+def roi_pooling_at_xp(xp, h, rois, maxidx):
+    flat, there = _sources(xp, rois, maxidx, h.shape)
+    return xp.where(there, xp.take(h.reshape(-1), flat), 0)
+
+
+@roi_pooling_at.grad
+def roi_pooling_at_grad(g, ins, outs):
+    return roi_pooling_data(g, ins[1], ins[2], ins[0]), None, None

@@ -1,0 +1,225 @@
+"""Images warped: sampling grids, bilinear sampling, and both as one operator."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ...core.registry import declare, ops
+from ...core.spec import Shape, show
+from ...errors import AttrError, ShapeError
+from ..matrices.dense import wide
+from .bilinear import Corner, corners, images, read, rows, slopes, spread
+
+__all__: list[str] = []
+
+
+# ----------------------------------------------------------------------------------------- GridGenerator
+
+
+@declare(name="GridGenerator")
+def grid_generator(data, *, transform_type: Literal["affine", "warp"], target_shape: tuple[int, ...] = (0, 0)):
+    """Where to sample, x and y from -1 to 1, for each place of an image.
+
+    "affine" multiplies the places of ``target_shape`` by a matrix of two rows and three columns, "warp" adds the
+    flow, in pixels, to each place of its own shape.
+    """
+
+
+def _target(target_shape: Shape) -> Shape:
+    if len(target_shape) != 2 or min(target_shape) < 1:
+        raise AttrError(f"target_shape={target_shape}: expected two positive numbers, height and width")
+    return target_shape
+
+
+@grid_generator.infer
+def grid_generator_infer(data, *, transform_type, target_shape):
+    if transform_type == "affine":
+        if len(data) != 2 or data[1] != 6:
+            raise ShapeError(f"data: expected affine matrices of shape (batch, 6), got {show(data)}")
+        return (data[0], 2, *_target(target_shape))
+    if len(data) != 4 or data[1] != 2:
+        raise ShapeError(f"data: expected a flow of shape (batch, 2, height, width), got {show(data)}")
+    return data
+
+
+def _axes(xp: Any, size: Shape, dtype: Any) -> tuple[Any, Any]:
+    """x and y of each place of an image, from -1 to 1, to be broadcast against each other."""
+    y, x = [xp.arange(n).astype(dtype) * (2 / max(1, n - 1)) - 1 for n in size]
+    return x, y[:, None]
+
+
+def _base(xp: Any, size: Shape, dtype: Any) -> Any:
+    """Rows of x, y and ones for each place of an image."""
+    base = xp.ones((3, *size), dtype)
+    base[0], base[1] = _axes(xp, size, dtype)
+    return base.reshape(3, size[0] * size[1])
+
+
+def _steps(xp: Any, size: Shape, dtype: Any) -> Any:
+    """What one pixel is in x and y."""
+    return xp.asarray([2 / max(1, size[1] - 1), 2 / max(1, size[0] - 1)], dtype).reshape(2, 1, 1)
+
+
+@grid_generator.kernel()
+def grid_generator_xp(xp, data, *, transform_type, target_shape):
+    (data,) = wide(xp, data)
+    if transform_type == "affine":
+        grid = xp.matmul(data.reshape(-1, 2, 3), _base(xp, target_shape, data.dtype))
+        return grid.reshape(data.shape[0], 2, *target_shape)
+    grid = data * _steps(xp, data.shape[2:], data.dtype)
+    for axis, places in enumerate(_axes(xp, data.shape[2:], data.dtype)):
+        grid[:, axis] += places
+    return grid
+
+
+@grid_generator.grad
+def grid_generator_grad(g, ins, outs, **attrs):
+    return (grid_generator_data(g, ins[0], **attrs),)
+
+
+@declare(name="_backward_GridGenerator", types="T,U->T", unread=(1,))
+def grid_generator_data(g, data, *, transform_type: Literal["affine", "warp"],
+                        target_shape: tuple[int, ...] = (0, 0)):
+    """The gradient of a sampling grid's matrices or flow."""
+
+
+@grid_generator_data.infer
+def grid_generator_data_infer(g, data):
+    return data
+
+
+@grid_generator_data.kernel()
+def grid_generator_data_xp(xp, g, data, *, transform_type):
+    (g,) = wide(xp, g)
+    n, _, height, width = g.shape
+    if transform_type == "affine":
+        return xp.matmul(g.reshape(n, 2, height * width), _base(xp, (height, width), g.dtype).T).reshape(n, 6)
+    return g * _steps(xp, (height, width), g.dtype)
+
+
+@grid_generator_data.grad
+def grid_generator_data_grad(h, ins, outs, **attrs):
+    # The linear part of a map is what it makes of h less what it makes of zero.
+    return grid_generator(h, **attrs) - grid_generator(ops.zeros_like(h), **attrs), None
+
+
+# --------------------------------------------------------------------------------------- BilinearSampler
+
+
+@declare(name="BilinearSampler")
+def bilinear_sampler(data, grid, *, cudnn_off: bool | None = None):
+    """Images read at the places of ``grid``, x and y from -1 to 1; what lies outside is zero."""
+
+
+def _sampled(data: Shape, grid: Shape) -> Shape:
+    if len(data) != 4 or len(grid) != 4 or grid[1] != 2 or data[0] != grid[0]:
+        raise ShapeError("expected data of shape (batch, channel, height, width) and a grid of shape "
+                         f"(batch, 2, height, width), got {show(data)} and {show(grid)}")
+    return (*data[:2], *grid[2:])
+
+
+@bilinear_sampler.infer
+def bilinear_sampler_infer(data, grid):
+    return _sampled(data, grid)
+
+
+def _corners(xp: Any, grid: Any, size: tuple[int, int]) -> list[Corner]:
+    """The corners around each place of a grid over images of ``size``."""
+    n, _, height, width = grid.shape
+    x, y = [((grid[:, axis] + 1) * ((size[1 - axis] - 1) / 2)).reshape(-1) for axis in (0, 1)]
+    return corners(xp, y, x, size, xp.repeat(xp.arange(n), height * width))
+
+
+@bilinear_sampler.kernel()
+def bilinear_sampler_xp(xp, data, grid):
+    data, grid = wide(xp, data, grid)
+    places = _corners(xp, grid, data.shape[2:])
+    return images(read(xp, rows(data), places), _sampled(data.shape, grid.shape))
+
+
+@bilinear_sampler.grad
+def bilinear_sampler_grad(g, ins, outs, *, needs):
+    data, grid = ins
+    return (bilinear_sampler_data(g, grid, data) if needs[0] else None,
+            bilinear_sampler_grid(g, data, grid) if needs[1] else None)
+
+
+@declare(name="_backward_BilinearSampler_data", types="T,T,U->T", unread=(2,))
+def bilinear_sampler_data(g, grid, data):
+    """The gradient of images that were sampled."""
+
+
+@bilinear_sampler_data.infer
+def bilinear_sampler_data_infer(g, grid, data):
+    return data
+
+
+@bilinear_sampler_data.kernel()
+def bilinear_sampler_data_xp(xp, g, grid, data):
+    g, grid = wide(xp, g, grid)
+    n, _, height, width = data.shape
+    places = _corners(xp, grid, (height, width))
+    return images(spread(xp, n * height * width, rows(g), places), data.shape)
+
+
+@bilinear_sampler_data.grad
+def bilinear_sampler_data_grad(h, ins, outs, *, needs):
+    g, grid, _ = ins
+    return (bilinear_sampler(h, grid) if needs[0] else None,
+            bilinear_sampler_grid(g, h, grid) if needs[1] else None, None)
+
+
+@declare(name="_backward_BilinearSampler_grid")
+def bilinear_sampler_grid(g, data, grid):
+    """The gradient of the places where images were sampled."""
+
+
+@bilinear_sampler_grid.infer
+def bilinear_sampler_grid_infer(g, data, grid):
+    return grid
+
+
+@bilinear_sampler_grid.kernel()
+def bilinear_sampler_grid_xp(xp, g, data, grid):
+    g, data, grid = wide(xp, g, data, grid)
+    size = data.shape[2:]
+    n, _, height, width = grid.shape
+    down, right = slopes(xp, rows(data), rows(g), _corners(xp, grid, size))
+    return xp.stack([(slope * ((length - 1) / 2)).reshape(n, height, width)
+                     for slope, length in ((right, size[1]), (down, size[0]))], axis=1)
+
+
+# ------------------------------------------------------------------------------------ SpatialTransformer
+
+
+@declare(name="SpatialTransformer")
+def spatial_transformer(data, loc, *, target_shape: tuple[int, ...] = (0, 0), transform_type: Literal["affine"],
+                        sampler_type: Literal["bilinear"], cudnn_off: bool | None = None):
+    """Images seen through affine maps, six numbers each, that take places of the output to places of the input."""
+
+
+@spatial_transformer.fill
+def spatial_transformer_fill(ins, outs):
+    return [ins[0], None if ins[0] is None else (ins[0][0], 6)]
+
+
+@spatial_transformer.infer
+def spatial_transformer_infer(data, loc, *, target_shape):
+    if len(data) != 4:
+        raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data)}")
+    return (*data[:2], *_target(target_shape))
+
+
+@spatial_transformer.kernel()
+def spatial_transformer_xp(xp, data, loc, *, target_shape):
+    grid = grid_generator_xp(xp, loc, transform_type="affine", target_shape=target_shape)
+    return bilinear_sampler_xp(xp, data, grid)
+
+
+@spatial_transformer.grad
+def spatial_transformer_grad(g, ins, outs, *, target_shape, needs):
+    data, loc = ins
+    how: dict[str, Any] = {"transform_type": "affine", "target_shape": target_shape}
+    grid = grid_generator(loc, **how)
+    return (bilinear_sampler_data(g, grid, data) if needs[0] else None,
+            grid_generator_data(bilinear_sampler_grid(g, data, grid), loc, **how) if needs[1] else None)

@@ -1,0 +1,242 @@
+"""How users call operators by name: inputs first, attributes in the order of the signature, both by keyword too."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from ..errors import ArgumentError, did_you_mean, listed
+from .op import Op
+
+__all__ = ["split", "ordered", "signature", "LateSignature", "examples", "no_value"]
+
+
+def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[Any], bool]
+          ) -> tuple[dict[str, Any] | list[Any], dict[str, Any]]:
+    """Inputs and attributes of a call.
+
+    Parameters
+    ----------
+    op : Op
+        The operator called.
+    args, keywords
+        As the user wrote them, less ``name``, ``attr``, ``out`` and ``ctx``.
+    is_value : function
+        Whether something may be an input.
+
+    Returns
+    -------
+    inputs : dict by name, or list for an operator that takes any number
+    attrs : dict
+        As given; ``op.complete`` makes them typed.
+
+    Raises
+    ------
+    ArgumentError
+        When an input is given twice, or too much is given.
+    """
+    if op.variadic or op.per_instance:
+        return _split_many(op, args, keywords, is_value)
+    names, fields = op.input_names, op.schema.names
+    if not keywords and len(args) <= len(names) and all(map(is_value, args)):
+        return dict(zip(names, args)), {}
+    inputs: dict[str, Any] = {}
+    rest = list(args)
+    for name in names:
+        if not rest or not (rest[0] is None or is_value(rest[0])):
+            break
+        inputs[name] = rest.pop(0)
+    following = names[len(inputs):len(inputs) + 1]
+    if rest and following and following[0] not in keywords and (
+            not inputs or len(rest) > len(fields) or _is_other(rest[0])):
+        raise no_value(op, following[0], rest[0])
+    if len(rest) > len(fields):
+        raise ArgumentError(f"operator {op.name}: expected at most {len(names)} inputs"
+                            f" ({', '.join(names)}) and {len(fields)} attributes, got {len(args)} arguments")
+    attrs = dict(zip(fields, rest))
+    for name, value in keywords.items():
+        if name in inputs or name in attrs:
+            what = "input" if name in inputs else "attribute"
+            raise ArgumentError(f"operator {op.name}: {what} {name} is given twice")
+        if name not in names and (name in op.schema or not is_value(value)):
+            attrs[name] = value
+        elif name not in names:
+            raise ArgumentError(f"operator {op.name}: there is no input {name!r}. {did_you_mean(name, names)}")
+        elif value is None or is_value(value):
+            inputs[name] = value
+        else:
+            raise no_value(op, name, value)
+    return _without_holes(op, inputs, attrs, [name for name in inputs if name not in keywords]), attrs
+
+
+def _without_holes(op: Op, inputs: dict[str, Any], attrs: Mapping[str, Any], placed: list[str]) -> dict[str, Any]:
+    """Inputs by position fill the names there are with these attributes, without holes for those there are not."""
+    given = [name for name in placed if inputs[name] is not None]
+    if len(given) < 2:
+        return inputs
+    names = op.arguments(op.complete(attrs)) + op.auxiliary(op.complete(attrs))
+    if all(name in names for name in given):
+        return inputs
+    free = [name for name in names if name in placed or name not in inputs]
+    if len(free) < len(given):
+        return inputs  # there are too many: they are refused by their own names
+    return {**dict(zip(free, [inputs[name] for name in given])),
+            **{name: value for name, value in inputs.items() if name not in placed}}
+
+
+def _is_other(value: Any) -> bool:
+    """Whether it is an array among symbols or a symbol among arrays, where no attribute is meant."""
+    return hasattr(value, "list_arguments") or hasattr(value, "asnumpy")
+
+
+def no_value(op: Op, name: str, value: Any) -> ArgumentError:
+    """The error that something cannot be an input."""
+    if hasattr(value, "list_arguments"):
+        return ArgumentError(f"operator {op.name}: input {name} is a Symbol, which has no numbers to compute with. "
+                             f"Write sym.{op.name} for a symbol of it, or bind and run the symbol for its numbers")
+    if hasattr(value, "asnumpy"):
+        return ArgumentError(f"operator {op.name}: input {name} is an array, where a symbol is wanted. Write "
+                             f"nd.{op.name} to compute now, or give a Variable here and the array to bind")
+    return ArgumentError(f"operator {op.name}: input {name} must be an array or symbol, got {type(value).__name__}; "
+                         "nd.array(...) makes an array of numbers")
+
+
+def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[Any], bool]
+                ) -> tuple[dict[str, Any] | list[Any], dict[str, Any]]:
+    """Of operators that take any number of inputs, or whose inputs are known only with the attributes."""
+    values = list(args)
+    if len(values) == 1 and isinstance(values[0], (list, tuple)):
+        values = list(values[0])
+    for i, value in enumerate(values):
+        if not is_value(value):
+            raise no_value(op, str(i), value)
+    attrs = {name: value for name, value in keywords.items() if name in op.schema or not is_value(value)}
+    named = {name: value for name, value in keywords.items() if name not in attrs}
+    if named and values:
+        raise ArgumentError(f"operator {op.name}: inputs go by position or by keyword, not both")
+    if op.variadic:
+        values = values or list(named.values())
+        attrs.setdefault(op.variadic, len(values))
+        return values, attrs
+    return named or values, attrs
+
+
+def ordered(op: Op, inputs: dict[str, Any] | list[Any], attrs: Mapping[str, Any]) -> list[Any]:
+    """The inputs in the operator's order.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the inputs that are missing, or that these attributes leave no room for.
+    """
+    names = op.arguments(attrs) + op.auxiliary(attrs)
+    if isinstance(inputs, list):
+        if len(inputs) != len(names):
+            raise ArgumentError(f"operator {op.name}: expected {len(names)} input{'s' * (len(names) != 1)} "
+                                f"({listed(names) or 'none'}), got {len(inputs)}")
+        return inputs
+    missing = [name for name in names if inputs.get(name) is None]
+    surplus = [name for name, value in inputs.items() if value is not None and name not in names]
+    if surplus or missing:
+        what = f"missing {listed(missing)}" if missing and not surplus else f"no room for {listed(surplus)}"
+        raise ArgumentError(f"operator {op.name}: expected inputs {listed(names) or 'none'}; {what}")
+    return [inputs[name] for name in names]
+
+
+def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = False) -> inspect.Signature:
+    """The signature users see in ``help``: inputs, then attributes with their defaults, then keywords of any operator.
+
+    What is left out where attributes say so has the default None. A required attribute behind such an input goes by
+    keyword, and so does all that follows.
+
+    Parameters
+    ----------
+    op : Op
+        The operator.
+    further : sequence of str
+        The keywords that any operator has.
+    made : bool
+        Whether inputs whose shapes follow from others may be left out too, as those of symbols.
+
+    Examples
+    --------
+    >>> from .registry import get
+    >>> str(signature(get("LeakyReLU"))).partition(", act_type")[0]
+    '(data, gamma=None'
+    """
+    kinds: Any = inspect.Parameter
+    if op.variadic or op.per_instance:
+        parameters, kind = [kinds(op.many, kinds.VAR_POSITIONAL)], kinds.KEYWORD_ONLY
+    else:
+        kind = kinds.POSITIONAL_OR_KEYWORD
+        needed = _needed(op)
+        if made and op.fills:
+            needed = [name for name in op.input_names[:1] if name in needed]
+        first = next((i for i, name in enumerate(op.input_names) if name not in needed), None)
+        parameters = [kinds(name, kind, default=kinds.empty if first is None or i < first else None)
+                      for i, name in enumerate(op.input_names)]
+    for field in op.schema.fields:
+        if field.name == op.variadic and field.required:  # counted
+            continue
+        if field.name.isidentifier() and field.name not in {p.name for p in parameters}:
+            default = kinds.empty if field.required else field.default
+            if field.required and parameters and parameters[-1].default is not kinds.empty:
+                kind = kinds.KEYWORD_ONLY
+            parameters.append(kinds(field.name, kind, default=default, annotation=field.kind))
+    names = {parameter.name for parameter in parameters}
+    parameters += [kinds(name, kinds.KEYWORD_ONLY, default=None) for name in further if name not in names]
+    return inspect.Signature(parameters)
+
+
+class LateSignature(inspect.Signature):
+    """The signature of a method that is the operator of some name, whose first input is the method's object. It is
+    found when somebody asks: the class is made before there are operators."""
+
+    __slots__ = ("_find",)
+
+    def __init__(self, find: Callable[[], Op]):
+        self._find = find
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("_parameters", "_return_annotation"):
+            raise AttributeError(name)
+        first, *rest = signature(self._find(), ()).parameters.values()
+        if first.kind is first.VAR_POSITIONAL:
+            rest = [first, *rest]
+        found = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *rest])
+        self._parameters, self._return_annotation = found.parameters, found.return_annotation
+        return getattr(self, name)
+
+    def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
+        return inspect.Signature(list(self.parameters.values())).replace(**changes)
+
+
+def examples(op: Op) -> list[dict[str, Any]]:
+    """Attributes that an operator might be given: its defaults, and one of them otherwise at a time."""
+    usual = {field.name: _example(field.kind) if field.required else field.default for field in op.schema.fields}
+    return [usual] + [{**usual, field.name: option} for field in op.schema.fields
+                      for option in ((True, False) if field.kind is bool else typing.get_args(field.kind)
+                                     if typing.get_origin(field.kind) is Literal else ())]
+
+
+def _example(kind: Any) -> Any:
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is tuple:
+        return (_example(args[0]), _example(args[0]))
+    return args[0] if origin is Literal else _example(args[0]) if args else 2 if kind in (int, float) else None
+
+
+def _needed(op: Op) -> list[str]:
+    """The inputs that are there whatever the attributes."""
+    names = list(op.input_names)
+    try:
+        if set(names) == set(op.arguments({}) + op.auxiliary({})):  # no attribute has a say
+            return names
+    except (KeyError, TypeError):
+        pass
+    for attrs in examples(op):
+        there = op.arguments(attrs) + op.auxiliary(attrs)
+        names = [name for name in names if name in there]
+    return names

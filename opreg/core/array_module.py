@@ -1,0 +1,184 @@
+"""Backends: array modules and what differs between them. Everything above writes ``xp``.
+
+``numpy`` serves every ``cpu(i)``, ``cupy`` serves ``gpu(i)`` and is looked for at first use, ``null`` plans
+without arithmetic and is for tests.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import DeviceError, adopted
+from .spec import Spec, bytes_of
+
+__all__ = ["Backend", "NumpyBackend", "CupyBackend", "backend", "register_backend", "active"]
+
+
+class Backend:
+    """An array module and its devices.
+
+    Attributes
+    ----------
+    name : str
+        Device type it serves, as ``Context.device_type``.
+    xp : module
+        The array module kernels are written over.
+    """
+
+    name: str
+    xp: Any
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype, device: int = 0) -> Any:
+        """An array of unspecified content."""
+        return self._made(self.xp.empty, shape, dtype)
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype, device: int = 0) -> Any:
+        """An array of zeros."""
+        return self._made(self.xp.zeros, shape, dtype)
+
+    @staticmethod
+    def _made(make: Callable, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        """An array, or an `OpError` that says how large it would be."""
+        try:
+            return make(shape, dtype)
+        except (MemoryError, ValueError, OverflowError) as error:
+            spec = Spec(tuple(shape), np.dtype(dtype))
+            raise adopted(error, f"no array of {spec}, {bytes_of(shape, dtype)}") from None
+
+    def to_numpy(self, array: Any) -> np.ndarray:
+        """A copy on the host."""
+        raise NotImplementedError
+
+    def asarray(self, source: Any, dtype: np.dtype | None = None, device: int = 0) -> Any:
+        """An array of this backend holding a copy of host data or of another backend's array."""
+        raise NotImplementedError
+
+    def generator(self, seed: Any, device: int = 0) -> Any:
+        """A random generator with NumPy's ``Generator`` interface."""
+        raise NotImplementedError
+
+    def synchronize(self, device: int = 0) -> None:
+        """Wait until everything asked of a device is done."""
+
+    def arena(self, nbytes: int, device: int = 0) -> Any:
+        """Bytes to carve buffers from, aligned to 64."""
+        raw = self.empty((nbytes + 64,), np.dtype(np.uint8), device)
+        return raw[:nbytes]
+
+
+class NumpyBackend(Backend):
+    """The host. All ``cpu(i)`` are one memory; their numbers are kept apart only for ``group2ctx``."""
+
+    name = "cpu"
+    xp = np
+
+    def to_numpy(self, array: Any) -> np.ndarray:
+        return np.array(array)
+
+    def asarray(self, source: Any, dtype: np.dtype | None = None, device: int = 0) -> np.ndarray:
+        if hasattr(source, "get") and hasattr(source, "device"):
+            source = source.get()
+        return np.array(source, dtype, order="C")
+
+    def generator(self, seed: Any, device: int = 0) -> np.random.Generator:
+        return np.random.Generator(np.random.PCG64(seed))
+
+    def arena(self, nbytes: int, device: int = 0) -> np.ndarray:
+        raw = self._made(np.empty, (nbytes + 64,), np.dtype(np.uint8))
+        start = -raw.ctypes.data % 64
+        return raw[start:start + nbytes]
+
+
+class CupyBackend(Backend):
+    """CUDA devices through CuPy."""
+
+    name = "gpu"
+
+    def __init__(self) -> None:
+        try:
+            import cupy
+        except Exception as error:  # an installed package may fail in many ways without a driver
+            raise DeviceError("gpu: the package CuPy is missing or does not load "
+                              f"({type(error).__name__}: {error}). Install opreg[cuda12] or opreg[cuda13].") from None
+        try:
+            usable = cupy.cuda.is_available()
+        except Exception:
+            usable = False
+        if not usable:
+            raise DeviceError(f"gpu: CuPy {cupy.__version__} is installed, but finds no usable CUDA device. "
+                              + self._missing(cupy))
+        self.xp = cupy
+
+    @staticmethod
+    def _missing(cupy: Any) -> str:
+        try:
+            cupy.cuda.runtime.driverGetVersion()
+            count = cupy.cuda.runtime.getDeviceCount()
+        except Exception as error:
+            return f"The driver answers: {error}"
+        return f"The driver works and lists {count} devices."
+
+    def count(self) -> int:
+        """Number of devices."""
+        return int(self.xp.cuda.runtime.getDeviceCount())
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype, device: int = 0) -> Any:
+        with self.xp.cuda.Device(device):
+            return self._made(self.xp.empty, shape, dtype)
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype, device: int = 0) -> Any:
+        with self.xp.cuda.Device(device):
+            return self._made(self.xp.zeros, shape, dtype)
+
+    def to_numpy(self, array: Any) -> np.ndarray:
+        return self.xp.asnumpy(array)
+
+    def asarray(self, source: Any, dtype: np.dtype | None = None, device: int = 0) -> Any:
+        with self.xp.cuda.Device(device):
+            return self.xp.array(source, dtype, order="C")
+
+    def generator(self, seed: Any, device: int = 0) -> Any:
+        with self.xp.cuda.Device(device):
+            return self.xp.random.default_rng(seed)
+
+    def synchronize(self, device: int = 0) -> None:
+        with self.xp.cuda.Device(device):
+            self.xp.cuda.get_current_stream().synchronize()
+
+
+_ACTIVE: list[Backend] = []
+_REGISTERED: dict[str, Any] = {"cpu": NumpyBackend, "gpu": CupyBackend}
+
+
+def register_backend(name: str, factory: Any) -> None:
+    """Serve a device type by another backend (tests register stand-ins)."""
+    _REGISTERED[name] = factory
+    backend.cache_clear()
+
+
+@functools.cache
+def backend(name: str) -> Backend:
+    """The backend of a device type.
+
+    Raises
+    ------
+    DeviceError
+        Saying what is missing: package, driver or device.
+
+    Examples
+    --------
+    >>> backend("cpu").xp.__name__
+    'numpy'
+    """
+    made = _REGISTERED[name]()
+    _ACTIVE.append(made)
+    return made
+
+
+def active() -> list[Backend]:
+    """The backends in use."""
+    return list(_ACTIVE)

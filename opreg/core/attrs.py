@@ -1,0 +1,416 @@
+"""Attributes: typed inside, text in files, and one description of both, read from annotations.
+
+An operator's keyword-only parameters are its attributes. Their annotations say what values they take and how
+their text is read; text in turn follows the spellings that Apache MXNet's files hold.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import numbers
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple, Union
+
+import numpy as np
+
+from ..errors import AttrError, DTypeError, did_you_mean
+from .cache import Recent
+from .spec import TypeFlag, as_dtype
+
+__all__ = ["Field", "Schema", "Limit", "Count", "Few", "Finite", "Positive", "REQUIRED", "to_text", "from_text"]
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED: Any = _Required()
+
+_INT = re.compile(r"\s*[+-]?\d+\s*$")
+_NUMBER = re.compile(r"[+-]?[0-9][^,]*$")
+_LONG = re.compile(r"(?<=\d)L\b")  # Python 2 wrote (2L, 3L)
+_TRUE, _FALSE = ("True", "true", "1"), ("False", "false", "0")
+_ZEROS = frozenset({0})  # of every kind and sign: equal ones are found in it
+
+
+def to_text(value: Any) -> str:
+    """An attribute's value as a file holds it.
+
+    Examples
+    --------
+    >>> to_text((3, 3)), to_text(np.float32), to_text(None), to_text(1e-5), to_text(["a", 1])
+    ('(3, 3)', 'float32', 'None', '1e-05', "['a', 1]")
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, TypeFlag):
+        return value.name
+    if isinstance(value, np.dtype):
+        return value.name
+    if isinstance(value, type):
+        return value.__name__
+    if isinstance(value, np.generic):
+        return str(value.item())
+    if isinstance(value, (tuple, list)):
+        items = ", ".join(repr(item) if isinstance(item, str) else to_text(item) for item in value)
+        close = ",)" if len(value) == 1 and isinstance(value, tuple) else ")"
+        return f"({items}{close}" if isinstance(value, tuple) else f"[{items}]"
+    return str(value)
+
+
+def from_text(text: str) -> Any:
+    """The most natural value of a text, for attributes whose type nobody declared.
+
+    Examples
+    --------
+    >>> from_text("(3, 3)"), from_text("1e-5"), from_text("relu"), from_text("None")
+    ((3, 3), 1e-05, 'relu', None)
+    """
+    for kind in (type(None), int, float, bool, tuple[int, ...], tuple[float, ...]):
+        try:
+            return _converter(kind)(text)
+        except (ValueError, TypeError):
+            continue
+    return text
+
+
+class Limit(NamedTuple):
+    """What values of a type have to be beside that: a test, and the words for it in an error."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+#: How many of something.
+Count = Annotated[int, Limit("from zero up", lambda number: number >= 0)]
+#: How many of something of which there is one at least.
+Positive = Annotated[int, Limit("from one up", lambda number: number > 0)]
+#: How many inputs, outputs or layers: names and arrays are made for each.
+Few = Annotated[int, Limit("from 1 to 65,536", lambda number: 0 < number <= 1 << 16)]
+#: A number that is neither infinite nor NaN.
+Finite = Annotated[float, Limit("that is finite", math.isfinite)]
+
+
+# ------------------------------------------------------------------------------------------ conversions
+# A converter takes a value or its text, returns the typed value, or raises ValueError or TypeError.
+
+Converter = Callable[[Any], Any]
+
+
+def _to_none(value: Any) -> None:
+    if value is None or (isinstance(value, str) and value.strip() in ("None", "")):
+        return None
+    raise ValueError(value)
+
+
+def _to_int(value: Any) -> int:
+    if isinstance(value, str):
+        if _INT.match(value):
+            return int(value)
+        raise ValueError(value)
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(value)
+    return int(value.__index__())
+
+
+def _to_float(value: Any) -> float:
+    if isinstance(value, str):
+        text = value.strip()
+        if "_" in text:
+            raise ValueError(value)
+        return float(text[:-1] if text[-1:] in "fF" and not text.lower().endswith("inf") else text)
+    if isinstance(value, (bool, np.bool_, bytes)):
+        raise TypeError(value)
+    return float(value)
+
+
+def _to_bool(value: Any) -> bool:
+    if isinstance(value, str):
+        text = value.strip()
+        if text in _TRUE:
+            return True
+        if text in _FALSE:
+            return False
+        raise ValueError(value)
+    if isinstance(value, (bool, np.bool_)) or (isinstance(value, (int, np.integer)) and value in (0, 1)):
+        return bool(value)
+    raise TypeError(value)
+
+
+def _to_str(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError(value)
+
+
+def _to_tuple(item: Converter) -> Converter:
+    def convert(value: Any) -> tuple:
+        if isinstance(value, str):
+            text = _LONG.sub("", value.strip())
+            if _NUMBER.match(text):  # one number is a tuple of it
+                return (item(text),)
+            if len(text) < 2 or (text[0], text[-1]) not in (("(", ")"), ("[", "]")):
+                raise ValueError(value)
+            body = text[1:-1].strip()
+            parts = body.split(",") if body else []
+            if parts and not parts[-1].strip():
+                parts.pop()
+            return tuple([item(part.strip()) for part in parts])
+        if isinstance(value, (tuple, list, range)) or (isinstance(value, np.ndarray) and value.ndim == 1):
+            return tuple([item(part) for part in value])
+        if isinstance(value, numbers.Real) and not isinstance(value, bool):
+            return (item(value),)
+        raise TypeError(value)
+
+    return convert
+
+
+def _to_literal(options: tuple) -> Converter:
+    by_text = {str(option): option for option in options}
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, str) and value in by_text:
+            return by_text[value]
+        if not isinstance(value, str) and value in options:
+            return value
+        raise ValueError(value)
+
+    return convert
+
+
+def _to_any(options: tuple[Converter, ...]) -> Converter:
+    def convert(value: Any) -> Any:
+        for option in options:
+            try:
+                return option(value)
+            except (ValueError, TypeError, AttributeError):
+                continue
+        raise ValueError(value)
+
+    return convert
+
+
+def _limited(convert: Converter, limits: list[Limit]) -> Converter:
+    def limited(value: Any) -> Any:
+        found = convert(value)
+        if not all(limit.holds(found) for limit in limits):
+            raise ValueError(value)
+        return found
+
+    return limited
+
+
+def _converter(kind: Any) -> Converter:
+    simple: dict[Any, Converter] = {
+        int: _to_int, float: _to_float, bool: _to_bool, str: _to_str, type(None): _to_none, None: _to_none,
+        np.dtype: as_dtype, Any: lambda value: value, tuple: _to_tuple(from_text), list: _to_tuple(from_text),
+    }
+    if kind in simple:
+        return simple[kind]
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return _limited(_converter(args[0]), [each for each in args[1:] if isinstance(each, Limit)])
+    if origin in (Union, types.UnionType):
+        # None first, so that the text "None" is never taken for a name.
+        ordered = sorted(args, key=lambda arg: arg is not type(None))
+        return _to_any(tuple(_converter(arg) for arg in ordered))
+    if origin in (tuple, list):
+        return _to_tuple(_converter(args[0]) if args else from_text)
+    if origin is Literal:
+        return _to_literal(args)
+
+    def instance(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        raise TypeError(value)
+
+    return instance
+
+
+def _describe(kind: Any) -> str:
+    """An annotation in words a person reads in an error: ``tuple of int, or None``."""
+    names = {int: "int", float: "float", bool: "bool", str: "text", type(None): "None", np.dtype: "dtype",
+             tuple: "tuple", list: "list", Any: "anything"}
+    if kind in names:
+        return names[kind]
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return " ".join([_describe(args[0]), *(each.words for each in args[1:] if isinstance(each, Limit))])
+    if origin in (Union, types.UnionType):
+        return " or ".join(_describe(arg) for arg in args)
+    if origin in (tuple, list):
+        return "tuple of " + (_describe(args[0]) if args else "anything")
+    if origin is Literal:
+        return "one of " + ", ".join(repr(arg) for arg in args)
+    return getattr(kind, "__name__", str(kind))
+
+
+# --------------------------------------------------------------------------------------------- schemas
+
+
+class Field:
+    """One attribute: name, type, default; ``limited`` is the type with its limits.
+
+    Examples
+    --------
+    >>> Field("axis", int, -1)("2")
+    2
+    >>> Field("depth", int, limited=Count)(-2)
+    Traceback (most recent call last):
+        ...
+    opreg.errors.AttrError: attribute depth: expected int from zero up, got -2
+    """
+
+    __slots__ = ("name", "kind", "default", "_limited", "_convert")
+
+    def __init__(self, name: str, kind: Any, default: Any = REQUIRED, limited: Any = None):
+        self.name, self.kind, self.default = name, kind, default
+        self._limited = kind if limited is None else limited
+        self._convert = _converter(self._limited)
+
+    @property
+    def required(self) -> bool:
+        """Whether a value must be given."""
+        return self.default is REQUIRED
+
+    @property
+    def describes(self) -> str:
+        """The type in words."""
+        return _describe(self._limited)
+
+    @property
+    def stated(self) -> str:
+        """The type and the default, or that there is none, in the form that MXNet's tools read.
+
+        Examples
+        --------
+        >>> Field("pool_type", Literal["max", "avg"], "max").stated
+        "{'avg', 'max'}, optional, default='max'"
+        >>> Field("p", float).stated
+        'float, required'
+        """
+        parts = typing.get_args(self.kind) if typing.get_origin(self.kind) in (Union, types.UnionType) else (self.kind,)
+        choices = [repr(arg) for part in parts if typing.get_origin(part) is Literal for arg in typing.get_args(part)]
+        words = self.describes
+        if choices:
+            words = "{" + ", ".join([*(["None"] if type(None) in parts else []), *sorted(choices)]) + "}"
+        return f"{words}, required" if self.required else f"{words}, optional, default={self.default!r}"
+
+    def __call__(self, value: Any) -> Any:
+        try:
+            result = self._convert(value)
+        except DTypeError:
+            raise
+        except (ValueError, TypeError, AttributeError, OverflowError):
+            hint = ""
+            options = [arg for arg in typing.get_args(self.kind) if isinstance(arg, str)]
+            if isinstance(value, str) and options:
+                hint = " " + did_you_mean(value, options)
+            raise AttrError(f"attribute {self.name}: expected {self.describes}, got {value!r}{hint and '.'}{hint}"
+                            ) from None
+        return result
+
+
+class Schema:
+    """The attributes of an operator, in the order of its signature.
+
+    Parameters
+    ----------
+    fields : list of Field
+        Declared attributes.
+    open : bool
+        Whether undeclared attributes are kept as text (a constructor that takes ``**kwargs``).
+
+    Examples
+    --------
+    >>> schema = Schema([Field("axis", int, -1), Field("keepdims", bool, False)])
+    >>> schema.complete({"axis": "1"})
+    {'axis': 1, 'keepdims': False}
+    """
+
+    __slots__ = ("fields", "open", "_by_name", "_cache")
+
+    def __init__(self, fields: list[Field], open: bool = False):
+        self.fields, self.open = fields, open
+        self._by_name = {field.name: field for field in fields}
+        self._cache = Recent(4096)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    def __getitem__(self, name: str) -> Field:
+        return self._by_name[name]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Attribute names in order."""
+        return tuple(self._by_name)
+
+    @classmethod
+    def of(cls, function: Callable, skip: int = 0) -> Schema:
+        """The schema of a function's keyword-only parameters."""
+        hints, limited = typing.get_type_hints(function), typing.get_type_hints(function, include_extras=True)
+        fields = []
+        for parameter in list(inspect.signature(function).parameters.values())[skip:]:
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                default = REQUIRED if parameter.default is parameter.empty else parameter.default
+                fields.append(Field(parameter.name, hints.get(parameter.name, Any), default,
+                                    limited.get(parameter.name, Any)))
+        return cls(fields)
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Typed values of all attributes, defaults filled in. The result is shared: never change it.
+
+        Raises
+        ------
+        AttrError
+            For an unknown name, a missing required one, or a value of the wrong type.
+        """
+        try:
+            # Equal values that are not the same: 1 and True, 0.0 and -0.0.
+            key = tuple([(name, value, repr(value) if value in _ZEROS else value.__class__)
+                         for name, value in given.items()])
+            return self._cache[key]
+        except KeyError:
+            found = self._cache.find(key)
+            if found is not None:
+                return found
+        except TypeError:  # a list, an array: not worth remembering
+            return self._complete(given)
+        result = self._complete(given)
+        self._cache.keep(key, result)
+        return result
+
+    def _complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        unknown = [name for name in given if name not in self._by_name]
+        if unknown and not self.open:
+            raise AttrError(f"unknown attribute {unknown[0]!r}. {did_you_mean(unknown[0], self.names)}")
+        result = {}
+        for field in self.fields:
+            if field.name in given:
+                result[field.name] = field(given[field.name])
+            elif field.required:
+                raise AttrError(f"attribute {field.name} ({field.describes}) is required")
+            else:
+                result[field.name] = field.default
+        for name in unknown:
+            result[name] = to_text(given[name])
+        return result
+
+
+class _AsGiven(Schema):
+    """Attributes of any kind, which only the project's own code gives."""
+
+    __slots__ = ()
+
+    def complete(self, given: Mapping[str, Any]) -> Any:
+        return given
+
+
+#: The schema of operators whose attributes are taken as they are given.
+AS_GIVEN = _AsGiven([], open=True)

@@ -1,0 +1,84 @@
+"""apply: the highest-ranked value among an operator's inputs decides what applying it means.
+
+Arrays compute now; symbols grow a graph. Nothing else in the project asks which of the two it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..errors import ArgumentError
+from .slots import Slot
+
+__all__ = ["apply", "leading", "write", "INVOKE", "REQUESTS"]
+
+#: What an operator may be asked to do with a result, by MXNet's integers.
+REQUESTS = ("null", "write", "inplace", "add")
+
+#: Calls an operator on arrays and numbers as users write it: ``f(op, args, keywords)``.
+INVOKE = Slot("arrays")
+
+
+def apply(op: Any, values: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    """Apply an operator to values.
+
+    Parameters
+    ----------
+    op : Op
+        The operator.
+    values : sequence
+        Inputs in order; at least one of them an array or a symbol.
+    attrs : mapping
+        Attributes, as values or text.
+
+    Raises
+    ------
+    ArgumentError
+        When no input is an array or symbol.
+    """
+    best, rank = None, -1
+    for value in values:
+        other = getattr(value, "_rank", -1)
+        if other > rank:
+            best, rank = value, other
+    if best is None:
+        kinds = ", ".join(type(value).__name__ for value in values) or "nothing"
+        raise ArgumentError(f"operator {op.name}: expected arrays or symbols, got {kinds}"
+                            + ("; nd.array(...) makes an array of numbers" if values else ""))
+    return best._apply(op, values, attrs)
+
+
+def leading(values: Iterable[Any]) -> Any:
+    """The value that decides how an operator is applied, or None where there is no array and no symbol."""
+    found = max(values, key=_rank, default=None)
+    return None if _rank(found) < 0 else found
+
+
+def _rank(value: Any) -> int:
+    return getattr(value, "_rank", -1)
+
+
+def write(dst: Any, req: str, src: Any) -> None:
+    """Store a result as requested: the one place that knows what a request means.
+
+    Parameters
+    ----------
+    dst : array or NDArray
+        Where to store; its shape and dtype stay.
+    req : {"null", "write", "inplace", "add"}
+        Leave it alone, overwrite it, overwrite it (the result may share memory with an input), or add to it.
+    src : array, NDArray or number
+        What to store; broadcast as NumPy assignment broadcasts.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown request.
+    """
+    if req == "write" or req == "inplace":
+        dst[...] = src
+    elif req == "add":
+        dst[...] += src
+    elif req != "null":
+        raise ArgumentError(f"unknown request {req!r}: expected one of {', '.join(REQUESTS)}")

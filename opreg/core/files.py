@@ -1,0 +1,269 @@
+"""Files: reading them, writing them whole or not at all, JSON, and warnings where a file was asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import stat
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, NoReturn
+
+from ..errors import ArgumentError, FileFormatError, adopted, here
+
+__all__ = ["adopting", "reading", "whole", "together", "json_of", "warn"]
+
+
+@contextmanager
+def adopting() -> Iterator[None]:
+    """What the system refuses inside is an `OSError` that is an `OpError` as well.
+
+    Examples
+    --------
+    >>> try:
+    ...     with adopting(), open("/no/such/file"):
+    ...         pass
+    ... except FileNotFoundError as error:
+    ...     error.filename, type(error).__name__
+    ('/no/such/file', 'OpFileNotFoundError')
+    """
+    try:
+        yield
+    except OSError as error:
+        raise adopted(error) from None
+
+
+def _named(path: str | os.PathLike) -> str:
+    name = os.fsdecode(path)
+    if "\0" in name:
+        raise ArgumentError(f"no file can have the name {name!r}: it holds a zero byte")
+    return name
+
+
+@contextmanager
+def reading(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """A file to read, which has an end and can be read twice.
+
+    Raises
+    ------
+    OSError
+        It is missing or cannot be read.
+    FileFormatError
+        It is a pipe or a device, of which nobody knows how much will come.
+    ArgumentError
+        Nothing can have that name.
+    """
+    name = _named(path)
+    with adopting():
+        mode = os.stat(name).st_mode  # opening a pipe waits for somebody who writes into it
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise FileFormatError(f"{name}: expected a file, found a pipe or a device; read it first, and load what "
+                                  "came with load_frombuffer or loads")
+        with open(name, "rb") as file:
+            yield file
+
+
+class _Draft:
+    """A file that is written and not yet to be seen; without any name where the system can do that, so that a process
+    that is killed leaves nothing behind."""
+
+    def __init__(self, target: str, mode: int | None):
+        self.target, self.mode = target, mode
+        self.folder = os.path.dirname(target)
+        self.name = os.path.join(self.folder, f".{secrets.token_hex(8)}.part")
+        self.nameless = True
+        self.file: BinaryIO
+        try:
+            self.file = os.fdopen(os.open(self.folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), "w+b")
+        except (AttributeError, OSError):  # neither every system nor every file system has that
+            self.nameless = False
+            try:
+                self.file = open(self.name, "xb")  # noqa: SIM115 (publish and discard close it)
+            except OSError as error:
+                error.filename = self.folder
+                raise
+
+    def settle(self) -> None:
+        """Have all of it on the disk."""
+        self.file.flush()
+        if self.mode is not None and hasattr(os, "fchmod"):
+            os.fchmod(self.file.fileno(), self.mode)
+        os.fsync(self.file.fileno())
+
+    def publish(self) -> None:
+        """Let it be seen under its name."""
+        try:
+            if self.nameless:
+                self._link()
+            self.file.close()
+            os.replace(self.name, self.target)
+        except BaseException:
+            self.discard()
+            raise
+
+    def _link(self) -> None:
+        """Give the file its hidden name: nothing that has none can take another's place."""
+        try:  # with a folder given, and only then, the link in /proc is followed
+            os.link(f"/proc/self/fd/{self.file.fileno()}", self.name, src_dir_fd=self.file.fileno())
+        except OSError:
+            self.file.seek(0)
+            with open(self.name, "xb") as copy:
+                shutil.copyfileobj(self.file, copy)
+                copy.flush()
+                os.fsync(copy.fileno())
+            os.chmod(self.name, stat.S_IMODE(os.fstat(self.file.fileno()).st_mode))
+
+    def discard(self) -> None:
+        """Forget it."""
+        with suppress(OSError):
+            self.file.close()
+        with suppress(OSError):
+            os.unlink(self.name)
+
+
+class _Waiting(threading.local):
+    drafts: list[_Draft] | None = None
+
+
+_WAITING = _Waiting()
+
+
+@contextmanager
+def whole(path: str | os.PathLike, mode: int | None = None) -> Iterator[BinaryIO]:
+    """A file to write that appears under its name when the block ends well, and never otherwise.
+
+    A link stays a link, and what must not be written is not replaced either. The mode is the one given, else that of
+    an earlier file.
+
+    Raises
+    ------
+    OSError
+        The folder is missing, the file must not be written, the disk is full.
+    ArgumentError
+        Nothing can have that name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with whole(os.path.join(folder, "note")) as file:
+    ...         _ = file.write(b"all of it")
+    ...         before = os.path.exists(os.path.join(folder, "note"))
+    ...     before, os.listdir(folder)
+    (False, ['note'])
+    """
+    with adopting():
+        try:
+            with _whole(path, mode) as file:
+                yield file
+        except OSError as error:
+            if error.filename is None and error.errno is not None:  # a full disk does not say of which file
+                error.filename = os.fsdecode(path)
+            raise
+
+
+@contextmanager
+def _whole(path: str | os.PathLike, mode: int | None) -> Iterator[BinaryIO]:
+    target = os.path.realpath(_named(path))  # a link stays a link, and its target is replaced
+    before = None
+    with suppress(FileNotFoundError):
+        before = os.stat(target).st_mode
+    if before is not None and not stat.S_ISREG(before):  # a pipe, a device: nothing that could be replaced
+        with open(target, "wb") as file:
+            yield file
+        return
+    if before is not None:
+        with open(target, "r+b"):
+            pass  # what must not be written must not be replaced either
+    draft = _Draft(target, stat.S_IMODE(before) if mode is None and before is not None else mode)
+    try:
+        yield draft.file
+        draft.settle()
+    except BaseException:
+        draft.discard()
+        raise
+    if _WAITING.drafts is None:
+        draft.publish()
+    else:
+        _WAITING.drafts.append(draft)
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """What ``whole`` writes within the block appears when the block ends well: all files, or none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with together():
+    ...         for name in ("net", "weights"):
+    ...             with whole(os.path.join(folder, name)) as file:
+    ...                 _ = file.write(b"all of it")
+    ...         before = os.listdir(folder)
+    ...     before, sorted(os.listdir(folder))
+    ([], ['net', 'weights'])
+    """
+    drafts: list[_Draft] = []
+    outer, _WAITING.drafts = _WAITING.drafts, drafts
+    try:
+        yield
+        while drafts:
+            draft = drafts.pop(0)
+            draft.publish() if outer is None else outer.append(draft)
+    finally:
+        _WAITING.drafts = outer
+        for draft in drafts:
+            draft.discard()
+
+
+def json_of(text: str | bytes, name: str) -> Any:
+    """What a JSON text says, as dicts and lists.
+
+    Raises
+    ------
+    FileFormatError
+        With the name of what the text is, and why it is none: no JSON, a key that stands twice, brackets or numbers
+        beyond all measure.
+
+    Examples
+    --------
+    >>> json_of('{"nodes": []}', "net-symbol.json")
+    {'nodes': []}
+    >>> json_of('{"nodes": [}', "net-symbol.json")
+    Traceback (most recent call last):
+    opreg.errors.FileFormatError: net-symbol.json: line 1, column 12: no JSON: Expecting value
+    """
+
+    def fail(what: str) -> NoReturn:
+        raise FileFormatError(f"{name}: {what}") from None
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            names = [key for key, _ in pairs]
+            fail(f"the key {next(key for key in names if names.count(key) > 1)!r} stands twice in one object")
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=unique, strict=False)
+    except FileFormatError:
+        raise
+    except json.JSONDecodeError as error:
+        fail(f"line {error.lineno}, column {error.colno}: no JSON: {error.msg}")
+    except UnicodeDecodeError as error:
+        fail(f"byte {error.start}: no JSON: it is no text")
+    except RecursionError:
+        fail("brackets are nested too deeply")
+    except ValueError:  # Python refuses to read thousands of digits
+        fail("an absurdly long number")
+
+
+def warn(text: str) -> None:
+    """Warn about the line of user code that asked for the file, whatever calls lie between."""
+    filename, line = here() or (__file__, 1)
+    warnings.warn_explicit(text, UserWarning, filename, line)

@@ -1,0 +1,117 @@
+"""What arrays begin as: the numbers of initializers, for MXNet's, which know arrays by name, and MindSpore's.
+
+Each is a function ``fill(rng, shape, ...)`` of a generator, that gives a new array of the host, or ``fill(shape, ...)``
+where nothing is drawn. MXNet's initializers draw uniform and normal numbers by operators instead, on the device where
+the array is; from one seed the two frameworks' classes draw differently on purpose.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..elementwise.special_functions import erf, erfinv
+
+__all__ = ["bilinear", "dirac", "fan", "left_of", "normal", "orthogonal", "orthogonal_by_svd", "sparse",
+           "truncated_normal", "uniform", "variance_scaling"]
+
+Shape = tuple[int, ...]
+
+#: The standard deviation of what is left of the standard normal distribution between -2 and 2.
+_CUT_AT_TWO = math.sqrt(1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf(math.sqrt(2)))
+
+
+def fan(shape: Shape, mode: str) -> float:
+    """How many inputs and outputs a unit of a layer has, by its weight of outputs, inputs and a window.
+
+    Examples
+    --------
+    >>> [fan((4, 3, 5), mode) for mode in ("in", "out", "avg", "sum")]
+    [15, 20, 17.5, 35]
+    """
+    window = math.prod(shape[2:])
+    inputs, outputs = shape[1] * window, shape[0] * window
+    return {"in": inputs, "out": outputs, "avg": (inputs + outputs) / 2.0, "sum": inputs + outputs}[mode]
+
+
+def _width(dtype: Any) -> Any:
+    return np.float64 if dtype == np.float64 else np.float32
+
+
+def uniform(rng: Any, shape: Shape, bound: float, dtype: Any = np.float32) -> np.ndarray:
+    """Uniform numbers within a bound."""
+    return rng.random(shape, _width(dtype)) * (2 * bound) - bound
+
+
+def normal(rng: Any, shape: Shape, deviation: float, mean: float = 0.0, dtype: Any = np.float32) -> np.ndarray:
+    """Normal numbers."""
+    return rng.standard_normal(shape, _width(dtype)) * deviation + mean
+
+
+def left_of(ends: tuple[float, float], deviation: float, mean: float) -> np.ndarray:
+    """The share of a normal distribution on the left of each of two ends, from -1 to 1."""
+    return erf(np, (np.array(ends, np.float64) - mean) / (deviation * math.sqrt(2)))
+
+
+def truncated_normal(rng: Any, shape: Shape, deviation: float, mean: float, ends: tuple[float, float]) -> np.ndarray:
+    """Normal numbers of which only those between two ends count."""
+    low, high = left_of(ends, deviation, mean)
+    found = erfinv(np, low + (high - low) * rng.random(shape))
+    return np.clip(found * (deviation * math.sqrt(2)) + mean, *ends)
+
+
+def variance_scaling(rng: Any, shape: Shape, deviation: float, distribution: str, dtype: Any) -> np.ndarray:
+    """Numbers of a standard deviation: ``uniform``, ``normal``, or ``truncated_normal`` at two of the whole's."""
+    if distribution == "uniform":
+        return uniform(rng, shape, math.sqrt(3) * deviation, dtype)
+    if distribution == "normal":
+        return normal(rng, shape, deviation, 0.0, dtype)
+    whole = deviation / _CUT_AT_TWO
+    return truncated_normal(rng, shape, whole, 0.0, (-2 * whole, 2 * whole))
+
+
+def _matrix(shape: Shape) -> Shape:
+    """The first dimension, and all others together."""
+    return shape[0], math.prod(shape[1:])
+
+
+def orthogonal(rng: Any, shape: Shape, gain: float) -> np.ndarray:
+    """``gain`` times a matrix whose rows or columns, the fewer ones, are orthonormal, every one as likely."""
+    rows, columns = _matrix(shape)
+    q, r = np.linalg.qr(rng.standard_normal((max(rows, columns), min(rows, columns))))
+    q *= gain * np.sign(np.diagonal(r))  # without the signs they would not be evenly distributed
+    return (q if rows >= columns else q.T).reshape(shape)
+
+
+def orthogonal_by_svd(draw: Any, shape: Shape, gain: float) -> np.ndarray:
+    """The same from numbers that ``draw`` gives for the shape of a matrix, by their singular vectors, as MXNet does."""
+    left, _, right = np.linalg.svd(draw(_matrix(shape)).astype(np.float64), full_matrices=False)
+    return gain * (left if left.shape == _matrix(shape) else right).reshape(shape)
+
+
+def dirac(shape: Shape, groups: int) -> np.ndarray:
+    """Windows of a convolution that hands on its channels as they are, in each of some groups."""
+    found = np.zeros(shape, np.int8)
+    each = shape[0] // groups
+    channels, middle = np.arange(min(each, shape[1])), tuple([length // 2 for length in shape[2:]])
+    for group in range(groups):
+        found[(group * each + channels, channels) + middle] = 1
+    return found
+
+
+def sparse(rng: Any, shape: Shape, deviation: float, zeros: int, dtype: Any) -> np.ndarray:
+    """A matrix of normal numbers, so many of which in each column are zero."""
+    found = normal(rng, shape, deviation, 0.0, dtype)
+    order = rng.random(shape).argsort(axis=0)  # a permutation of the rows in each column
+    found[order < zeros] = 0
+    return found
+
+
+def bilinear(shape: Shape) -> np.ndarray:
+    """The window of a bilinear enlargement, by the last two axes; the same in every channel."""
+    half = math.ceil(shape[3] / 2.0)
+    middle = (2 * half - 1 - half % 2) / (2.0 * half)
+    row, column = (1 - np.abs(np.arange(shape[axis]) / half - middle) for axis in (2, 3))
+    return np.broadcast_to(np.outer(row, column), shape)

@@ -1,0 +1,156 @@
+"""The reverse walk: gradients of heads with respect to variables, for a graph and a tape alike.
+
+It knows nothing of arrays or symbols: who walks says how a node is differentiated, and how gradients that meet are
+added. As a rule that is ``by_rule``: rules are ordinary code that calls operators on values; so a graph's walk grows a
+graph, and a tape's computes. ``fitted`` is what every gradient that a user wrote goes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..errors import NotDifferentiableError, OpError, ShapeError, note
+from .registry import ops
+from .spec import broadcast, show, size
+
+__all__ = ["by_rule", "filled", "fitted", "walk"]
+
+_ALONE = (True,)
+
+
+def fitted(g: Any, like: Any, what: str) -> Any:
+    """A gradient in the shape of the value that it is the gradient of.
+
+    Where it is larger because that value was broadcast it is summed down. One that is too small is refused: repeating
+    it would make up numbers.
+
+    Parameters
+    ----------
+    g, like : values of one kind
+        The gradient, and what it is the gradient of.
+    what : str
+        The gradient, as an error names it.
+
+    Raises
+    ------
+    ShapeError
+        When broadcasting does not explain the difference.
+    """
+    if g._shape_is(like):
+        return g
+    try:
+        got, wanted = g.shape, like.shape
+    except OpError:  # of a graph that is not bound: found out then
+        return ops._reduce_like(g, like)
+    if got == wanted:
+        return g
+    if size(got) == size(wanted) == 1:  # NumPy's sums have no axes, those of arrays have one
+        return ops.reshape_like(g, like)
+    if not _stretches(wanted, got):
+        raise ShapeError(f"{what} has shape {show(got)}, expected {show(wanted)}")
+    return ops._reduce_like(g, like)
+
+
+def _stretches(shape: Any, wanted: Any) -> bool:
+    """Whether broadcasting makes one shape of another."""
+    try:
+        return broadcast(shape, wanted) == wanted
+    except ShapeError:
+        return False
+
+
+def walk(order: Sequence[Any], seeds: dict[Any, Any], wanted: Iterable[Any],
+         differentiate: Callable[[Any, list[Any], tuple[bool, ...]], Sequence[Any]],
+         add: Callable[[Any, Any, Any], Any]) -> dict[Any, Any]:
+    """Gradients of the sum of heads times seeds.
+
+    Parameters
+    ----------
+    order : sequence of nodes
+        Inputs before users. A node has ``op`` (None for a variable), ``attrs``, ``inputs``, ``count``, ``describe()``.
+    seeds : dict of entry to value
+        Gradients that arrive at the heads; None for a loss that needs none. All gradients are noted in it.
+    wanted : iterable of nodes
+        Variables (or inner nodes) whose gradient is asked for.
+    differentiate : function of a node, the gradients of its outputs and which inputs need one
+        Gradients of the inputs; None, here and there, where there is none.
+    add : function of an entry and two gradients of it
+        Their sum.
+
+    Returns
+    -------
+    dict of entry to value
+        Gradients of the entries of wanted nodes that the heads depend on, perhaps beside others.
+
+    Raises
+    ------
+    NotDifferentiableError
+        Naming operator and node, when the way from a head to a wanted variable leads through an operator
+        without gradient.
+    """
+    targets = set(wanted)
+    live = set(targets)
+    for node in order:
+        for source, _ in node.inputs:
+            if source in live:
+                live.add(node)
+                break
+    grads, unseeded = seeds, set()
+    for (node, _), seed in seeds.items():
+        if seed is None:
+            unseeded.add(node)
+    for node in reversed(order):
+        if node.op is None or node not in live:
+            continue
+        take = grads.get if node in targets else grads.pop
+        if node.count == 1:
+            arriving = [take((node, 0), None)]
+            reached = arriving[0] is not None
+        else:
+            arriving = [take((node, i), None) for i in range(node.count)]
+            reached = any(g is not None for g in arriving)
+        if not reached and not (node in unseeded and node.op.loss(node.attrs)):
+            continue
+        inputs = node.inputs
+        needs = _ALONE if len(inputs) == 1 and inputs[0][0] in live else tuple([source in live for source, _ in inputs])
+        try:
+            results = differentiate(node, arriving, needs)
+        except NotDifferentiableError as error:
+            note(error, node.describe())
+            raise
+        except Exception as error:
+            note(error, f"in the gradient of {node.describe()}")
+            raise
+        for entry, need, result in zip(inputs, needs, results):
+            if need and result is not None:
+                held = grads.get(entry)
+                grads[entry] = result if held is None else add(entry, held, result)
+    return grads
+
+
+def by_rule(node: Any, arriving: Sequence[Any], needs: Sequence[bool], values: Callable[[Any], Any],
+            zeros: Callable[[Any], Any], is_train: bool | None) -> Sequence[Any]:
+    """Gradients of a node's inputs by the rule of its operator.
+
+    Parameters
+    ----------
+    values : function of a node
+        Its inputs and outputs as values.
+    zeros : function of a value
+        Zeros like it, for outputs that no gradient reaches while others of the node have one.
+    is_train : bool or None
+        The mode the forward pass ran in; None where each node knows its own.
+    """
+    ins, outs = ((), ()) if not node.op.grad_reads else values(node)
+    arriving = filled(node, arriving, outs, zeros)
+    return node.op.differentiate(arriving[0] if node.count == 1 else tuple(arriving), ins, outs, node.attrs, needs,
+                                 node.in_training(is_train))
+
+
+def filled(node: Any, arriving: Sequence[Any], outs: Sequence[Any], zeros: Callable[[Any], Any]) -> Sequence[Any]:
+    """Gradients of a node's outputs, with zeros where none arrives and the rule of the operator expects some."""
+    if node.count == 1 or node.op.optional_out_grads:
+        return arriving
+    visible = node.op.visible(node.attrs)
+    return [zeros(outs[i]) if g is None and i < visible else g for i, g in enumerate(arriving)]

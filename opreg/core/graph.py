@@ -1,0 +1,204 @@
+"""Node and Graph: what is to be computed, frozen.
+
+A node applies an operator to entries of other nodes; an entry is ``(node, output number)``. A variable is a node
+without operator. Nodes never change after they are made: a pass builds new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from ..errors import OpError, Where, note
+from .attrs import Field
+from .op import Op
+from .spec import Shape, Spec, stated
+
+__all__ = ["Node", "Entry", "Graph", "INFERENCE", "topological", "rewrite", "verify", "fail", "declared_shape"]
+
+#: Tag of a node that computes as in inference, whatever the plan it is part of is for.
+INFERENCE = "__inference__"
+
+
+class Node:
+    """An application of an operator, or a variable.
+
+    Attributes
+    ----------
+    op : Op or None
+        None for a variable.
+    name : str
+        Unique in a well-made graph, but not required to be.
+    attrs : mapping
+        Typed attributes, complete.
+    given : mapping
+        The attributes as they were given, for files.
+    tags : mapping of str to str
+        Attributes that are not the operator's: ``__ctx_group__``, ``__lr_mult__``, …
+    inputs : tuple of Entry
+        Arguments, then auxiliary states.
+    where : Where or None
+        The line of user code that made it.
+    """
+
+    __slots__ = ("op", "name", "attrs", "given", "tags", "inputs", "where", "_count", "__weakref__")
+
+    def __init__(self, op: Op | None, name: str, attrs: Mapping[str, Any] = {}, inputs: Sequence[Entry] = (),
+                 given: Mapping[str, Any] | None = None, tags: Mapping[str, str] = {}, where: Where | None = None):
+        self.op, self.name, self.attrs, self.inputs = op, name, attrs, tuple(inputs)
+        self.given = attrs if given is None else given
+        self.tags, self.where = tags, where
+        self._count = 0
+
+    def __repr__(self) -> str:
+        return f"<{'variable' if self.op is None else self.op.name} {self.name}>"
+
+    @property
+    def count(self) -> int:
+        """Number of outputs, hidden ones included."""
+        if not self._count:
+            self._count = 1 if self.op is None else len(self.op.outputs(self.attrs))
+        return self._count
+
+    def with_inputs(self, inputs: Sequence[Entry]) -> Node:
+        """The same application of other inputs; itself when they are the same."""
+        return self if tuple(inputs) == self.inputs else self.renewed(inputs)
+
+    def renewed(self, inputs: Sequence[Entry]) -> Node:
+        """A new node, alike but for its inputs."""
+        return Node(self.op, self.name, self.attrs, inputs, self.given, self.tags, self.where)
+
+    def in_training(self, is_train: bool | None) -> bool:
+        """Whether it computes as in training, where the plan it is part of does."""
+        return bool(is_train) and INFERENCE not in self.tags
+
+    def describe(self) -> str:
+        """The node as an error note names it."""
+        kind = "variable" if self.op is None else f"operator {self.op.name}"
+        made = "" if self.where is None else f", made at {self.where}"
+        return f"{kind}, node {self.name!r}{made}"
+
+
+Entry = tuple[Node, int]
+
+
+def fail(error: Exception, node: Node, specs: Sequence[Spec] = ()) -> NoReturn:
+    """Raise what came out of a node's rules or kernels, with a note on the node; see ``Op.fail``."""
+    try:
+        note(error, node.describe())
+        if node.op is None:
+            raise error
+        node.op.fail(error, specs, node.name)
+    finally:
+        del error  # its traceback keeps this frame
+
+
+def declared_shape(text: str, np_shape: bool | None = None) -> Shape | None:
+    """The shape that a variable's tag ``__shape__`` declares; see ``stated``."""
+    return stated(Field("__shape__", tuple[int, ...])(text), np_shape)
+
+
+def topological(heads: Iterable[Entry]) -> list[Node]:
+    """Nodes that the heads need, inputs before users, in depth-first order of first use."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    for head, _ in heads:
+        if head in seen:
+            continue
+        seen.add(head)
+        stack = [(head, iter(head.inputs))]
+        while stack:
+            node, rest = stack[-1]
+            for source, _ in rest:
+                if source not in seen:
+                    seen.add(source)
+                    if source.inputs:
+                        stack.append((source, iter(source.inputs)))
+                        break
+                    order.append(source)
+            else:
+                order.append(node)
+                stack.pop()
+    return order
+
+
+class Graph:
+    """Heads and the nodes they need.
+
+    Examples
+    --------
+    >>> x = Node(None, "x")
+    >>> Graph([(x, 0)]).nodes
+    [<variable x>]
+    """
+
+    __slots__ = ("heads", "nodes", "_variables")
+
+    def __init__(self, heads: Sequence[Entry], nodes: list[Node] | None = None):
+        self.heads = tuple(heads)
+        self.nodes = topological(self.heads) if nodes is None else nodes
+        self._variables: tuple[list[Node], list[Node]] | None = None
+
+    def variables(self) -> tuple[list[Node], list[Node]]:
+        """Arguments and auxiliary states, in order of first use."""
+        if self._variables is None:
+            self._variables = self._found()
+        return self._variables
+
+    def _found(self) -> tuple[list[Node], list[Node]]:
+        auxiliary: set[Node] = set()
+        for node in self.nodes:
+            if node.op is not None and node.op.auxiliary(node.attrs):
+                names = node.op.arguments(node.attrs)
+                auxiliary.update(source for source, _ in node.inputs[len(names):])
+        variables = [node for node in self.nodes if node.op is None]
+        return ([node for node in variables if node not in auxiliary],
+                [node for node in variables if node in auxiliary])
+
+
+def rewrite(graph: Graph, change: Callable[[Node, list[Entry]], Sequence[Entry] | None]) -> Graph:
+    """A graph in which ``change(node, inputs)`` says what replaces each node.
+
+    ``inputs`` are the node's inputs after the change of the nodes before it. The answer is one entry for each
+    output, or None for the same operator on these inputs.
+    """
+    became: dict[Entry, Entry] = {}
+    for node in graph.nodes:
+        inputs = [became.get(entry, entry) for entry in node.inputs]
+        new = change(node, inputs)
+        if new is None:
+            same = node.with_inputs(inputs)
+            if same is node:
+                continue
+            new = [(same, i) for i in range(node.count)]
+        for i, entry in enumerate(new):
+            if entry[0] is not node:
+                became[node, i] = entry
+    if not became:
+        return graph
+    return Graph([became.get(entry, entry) for entry in graph.heads])
+
+
+def verify(graph: Graph) -> None:
+    """Check what every pass must leave true: order, numbers of inputs, existing outputs.
+
+    Raises
+    ------
+    OpError
+        Naming the first node that is wrong.
+    """
+    seen: set[Node] = set()
+    for node in graph.nodes:
+        for i, (source, index) in enumerate(node.inputs):
+            if source not in seen and i not in node.op.unread:  # type: ignore[union-attr]
+                raise OpError(f"{node.describe()}: its input {source.name!r} comes later or not at all")
+            if not 0 <= index < source.count:
+                raise OpError(f"{node.describe()}: {source.name!r} has no output {index}")
+        if node.op is not None:
+            expected = len(node.op.arguments(node.attrs)) + len(node.op.auxiliary(node.attrs))
+            if len(node.inputs) != expected:
+                raise OpError(f"{node.describe()}: expected {expected} inputs, got {len(node.inputs)}")
+        seen.add(node)
+    for head, index in graph.heads:
+        if head not in seen or not 0 <= index < head.count:
+            raise OpError(f"{head.describe()}: is no output {index} of this graph")

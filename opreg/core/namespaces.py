@@ -1,0 +1,167 @@
+"""Namespaces of operator functions, ``nd`` and ``sym`` and their parts: closures with real signatures."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import ShapeError, UnknownOperatorError, did_you_mean
+from .arguments import signature
+from .op import Op
+from .registry import find, names, nearest, ops
+from .value import ARITHMETIC, METHODS, Value, arithmetic
+
+__all__ = ["Namespace", "dressed", "front", "public", "WRITTEN", "CONTRIB", "split_v2", "histogram"]
+
+
+def split_v2(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False) -> Any:
+    """Parts of an array or symbol along an axis.
+
+    Parameters
+    ----------
+    ary : NDArray or Symbol
+        What to split.
+    indices_or_sections : int or sequence of int
+        A number of equal parts, or the places before which to cut.
+    axis : int
+        The axis.
+    squeeze_axis : bool
+        Whether parts of length one lose the axis.
+    """
+    if not isinstance(indices_or_sections, int):
+        return ops._split_v2(ary, indices=(0, *indices_or_sections), axis=axis, squeeze_axis=squeeze_axis)
+    shape = getattr(ary, "shape", None)
+    if shape is not None and shape[axis] % indices_or_sections:
+        raise ShapeError(f"split_v2: axis {axis} of {shape} does not fall into {indices_or_sections} equal parts")
+    return ops._split_v2(ary, indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=indices_or_sections)
+
+
+def histogram(a: Any, bins: Any = 10, range: tuple[float, float] | None = None) -> Any:
+    """How many numbers fall between the edges of bins, and the edges.
+
+    Parameters
+    ----------
+    a : NDArray or Symbol
+        The numbers.
+    bins : int, NDArray or Symbol
+        How many bins of one width, or the edges of all.
+    range : (float, float), optional
+        Where the first bin begins and the last one ends, when ``bins`` is a number; by default, for an array, its
+        least and greatest number.
+    """
+    if isinstance(bins, Value):
+        return ops._histogram(a, bins)
+    if range is None:
+        range = (float(a.min()), float(a.max()))
+    return ops._histogram(a, bin_cnt=bins, range=range)
+
+
+def isnan(data: Any) -> Any:
+    """1 where a number is NaN, else 0, in the dtype of the data."""
+    return ops._not_equal(data, data)
+
+
+def isinf(data: Any) -> Any:
+    """1 where a number is infinite, else 0, in the dtype of the data."""
+    return ops._equal_scalar(ops.abs(data), scalar=math.inf)
+
+
+def isfinite(data: Any) -> Any:
+    """1 where a number is neither infinite nor NaN, else 0, in the dtype of the data."""
+    return ops._lesser_scalar(ops.abs(data), scalar=math.inf)
+
+
+#: Those of ``contrib`` that are made of other operators.
+CONTRIB: dict[str, Callable] = {"isnan": isnan, "isinf": isinf, "isfinite": isfinite}
+
+#: Functions of arrays and symbols alike that are no operators themselves, but choose one by what they are given.
+WRITTEN: dict[str, Callable] = {
+    "split_v2": split_v2, "histogram": histogram, **{name: arithmetic(name) for name in ARITHMETIC}}
+
+
+for _name in {*WRITTEN} & {*METHODS}:
+    _first, *_rest = inspect.signature(WRITTEN[_name]).parameters.values()
+    _method: Any = getattr(Value, _name)
+    _method.__doc__ = WRITTEN[_name].__doc__
+    _method.__signature__ = inspect.Signature([_first.replace(name="self"), *_rest])
+
+
+def dressed(function: Callable, op: Op, name: str, module: str, further: Sequence[str] = ("out", "name"),
+            made: bool = False) -> Callable:
+    """Give a closure the name, documentation and signature of the operator it calls; see ``calls.signature``."""
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module
+    function.__doc__ = op.doc
+    function.__signature__ = signature(op, further, made)  # type: ignore[attr-defined]
+    return function
+
+
+def public() -> list[str]:
+    """The names of operators that users are shown."""
+    return [name for name in {*names(), *WRITTEN} if name.isidentifier() and not name.startswith("_")]
+
+
+def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Callable]:
+    """What opens the functions of ``nd`` or ``sym`` by name, each made once."""
+
+    @functools.cache
+    def surface(name: str) -> Callable:
+        """The function of that name; an `UnknownOperatorError` with the nearest names when there is none."""
+        if name in WRITTEN:
+            return WRITTEN[name]
+        op = find(name) or find(f"_{name}")
+        if op is None or op.name.startswith("custom."):
+            users = find(f"custom.{name}")
+            raise UnknownOperatorError(f"{title} has no operator {name!r}. " + (nearest(name) if users is None else
+                                       f"One of users has the name: {title}.custom.{name}"))
+        return make(op, name)
+
+    return surface
+
+
+class Namespace:
+    """Operators whose names begin with one of some prefixes, as functions made at first use.
+
+    Parameters
+    ----------
+    title : str
+        How errors call it, such as ``nd.linalg``.
+    prefixes : sequence of str
+        Tried in order before a name.
+    make : function of an operator and a name
+        Makes the function users call.
+    """
+
+    def __init__(self, title: str, prefixes: Sequence[str], make: Callable[[Op, str], Callable]):
+        self.__name__ = title
+        self._prefixes, self._make = tuple(prefixes), make
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        op = self.operator(name)
+        if op is not None:
+            function = self._make(op, name)
+            if op.where is None:  # of a user's operator another may be registered by that name
+                setattr(self, name, function)
+            return function
+        raise UnknownOperatorError(f"{self.__name__} has no operator {name!r}. {did_you_mean(name, dir(self))}")
+
+    def operator(self, name: str) -> Op | None:
+        """The operator behind a name, or None."""
+        return next((op for prefix in self._prefixes if (op := find(prefix + name)) is not None), None)
+
+    def extend(self, **functions: Callable) -> None:
+        """Add functions that are no operators."""
+        vars(self).update(functions)
+
+    def __dir__(self) -> list[str]:
+        made = {full[len(prefix):] for prefix in self._prefixes for full in names(prefix)
+                if full[len(prefix):].isidentifier()}
+        return sorted(name for name in made | vars(self).keys() if not name.startswith("_"))
+
+    def __repr__(self) -> str:
+        return f"<operators {self.__name__}>"

@@ -1,0 +1,551 @@
+"""Op: the one record an operator is, built-in or a user's.
+
+It answers what it takes (arguments, auxiliary states, attributes), what comes out (outputs, shapes, dtypes),
+how it is computed (kernels) and how it is differentiated (a function of values that calls operators).
+
+A rule names only what it reads: the positional parameters are the inputs, the keyword-only ones those attributes
+it wants. ``Rule`` finds that out once, from the signature.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from ..errors import (
+    ArgumentError,
+    AttrError,
+    NotDifferentiableError,
+    OpError,
+    ShapeError,
+    Where,
+    adopted,
+    family,
+    here,
+    note,
+)
+from .attrs import Schema
+from .dispatch import apply
+from .launch import Call, Kernel
+from .locks import lock
+from .rules import SAME_TYPE, Attrs, Dtypes, Rule, Shapes, TypeRule
+from .slots import Slot
+from .spec import ANY, Shape, Spec, as_dtype, bytes_of, known, show, unify
+
+__all__ = ["Op", "watch", "Prop", "BOUND_OPERATOR", "ZERO"]
+
+#: The gradient rule of an operator whose outputs do not move with its inputs (comparisons, rounding, indices).
+ZERO: Any = "zero"
+
+#: Makes an object with ``forward`` and ``backward`` of an operator, its attributes and a context.
+BOUND_OPERATOR = Slot("arrays")
+
+_WATCHERS: weakref.WeakSet[Any] = weakref.WeakSet()
+_WATCHING = lock()
+
+
+def watch(keeper: Any) -> None:
+    """Call ``keeper.on_register(op)`` when something is registered about an operator that was used already.
+
+    For whoever keeps what follows from operators: settled calls, plans, compiled functions.
+    """
+    with _WATCHING:
+        _WATCHERS.add(keeper)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+Names = Sequence[str] | Callable[..., Sequence[str]]
+
+
+def _names(names: Names) -> Callable[[Attrs], tuple[str, ...]]:
+    if callable(names):
+        rule = Rule(names)
+        return lambda attrs: tuple(rule(attrs))
+    fixed = tuple(names)
+    return lambda attrs: fixed
+
+
+class Op:
+    """An operator: a name, what it takes, what comes out, how it is computed and differentiated.
+
+    Parameters
+    ----------
+    name : str
+        The name it is registered, saved and reported by.
+    schema : Schema
+        Its attributes; ``AS_GIVEN`` for one that only graphs and tapes apply.
+    arguments, outputs, auxiliary : sequence of str, or function of attributes
+        Names, in order. Auxiliary states follow the arguments among a node's inputs.
+    types : str or function
+        A ``TypeRule`` signature, or ``f(ins, outs, **attrs) -> (ins, outs)``.
+    variadic : str or None
+        The attribute that counts the inputs of an operator that takes any number.
+    visible : function of attributes, or None
+        How many of the outputs a user sees; all by default.
+    states : sequence of int
+        For an operator with auxiliary states: the kernel returns, after its outputs and only when training, the
+        new values of these auxiliary states, which are stored at the end of the forward pass.
+    mutates : sequence of int
+        Inputs the kernel writes in place (optimizer updates).
+    random, mode : bool
+        Whether kernels take ``rng`` and ``is_train``.
+    loss : bool or function of attributes
+        Whether its gradient needs no gradient from above.
+    inplace : sequence of int
+        Inputs whose memory output 0 may take over.
+    unread : sequence of int
+        Inputs of which only the shape matters.
+    per_instance : bool
+        Whether each use has attributes of its own, without which not even the names of the inputs are known.
+    has_side_effect : bool
+        Whether it does something beside computing, and runs when nobody reads its outputs.
+    grad_reads : bool
+        Whether its gradient reads inputs or outputs; that of a linear operator does not.
+    optional_out_grads : bool
+        Whether its gradient is given None, not zeros, for outputs that no gradient reaches.
+    """
+
+    #: Whether it was ever applied.
+    used = False
+    #: What its inputs are called together, where there may be any number.
+    many = "data"
+
+    def __init__(self, name: str, schema: Schema, arguments: Names, *, outputs: Names = ("output",),
+                 auxiliary: Names = (), types: str | Callable = SAME_TYPE.text, variadic: str | None = None,
+                 visible: Callable[..., int] | None = None, states: Sequence[int] = (), mutates: Sequence[int] = (),
+                 random: bool = False, mode: bool = False, loss: bool | Callable[..., bool] = False,
+                 inplace: Sequence[int] = (), unread: Sequence[int] = (), input_names: Sequence[str] | None = None,
+                 per_instance: bool = False, has_side_effect: bool = False, grad_reads: bool = True,
+                 optional_out_grads: bool = False, doc: str = ""):
+        self.name, self.schema, self.variadic, self.doc = name, schema, variadic, doc
+        self.aliases: tuple[str, ...] = ()
+        self.where: Where | None = here()  # None for a built-in one, which has a family
+        self.family = family()
+        self._input_names = input_names
+        self._arguments, self._outputs, self._auxiliary = _names(arguments), _names(outputs), _names(auxiliary)
+        self._visible = Rule(visible) if visible else None
+        self._loss = Rule(loss) if callable(loss) else bool(loss)
+        self._types: TypeRule | Rule = TypeRule(types) if isinstance(types, str) else Rule(types)
+        self._shapes: Rule | None = None
+        self._all_shapes: Rule | None = None
+        self._fill: Rule | None = None
+        self._from_data: Rule | None = None
+        self._view: Rule | None = None
+        self._gradient: Rule | Any = None
+        self._flops: Rule | None = None
+        self._again: Rule | None = None
+        self._raw_gradient: Callable | None = None
+        self._body: Rule | None = None
+        self._inline: Rule | None = None
+        self.states, self.mutates = tuple(states), tuple(mutates)
+        self.random, self.mode = random, mode
+        self.inplace, self.unread = frozenset(inplace), frozenset(unread)
+        self.variable_tags: dict[str, dict[str, str]] = {}  # of variables made for inputs left out
+        self.supports_add = False  # whether its kernel obeys the request ``add`` itself
+        self.has_side_effect, self.per_instance = has_side_effect, per_instance
+        self.grad_reads, self.optional_out_grads = grad_reads, optional_out_grads
+        self.kernels: list[Kernel] = []
+        self.expression: Any = None  # of an element-wise operator, see builtin.elementwise
+        self.prepared: Rule | None = None
+        self.__name__ = self.__qualname__ = name
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+    def _changed(self) -> None:
+        if self.used:
+            with _WATCHING:
+                found = list(_WATCHERS)
+            for keeper in found:
+                keeper.on_register(self)
+
+    # ------------------------------------------------------------------------------ declaring, by decorator
+
+    def infer(self, function: F) -> F:
+        """Declare the shape rule: ``f(*shapes, **attrs)`` returns a shape, or a list of them, one an output."""
+        self._shapes = Rule(function)
+        self._changed()
+        return function
+
+    def fill(self, function: F) -> F:
+        """Declare how inputs follow from the rest: ``f(ins, outs, **attrs)`` returns all input shapes."""
+        self._fill = Rule(function)
+        self._changed()
+        return function
+
+    def infer_from_data(self, function: F) -> F:
+        """Declare that shapes of outputs follow from numbers: ``f(xp, *arrays, **attrs)`` returns a shape, or a list of
+        them, one an output, whose dimensions may be arrays of one number. Those that follow so are ``ANY`` in the shape
+        rule. A graph is planned up to such an operator, and from there on for the shapes that come."""
+        self._from_data = Rule(function)
+        self._changed()
+        return function
+
+    def shapes(self, function: F) -> F:
+        """Declare the shape rule as a function ``f(ins, outs, **attrs) -> (ins, outs)``, of which some may be None."""
+        self._all_shapes = Rule(function)
+        self._changed()
+        return function
+
+    def types(self, function: F) -> F:
+        """Declare the dtype rule as a function ``f(ins, outs, **attrs) -> (ins, outs)``."""
+        self._types = Rule(function)
+        self._changed()
+        return function
+
+    def view(self, function: F) -> F:
+        """Declare that the output is a view: ``f(array, **attrs)`` returns it, or None where it cannot be."""
+        self._view = Rule(function)
+        self._changed()
+        return function
+
+    def kernel(self, name: str = "reference", *, bound: bool = False,
+               accepts: Callable[[Any], str | None] | None = None) -> Callable[[F], F]:
+        """Attach a kernel; see ``Kernel`` for its forms."""
+
+        def attach(function: F) -> F:
+            self.kernels.append(Kernel(function, name, bound, accepts))
+            self._changed()
+            return function
+
+        return attach
+
+    def prepare(self, function: F) -> F:
+        """Declare the reference kernel in two parts, for eager calls on the host.
+
+        ``f(*ins, **attrs)`` is shown the first arrays of their shapes and dtypes. It returns the function of arrays
+        that gives the only output for all like them, what follows from shapes settled before; or None.
+        """
+        self.prepared = Rule(function)
+        self._changed()
+        return function
+
+    def grad(self, function: F) -> F:
+        """Declare the gradient: ``f(g, ins, outs, **attrs)`` returns a value or None for each input.
+
+        It is ordinary code over values and calls operators. It may also name ``needs``, the inputs whose gradient
+        somebody wants, and ``is_train``.
+        """
+        self._gradient = function if function is ZERO else Rule(function)
+        self._changed()
+        return function
+
+    def raw_grad(self, function: F) -> F:
+        """Declare the gradient once more, for raw arrays on the tape: ``f(attrs, arriving, needs, ctx)``. It reads no
+        inputs and no outputs."""
+        self._raw_gradient = function
+        return function
+
+    def inline(self, function: F) -> F:
+        """Declare what takes a node's place in a graph once gradients are made: ``f(inputs, specs, **attrs)`` gets the
+        entries of the inputs, adds the specs of new nodes, and returns these and the entries of the outputs."""
+        self._inline = Rule(function)
+        return function
+
+    def body(self, function: F) -> F:
+        """Declare what the outputs of a node stand for while a graph grows: ``f(inputs, **attrs)`` returns their
+        entries, and what variables of these stand for."""
+        self._body = Rule(function)
+        return function
+
+    def flops(self, function: F) -> F:
+        """Declare how much arithmetic a run is: ``f(ins, outs, **attrs)`` of shapes returns the number of additions and
+        multiplications. For operators whose time is arithmetic: products of matrices, convolutions."""
+        self._flops = Rule(function)
+        self._changed()
+        return function
+
+    def again(self, function: F) -> F:
+        """Declare how the first output follows from the inputs and the other outputs, where it cannot be had by running
+        the operator a second time or is cheaper that way.
+
+        ``f(ins, outs, **attrs)`` is ordinary code over values, as a gradient is. It may also name ``specs``, those of
+        the inputs, and return None where it does not know.
+        """
+        self._again = Rule(function)
+        self._changed()
+        return function
+
+    # -------------------------------------------------------------------------------------------- questions
+
+    def complete(self, given: Attrs) -> dict[str, Any]:
+        """Typed attributes from what was given, as values or text."""
+        self.used = True
+        try:
+            return self.schema.complete(given)
+        except (AttrError, TypeError) as error:
+            note(error, f"operator {self.name}")
+            raise
+
+    def arguments(self, attrs: Attrs) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return self._arguments(attrs)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Every input the operator can have, whatever its attributes, in the order of a call."""
+        if self._input_names is not None:
+            return tuple(self._input_names)
+        return self.arguments({}) + self.auxiliary({})
+
+    def auxiliary(self, attrs: Attrs) -> tuple[str, ...]:
+        """Names of the auxiliary states."""
+        return self._auxiliary(attrs)
+
+    def outputs(self, attrs: Attrs) -> tuple[str, ...]:
+        """Names of all outputs, hidden ones included."""
+        return self._outputs(attrs)
+
+    def visible(self, attrs: Attrs) -> int:
+        """How many outputs a user sees; they come first."""
+        return len(self.outputs(attrs)) if self._visible is None else self._visible(attrs)
+
+    def loss(self, attrs: Attrs) -> bool:
+        """Whether the gradient starts or ends here and needs none from above."""
+        return self._loss(attrs) if isinstance(self._loss, Rule) else self._loss or self._gradient is ZERO
+
+    @property
+    def fills(self) -> bool:
+        """Whether shapes of some inputs follow from those of others."""
+        return self._fill is not None
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether a gradient rule exists."""
+        return self._gradient is not None
+
+    @property
+    def raw_gradient(self) -> Callable | None:
+        """Its gradient as a function of raw arrays, where there is one."""
+        return self._raw_gradient
+
+    @property
+    def inlines(self) -> bool:
+        """Whether nodes of it are replaced once gradients are made."""
+        return self._inline is not None
+
+    def inlined(self, attrs: Attrs, inputs: Sequence[Any], specs: Any) -> tuple[list[Any], list[Any]]:
+        """The nodes that take the place of one, and the entries that its outputs become."""
+        return self._inline(attrs, inputs, specs)  # type: ignore[misc]
+
+    def stands_for(self, attrs: Attrs, inputs: Sequence[Any]) -> tuple[Sequence[Any], Mapping[Any, Any]] | None:
+        """The entries that outputs of a node stand for, and what variables of these do; None where it computes."""
+        return None if self._body is None else self._body(attrs, inputs)
+
+    def work(self, ins: Sequence[Shape], outs: Sequence[Shape], attrs: Attrs) -> int | None:
+        """Additions and multiplications of a run on these shapes; None where no rule says so."""
+        return None if self._flops is None else int(self._flops(attrs, ins, outs))
+
+    @property
+    def data_dependent(self) -> bool:
+        """Whether shapes of outputs follow from the numbers in the inputs."""
+        return self._from_data is not None
+
+    def shapes_from_data(self, call: Call) -> list[Shape]:
+        """Shapes of the outputs, from the inputs of a call."""
+        found = self._from_data(call.attrs, call.xp, *call.ins)  # type: ignore[misc]
+        return [tuple([dim if isinstance(dim, int) else int(call.ctx.backend.to_numpy(dim)) for dim in shape])
+                for shape in (found if isinstance(found, list) else [found])]
+
+    def as_view(self, array: Any, attrs: Attrs, out_shapes: Shapes | None = None, xp: Any = np) -> Any:
+        """The output as a view of the first input's array, or None.
+
+        A rule may name ``out_shape``, the inferred shape of the output (a list of them for several), and ``xp``,
+        the module of the array.
+        """
+        if self._view is None:
+            return None
+        out_shape = out_shapes[0] if out_shapes is not None and len(out_shapes) == 1 else out_shapes
+        return self._view({**attrs, "out_shape": out_shape, "xp": xp}, array)
+
+    def infer_shapes(self, ins: Shapes, outs: Shapes, attrs: Attrs) -> tuple[Shapes, Shapes]:
+        """Complete what is known of input (arguments, then auxiliary) and output shapes.
+
+        Raises
+        ------
+        ShapeError, AttrError
+            When what is known does not fit the operator.
+        """
+        if self._all_shapes is not None:
+            ins, outs = self._all_shapes(attrs, ins, outs)
+            return list(ins), list(outs)
+        if self._shapes is None:  # everything has one shape
+            one: Shape | None = None
+            for shape in (*ins, *outs):
+                one = unify(one, shape)
+            return [one] * len(ins), [one] * len(outs)
+        ins = self._filled(ins, outs, attrs)
+        if any(shape is None for shape in ins):
+            return ins, outs
+        found = self._shapes(attrs, *ins)
+        if not isinstance(found, list):
+            found = [found]
+        outs = [self._agree(name, old, new) for name, old, new in zip(self.outputs(attrs), outs, found)]
+        if not all(map(known, ins)):
+            ins = self._filled(ins, outs, attrs)  # attributes may say more of the outputs than was known
+        return ins, outs
+
+    def _filled(self, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
+        """Input shapes with those filled in that the operator says follow from the rest."""
+        if self._fill is None:
+            return ins
+        filled = self._fill(attrs, list(ins), list(outs))
+        return [self._agree(name, old, new) for name, old, new in
+                zip(self.arguments(attrs) + self.auxiliary(attrs), ins, filled)]
+
+    def _agree(self, name: str, old: Shape | None, new: Shape | None) -> Shape | None:
+        if old is new or new is None:
+            return old
+        try:
+            return unify(old, new)
+        except ShapeError:
+            raise ShapeError(f"{name}: expected shape {show(new)}, got {show(old)}") from None
+
+    def infer_dtypes(self, ins: Dtypes, outs: Dtypes, attrs: Attrs) -> tuple[Dtypes, Dtypes]:
+        """Complete what is known of input and output dtypes.
+
+        Raises
+        ------
+        DTypeError
+            When they contradict each other.
+        """
+        if isinstance(self._types, TypeRule):
+            return self._types(ins, outs, attrs)
+        ins, outs = self._types(attrs, list(ins), list(outs))
+        return list(ins), list(outs)
+
+    def differentiate(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], attrs: Attrs,
+                      needs: Sequence[bool], is_train: bool = True) -> Sequence[Any]:
+        """Gradients of the inputs, None where there is none.
+
+        Raises
+        ------
+        NotDifferentiableError
+            When the operator has no gradient rule.
+        """
+        rule = self._gradient
+        if rule is ZERO:
+            return [None] * len(ins)
+        if rule is None:
+            raise NotDifferentiableError(f"operator {self.name} has no gradient"
+                                         + ("" if self.where is None else f" (registered at {self.where})"))
+        extra: dict[str, Any] = {}
+        if "needs" in rule.names:
+            extra["needs"] = needs
+        if "is_train" in rule.names:
+            extra["is_train"] = is_train
+        result = rule.function(g, ins, outs, **rule.select(attrs), **extra)
+        if not isinstance(result, (tuple, list)):
+            result = (result,)
+        if len(result) != len(ins) and self.grad_reads:
+            if len(result) == len(self.arguments(attrs)):  # auxiliary states have no gradient
+                return list(result) + [None] * (len(ins) - len(result))
+            raise ArgumentError(f"gradient of {self.name}: expected {len(ins)} values, one for each input, "
+                                f"got {len(result)}")
+        return result
+
+    def fail(self, error: Exception, specs: Sequence[Spec] = (), node: str = "") -> NoReturn:
+        """Raise what came out of its rules or kernels: an error of users' code as itself, another as an `OpError` that
+        names operator and node, and for arrays too large to be had the outputs' ``specs``."""
+        try:
+            if isinstance(error, OpError) or self.where is not None or (self.kernels and self.kernels[0].bound):
+                raise error
+            text = f"operator {self.name}" + (f", node {node!r}" if node else "")
+            if isinstance(error, MemoryError) or "too big" in str(error) or "Maximum allowed" in str(error):
+                text += "".join([f", output {spec}, {bytes_of(spec.shape, spec.dtype)}" for spec in specs
+                                 if spec.shape is not None and known(spec.shape) and spec.dtype is not None])
+            raise adopted(error, text)
+        finally:
+            del error  # its traceback keeps this frame
+
+    def __call__(self, *values: Any, **keywords: Any) -> Any:
+        """Apply the operator to values: arrays compute now, symbols grow a graph."""
+        return apply(self, values, keywords)
+
+    # ------------------------------------------------------------------- the record, as a CustomOpProp is asked
+
+    def prop(self, **attrs: Any) -> Prop:
+        """This operator with attributes given: answers what a ``CustomOpProp`` answers."""
+        return Prop(self, attrs)
+
+    def list_arguments(self, **attrs: Any) -> list[str]:
+        """Names of the inputs for these attributes."""
+        return self.prop(**attrs).list_arguments()
+
+    def list_outputs(self, **attrs: Any) -> list[str]:
+        """Names of the visible outputs for these attributes."""
+        return self.prop(**attrs).list_outputs()
+
+    def list_auxiliary_states(self, **attrs: Any) -> list[str]:
+        """Names of the auxiliary states for these attributes."""
+        return self.prop(**attrs).list_auxiliary_states()
+
+    def infer_shape(self, in_shape: Sequence[Sequence[int]], **attrs: Any) -> tuple[list, list, list]:
+        """Shapes of arguments, outputs and auxiliary states; ``()`` or ``None`` is an unknown input shape."""
+        return self.prop(**attrs).infer_shape(in_shape)
+
+    def infer_type(self, in_type: Sequence[Any], **attrs: Any) -> tuple[list, list, list]:
+        """Dtypes, as NumPy classes, of arguments, outputs and auxiliary states."""
+        return self.prop(**attrs).infer_type(in_type)
+
+    def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any, **attrs: Any) -> Any:
+        """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""
+        return self.prop(**attrs).create_operator(ctx, in_shapes, in_dtypes)
+
+
+class Prop:
+    """An operator with its attributes settled, asked as a ``CustomOpProp`` is.
+
+    Examples
+    --------
+    >>> from opreg.core.registry import get
+    >>> get("FullyConnected").prop(num_hidden=3).list_arguments()
+    ['data', 'weight', 'bias']
+    """
+
+    def __init__(self, op: Op, given: Attrs):
+        self.op = op
+        if op.variadic and op.variadic not in given:
+            given = {op.variadic: 1, **given}
+        self.attrs = op.complete(given)
+
+    def list_arguments(self) -> list[str]:
+        """Names of the inputs."""
+        return list(self.op.arguments(self.attrs))
+
+    def list_outputs(self) -> list[str]:
+        """Names of the visible outputs."""
+        return list(self.op.outputs(self.attrs)[:self.op.visible(self.attrs)])
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the auxiliary states."""
+        return list(self.op.auxiliary(self.attrs))
+
+    def _ask(self, known_ins: Sequence[Any], rule: Callable) -> tuple[list, list, list]:
+        arguments, auxiliary = self.list_arguments(), self.list_auxiliary_states()
+        if len(known_ins) not in (len(arguments), len(arguments) + len(auxiliary)):
+            raise ArgumentError(f"operator {self.op.name}: expected {len(arguments)} inputs "
+                                f"({', '.join(arguments)}), got {len(known_ins)}")
+        ins = list(known_ins) + [None] * (len(arguments) + len(auxiliary) - len(known_ins))
+        ins, outs = rule(ins, [None] * len(self.op.outputs(self.attrs)), self.attrs)
+        return ins[:len(arguments)], outs[:self.op.visible(self.attrs)], ins[len(arguments):]
+
+    def infer_shape(self, in_shape: Sequence[Any]) -> tuple[list, list, list]:
+        """Shapes of arguments, outputs and auxiliary states, as lists of lists; unknown ones are ``None``."""
+        ins = [tuple(ANY if dim in (0, None) else int(dim) for dim in shape) if shape else None
+               for shape in in_shape]
+        found = self._ask(ins, self.op.infer_shapes)
+        return tuple([None if shape is None else [None if dim is ANY else dim for dim in shape]  # type: ignore
+                      for shape in group] for group in found)
+
+    def infer_type(self, in_type: Sequence[Any]) -> tuple[list, list, list]:
+        """Dtypes of arguments, outputs and auxiliary states, as NumPy classes; unknown ones are ``None``."""
+        found = self._ask([None if t is None else as_dtype(t) for t in in_type], self.op.infer_dtypes)
+        return tuple([None if t is None else t.type for t in group] for group in found)  # type: ignore
+
+    def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any) -> Any:
+        """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""
+        return BOUND_OPERATOR.function(self.op, self.attrs, ctx)

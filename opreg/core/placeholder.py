@@ -1,0 +1,193 @@
+"""Placeholders: what a node of a file applies when its operator is not registered, or takes fewer attributes.
+
+They can be listed, drawn, saved again and inferred around. ``resolve`` puts the operators in their place that have
+been registered since, and refuses those still missing; whatever is to be run goes through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from ..errors import FileFormatError, UnknownOperatorError, did_you_mean, note
+from .attrs import Schema
+from .graph import Entry, Graph, Node, rewrite
+from .op import Op
+from .registry import find, names
+
+__all__ = ["PlaceholderRecord", "lookup", "is_tag", "settle", "strange", "resolve"]
+
+_USER = "custom."  # how the registry's names of users' operators begin
+_ANYTHING = Schema([], open=True)
+
+
+class PlaceholderRecord(Op):
+    """The record of an operator that nobody has registered with such attributes, made for one node of a file.
+
+    Parameters
+    ----------
+    stored : str
+        The operator as the file names it.
+    op_type : str or None
+        A user's operator, by its own name.
+    node, file : str
+        Where it stands.
+    arguments, auxiliary, outputs : int
+        How many of each the node has.
+    versions : sequence of int
+        Of its inputs, as the file has them.
+    subgraphs : sequence of Graph
+        Bodies of loops and branches.
+    """
+
+    def __init__(self, stored: str, op_type: str | None, node: str, file: str, arguments: int, auxiliary: int,
+                 outputs: int, versions: Sequence[int] = (), subgraphs: Sequence[Graph] = ()):
+        super().__init__(stored if op_type is None else _USER + op_type, _ANYTHING,
+                         [f"arg{i}" for i in range(arguments)],
+                         auxiliary=[f"aux{i}" for i in range(auxiliary)],
+                         outputs=["output"] if outputs == 1 else [f"output{i}" for i in range(outputs)])
+        self.stored, self.op_type, self.node, self.file = stored, op_type, node, file
+        self.versions, self.subgraphs = tuple(versions), tuple(subgraphs)
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(given)
+
+    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return ins, outs
+
+    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return ins, outs
+
+    def __call__(self, *values: Any, **keywords: Any) -> NoReturn:
+        raise self.missing()
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
+        raise self.missing()
+
+    def missing(self) -> UnknownOperatorError:
+        """The error that says what is missing, where, and what comes nearest."""
+        if self.subgraphs:
+            return UnknownOperatorError(f"{self.file}: node {self.node!r} needs the operator {self.stored!r} on "
+                                        f"{len(self.subgraphs)} inner graphs, which cannot be run")
+        where = f"{self.file}: node {self.node!r} needs the"
+        if self.op_type is None:
+            return UnknownOperatorError(f"{where} operator {self.stored!r}, which is not registered. "
+                                        + did_you_mean(self.stored, names()))
+        users = [name[len(_USER):] for name in names(_USER)]
+        return UnknownOperatorError(f"{where} custom operator {self.op_type!r}, which is not registered: import the "
+                                    f"module that registers it first. {did_you_mean(self.op_type, users)}")
+
+
+def lookup(stored: str, op_type: str | None) -> Op | None:
+    """The registered operator of a file's node, or None."""
+    if op_type is not None:
+        return find(_USER + op_type)
+    return None if stored.startswith(_USER) else find(stored)
+
+
+def is_tag(name: str) -> bool:
+    """Whether an attribute is written ``__like_this__`` and belongs to the node, not to its operator."""
+    return name.startswith("__") and name.endswith("__")
+
+
+def strange(op: Op, texts: Mapping[str, str]) -> list[str]:
+    """The attributes of a file's node that its operator does not take.
+
+    Examples
+    --------
+    >>> strange(find("transpose"), {"axes": "(1, 0)", "__ctx_group__": "dev1", "colour": "red"})
+    ['colour']
+    """
+    if hasattr(op, "op_type") or op.schema.open or not op.schema.fields:
+        return []
+    return [name for name in texts if name not in op.schema and not is_tag(name)]
+
+
+def settle(op: Op, texts: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
+    """What a node holds of the attributes that a file gives it.
+
+    Returns
+    -------
+    attrs : dict
+        Typed and complete.
+    given, tags : dict of str
+        The operator's own attributes as they were given, and the others. As in MXNet an operator without any
+        attributes bears what others would refuse.
+
+    Raises
+    ------
+    AttrError, ArgumentError
+        When the operator does not take them; and whatever a user's Prop raises.
+
+    Examples
+    --------
+    >>> settle(find("Flatten"), {"__ctx_group__": "dev1"})
+    ({}, {}, {'__ctx_group__': 'dev1'})
+    """
+    user = hasattr(op, "op_type")
+    bare = not (user or op.schema.fields or op.schema.open)
+    given: dict[str, str] = {}
+    tags: dict[str, str] = {}
+    for name, text in texts.items():
+        (tags if bare or is_tag(name) else given)[name] = text
+    asked = {name: text for name, text in given.items() if not user or name != "op_type"}
+    return op.complete({**asked, **tags} if op.per_instance and op.schema.open else asked), given, tags
+
+
+def resolve(graph: Graph, strict: bool = True) -> Graph:
+    """The graph with registered operators in the place of placeholders.
+
+    Parameters
+    ----------
+    graph : Graph
+        As it was read.
+    strict : bool
+        Whether operators that are still unknown are an error; otherwise their placeholders stay.
+
+    Raises
+    ------
+    UnknownOperatorError
+        Naming the operator, its node, the file, and the nearest names there are.
+    FileFormatError
+        When the node does not have the inputs or outputs of the operator.
+
+    Examples
+    --------
+    >>> graph = Graph([(Node(None, "x"), 0)])
+    >>> resolve(graph) is graph
+    True
+    """
+    if not any(isinstance(node.op, PlaceholderRecord) for node in graph.nodes):
+        return graph
+    used: dict[Node, int] = {}
+    for source, index in (*graph.heads, *(entry for node in graph.nodes for entry in node.inputs)):
+        used[source] = max(used.get(source, 0), index + 1)
+
+    def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
+        if not isinstance(node.op, PlaceholderRecord):
+            return None
+        op = None if node.op.subgraphs else lookup(node.op.stored, node.op.op_type)
+        if op is None or (not strict and strange(op, node.given)):
+            if strict:
+                raise node.op.missing()
+            return None
+        new = _applied(op, node, node.op, inputs)
+        if used[node] > new.count:
+            raise FileFormatError(f"{node.op.file}: node {node.name!r}: operator {op.name} has {new.count} outputs, "
+                                  f"but number {used[node] - 1} is used")
+        return [(new, i) for i in range(new.count)]
+
+    return rewrite(graph, change)
+
+
+def _applied(op: Op, node: Node, placeholder: PlaceholderRecord, inputs: Sequence[Entry]) -> Node:
+    try:
+        attrs, given, tags = settle(op, {**node.given, **node.tags})
+    except Exception as error:
+        note(error, f"{placeholder.file}: node {node.name!r}")
+        raise
+    expected = op.arguments(attrs) + op.auxiliary(attrs)
+    if len(inputs) != len(expected):
+        raise FileFormatError(f"{placeholder.file}: node {node.name!r}: operator {op.name} has {len(expected)} inputs "
+                              f"({', '.join(expected)}), the node has {len(inputs)}")
+    return Node(op, node.name, attrs, inputs, given, tags, node.where)

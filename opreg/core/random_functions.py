@@ -1,0 +1,167 @@
+"""The functions of ``nd.random`` and ``sym.random``: random numbers by parameters that are numbers or arrays.
+
+With numbers they call the operator ``_random_<name>``, with arrays or symbols ``_sample_<name>``.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from ..errors import ArgumentError
+from .registry import ops
+from .value import Value
+
+__all__ = ["Sampling", "zipfian"]
+
+Shape = int | Sequence[int] | None
+V = TypeVar("V", bound=Value)
+
+
+class Sampling(Generic[V]):
+    """Random numbers of one kind of value.
+
+    Everywhere ``shape`` is how many numbers are drawn, for each place where the parameters are arrays;
+    without it one. ``dtype`` is float32 by default. ``ctx`` says where they are drawn and ``out`` is an array
+    to draw into; both are for arrays only.
+
+    Parameters
+    ----------
+    surface : function of a name
+        Gives the function users call by that name, ``nd._random_uniform`` or ``sym._random_uniform``.
+    """
+
+    def __init__(self, surface: Callable[[str], Callable]):
+        self._surface = surface
+
+    def _draw(self, name: str, parameters: dict[str, Any], shape: Shape, dtype: Any, ctx: Any, out: Any,
+              keywords: dict[str, Any]) -> V:
+        for what, value in parameters.items():
+            if not isinstance(value, (Value, numbers.Number)):
+                raise ArgumentError(f"random.{name}: {what} must be a number, array or symbol, "
+                                    f"got {type(value).__name__}")
+        arrays = [value for value in parameters.values() if isinstance(value, Value)]
+        settings = {**keywords, **_given(dtype=dtype, ctx=ctx, out=out)}
+        if not arrays:
+            if shape is None:
+                shape = (1,) if out is None else out.shape
+            return self._surface(f"_random_{name}")(**parameters, shape=shape, **settings)
+        if shape is not None:
+            settings["shape"] = shape
+        settings.pop("ctx", None)  # where the parameters are
+        values = [value if isinstance(value, Value) else ops.zeros_like(arrays[0]) + value
+                  for value in parameters.values()]
+        return self._surface(f"_sample_{name}")(*values, **settings)
+
+    def uniform(self, low: Any = 0, high: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None,
+                out: Any = None, **keywords: Any) -> V:
+        """Numbers from ``low`` up to but not ``high``, all equally likely."""
+        return self._draw("uniform", dict(low=low, high=high), shape, dtype, ctx, out, keywords)
+
+    def normal(self, loc: Any = 0, scale: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None,
+               out: Any = None, **keywords: Any) -> V:
+        """Numbers of the normal distribution with mean ``loc`` and standard deviation ``scale``."""
+        return self._draw("normal", dict(loc=loc, scale=scale), shape, dtype, ctx, out, keywords)
+
+    def randn(self, *shape: int, loc: Any = 0, scale: Any = 1, dtype: Any = None, ctx: Any = None,
+              out: Any = None, **keywords: Any) -> V:
+        """``normal`` with the dimensions as arguments."""
+        return self._draw("normal", dict(loc=loc, scale=scale), shape or None, dtype, ctx, out, keywords)
+
+    def gamma(self, alpha: Any = 1, beta: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None,
+              out: Any = None, **keywords: Any) -> V:
+        """Numbers of the gamma distribution with shape ``alpha`` and scale ``beta``."""
+        return self._draw("gamma", dict(alpha=alpha, beta=beta), shape, dtype, ctx, out, keywords)
+
+    def exponential(self, scale: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None,
+                    out: Any = None, **keywords: Any) -> V:
+        """Numbers of the exponential distribution with mean ``scale``, which is one over its rate."""
+        if isinstance(scale, numbers.Number) and not scale > 0:  # type: ignore[operator]
+            raise ArgumentError(f"random.exponential: expected scale > 0, got {scale}")
+        rate = 1.0 / scale if isinstance(scale, (Value, numbers.Number)) else scale  # type: ignore[operator]
+        return self._draw("exponential", dict(lam=rate), shape, dtype, ctx, out, keywords)
+
+    def poisson(self, lam: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None, out: Any = None,
+                **keywords: Any) -> V:
+        """Counts of the Poisson distribution with mean ``lam``, as floating numbers."""
+        return self._draw("poisson", dict(lam=lam), shape, dtype, ctx, out, keywords)
+
+    def negative_binomial(self, k: Any = 1, p: Any = 1, shape: Shape = None, dtype: Any = None,
+                          ctx: Any = None, out: Any = None, **keywords: Any) -> V:
+        """Counts of successes before ``k`` failures, each of probability ``p``, as floating numbers."""
+        return self._draw("negative_binomial", dict(k=k, p=p), shape, dtype, ctx, out, keywords)
+
+    def generalized_negative_binomial(self, mu: Any = 1, alpha: Any = 1, shape: Shape = None,
+                                      dtype: Any = None, ctx: Any = None, out: Any = None,
+                                      **keywords: Any) -> V:
+        """Counts with mean ``mu`` and variance ``mu + alpha * mu ** 2``, as floating numbers."""
+        parameters = dict(mu=mu, alpha=alpha)
+        return self._draw("generalized_negative_binomial", parameters, shape, dtype, ctx, out, keywords)
+
+    def randint(self, low: int, high: int, shape: Shape = None, dtype: Any = None, ctx: Any = None,
+                out: Any = None, **keywords: Any) -> V:
+        """Whole numbers from ``low`` up to but not ``high``; int32 by default, or int64."""
+        for what, value in (("low", low), ("high", high)):
+            if not isinstance(value, numbers.Integral):
+                raise ArgumentError(f"random.randint: {what} must be an integer, "
+                                    f"got {value if isinstance(value, float) else type(value).__name__}")
+        return self._draw("randint", dict(low=low, high=high), shape, dtype, ctx, out, keywords)
+
+    def multinomial(self, data: Any, shape: Shape = None, get_prob: bool = False, out: Any = None,
+                    dtype: Any = "int32", **keywords: Any) -> V:
+        """Indices drawn with the probabilities in the last axis of ``data``; with ``get_prob`` also the
+        logarithms of their probabilities, through which a gradient flows."""
+        settings = {**keywords, **_given(shape=shape, out=out)}
+        return self._surface("_sample_multinomial")(data, get_prob=get_prob, dtype=dtype, **settings)
+
+    def shuffle(self, data: Any, **keywords: Any) -> V:
+        """The rows of ``data`` in random order."""
+        return self._surface("_shuffle")(data, **keywords)
+
+    def __getattr__(self, name: str) -> Callable[..., V]:  # uniform_like and its kin
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._surface(f"_random_{name}")
+
+
+def zipfian(sampling: Sampling) -> Callable:
+    """``contrib.rand_zipfian`` of the kind of values that ``sampling`` draws."""
+
+    def rand_zipfian(true_classes: Any, num_sampled: int, range_max: int, ctx: Any = None) -> tuple[Any, Any, Any]:
+        """Classes drawn from a log-uniform distribution, and how often true and sampled ones are expected among them.
+
+        Class ``k`` of ``range_max`` has the probability ``log((k + 2) / (k + 1)) / log(range_max + 1)``.
+
+        Parameters
+        ----------
+        true_classes : NDArray or Symbol
+            Class numbers.
+        num_sampled : int
+            How many are drawn.
+        range_max : int
+            How many classes there are.
+        ctx : Context, optional
+            Where arrays are drawn.
+
+        Returns
+        -------
+        samples : int64, of shape (num_sampled,)
+        expected_true, expected_sampled : float64, of the shapes of ``true_classes`` and ``samples``
+        """
+        width = math.log(range_max + 1)
+        drawn = sampling.uniform(0, width, shape=(num_sampled,), dtype="float64", ctx=ctx)
+        samples = (drawn.exp() - 1).astype("int64") % range_max
+
+        def expected(classes: Any) -> Any:
+            classes = classes.astype("float64")
+            return ((classes + 2) / (classes + 1)).log() * (num_sampled / width)
+
+        return samples, expected(true_classes), expected(samples)
+
+    return rand_zipfian
+
+
+def _given(**keywords: Any) -> dict[str, Any]:
+    return {name: value for name, value in keywords.items() if value is not None}

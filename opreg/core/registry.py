@@ -1,0 +1,193 @@
+"""The registry: every operator by name, and the decorator that declares one.
+
+The signature of a declared function is the single source: its positional parameters are the inputs, its
+keyword-only ones the attributes with types and defaults, its docstring the documentation. A body is not needed.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..errors import ArgumentError, UnknownOperatorError, did_you_mean
+from .attrs import Schema
+from .op import Op
+from .slots import load
+
+__all__ = ["REGISTERED", "declare", "register", "alias", "get", "find", "user_operator", "names", "nearest",
+           "operators", "ops"]
+
+_OPS: dict[str, Op] = {}
+#: The operators that are there, for modules that say more about some when imported; ``find`` has the others imported.
+REGISTERED: Mapping[str, Op] = types.MappingProxyType(_OPS)
+_loading: list[bool] = []  # not empty once the built-in operators are, or are being, imported
+
+
+def register(op: Op, *aliases: str) -> Op:
+    """Enter an operator under its name and aliases.
+
+    A later registration of the same name takes its place.
+    """
+    op.aliases += aliases
+    for name in (op.name, *aliases):
+        _OPS[name] = op
+    vars(ops).clear()
+    return op
+
+
+def alias(op: Op, *names: str) -> None:
+    """Give a registered operator further names."""
+    register(op, *names)
+
+
+def declare(function: Callable | None = None, /, *, name: str | None = None, aliases: Sequence[str] = (),
+            **options: Any) -> Any:
+    """Declare and register an operator from a function's signature.
+
+    Parameters
+    ----------
+    function : callable
+        Positional parameters are inputs, keyword-only ones attributes. ``*data`` declares any number of inputs,
+        counted by the attribute ``num_args`` unless ``variadic`` names another.
+    name : str
+        Registered name; the function's name by default.
+    aliases : sequence of str
+        Further names.
+    **options
+        See ``Op``. ``auxiliary`` lists positional parameters that are auxiliary states.
+
+    Returns
+    -------
+    Op
+        The record, to which rules are attached.
+
+    Examples
+    --------
+    >>> @declare(name="_example_twice")
+    ... def twice(data, *, times: int = 2):
+    ...     "A number of times the data."
+    >>> twice.list_arguments(), twice.schema.names
+    (['data'], ('times',))
+    """
+    if function is None:
+        return lambda function: declare(function, name=name, aliases=aliases, **options)
+    positional, variadic = [], False
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            variadic = True
+        elif parameter.kind is not parameter.KEYWORD_ONLY:
+            positional.append(parameter.name)
+    auxiliary = options.get("auxiliary", ())
+    arguments: Any = [each for each in positional if callable(auxiliary) or each not in auxiliary]
+    if variadic:
+        count = options.setdefault("variadic", "num_args")
+        fixed = tuple(arguments)
+
+        def arguments(**attrs: Any) -> list[str]:
+            return [*fixed, *(f"arg{i}" for i in range(attrs[count]))]
+
+    options.setdefault("arguments", arguments)
+    options.setdefault("input_names", positional)
+    op = Op(name or function.__name__, Schema.of(function), doc=inspect.getdoc(function) or "", **options)
+    return register(op, *aliases)
+
+
+def _load() -> None:
+    """Import the built-in operators and their faster kernels, once; a failed import is tried again."""
+    if not _loading:
+        _loading.append(True)
+        try:
+            load("operators")
+        except BaseException:
+            _loading.clear()
+            raise
+
+
+def find(name: str) -> Op | None:
+    """The operator of that name, or None."""
+    if not name.startswith("custom."):  # users' operators are there or not, whatever is built in
+        _load()
+    return _OPS.get(name)
+
+
+def get(name: str, what: str = "operator") -> Op:
+    """The operator of that name; a user's ``softmax`` is ``custom.softmax``, and found as such when no built-in
+    operator has the name.
+
+    Raises
+    ------
+    UnknownOperatorError
+        With the nearest names.
+
+    Examples
+    --------
+    >>> get("Convolution")
+    <operator Convolution>
+    """
+    op = find(name) or _OPS.get(f"custom.{name}")
+    if op is None:
+        raise UnknownOperatorError(f"there is no {what} {name!r}. {nearest(name)}")
+    return op
+
+
+def user_operator(op_type: Any) -> Op:
+    """A user's operator by its ``op_type``.
+
+    Raises
+    ------
+    UnknownOperatorError
+        With the nearest names.
+    """
+    if op_type is None:
+        raise ArgumentError("Custom: the keyword op_type is required: the name an operator was registered by")
+    op = find(f"custom.{op_type}")
+    if op is None:
+        load("users' operators")  # one comes with opreg
+        op = find(f"custom.{op_type}")
+    if op is None:
+        options = [name[len("custom."):] for name in names("custom.")]
+        raise UnknownOperatorError(f"there is no custom operator {op_type!r}. " + (
+            f"A built-in one has the name: nd.{op_type}, sym.{op_type}" if find(str(op_type)) else
+            did_you_mean(op_type, options)))
+    return op
+
+
+def nearest(name: str) -> str:
+    """The sentence that offers the operators nearest to a name; internal ones only to who asks for one."""
+    return did_you_mean(name, [other for other in names() if other.startswith("_") == name.startswith("_")
+                               and (name.startswith("custom.") or not other.startswith("custom."))])
+
+
+def names(prefix: str = "") -> list[str]:
+    """All names, aliases included, sorted."""
+    _load()
+    return sorted(name for name in _OPS if name.startswith(prefix))
+
+
+def operators() -> Iterator[Op]:
+    """Every operator once, in the order of registration."""
+    _load()
+    return iter(dict.fromkeys(_OPS.values()))
+
+
+class _Operators:
+    """The registry as attributes: ``ops.softmax(x, axis=1)``. Gradient rules call operators this way.
+
+    Examples
+    --------
+    >>> ops.Convolution
+    <operator Convolution>
+    """
+
+    def __getattr__(self, name: str) -> Op:
+        found = self.__dict__[name] = get(name)  # until another one is registered
+        return found
+
+
+ops = _Operators()
+
+# An operator is pickled by its name: it means the same record wherever it is registered.
+copyreg.pickle(Op, lambda op: (get, (op.name,)))

@@ -1,0 +1,424 @@
+"""Spec: what is known of an array before it exists, its shape and its dtype.
+
+A shape is a tuple of ints. A dimension that is not known yet is ``ANY``, an unknown rank is ``None``.
+``ANY`` takes part in arithmetic and stays unknown, and it equals every number, so a shape rule written for
+known shapes runs on partly known ones unchanged and refuses only what is certainly wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import AttrError, DTypeError, ShapeError, did_you_mean
+from .mode import MODE
+
+__all__ = [
+    "ANY", "Spec", "Shape", "known", "stated", "size", "bytes_of", "unify", "broadcast", "check_axis", "check_axes",
+    "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating", "is_numpy_float",
+    "is_narrow", "whole_up_to", "limits",
+]
+
+
+class _Any:
+    """The dimension nobody knows yet: any arithmetic on it is unknown, and it may equal any number."""
+
+    __slots__ = ()
+
+    def _stay(self, *_: Any) -> _Any:
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _stay
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __pow__ = _stay
+
+    def _no(self, _: Any) -> bool:
+        return False
+
+    __lt__ = __le__ = __gt__ = __ge__ = _no
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "?"
+
+    def __reduce__(self) -> str:
+        return "ANY"
+
+
+ANY: Any = _Any()
+
+Shape = tuple[int, ...]
+
+
+class Spec(NamedTuple):
+    """Shape and dtype of one array; either may be None while unknown.
+
+    Examples
+    --------
+    >>> Spec((2, ANY), np.dtype("float32"))
+    (2, ?) float32
+    """
+
+    shape: Shape | None = None
+    dtype: np.dtype | None = None
+
+    def __repr__(self) -> str:
+        return f"{show(self.shape)} {self.dtype or '?'}"
+
+
+def known(shape: Shape | None) -> bool:
+    """Whether rank and every dimension are known.
+
+    Examples
+    --------
+    >>> known((2, 3)), known((2, ANY)), known(None)
+    (True, False, False)
+    """
+    if shape is None:
+        return False
+    for dim in shape:
+        if dim is ANY:
+            return False
+    return True
+
+
+def stated(dims: Iterable[int] | None, np_shape: bool | None = None) -> Shape | None:
+    """A shape as users state it: 0 is an unknown dimension and ``()`` an unknown shape, but not under ``np_shape``,
+    which is what ``opreg.util`` says unless it is given.
+
+    Examples
+    --------
+    >>> stated((2, 0, -1)), stated(())
+    ((2, ?, ?), None)
+    """
+    if dims is None:
+        return None
+    if np_shape is None:
+        np_shape = MODE.np_shape
+    shape = tuple([ANY if dim < 0 or (dim == 0 and not np_shape) else int(dim) for dim in dims])
+    return shape if shape or np_shape else None
+
+
+def size(shape: Shape) -> int:
+    """Number of elements."""
+    return math.prod(shape)
+
+
+def bytes_of(shape: Shape, dtype: Any) -> str:
+    """How much memory an array takes, as an error message prints it: ``24 bytes``."""
+    return f"{math.prod(map(int, shape)) * np.dtype(dtype).itemsize:,} bytes"
+
+
+def show(shape: Shape | None) -> str:
+    """A shape as an error message prints it: ``(2, ?)``, or ``?`` for an unknown rank."""
+    return "?" if shape is None else str(tuple(shape))
+
+
+def unify(left: Shape | None, right: Shape | None) -> Shape | None:
+    """What two descriptions of one shape say together.
+
+    Raises
+    ------
+    ShapeError
+        When they contradict each other.
+
+    Examples
+    --------
+    >>> unify((2, ANY), (ANY, 3))
+    (2, 3)
+    """
+    if left is right or right is None:
+        return left
+    if left is None:
+        return right
+    if left != right:  # ANY equals everything, so this is a true contradiction
+        raise ShapeError(f"shapes {show(left)} and {show(right)} differ")
+    if known(left):
+        return left
+    return tuple([b if a is ANY else a for a, b in zip(left, right)])
+
+
+def broadcast(*shapes: Shape) -> Shape:
+    """The shape that NumPy's broadcasting rule gives.
+
+    Raises
+    ------
+    ShapeError
+        When a dimension is neither equal nor one.
+
+    Examples
+    --------
+    >>> broadcast((4, 1), (3,))
+    (4, 3)
+    """
+    first = shapes[0]
+    if all(shape is first or (shape == first and known(shape)) for shape in shapes[1:]) and known(first):
+        return first
+    rank = max(len(shape) for shape in shapes)
+    result = []
+    for position in range(-rank, 0):
+        dim: Any = 1
+        for shape in shapes:
+            if -position > len(shape):
+                continue
+            other = shape[position]
+            if dim is ANY:
+                # An unknown dimension against n > 1 must be n or 1: the answer is n either way.
+                dim = other if other is not ANY and other != 1 else ANY
+            elif other is ANY:
+                dim = ANY if dim == 1 else dim
+            elif dim == 1:
+                dim = other
+            elif other != 1 and other != dim:
+                text = " and ".join(show(shape) for shape in shapes)
+                raise ShapeError(f"shapes {text} do not broadcast: {dim} and {other} in dimension {position}")
+        result.append(dim)
+    return tuple(result)
+
+
+def check_axis(axis: int, rank: int, what: str = "axis") -> int:
+    """An axis counted from the front.
+
+    Raises
+    ------
+    AttrError
+        When it is outside ``[-rank, rank)``.
+
+    Examples
+    --------
+    >>> check_axis(-1, 3)
+    2
+    """
+    if not -rank <= axis < rank:
+        raise AttrError(f"{what}={axis} is out of range for an array of rank {rank}: "
+                        f"expected {-rank} to {rank - 1}" if rank else f"{what}={axis}: the array has no axes")
+    return axis + rank if axis < 0 else axis
+
+
+def check_axes(axes: int | Sequence[int] | None, rank: int, what: str = "axis") -> tuple[int, ...]:
+    """Axes counted from the front, sorted; all of them for None or an empty tuple.
+
+    Raises
+    ------
+    AttrError
+        When one is out of range or named twice.
+
+    Examples
+    --------
+    >>> check_axes((-1, 0), 3)
+    (0, 2)
+    """
+    if axes is None or axes == ():
+        return tuple(range(rank))
+    found = [check_axis(axis, rank, what) for axis in ((axes,) if isinstance(axes, int) else axes)]
+    if len(set(found)) != len(found):
+        raise AttrError(f"{what}={axes} names an axis twice")
+    return tuple(sorted(found))
+
+
+# ---------------------------------------------------------------------------------------------- dtypes
+
+#: Dtypes by the integers that MXNet's files and attributes use; its Python knows no names for 8 to 11.
+DTYPES: dict[int, str] = {
+    0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool",
+    8: "int16", 9: "uint16", 10: "uint32", 11: "uint64", 12: "bfloat16",
+}
+_FLAGS = {name: flag for flag, name in DTYPES.items()}
+_CACHE: dict[Any, np.dtype] = {}
+
+
+def as_dtype(value: Any) -> np.dtype:
+    """A NumPy dtype from whatever names one to NumPy, or from MXNet's integer.
+
+    Raises
+    ------
+    DTypeError
+        For a dtype that arrays here cannot have, or bfloat16 without the package ml_dtypes.
+
+    Examples
+    --------
+    >>> as_dtype("float32"), as_dtype("half"), as_dtype("<i4"), as_dtype(np.int8), as_dtype(1)
+    (dtype('float32'), dtype('float16'), dtype('int32'), dtype('int8'), dtype('float64'))
+    """
+    key = value.__class__, value  # 1, True and 1.0 are equal, and so are 2 and np.float64(2)
+    try:
+        return _CACHE[key]
+    except (KeyError, TypeError):
+        pass
+    name: Any = value
+    if isinstance(value, TypeFlag):
+        name = value.name
+    elif isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        name = DTYPES.get(int(value), value)
+    if isinstance(name, str) and name.isdigit():
+        name = DTYPES.get(int(name), name)
+    if not isinstance(name, str) or name not in _FLAGS:
+        try:
+            name = np.dtype(name).name
+        except (TypeError, ValueError, SyntaxError):  # text of NumPy's that is none: "i4,", "(2"
+            name = getattr(name, "__name__", name)
+    if not isinstance(name, str) or name not in _FLAGS:
+        raise DTypeError(f"dtype {value!r} is not one that arrays can have. {did_you_mean(name, _FLAGS)}")
+    if name == "bfloat16":
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise DTypeError("dtype bfloat16 needs the package ml_dtypes, which is not installed") from None
+        dtype = np.dtype(ml_dtypes.bfloat16)
+    else:
+        dtype = np.dtype(name)
+    try:
+        _CACHE[key] = dtype
+    except TypeError:
+        pass
+    return dtype
+
+
+def is_floating(dtype: np.dtype) -> bool:
+    """Whether a dtype is of floating numbers: one of NumPy's own, or bfloat16, which has another kind there.
+
+    Examples
+    --------
+    >>> is_floating(np.dtype("float16")), is_floating(np.dtype("int32"))
+    (True, False)
+    """
+    kind = dtype.kind
+    return kind == "f" or (kind == "V" and dtype.name == "bfloat16")
+
+
+def is_numpy_float(dtype: np.dtype) -> bool:
+    """Whether a dtype is one of NumPy's own floating ones: shorter ways that bfloat16 cannot go are for these alone.
+
+    Examples
+    --------
+    >>> is_numpy_float(np.dtype("float16"))
+    True
+    """
+    return dtype.kind == "f"
+
+
+def is_narrow(dtype: np.dtype) -> bool:
+    """Whether floating numbers of a dtype are added up in a wider one: float16 and bfloat16.
+
+    Examples
+    --------
+    >>> is_narrow(np.dtype("float16")), is_narrow(np.dtype("int16")), is_narrow(np.dtype("float32"))
+    (True, False, False)
+    """
+    return dtype.itemsize == 2 and is_floating(dtype)
+
+
+def whole_up_to(dtype: np.dtype) -> int:
+    """Up to where all whole numbers from zero on are numbers of a dtype.
+
+    Examples
+    --------
+    >>> whole_up_to(np.dtype("uint8")), whole_up_to(np.dtype("float16"))
+    (255, 2048)
+    """
+    if not is_floating(dtype):
+        return int(np.iinfo(dtype).max)
+    return 2 << (np.finfo(dtype).nmant if is_numpy_float(dtype) else 7)
+
+
+def limits(dtype: np.dtype) -> tuple[float, float]:
+    """The least and the largest finite number of a dtype, integers of integer dtypes.
+
+    Examples
+    --------
+    >>> limits(np.dtype("int8"))
+    (-128, 127)
+    """
+    if not is_floating(dtype):
+        whole = np.iinfo(dtype)
+        return int(whole.min), int(whole.max)
+    largest = float(np.finfo(dtype).max) if is_numpy_float(dtype) else 2.0 ** 128 - 2.0 ** 120
+    return -largest, largest
+
+
+def dtype_flag(dtype: Any) -> int:
+    """MXNet's integer for a dtype.
+
+    Examples
+    --------
+    >>> dtype_flag("uint8")
+    3
+    """
+    return _FLAGS[as_dtype(dtype).name]
+
+
+class TypeFlag(int):
+    """MXNet's integer for a dtype, which also compares and converts as the NumPy dtype.
+
+    ``create_operator`` of a CustomOpProp receives these: programs written for MXNet compare them with
+    integers, new ones with dtypes, and ``np.dtype(flag)`` is the dtype.
+
+    Examples
+    --------
+    >>> flag = TypeFlag("float64")
+    >>> flag == 1, flag == np.float64, flag == "float64", np.zeros(2, flag.dtype).dtype
+    (True, True, True, dtype('float64'))
+    """
+
+    dtype: np.dtype
+
+    def __new__(cls, value: Any) -> TypeFlag:
+        dtype = as_dtype(value)
+        self = super().__new__(cls, _FLAGS[dtype.name])
+        self.dtype = dtype
+        return self
+
+    @property
+    def name(self) -> str:
+        """The dtype's name."""
+        return self.dtype.name
+
+    @property
+    def type(self) -> type:
+        """The NumPy scalar class."""
+        return self.dtype.type
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (int, np.integer)):
+            return int(self) == int(other)
+        try:
+            return self.dtype == np.dtype(other)  # type: ignore[call-overload]
+        except TypeError:
+            return False
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return int.__hash__(self)
+
+    def __repr__(self) -> str:
+        return f"{int(self)}:{self.name}"
+
+
+def common_dtype(dtypes: Iterable[np.dtype | None]) -> np.dtype | None:
+    """The one dtype that is known among several, or None.
+
+    Raises
+    ------
+    DTypeError
+        When two differ.
+    """
+    found: np.dtype | None = None
+    for dtype in dtypes:
+        if dtype is None or dtype is found:
+            continue
+        if found is not None and dtype != found:
+            raise DTypeError(f"dtypes {found} and {dtype} differ; .astype({found.name!r}) converts the other")
+        found = dtype
+    return found

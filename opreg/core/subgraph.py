@@ -1,0 +1,129 @@
+"""Subgraphs: gradient rules of built-in operators, traced once and applied many times.
+
+A rule is ordinary code that calls operators on values. What it called is a subgraph: a graph that is grown takes it in
+over entries of its own, and eager backward passes run it, see ``opreg.ndarray.traced_rules``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .cache import Recent
+from .op import Op, watch
+from .spec import Spec
+from .tracing import RuleTracer, SpecsAsked, TracedValue
+
+__all__ = ["Subgraph", "fits", "subgraph"]
+
+
+class Subgraph:
+    """What the rule of an operator does, over numbered places: what it is given, then what its steps make, in order.
+
+    Attributes
+    ----------
+    steps : list of (Op, attrs, given, places, int)
+        Applications of operators: attributes, complete and as given; the places read; the number of outputs.
+    results : list of int or None
+        Where the gradients of the inputs are.
+    """
+
+    __slots__ = ("attrs", "steps", "results")
+
+    def __init__(self, op: Op, attrs: Any, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool,
+                 specs: Sequence[Spec] | None):
+        self.attrs = attrs  # held, since their identity is the key by which this is kept
+        count, first = len(arriving), len(arriving) + len(needs)
+        tracer = RuleTracer(known=None if specs is None else {})
+        given = [Spec()] * (first + count) if specs is None else specs
+        entries = [tracer.variable(f"{op.name} {i}", spec) for i, spec in enumerate(given)]
+        places = {entry: i for i, entry in enumerate(entries)}
+        values = [tracer.value(entry) for entry in entries]
+        g = [value if there else None for value, there in zip(values, arriving)]
+        found = op.differentiate(g[0] if count == 1 else tuple(g), values[count:first], values[first:], attrs, needs,
+                                 is_train)
+        self.steps: list[tuple[Op, Any, Any, list[int], int]] = []
+        for node in tracer.nodes:
+            self.steps.append((node.op, node.attrs, node.given, [places[entry] for entry in node.inputs],  # type: ignore
+                               node.count))
+            for i in range(node.count):
+                places[node, i] = len(places)
+        self.results = [places[value._entry] if need and value is not None else None
+                        for value, need in zip(found, needs)]
+
+    def read(self) -> set[int]:
+        """The places whose numbers matter."""
+        found = {place for place in self.results if place is not None}
+        for op, _, _, places, _ in self.steps:
+            found.update(place for i, place in enumerate(places) if i not in op.unread)
+        return found
+
+    def inline(self, tracer: RuleTracer, entries: Sequence[Any]) -> list[TracedValue | None]:
+        """The gradients over these entries, as nodes of a tracer."""
+        entries = list(entries)
+        for op, attrs, given, places, count in self.steps:
+            node = tracer.add(op, attrs, [entries[i] for i in places], given)
+            if count == 1:
+                entries.append((node, 0))
+            else:
+                entries += [(node, i) for i in range(count)]
+        return [None if place is None else TracedValue(tracer, entries[place]) for place in self.results]
+
+
+#: Subgraphs by operator, attributes, what arrives, what is needed and mode; with the specs, of rules that ask for some.
+_KEPT: Recent = Recent(1024, "gradient rules")
+
+
+class _Keeper:
+    def on_register(self, op: Op) -> None:
+        """Rules are traced anew: they may call this one."""
+        _KEPT.clear()
+
+
+_KEEPER = _Keeper()
+watch(_KEEPER)
+
+
+def fits(op: Op) -> bool:
+    """Whether the rule of an operator follows from what a subgraph is kept by: not if it is a user's."""
+    return op.where is None and not op.per_instance and op.grad_reads
+
+
+def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
+             specs: Callable[[], Sequence[Spec]]) -> Subgraph:
+    """What the rule of an operator does.
+
+    Parameters
+    ----------
+    arriving : tuple of bool
+        Of which outputs a gradient arrives.
+    needs : tuple of bool
+        Which inputs want a gradient; others get none.
+    is_train : bool
+        The mode.
+    specs : function
+        Shapes and dtypes of gradients, inputs and outputs, as far as they are known.
+    """
+    key = op, id(attrs), arriving, needs, is_train
+    found = _KEPT.find(key)
+    if found is None:
+        try:
+            found = Subgraph(op, attrs, arriving, needs, is_train, None)
+        except SpecsAsked:
+            found = SpecsAsked
+        _keep(key, attrs, found)
+    if found is SpecsAsked:
+        given = specs()
+        found = _KEPT.find((*key, *given))
+        if found is None:
+            found = Subgraph(op, attrs, arriving, needs, is_train, given)
+            _keep((*key, *given), attrs, found)
+    return found
+
+
+def _keep(key: Any, attrs: Any, found: Any) -> None:
+    try:
+        hash(tuple(attrs.values()))
+    except TypeError:  # an array among them: they are those of one use
+        return
+    _KEPT.keep(key, found)

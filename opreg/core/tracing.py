@@ -1,0 +1,333 @@
+"""Tracing: operators applied to values that have a shape and a dtype and no numbers, noted as nodes.
+
+A ``Tracer`` notes what is done to its values. Here are those that gradient rules are given; bodies of users' operators
+and compiled functions have tracers and values of their own, see ``opreg.ndarray.traced`` and ``opreg.nn.trace``.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..errors import ArgumentError, OpError, here, listed, note
+from .graph import Entry, Node, declared_shape, fail
+from .op import Op
+from .registry import ops
+from .spec import Shape, Spec, known
+from .value import Value
+
+__all__ = ["NeedsNumbers", "RuleTracer", "Sized", "SpecsAsked", "TraceError", "TracedValue", "Tracer"]
+
+
+class NeedsNumbers(OpError, NotImplementedError, TypeError):
+    """A gradient asked for numbers where a graph is made, in which there are none."""
+
+
+class TraceError(OpError, TypeError):
+    """What was asked for is not known while tracing; the message says in which line."""
+
+    def __init__(self, what: str):
+        where = here()
+        super().__init__(f"{where}: {what}" if where else what)
+
+
+class SpecsAsked(Exception):
+    """A rule asked for a shape or a dtype where it is tried without."""
+
+
+class Tracer:
+    """What is done to values without numbers, as nodes in the order they are made.
+
+    Attributes
+    ----------
+    nodes : list of Node
+        Applications of operators.
+    specs : dict of Node to list of Spec
+        Shapes and dtypes of entries.
+    arrays : dict of Node to array
+        Variables that stand for arrays.
+    tags : mapping of str to str
+        Those of new variables.
+    """
+
+    tags: Mapping[str, str] = {}
+
+    def __init__(self, nodes: list[Node] | None = None):
+        self.nodes: list[Node] = [] if nodes is None else nodes
+        self.specs: dict[Node, list[Spec]] = {}
+        self.arrays: dict[Node, Any] = {}
+        self._settled = 0
+
+    def variable(self, name: str, spec: Spec) -> Entry:
+        """A new variable."""
+        node = Node(None, name, tags=self.tags)
+        self.specs[node] = [spec]
+        return node, 0
+
+    def spec(self, entry: Entry) -> Spec:
+        """Shape and dtype of an entry."""
+        return self.specs[entry[0]][entry[1]]
+
+    def apply(self, op: Op, inputs: Sequence[Entry], given: Any) -> list[Entry]:
+        """Add a node that applies an operator; the entries of its visible outputs."""
+        attrs = op.complete(given)
+        names = op.arguments(attrs) + op.auxiliary(attrs)
+        if len(inputs) != len(names):
+            raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({listed(names)}), got "
+                                f"{len(inputs)}")
+        node = self.add(op, attrs, inputs, given)
+        return [(node, i) for i in range(op.visible(attrs))]
+
+    def add(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any = None) -> Node:
+        """Add a node over entries."""
+        node = self._node(op, attrs, inputs, given)
+        self._take(node)
+        self.nodes.append(node)
+        return node
+
+    def _node(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any) -> Node:
+        """A new node with its name, tags and place."""
+        raise NotImplementedError
+
+    def _take(self, node: Node) -> None:
+        """What is noted of a node."""
+        self.specs[node] = self.infer(node, [self.specs[source][i] for source, i in node.inputs])
+
+    @property
+    def order(self) -> list[Node]:
+        """Variables, then the nodes so far."""
+        return [*[node for node in self.specs if node.op is None], *self.nodes]
+
+    def settle(self) -> None:
+        """Take nodes that gradient rules have put behind those there were."""
+        for node in self.nodes[self._settled:]:
+            if node not in self.specs:
+                self._take(node)
+        self._settled = len(self.nodes)
+
+    def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
+        """What comes out of a node, from what goes in."""
+        op: Any = node.op
+        try:
+            _, shapes = op.infer_shapes([spec.shape for spec in ins], [None] * node.count, node.attrs)
+            _, dtypes = op.infer_dtypes([spec.dtype for spec in ins], [None] * node.count, node.attrs)
+        except Exception as error:
+            self._failed(error, node, ins)
+            raise
+        return list(map(Spec, shapes, dtypes))
+
+    def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
+        """Note on an error what it is about."""
+        note(error, f"operator {node.op.name} at {node.where}, on {', '.join(map(str, ins))}")  # type: ignore
+
+
+class Sized:
+    """What follows from a shape and a dtype."""
+
+    __slots__ = ()
+    shape: Any
+    dtype: Any
+
+    @property
+    def _dt(self) -> np.dtype:
+        return self.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self._dt.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self._dt.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array of no dimensions")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))  # type: ignore[index]
+
+
+class RuleTracer(Tracer):
+    """What gradient rules do. Specs are found when a rule asks for them.
+
+    Attributes
+    ----------
+    known : mapping of Node to list of Spec, or None
+        What is known of nodes that others have made; None where a rule that asks raises ``SpecsAsked``.
+    source : Node or None
+        Of which node the nodes that are made are the gradient.
+    """
+
+    def __init__(self, nodes: list[Node] | None = None, known: Mapping[Node, list[Spec]] | None = {},
+                 source: Node | None = None):
+        super().__init__(nodes)
+        self.known, self.source = known, source
+
+    def value(self, entry: Entry) -> TracedValue:
+        """An entry as a value."""
+        return TracedValue(self, entry)
+
+    def call(self, op: Op, values: Sequence[Any], given: Any) -> list[TracedValue]:
+        """Apply an operator to values; its visible outputs."""
+        for value in values:
+            if not isinstance(value, TracedValue):
+                raise NeedsNumbers(f"a gradient calls operator {op.name} on {type(value).__name__} beside values that "
+                                   "have no numbers")
+        return list(map(self.value, self.apply(op, [value._entry for value in values], given)))
+
+    def add(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any = None) -> Node:
+        """Add a node over entries."""
+        source = self.source
+        if source is None:
+            node = Node(op, "gradient", attrs, inputs, given)
+        else:
+            node = Node(op, f"{source.name}_backward", attrs, inputs, given, source.tags, source.where)
+        self.nodes.append(node)
+        return node
+
+    def spec(self, entry: Entry) -> Spec:
+        """Shape and dtype of an entry, as far as they follow from what is known."""
+        if self.known is None:
+            raise SpecsAsked
+        waiting = [entry[0]]
+        while waiting:
+            node = waiting[-1]
+            missing = [] if self._of(node) else [source for source, _ in node.inputs if not self._of(source)]
+            if not missing:
+                self.specs[waiting.pop()] = self._of(node) or self._follows(node)
+            waiting += missing
+        return self.specs[entry[0]][entry[1]]
+
+    def _of(self, node: Node) -> list[Spec] | None:
+        return self.specs.get(node) or self.known.get(node)  # type: ignore[union-attr]
+
+    def _follows(self, node: Node) -> list[Spec]:
+        """What an operator makes of its inputs, and what a variable declares."""
+        if node.op is not None:
+            return self.infer(node, [self.spec(entry) for entry in node.inputs])
+        declared = node.tags.get("__shape__")
+        return [Spec(declared_shape(declared) if declared else None)]
+
+    def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
+        fail(error, node)
+
+
+class TracedValue(Sized, Value):
+    """What gradient rules are given where a graph is made: it acts as an array without numbers.
+
+    It has a shape and a dtype where these are known.
+    """
+
+    __slots__ = ("_tracer", "_entry")
+    __hash__ = None  # type: ignore[assignment]  # it is known by nothing that stays the same
+    _rank = 2
+
+    def __init__(self, tracer: RuleTracer, entry: Entry):
+        self._tracer, self._entry = tracer, entry
+
+    def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
+        found = self._tracer.call(op, values, given)
+        return found[0] if len(found) == 1 else found
+
+    def _follow(self, op: Op, attrs: Any, values: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """The operator applied by a function of ``nd``: how many outputs a user sees, and the outputs."""
+        outs = self._tracer.call(op, values, attrs)
+        return types.SimpleNamespace(visible=len(outs)), outs
+
+    def __repr__(self) -> str:
+        return f"<value of a gradient, {self._entry[0].name}>"
+
+    # -------------------------------------------------------------------------------------------- questions
+
+    def _shape_is(self, other: Any) -> bool:
+        if not isinstance(other, TracedValue):
+            return False
+        shape = self._tracer.spec(self._entry).shape
+        return known(shape) and shape == other._tracer.spec(other._entry).shape
+
+    def _unknown(self, what: str) -> NeedsNumbers:
+        return NeedsNumbers(f"the {what} of {self!r} is not known where its gradient is made: bind the symbol, or "
+                            "declare the shapes of its variables with sym.var(name, shape=…)")
+
+    @property
+    def shape(self) -> Shape:
+        """Dimensions."""
+        shape = self._tracer.spec(self._entry).shape
+        if shape is None or not known(shape):
+            raise self._unknown("shape")
+        return shape
+
+    @property
+    def _dt(self) -> np.dtype:
+        dtype = self._tracer.spec(self._entry).dtype
+        if dtype is None:
+            raise self._unknown("dtype")
+        return dtype
+
+    @property
+    def dtype(self) -> type:
+        """The dtype as a NumPy scalar class."""
+        return self._dt.type
+
+    @property
+    def T(self) -> Any:
+        """The array with its axes reversed."""
+        return self if self.ndim < 2 else ops.transpose(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if not all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts):
+            self._refuse()
+        found = ops._subscript(self, key=key)
+        return found if self.ndim and found.ndim else found.reshape((1,))
+
+    # ------------------------------------------------------------------------------------------------ methods
+
+    def reshape(self, *shape: Any, **keywords: Any) -> Any:
+        """The same numbers in another shape."""
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list, np.ndarray)):
+            shape = tuple(shape[0])
+        return ops.Reshape(self, shape=tuple(keywords.pop("shape", shape)), **keywords)
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        """The numbers in another dtype."""
+        return ops.Cast(self, dtype=dtype)
+
+    def copy(self) -> Any:
+        """The same numbers in another node."""
+        return ops._copy(self)
+
+    def detach(self) -> Any:
+        """The same numbers, as a constant to whoever differentiates."""
+        return ops.BlockGrad(self)
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise NeedsNumbers(f"{self!r} stands for numbers that are not there where a gradient is made")
+
+    def _binary(self, name: str, other: Any, reflected: bool) -> Any:
+        if isinstance(other, np.ndarray):
+            self._refuse()
+        return super()._binary(name, other, reflected)
+
+    _lift = __array_ufunc__ = __array_function__ = _refuse
+    __bool__ = __float__ = __int__ = __index__ = __setitem__ = _refuse
+    __array__ = asnumpy = asscalar = item = tolist = as_in_context = wait_to_read = _refuse
+    context = ctx = property(_refuse)

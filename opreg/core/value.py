@@ -1,0 +1,213 @@
+"""Value: what arrays and symbols have in common, arithmetic and methods, each one an operator by name."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .arguments import LateSignature, ordered, split
+from .dispatch import apply
+from .registry import REGISTERED, get, ops
+
+__all__ = ["Value", "BINARY", "METHODS", "ARITHMETIC", "arithmetic", "document", "forms", "refuse_sequence"]
+
+#: Operators behind Python's: between tensors of one shape, between tensors that broadcast, with a number on the
+#: right, with a number on the left.
+BINARY: dict[str, tuple[str, str, str, str]] = {
+    "add": ("elemwise_add", "broadcast_add", "_plus_scalar", "_plus_scalar"),
+    "sub": ("elemwise_sub", "broadcast_sub", "_minus_scalar", "_rminus_scalar"),
+    "mul": ("elemwise_mul", "broadcast_mul", "_mul_scalar", "_mul_scalar"),
+    "truediv": ("elemwise_div", "broadcast_div", "_div_scalar", "_rdiv_scalar"),
+    "mod": ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"),
+    "pow": ("_power", "broadcast_power", "_power_scalar", "_rpower_scalar"),
+    "eq": ("_equal", "broadcast_equal", "_equal_scalar", "_equal_scalar"),
+    "ne": ("_not_equal", "broadcast_not_equal", "_not_equal_scalar", "_not_equal_scalar"),
+    "gt": ("_greater", "broadcast_greater", "_greater_scalar", "_lesser_scalar"),
+    "ge": ("_greater_equal", "broadcast_greater_equal", "_greater_equal_scalar", "_lesser_equal_scalar"),
+    "lt": ("_lesser", "broadcast_lesser", "_lesser_scalar", "_greater_scalar"),
+    "le": ("_lesser_equal", "broadcast_lesser_equal", "_lesser_equal_scalar", "_greater_equal_scalar"),
+}
+
+#: Functions of two operands, arrays, symbols or numbers: what they are in ``BINARY``, and how numbers are computed.
+ARITHMETIC: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "add": ("add", operator.add), "subtract": ("sub", operator.sub), "multiply": ("mul", operator.mul),
+    "divide": ("truediv", operator.truediv), "true_divide": ("truediv", operator.truediv),
+    "modulo": ("mod", operator.mod), "power": ("pow", operator.pow), "pow": ("pow", operator.pow),
+    "maximum": ("maximum", max), "minimum": ("minimum", min), "hypot": ("hypot", math.hypot),
+    "equal": ("eq", operator.eq), "not_equal": ("ne", operator.ne),
+    "greater": ("gt", operator.gt), "greater_equal": ("ge", operator.ge),
+    "lesser": ("lt", operator.lt), "lesser_equal": ("le", operator.le),
+    "logical_and": ("logical_and", lambda x, y: bool(x and y)),
+    "logical_or": ("logical_or", lambda x, y: bool(x or y)),
+    "logical_xor": ("logical_xor", lambda x, y: bool(x) is not bool(y)),
+}
+
+#: Methods of arrays and symbols that are the operator of that name applied to them.
+METHODS = (
+    "abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel", "argmin",
+    "argsort", "broadcast_axes", "broadcast_like", "broadcast_to", "cbrt", "ceil", "clip", "cos", "cosh",
+    "degrees", "depth_to_space", "diag", "exp", "expand_dims", "expm1", "fix", "flatten", "flip", "floor",
+    "log", "log10", "log1p", "log2", "log_softmax", "max", "mean", "min", "nanprod", "nansum", "norm",
+    "one_hot", "ones_like", "pad", "pick", "prod", "radians", "rcbrt", "reciprocal", "relu", "repeat",
+    "reshape_like", "rint", "round", "rsqrt", "shape_array", "sigmoid", "sign", "sin", "sinh", "size_array",
+    "slice", "slice_axis", "slice_like", "softmax", "softmin", "sort", "space_to_depth", "split", "split_v2",
+    "sqrt", "square", "squeeze", "sum", "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose", "trunc",
+    "zeros_like",
+)
+
+
+def forms(name: str) -> tuple[str, str, str, str]:
+    """The four operators behind a key of ``BINARY``, or behind a symmetric function such as ``maximum``."""
+    return BINARY.get(name) or (f"_{name}", f"broadcast_{name}", f"_{name}_scalar", f"_{name}_scalar")
+
+
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "mod": "%", "pow": "**", "eq": "==", "ne": "!=",
+          "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
+
+
+def refuse_sequence(value: Any, name: str, other: Any, reflected: bool) -> None:
+    """Refuse arithmetic with text and lists: Python would repeat them as often as an integer array says.
+
+    Raises
+    ------
+    ArgumentError
+        Naming both operands; it is a TypeError.
+    """
+    if not isinstance(other, Sequence):
+        return
+    left, right = [type(each).__name__.removeprefix("Frozen") for each in
+                   ((other, value) if reflected else (value, other))]
+    kinds = f"{left} {_SIGNS[name]} {right}" if name in _SIGNS else f"{name} of {left} and {right}"
+    if isinstance(other, (str, bytes)):
+        raise ArgumentError(f"{kinds}: {other!r} is text and no number. The keywords of a CustomOpProp come as text "
+                            "unless its constructor annotates them, as in __init__(self, alpha: float = 1.0)")
+    raise ArgumentError(f"{kinds}: expected an array, a symbol or a number; nd.array makes an array of it")
+
+
+def _operator(name: str, reflected: bool) -> Callable:
+    def method(self: Value, other: Any) -> Any:
+        return self._binary(name, other, reflected)
+
+    method.__name__ = f"__{'r' if reflected else ''}{name}__"
+    return method
+
+
+def _fluent(name: str) -> Callable:
+    def method(self: Value, *args: Any, **keywords: Any) -> Any:
+        return self._surface(name)(self, *args, **keywords)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"The operator ``{name}`` applied to this."
+    method.__signature__ = LateSignature(lambda: get(name))  # type: ignore[attr-defined]
+    return method
+
+
+def document() -> None:
+    """Say of methods what the operators behind them say, once these are there."""
+    for name in METHODS:
+        op = REGISTERED.get(name)
+        if op is not None:
+            getattr(Value, name).__doc__ = op.doc
+
+
+def _call(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """Call an operator on values: inputs by position or by name, then attributes."""
+    keywords.pop("name", None)
+    inputs, given = split(op, args, keywords, lambda value: isinstance(value, (Value, np.ndarray)))
+    return apply(op, inputs if isinstance(inputs, list) else ordered(op, inputs, op.complete(given)), given)
+
+
+class Value:
+    """Something operators apply to: an array that holds numbers, or a symbol that stands for some.
+
+    A subclass sets ``_rank`` (the higher decides), ``_broadcasts`` (whether its arithmetic broadcasts), and has
+    ``_apply(op, values, attrs)``. One whose functions do more than apply operators has ``_called(op, args, keywords)``,
+    an operator called as users write it, and ``_surface(name)``, the function they call by that name.
+    """
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    _rank = 0
+    _broadcasts = True
+
+    def _apply(self, op: Any, values: Any, attrs: Any) -> Any:
+        raise NotImplementedError
+
+    def _called(self, op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        return _call(op, args, keywords)
+
+    @classmethod
+    def _surface(cls, name: str) -> Callable:
+        op = get(name)
+        return lambda *args, **keywords: _call(op, args, keywords)
+
+    def shown(self) -> Any:
+        """The same as users' gradients are given it: they cannot change it for others who read it."""
+        return self
+
+    def _shape_is(self, other: Any) -> bool:
+        """Whether another value is known to have the same shape."""
+        return False
+
+    def _binary(self, name: str, other: Any, reflected: bool) -> Any:
+        same, broadcast, scalar, scalar_left = forms(name)
+        if isinstance(other, Value):
+            op = getattr(ops, broadcast if self._broadcasts else same)
+            return op(other, self) if reflected else op(self, other)
+        if other.__class__ is float or isinstance(other, (numbers.Real, np.bool_)):
+            number = int(other) if isinstance(other, (bool, np.bool_)) else other
+            return getattr(ops, scalar_left if reflected else scalar)(self, scalar=number)
+        refuse_sequence(self, name, other, reflected)
+        if name in ("eq", "ne"):  # Python would take them for different without a word
+            raise TypeError(f"== and != compare numbers here, not {type(self).__name__} and {type(other).__name__}; "
+                            "`is` tells whether something is None")
+        return NotImplemented
+
+    def __neg__(self) -> Any:
+        return ops._mul_scalar(self, scalar=-1.0)
+
+    def __abs__(self) -> Any:
+        return ops.abs(self)
+
+    def __matmul__(self, other: Any) -> Any:
+        if not isinstance(other, Value):
+            return NotImplemented
+        return ops.dot(self, other)
+
+
+def arithmetic(title: str) -> Callable:
+    """The function of two operands of that name, each an array, a symbol or a number."""
+    name, of_numbers = ARITHMETIC[title]
+
+    def function(lhs: Any, rhs: Any) -> Any:
+        if isinstance(lhs, Value):
+            found = lhs._binary(name, rhs, False)
+        elif isinstance(rhs, Value):
+            found = rhs._binary(name, lhs, True)
+        elif isinstance(lhs, numbers.Real) and isinstance(rhs, numbers.Real):
+            result = of_numbers(lhs, rhs)
+            return int(result) if isinstance(result, bool) else result
+        else:
+            found = NotImplemented
+        if found is NotImplemented:
+            raise ArgumentError(f"{title}: expected arrays, symbols or numbers, got {type(lhs).__name__} and "
+                                f"{type(rhs).__name__}")
+        return found
+
+    function.__name__ = function.__qualname__ = title
+    function.__doc__ = f"The operator ``{forms(name)[1]}``; either operand may be a number."
+    return function
+
+
+for _name in BINARY:
+    setattr(Value, f"__{_name}__", _operator(_name, False))
+    if _name in ("add", "sub", "mul", "truediv", "mod", "pow"):
+        setattr(Value, f"__r{_name}__", _operator(_name, True))
+for _name in METHODS:
+    setattr(Value, _name, _fluent(_name))

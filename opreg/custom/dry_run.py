@@ -1,0 +1,99 @@
+"""What comes out of a function: its shapes and dtypes, from a run on numbers that stand for others."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray.context import cpu
+from opreg.ndarray.ndarray import wrap
+from opreg.ndarray.traced import BodyTracer, wrap_traced
+
+from ..core import generators
+from ..core.mode import Recording
+from ..core.spec import Spec, size
+from ..errors import note
+
+__all__ = ["dry_run"]
+
+#: Bytes of inputs up to which a function is run on numbers.
+_LIMIT = 1 << 26
+
+
+def dry_run(op_type: str, compute: Callable[[list[Any], Any], list[Any]], specs: Sequence[Spec]) -> list[Spec]:
+    """Specs of what a function of arrays returns for inputs of these specs.
+
+    It is run on zeros, and where it fails there on positive numbers, square matrices of which can be inverted. Inputs
+    too large to be made for that have no numbers at all: the function is followed, as that of a traced operator is.
+    Random generators are left as they were.
+
+    Parameters
+    ----------
+    op_type : str
+        The operator, for errors.
+    compute : function of a list of NDArrays and their context
+        Returns a list of arrays.
+    specs : sequence of Spec
+        Of the inputs.
+    """
+    nbytes = sum(size(spec.shape) * spec.dtype.itemsize for spec in specs)  # type: ignore
+    with _undisturbed(), Recording(False, None), np.errstate(all="ignore"):
+        try:
+            if nbytes > _LIMIT:
+                what = f"on values without numbers, since inputs of {nbytes:,} bytes are too large for others,"
+                found = compute(_numberless(specs, cpu()), cpu())
+            else:
+                what = "on zeros"
+                found = _on_numbers(compute, specs, cpu())
+        except Exception as error:
+            note(error, f"in the dry run {what} that finds the shapes of operator {op_type!r}; declare them with "
+                        f"@{op_type}.infer to do without")
+            raise
+    return list(map(spec_of, found))
+
+
+def _on_numbers(compute: Callable, specs: Sequence[Spec], ctx: Any) -> list[Any]:
+    try:
+        return compute([wrap(np.zeros(*spec), ctx) for spec in specs], ctx)
+    except Exception as error:
+        try:
+            return compute([wrap(_positive(spec), ctx) for spec in specs], ctx)
+        except Exception:
+            raise error from None
+
+
+def _numberless(specs: Sequence[Spec], ctx: Any) -> list[Any]:
+    body = BodyTracer("dry", {}, ctx)
+    return [wrap_traced(body.value(body.variable(f"input{i}", spec)), ctx) for i, spec in enumerate(specs)]
+
+
+def _positive(spec: Any) -> np.ndarray:
+    """Numbers that most functions take."""
+    shape, dtype = spec
+    if dtype.kind in "iub":
+        return np.ones(shape, dtype)
+    numbers = np.linspace(0.25, 0.75, size(shape)).reshape(shape)
+    if len(shape) > 1 and shape[-1] == shape[-2]:
+        numbers = np.full(shape, 0.5) + shape[-1] * np.eye(shape[-1])
+    return numbers.astype(dtype)
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A stretch of code that leaves random generators as they were: ours, NumPy's and Python's."""
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002  it is what users draw from
+    try:
+        with generators.kept():
+            yield
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)
+
+
+def spec_of(value: Any) -> Spec:
+    """Shape and dtype of what a function returned: an array, or a number."""
+    return Spec(tuple(getattr(value, "shape", ())), np.dtype(getattr(value, "dtype", type(value))))

@@ -1,0 +1,150 @@
+"""What the first run of a user's operator is watched for."""
+
+from __future__ import annotations
+
+import dis
+import operator
+import types
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.launch import FirstRun
+from ..core.spec import show, size
+from ..errors import OpError, here
+
+__all__ = ["watched", "is_settled", "default", "is_default", "warn_unwritten"]
+
+
+def default(method: Callable) -> Callable:
+    """Mark a method as what counts where a user's class has none of its own."""
+    method.default = True  # type: ignore[attr-defined]
+    return method
+
+
+def is_default(method: Any) -> bool:
+    """Whether a method is one that is there by default."""
+    return getattr(method, "default", False)
+
+
+_MARK = 0xA5
+
+
+def _mark(data: Any, req: str) -> Any:
+    """Fill an output with a pattern that tells whether it was written; None where that cannot be told."""
+    if req != "write" or data.nbytes < 4:
+        return None
+    if hasattr(data, "unwritten"):  # of a body that is followed: it knows
+        return data
+    flat = data.reshape(-1).view("uint8")
+    flat.fill(_MARK)
+    return flat
+
+
+def _untouched(mark: Any) -> bool:
+    """Whether an output holds the pattern still. A device is asked for one truth value, on the first run alone."""
+    if hasattr(mark, "unwritten"):
+        return mark.unwritten
+    if isinstance(mark, np.ndarray) and mark[0] != _MARK:  # on the host one look will nearly always do
+        return False
+    same = (mark == _MARK).all()
+    return bool(same.get() if hasattr(same, "get") else same)
+
+
+def watched(run: Callable, made: Any, title: str, raws: Sequence[Any], reqs: Sequence[str], lists: dict[str, list],
+            names: Sequence[str], unwritten: Callable[[list[int]], list[Callable]]) -> FirstRun:
+    """The first run of an operator.
+
+    Parameters
+    ----------
+    run : function without arguments
+        Calls the method.
+    made : CustomOp
+        Whose method it is.
+    title : str
+        The method, as errors name it.
+    raws, reqs : sequence
+        Raw results, and what is requested of them.
+    lists : dict of str to list
+        By the parameters' names what may not be rebound; the last one holds the results.
+    names : sequence of str
+        Of the results.
+    unwritten : function of numbers
+        Hears of results that were left alone, and returns steps that take care of them.
+    """
+
+    def first() -> list[Callable]:
+        marks = [_mark(data, req) for data, req in zip(raws, reqs)]
+        before = [list(arrays) for arrays in lists.values()]
+        key, results = [*lists.items()][-1]
+        watch = _Assigning(made, title, {id(array): f"{key}[{i}], {name!r}," for i, (array, name) in
+                                         enumerate(zip(results, names))})
+        try:
+            run()
+        finally:
+            watch.end()
+        for (key, arrays), old in zip(lists.items(), before):
+            if len(arrays) != len(old) or any(map(operator.is_not, arrays, old)):
+                raise OpError(f"{title} put another array into the list {key}: what it holds is lost. Write "
+                              f"self.assign({key}[i], req[i], value)")
+        left = [i for i, mark in enumerate(marks) if mark is not None and _untouched(mark)]
+        return [*unwritten(left), run]
+
+    return FirstRun(first)
+
+
+def is_settled(made: Any) -> bool:
+    """Whether an operator that was watched is as it was before, so that others of its class need not be watched."""
+    return not isinstance(getattr(made, "assign", None), _Assigning)
+
+
+class _Assigning:
+    """Stands in the place of an operator's ``assign`` while it is watched."""
+
+    def __init__(self, made: Any, title: str, names: Mapping[int, str]):
+        self._assign, self._names, self._title = getattr(made, "assign", None), names, title
+        self._made = made if is_default(self._assign) and hasattr(made, "__dict__") else None
+        self._keep = False
+        if self._made is not None:
+            made.assign = self
+
+    def __call__(self, dst: Any, req: str, src: Any) -> None:
+        name = self._names.get(id(dst), "an array")
+        if getattr(getattr(src, "dtype", None), "kind", "") == "c":
+            self._keep, src = True, src.real  # NumPy would warn of a line of ours, also later
+            warnings.warn(f"{self._title}: {name} is real and is assigned complex numbers, whose imaginary parts are "
+                          "lost; take .real", np.exceptions.ComplexWarning, stacklevel=2)
+        self._assign(dst, req, src)  # type: ignore[misc]
+        shape = np.shape(src) if isinstance(src, (list, tuple)) else getattr(src, "shape", ())
+        if req != "null" and size(shape) not in (1, size(dst.shape)):
+            warnings.warn(f"{self._title}: {name} has shape {show(dst.shape)} and is assigned {show(shape)}, which is "
+                          "repeated to fill it", UserWarning, stacklevel=2)
+
+    def end(self) -> None:
+        """Put ``assign`` back, unless it has something to do in later runs."""
+        if self._made is not None and not self._keep:
+            del self._made.assign
+
+
+def warn_unwritten(told: set[str], names: Sequence[str], backward: Any, title: str) -> None:
+    """Warn once of gradients that were asked for and never written. A ``backward`` that says ``pass`` means it."""
+    code = getattr(getattr(backward, "__func__", backward), "__code__", None)
+    missing = is_default(backward)
+    names = [name for name in names if name not in told and "label" not in name]  # which has none, by custom
+    if not names or (code is not None and not missing and _does_nothing(code)):
+        return
+    told.update(names)
+    where = here() if missing or code is None else (code.co_filename, code.co_firstlineno)
+    what = "there is no" if missing else "nothing is written by"
+    listed = f"the gradient{'s' * (len(names) > 1)} of {', '.join(map(repr, names))}"
+    warnings.warn_explicit(f"{listed}: {what} {title}, so zeros are used. Where that is meant, write "
+                           "self.assign(in_grad[i], req[i], 0), or ask for no gradient", UserWarning,
+                           *(where or ("<unknown>", 1)))
+
+
+def _does_nothing(code: types.CodeType) -> bool:
+    """Whether a body is ``pass``, ``return`` or its documentation alone."""
+    return all(step.opname in ("RESUME", "NOP", "RETURN_CONST", "RETURN_VALUE") or step.opname.startswith("LOAD_CONST")
+               for step in dis.get_instructions(code))

@@ -1,0 +1,163 @@
+"""The steps of a user's operator: its ``forward`` and ``backward``, called with arrays that wait in lists.
+
+The first run is watched: an output that is never written, or a list entry put in another's place, is an error that
+names it; a result that is repeated to fill its output, or a gradient that is never written, is a warning. Later runs
+are the user's method and nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.dispatch import write
+from ..core.launch import Call
+from ..core.spec import show
+from ..errors import OpError, note
+from .first_run import is_default, warn_unwritten, watched
+from .gradient import UserOp
+from .signature import check_keywords
+
+__all__ = ["forward_run", "forward_steps", "backward_run", "backward_steps"]
+
+_FORWARD = ("is_train", "req", "in_data", "out_data", "aux")
+_BACKWARD = ("req", "out_grad", "in_data", "out_data", "in_grad", "aux")
+
+
+class _Undeclared:
+    """Stands where backward gets an array that its Prop did not ask for."""
+
+    shape: tuple = ()
+    dtype = None
+    context = None
+
+    def __init__(self, what: str):
+        self._what = what
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise OpError(f"{self._what} was not asked for: need_top_grad=False or declare_backward_dependency leaves it "
+                      "out, so it is not kept for backward")
+
+    asnumpy = asscalar = copy = astype = reshape = __getitem__ = __setitem__ = __len__ = __array__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._refuse()
+
+
+def _noted(error: BaseException, title: str, attrs: Any, **given: list) -> None:
+    """Note on an exception of a user's method what the method was given."""
+    texts = [f"{name} {', '.join(f'{show(a.shape)} {np.dtype(a.dtype)}' for a in arrays if a.dtype)}"
+             for name, arrays in given.items() if arrays]
+    note(error, f"in {title}, given {'; '.join(texts)}")
+    attrs.explain(error)
+
+
+def _title(made: Any, method: str, record: Any) -> str:
+    """A method of a user's operator as errors name it."""
+    return f"{type(made).__name__}.{method} of operator {record.op_type!r}"
+
+
+def forward_run(attrs: Any, made: Any, ins: Sequence[Any], raws: Sequence[Any], reqs: list[str], ctx: Any,
+                wrap: Callable, is_train: bool) -> tuple[Callable[[], None], list, list]:
+    """The function that calls ``forward`` on raw arrays, and the lists of inputs and outputs that it gives to it."""
+    count = len(attrs.arguments)
+    in_data, out_data = [wrap(a, ctx, True) for a in ins[:count]], [wrap(a, ctx) for a in raws]
+    aux = [wrap(a, ctx) for a in ins[count:]] if len(ins) > count else []
+    forward = made.forward
+
+    def run() -> None:
+        try:  # keywords spelt out take half as long as a dict of them
+            forward(is_train=is_train, req=reqs, in_data=in_data, out_data=out_data, aux=aux)
+        except Exception as error:
+            _noted(error, _title(made, "forward", attrs.record), attrs, in_data=in_data, out_data=out_data, aux=aux)
+            raise
+
+    return run, in_data, out_data
+
+
+def forward_steps(call: Call) -> list[Callable]:
+    """The step that calls ``forward``."""
+    attrs: Any = call.attrs
+    record: Any = call.op
+    made = record.create(attrs, call.ctx, call.memo, call.ins)
+    title, reqs, raws = _title(made, "forward", record), list(call.reqs), call.places()
+    run, in_data, out_data = forward_run(attrs, made, call.ins, raws, reqs, call.ctx, call.wrap, call.is_train)
+    check_keywords(made.forward, _FORWARD, title)
+
+    def unwritten(left: list[int]) -> list[Callable]:
+        for i in left:
+            raise OpError(f"{title} never wrote {attrs.outputs[i]!r}, which was requested. Write "
+                          f"self.assign(out_data[{i}], req[{i}], value)")
+        return []
+
+    lists = {"in_data": in_data, "out_data": out_data}
+    return [watched(run, made, title, raws, reqs, lists, attrs.outputs, unwritten)]
+
+
+def _automatic(forward: UserOp, attrs: Any, req: list[str], out_grad: list, in_data: list, out_data: list,
+               in_grad: list, aux: list) -> None:
+    """The backward of a traced operator that has none: the derivative of its forward."""
+    for given in (*out_grad, *in_data):
+        if isinstance(given, _Undeclared):
+            given.asnumpy()  # says what is missing
+    found = forward.derive(tuple(out_grad), [*in_data, *aux], attrs, [each != "null" for each in req])
+    for dst, request, value in zip(in_grad, req, found):
+        if value is not None:
+            write(dst, request, value)
+
+
+def backward_run(attrs: Any, made: Any, needed: Sequence[int], read: Sequence[Any], states: Sequence[Any],
+                 raws: Sequence[Any], reqs: list[str], ctx: Any, wrap: Callable) -> tuple[Callable[[], None], list]:
+    """The function that calls ``backward`` on raw arrays, those it declared to read, and the list of gradients."""
+    n_out, n_in = len(attrs.outputs), len(attrs.arguments)
+    every: list[Any] = [None] * (2 * n_out + n_in)
+    for position, data in zip(needed, read):
+        every[position] = wrap(data, ctx, True)
+    out_grad, in_data, out_data = every[:n_out], every[n_out:n_out + n_in], every[n_out + n_in:]
+    if len(needed) < len(every):
+        for name, arrays in (("out_grad", out_grad), ("in_data", in_data), ("out_data", out_data)):
+            arrays[:] = [_Undeclared(f"{name}[{i}]") if each is None else each for i, each in enumerate(arrays)]
+    in_grad, aux = [wrap(a, ctx) for a in raws], [wrap(a, ctx) for a in states] if states else []
+    backward, record = made.backward, attrs.record
+    if record.traced and is_default(backward):
+        backward = functools.partial(_automatic, record, attrs)
+
+    def run() -> None:
+        try:
+            backward(req=reqs, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
+        except Exception as error:
+            _noted(error, _title(made, "backward", record), attrs, out_grad=out_grad, in_data=in_data,
+                   out_data=out_data, in_grad=in_grad, aux=aux)
+            raise
+
+    return run, in_grad
+
+
+def backward_steps(call: Call) -> list[Callable]:
+    """The step that calls ``backward``."""
+    attrs: Any = call.attrs
+    record: Any = call.op.forward  # type: ignore[attr-defined]
+    needed, unread = attrs.reads()
+    states = call.ins[len(needed) + len(unread):]
+    made = record.create(attrs, call.ctx, call.memo, [*call.specs, *states])
+    title, raws = _title(made, "backward", record), call.places()
+    reqs = list(call.reqs) if attrs.needs is None else [req if need else "null"
+                                                        for req, need in zip(call.reqs, attrs.needs)]
+    run, in_grad = backward_run(attrs, made, needed, call.ins, states, raws, reqs, call.ctx, call.wrap)
+    check_keywords(made.backward, _BACKWARD, title)
+
+    def unwritten(left: list[int]) -> list[Callable]:
+        # As in MXNet a gradient that is left alone counts as zeros: losses do that with their labels.
+        zeros: list[Callable] = [functools.partial(raws[i].fill, 0) for i in left]
+        for zero in zeros:
+            zero()
+        warn_unwritten(record.told, [attrs.arguments[i] for i in left], made.backward, title)
+        return zeros
+
+    return [watched(run, made, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]

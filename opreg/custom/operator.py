@@ -1,0 +1,324 @@
+"""Operators that users write: ``CustomOp`` and ``CustomOpProp`` as in MXNet, and ``define`` for one function.
+
+Both become the same record as a built-in operator, under the name ``custom.<name>``, so a user's ``softmax`` and
+the built-in one live side by side. Seen from outside this module is ``opreg.operator``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+
+from ..core.dispatch import write
+from ..core.op import Op
+from ..core.registry import find, get, names
+from ..core.registry import register as enter
+from ..core.registry import user_operator as custom
+from ..core.spec import show
+from ..errors import OpError, ShapeError
+from .first_run import default
+from .function_record import FunctionRecord
+from .prop_record import CustomRecord
+
+if TYPE_CHECKING:
+    from ..ndarray.context import Context
+    from ..ndarray.ndarray import NDArray
+
+P = TypeVar("P", bound="type[CustomOpProp]")
+
+__all__ = ["CustomOp", "CustomOpProp", "register", "define", "get", "get_all_registered_operators",
+           "get_operator_arguments", "OperatorArguments", "custom"]
+
+
+class CustomOp:
+    """What computes: derive from it, and define ``forward`` and ``backward``.
+
+    Both get lists of NDArrays and write their results through ``assign``.
+
+    Examples
+    --------
+    >>> class Twice(CustomOp):
+    ...     def forward(self, is_train, req, in_data, out_data, aux):
+    ...         self.assign(out_data[0], req[0], in_data[0] * 2)
+    ...     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+    ...         self.assign(in_grad[0], req[0], out_grad[0] * 2)
+    """
+
+    def forward(self, is_train: bool, req: list[str], in_data: list[NDArray], out_data: list[NDArray],
+                aux: list[NDArray]) -> None:
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        is_train : bool
+            Whether a backward pass may follow.
+        req : list of {"null", "write", "inplace", "add"}
+            What to do with each output.
+        in_data, out_data, aux : list of NDArray
+            Inputs, which are read-only; outputs; auxiliary states, which may be changed in place.
+        """
+
+    @default
+    def backward(self, req: list[str], out_grad: list[NDArray], in_data: list[NDArray], out_data: list[NDArray],
+                 in_grad: list[NDArray], aux: list[NDArray]) -> None:
+        """Compute the gradients of the inputs from those of the outputs; one that is never written counts as zeros."""
+
+    @default
+    def assign(self, dst: Any, req: str, src: Any) -> None:
+        """Store ``src`` in ``dst`` as requested: ``write``, ``inplace``, ``add`` or ``null``.
+
+        A number fills ``dst``; so does an array that broadcasts to it, with a warning on the first run.
+
+        Raises
+        ------
+        ArgumentError
+            For any other request.
+        ShapeError
+            When ``src`` does not broadcast to ``dst``.
+        """
+        try:
+            # Straight to the arrays below: this is called for every result of every operator.
+            if req == "write" or req == "inplace":
+                dst._data[...] = getattr(src, "_data", src)
+            elif req == "add":
+                dst._data[...] += getattr(src, "_data", src)
+            else:
+                write(dst, req, src)
+            return
+        except (AttributeError, TypeError, ValueError) as error:
+            if isinstance(error, OpError):
+                raise
+            misfit = isinstance(error, ValueError) and tuple(getattr(src, "shape", dst.shape)) != tuple(dst.shape)
+        if hasattr(dst, "check_writable"):
+            dst.check_writable()
+        if misfit:
+            raise ShapeError(f"assign: expected shape {show(dst.shape)}, got {show(src.shape)}")
+        write(dst, req, src)  # from another device, or to something that is no NDArray
+
+
+class CustomOpProp:
+    """What an operator is: derive from it, and register the class under a name.
+
+    Parameters
+    ----------
+    need_top_grad : bool
+        Whether backward needs the gradient from above; a loss does not.
+
+    Notes
+    -----
+    Constructor parameters are the operator's attributes. One with an annotation gets a value of that type, checked;
+    one without gets text, as in MXNet.
+
+    A class that sets ``traced = True`` promises that the methods of its operator depend on nothing but their arguments.
+    Inside a graph they are then called once, when its plan is made, with values that have a shape and a dtype and no
+    numbers; the operators they call take their place, and are fused with what stands around them. ``asnumpy`` of such
+    a value acts as a NumPy array. ``req`` is ``write`` or ``null`` there. The gradient can be differentiated to any
+    order, and one whose operator has no ``backward`` follows from its ``forward``. What needs numbers (``if x > 0``,
+    ``float(x)``), random numbers, and changes of auxiliary states are errors. Eagerly the methods run as always.
+    """
+
+    #: Whether the methods of the operator are followed instead of run, inside graphs.
+    traced = False
+
+    def __init__(self, need_top_grad: bool = True):
+        self.need_top_grad_ = need_top_grad
+
+    def list_arguments(self) -> list[str]:
+        """Names of the inputs."""
+        return ["data"]
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return ["output"]
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the auxiliary states."""
+        return []
+
+    def infer_shape(self, in_shape: list[Any]) -> Any:
+        """Shapes of arguments, outputs and auxiliary states, from those of the arguments."""
+        return in_shape, (in_shape[0],) * len(self.list_outputs()), ()
+
+    @default
+    def infer_type(self, in_type: list[Any]) -> Any:
+        """Dtypes of arguments, outputs and auxiliary states, from those of the arguments."""
+        return (in_type, [in_type[0]] * len(self.list_outputs()),
+                [in_type[0]] * len(self.list_auxiliary_states()))
+
+    def infer_storage_type(self, in_stype: list) -> Any:
+        """Storage types, always ``default``."""
+        return (in_stype, ["default"] * len(self.list_outputs()),
+                ["default"] * len(self.list_auxiliary_states()))
+
+    def infer_storage_type_backward(self, ograd_stype: list, in_stype: list, out_stype: list, igrad_stype: list,
+                                    aux_stype: list) -> Any:
+        """Storage types in backward, always ``default``."""
+        return ograd_stype, in_stype, out_stype, ["default"] * len(igrad_stype), aux_stype
+
+    @default
+    def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
+        """The numbers, among all given, of the arrays that backward reads."""
+        return [*(out_grad if self.need_top_grad_ else ()), *in_data, *out_data]
+
+    @default
+    def create_operator(self, ctx: Context, shapes: list[Any], dtypes: list[Any]) -> CustomOp:
+        """The object that computes, made once an executor."""
+        return CustomOp()
+
+
+# ------------------------------------------------------------------------------------------- registering
+
+
+def register(reg_name: str) -> Callable[[P], P]:
+    """Register a ``CustomOpProp`` class as an operator; returns the class unchanged.
+
+    Parameters
+    ----------
+    reg_name : str
+        The ``op_type`` it is reached by: ``sym.Custom(x, op_type=reg_name)``, ``sym.custom.<reg_name>(x)``, and the
+        same under ``nd``. Registering a name again takes its place, with a warning.
+
+    Examples
+    --------
+    >>> @register("_example_identity")
+    ... class Identity(CustomOpProp):
+    ...     pass
+    >>> get("custom._example_identity").list_arguments()
+    ['data']
+    """
+    if not isinstance(reg_name, str) or not reg_name:  # type: ignore[redundant-expr]  # who checks no types
+        raise TypeError(f"register: expected a name, as in @register('name'), got {reg_name!r}")
+
+    def enter_class(prop: P) -> P:
+        if not (isinstance(prop, type) and issubclass(prop, CustomOpProp)):  # type: ignore[redundant-expr]
+            raise TypeError(f"register({reg_name!r}): expected a class derived from CustomOpProp, got {prop!r}")
+        _enter(CustomRecord(reg_name, prop), reg_name)
+        return prop
+
+    return enter_class
+
+
+def _enter(op: Op, name: str) -> None:
+    before = registered(name)
+    # A module imported again, or a cell run again, defines the same thing anew: no news.
+    if before is not None and before.where != op.where:
+        warnings.warn(f"operator {name!r}, registered at {before.where}, is replaced by the one at {op.where}",
+                      UserWarning, stacklevel=4)
+    enter(op)
+
+
+def registered(name: str) -> Op | None:
+    """A user's operator by its ``op_type``, or None."""
+    return find(f"custom.{name}")
+
+
+# ---------------------------------------------------------------------------------------- one function
+
+
+@overload
+def define(function: Callable[..., Any], /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
+           auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False
+           ) -> FunctionRecord: ...
+
+
+@overload
+def define(function: None = None, /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
+           auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False
+           ) -> Callable[[Callable[..., Any]], FunctionRecord]: ...
+
+
+def define(function: Callable[..., Any] | None = None, /, *, name: str | None = None,
+           outputs: Sequence[str] = ("output",), auxiliary: Sequence[str] = (), types: str | None = None,
+           loss: bool = False, traced: bool = False) -> Any:
+    """Make an operator of one function of arrays.
+
+    Parameters
+    ----------
+    function : callable
+        Positional parameters are inputs, NDArrays, and ``*xs`` any number of them; keyword-only ones are attributes,
+        typed by their annotations, but for ``ctx`` and ``is_train``, which say where and in which mode it computes. It
+        returns an array, in NumPy or not, or a tuple of as many as ``outputs`` names.
+    name : str
+        Registered name; the function's by default.
+    outputs : sequence of str
+        Names of the outputs.
+    auxiliary : sequence of str
+        The last positional parameters, which are states that the function may change in place.
+    types : str, optional
+        Dtypes of inputs and outputs, as in ``"T,int32->T"``.
+    loss : bool
+        Whether its gradient needs none from above.
+    traced : bool
+        Whether the function is followed instead of run inside graphs, as ``CustomOpProp`` describes it. Without
+        ``@f.grad`` the gradient then follows from the function.
+
+    Returns
+    -------
+    Op
+        Called on arrays and symbols as functions of ``nd`` and ``sym`` are. ``@f.grad`` adds a gradient, a function
+        ``(g, ins, outs, **attrs)`` that returns one for each input, of its shape or of one that it broadcasts to; None
+        is none. One written in operators becomes nodes of a graph and is differentiated to any order; one that needs
+        numbers, in NumPy for one, runs as Python. ``@f.infer`` adds a shape rule. Without one, shapes and dtypes come
+        from a run on zeros when a graph is bound. ``@f.fill`` says how shapes of states follow, as it does for
+        built-in operators.
+
+    Raises
+    ------
+    ArgumentError, TypeError
+        When the function's signature is not one of an operator.
+
+    Examples
+    --------
+    >>> @define(name="_example_scaled")
+    ... def scaled(x, *, by: float = 2.0):
+    ...     "A multiple of x."
+    ...     return x * by
+    >>> @scaled.grad
+    ... def scaled_grad(g, ins, outs, *, by):
+    ...     return g * by
+    >>> scaled.list_arguments(), scaled.schema.names
+    (['x'], ('by',))
+    """
+    if function is None:
+        return lambda function: define(function, name=name, outputs=outputs, auxiliary=auxiliary, types=types,
+                                       loss=loss, traced=traced)
+    record = FunctionRecord(name, function, outputs, auxiliary, types, loss, traced)
+    _enter(record, record.op_type)
+    return record
+
+
+def get_all_registered_operators() -> list[str]:
+    """Names of all built-in operators."""
+    return [name for name in names() if not name.startswith("custom.")]
+
+
+class OperatorArguments(NamedTuple):
+    """Inputs and attributes of an operator: how many, their names, and their types and defaults in words."""
+
+    narg: int
+    names: list[str]
+    types: list[str]
+
+
+def get_operator_arguments(op_name: str) -> OperatorArguments:
+    """What an operator can be given.
+
+    Examples
+    --------
+    >>> get_operator_arguments("Dropout").names[:3]
+    ['data', 'p', 'mode']
+    >>> get_operator_arguments("Dropout").types[:3]
+    ['NDArray-or-Symbol', 'float, optional, default=0.5', "{'always', 'training'}, optional, default='training'"]
+    """
+    op = get(op_name)
+    inputs, fields = list(op.input_names), op.schema.fields
+    types = ["NDArray-or-Symbol"] * len(inputs)
+    if op.variadic and not inputs:
+        inputs, types = [op.many], ["NDArray-or-Symbol[]"]
+    names = inputs + [field.name for field in fields]
+    types += [field.stated for field in fields]
+    return OperatorArguments(len(names), names, types)
+
+
+register("custom_op")(CustomOpProp)

@@ -1,0 +1,3 @@
+"""Element-wise operators as expressions: traced once, differentiated, composed, and run in tiles."""
+
+__all__: list[str] = []

@@ -1,0 +1,271 @@
+"""Sums of products with fewer instructions: like terms added up, common factors written once.
+
+Gradients that meet are sums whose terms share most of their factors: that of ``a * x ** 3``, written as products, is
+``g * a * x * x`` three times. Nobody wrote these sums down, so they may be arranged anew: the result is the same within
+rounding, and finite where it was, unless a factor leaves the range of its type. What people wrote is left alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from .expression import PRIMITIVES, Expression, Instruction
+
+__all__ = ["factored"]
+
+# A product: its constant, and the power of each register.
+Product = tuple[float, dict[int, int]]
+
+_ADDITIVE = frozenset({"add", "subtract"})
+# Constants beyond these might leave the range of float32 when they are multiplied.
+_LEAST, _MOST = 1e-12, 1e12
+
+
+def factored(expression: Expression) -> Expression:
+    """The expression with its sums of products arranged anew if that takes fewer instructions, else itself.
+
+    Parameters
+    ----------
+    expression : Expression
+        Of float32 or float64 alone.
+
+    Examples
+    --------
+    >>> from opreg.elementwise.expression import trace
+    >>> factored(trace(lambda g, x: (g * x * x * 0.5 + g * x * x * 0.5) + g, 2))
+    square(1) add(2, 1.0) multiply(0, 3)
+    """
+    sums = _Sums(expression)
+    if not sums.found:
+        return expression
+    chosen = dict(sums.found)
+    best = sums.arranged(chosen)
+    for register in sums.found if len(chosen) > 1 else ():
+        rest = {each: terms for each, terms in chosen.items() if each != register}
+        other = sums.arranged(rest)
+        if len(other.code) < len(best.code):
+            best, chosen = other, rest
+    return best if len(best.code) < len(expression.code) and _in_order(best) else expression
+
+
+def _in_order(expression: Expression) -> bool:
+    """Whether every result is an instruction's own and the first that of the last."""
+    made = [result for result in expression.results if isinstance(result, int) and result >= expression.arity]
+    return len(set(made)) == len(made) and (
+        expression.result == expression.arity + len(expression.code) - 1 or isinstance(expression.result, float))
+
+
+class _Sums:
+    """The sums of an expression that have terms in common, as products of registers."""
+
+    def __init__(self, expression: Expression):
+        self.expression = expression
+        code, arity = expression.code, expression.arity
+        self.uses = [0] * (arity + len(code))
+        for value in (*expression.results, *expression.results, *[arg for _, args in code for arg in args]):
+            if isinstance(value, int):
+                self.uses[value] += 1
+        self.products: dict[int, Product] = {}
+        inner = {arg for position, (_, args) in enumerate(code) if self._is_sum(arity + position)
+                 for arg in args if isinstance(arg, int) and self._absorbed(arg)}
+        self.found: dict[int, list[Product]] = {}
+        for register in range(arity, arity + len(code)):
+            if register not in inner and self._is_sum(register):
+                terms = self._terms(register, 1.0)
+                if _shares(terms):
+                    terms = _gathered(terms)
+                    if all(_LEAST < abs(constant) < _MOST for constant, _ in terms):
+                        self.found[register] = terms
+
+    def _is_sum(self, register: int) -> bool:
+        """Whether an instruction adds, or multiplies by a constant a sum that nothing else reads."""
+        if register < self.expression.arity:
+            return False
+        prim, args = self.expression.code[register - self.expression.arity]
+        return prim.name in _ADDITIVE or (prim.name == "multiply" and any(isinstance(arg, float) for arg in args)
+                                          and any(isinstance(arg, int) and self._absorbed(arg) for arg in args))
+
+    def _absorbed(self, register: int) -> bool:
+        """Whether a sum is read once."""
+        return self.uses[register] == 1 and self._is_sum(register)
+
+    def _terms(self, register: int, factor: float) -> list[Product]:
+        prim, args = self.expression.code[register - self.expression.arity]
+        if prim.name == "multiply":
+            number, one = sorted(args, key=lambda arg: isinstance(arg, int))
+            return self._terms(one, factor * number)  # type: ignore[arg-type]
+        found: list[Product] = []
+        for arg, each in zip(args, (factor, -factor if prim.name == "subtract" else factor)):
+            if isinstance(arg, int) and self._absorbed(arg):
+                found += self._terms(arg, each)
+            else:
+                constant, powers = self._product(arg)
+                found.append((each * constant, powers))
+        return found
+
+    def _product(self, value: int | float) -> Product:
+        if isinstance(value, float):
+            return value, {}
+        if value not in self.products:
+            self.products[value] = self._multiplied(value)
+        return self.products[value]
+
+    def _multiplied(self, register: int) -> Product:
+        position = register - self.expression.arity
+        if position >= 0:
+            prim, args = self.expression.code[position]
+            if prim.name == "negative":
+                constant, powers = self._product(args[0])
+                return -constant, powers
+            if prim.name in ("multiply", "square"):
+                constant, powers = 1.0, {}
+                for arg in (*args, *args) if prim.name == "square" else args:
+                    factor, more = self._product(arg)
+                    constant *= factor
+                    for each, power in more.items():
+                        powers[each] = powers.get(each, 0) + power
+                return constant, powers
+        return 1.0, {register: 1}
+
+    def arranged(self, chosen: dict[int, list[Product]]) -> Expression:
+        """The expression with some of its sums written anew, without what nothing needs any more."""
+        expression = self.expression
+        writer = _Writer(expression.arity)
+        for position, (prim, args) in enumerate(expression.code):
+            register = expression.arity + position
+            terms = chosen.get(register)
+            writer.now[register] = (writer.emit(prim.name, *[writer.of(arg) for arg in args], prim=prim)
+                                    if terms is None else writer.total(terms))
+        return writer.finish([writer.of(result) for result in expression.results])
+
+
+def _shares(terms: Sequence[Product]) -> bool:
+    """Whether two terms have a factor in common."""
+    seen: set[int] = set()
+    for _, powers in terms:
+        if not seen.isdisjoint(powers):
+            return True
+        seen.update(powers)
+    return False
+
+
+def _gathered(terms: Sequence[Product]) -> list[Product]:
+    """Like terms added up."""
+    found: dict[tuple, Product] = {}
+    for constant, powers in terms:
+        key = tuple(sorted(powers.items()))
+        found[key] = found[key][0] + constant if key in found else constant, dict(key)
+    return list(found.values())
+
+
+def _common(terms: Sequence[Product]) -> dict[int, int]:
+    """The powers that are in all terms."""
+    first, *rest = [powers for _, powers in terms]
+    found = {each: min([power, *[powers.get(each, 0) for powers in rest]]) for each, power in first.items()}
+    return {each: power for each, power in found.items() if power}
+
+
+def _divided(terms: Sequence[Product], constant: float, powers: dict[int, int]) -> list[Product]:
+    """All terms divided by what they have in common."""
+    return [(factor / constant, {each: power - powers.get(each, 0) for each, power in old.items()
+                                 if power > powers.get(each, 0)}) for factor, old in terms]
+
+
+class _Writer:
+    """Instructions as they are written; equal ones are shared."""
+
+    def __init__(self, arity: int):
+        self.arity = arity
+        self.code: list[Instruction] = []
+        self.made: dict[Any, int] = {}
+        self.now = {i: i for i in range(arity)}  # old register -> new one
+
+    def of(self, value: int | float) -> int | float:
+        """What an old register, or a constant, is now."""
+        return self.now[value] if isinstance(value, int) else value
+
+    def emit(self, name: str, *args: int | float, prim: Any = None) -> int:
+        """The register of an instruction."""
+        key = name, tuple([(type(arg), arg, math.copysign(1.0, arg)) for arg in args])
+        if key not in self.made:
+            self.code.append(Instruction(prim or PRIMITIVES[name], args))
+            self.made[key] = self.arity + len(self.code) - 1
+        return self.made[key]
+
+    def total(self, terms: Sequence[Product]) -> int:
+        """The sum of products of old registers, unlike each other and not constants alone."""
+        common, size = _common(terms), abs(terms[0][0])
+        if len(terms) == 1:
+            return self.product(terms[0][0], common)
+        if any(abs(constant) != size for constant, _ in terms):
+            size = 1.0
+        if common or size != 1.0:
+            return self.product(size, common, self.total(_divided(terms, size, common)))
+        counts = Counter(each for _, powers in terms for each in powers)
+        shared = max(counts, key=lambda each: (counts[each], -each))
+        if counts[shared] > 1:
+            found = self.total([term for term in terms if shared in term[1]])
+            terms = [term for term in terms if shared not in term[1]]
+            others = [term for term in terms if term[1]]
+            if _shares(others):
+                found = self.emit("add", found, self.total(others))
+                terms = [term for term in terms if not term[1]]
+        else:
+            first = max([term for term in terms if term[1]], key=lambda term: term[0] > 0)
+            terms = [term for term in terms if term is not first]
+            numbers = [constant for constant, powers in terms if not powers]
+            if first[0] < 0 and numbers:
+                found = self.emit("subtract", numbers[0], self.product(-first[0], first[1]))
+                terms = [term for term in terms if term[1]]
+            else:
+                found = self.product(*first)
+        return self.plus(found, terms)
+
+    def plus(self, found: int, terms: Sequence[Product]) -> int:
+        """The sum of a new register and products of old ones, a constant last."""
+        for constant, powers in sorted(terms, key=lambda term: not term[1]):
+            if not powers:
+                found = self.emit("add", found, constant)
+            elif constant < 0:
+                found = self.emit("subtract", found, self.product(-constant, powers))
+            else:
+                found = self.emit("add", found, self.product(constant, powers))
+        return found
+
+    def product(self, constant: float, powers: dict[int, int], rest: int | None = None) -> int:
+        """A constant times powers of old registers times a new one."""
+        found: int | None = None
+        for each, power in powers.items():
+            factor = self.power(self.now[each], power)
+            found = factor if found is None else self.emit("multiply", found, factor)
+        if rest is not None:
+            found = rest if found is None else self.emit("multiply", found, rest)
+        assert found is not None
+        if constant == -1.0:
+            return self.emit("negative", found)
+        return found if constant == 1.0 else self.emit("multiply", found, constant)
+
+    def power(self, register: int, power: int) -> int:
+        """A register to a power from 1 on, by squaring."""
+        if power == 1:
+            return register
+        half = self.emit("square", self.power(register, power // 2))
+        return self.emit("multiply", half, register) if power % 2 else half
+
+    def finish(self, results: Sequence[int | float]) -> Expression:
+        """The expression of these results."""
+        needed = {result for result in results if isinstance(result, int)}
+        for position in range(len(self.code) - 1, -1, -1):
+            if self.arity + position in needed:
+                needed.update(arg for arg in self.code[position].args if isinstance(arg, int))
+        place = {i: i for i in range(self.arity)}
+        code: list[Instruction] = []
+        for position, (prim, args) in enumerate(self.code):
+            if self.arity + position in needed:
+                place[self.arity + position] = self.arity + len(code)
+                code.append(Instruction(prim, tuple([place[arg] if isinstance(arg, int) else arg for arg in args])))
+        return Expression.of(self.arity, code,
+                             [place[result] if isinstance(result, int) else result for result in results])

@@ -1,0 +1,85 @@
+"""Instructions gathered from several expressions into one: what a fused node computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .expression import Expression, Instruction, Primitive
+
+__all__ = ["Composition"]
+
+
+class Composition:
+    """Instructions gathered from several expressions: equal ones are shared, constants computed at once.
+
+    Examples
+    --------
+    >>> from opreg.elementwise.expression import exp, trace
+    >>> whole = Composition(np.dtype("float32"))
+    >>> x = whole.input()
+    >>> y = whole.add(trace(lambda x: exp(x) * 2.0, 1), [x])
+    >>> z = whole.add(trace(lambda x, y: exp(x) + y, 2), [x, y])
+    >>> whole.finish([z, y])[0]
+    exp(0) multiply(1, 2.0) add(1, 2)
+    """
+
+    def __init__(self, dtype: np.dtype):
+        self.arity, self.dtype = 0, dtype
+        self._code: list[Instruction] = []
+        self._made: dict[Any, int] = {}
+
+    def input(self) -> int:
+        """A further input; like everything until the end its number is negative, ``-1`` being the first."""
+        self.arity += 1
+        return -self.arity
+
+    def add(self, expression: Expression, args: Sequence[int | float]) -> int | float:
+        """The result of an expression of what these numbers stand for; floats are constants."""
+        registers = list(args)
+        for prim, places in expression.code:
+            registers.append(self._instruction(prim, tuple([registers[a] if isinstance(a, int) else a
+                                                            for a in places])))
+        result = expression.result
+        return registers[result] if isinstance(result, int) else result
+
+    def _instruction(self, prim: Primitive, args: tuple[int | float, ...]) -> int | float:
+        constants = sum([arg.__class__ is float for arg in args])
+        if constants == len(args):
+            with np.errstate(all="ignore"):
+                return float(prim.resolve(np)(*[np.asarray(arg, self.dtype) for arg in args]))
+        # A number equals the register of that number, and zeros of both signs are equal.
+        key = prim.name, args, constants and tuple([arg.__class__ is float and math.copysign(1.0, arg) for arg in args])
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = len(self._code)
+            self._code.append(Instruction(prim, args))
+        return found
+
+    def finish(self, results: Sequence[int | float], inputs: Sequence[int] = ()) -> tuple[Expression, list[int]]:
+        """The expression of these results, without what none of them needs, and its inputs.
+
+        ``inputs`` is the order they shall have; by default that in which they were made.
+        """
+        count = len(self._code)
+        needed = bytearray(count + self.arity)  # inputs, whose numbers are negative, lie at the end
+        for result in results:
+            if result.__class__ is int:
+                needed[result] = 1
+        for position in range(count - 1, -1, -1):
+            if needed[position]:
+                for arg in self._code[position].args:
+                    if arg.__class__ is int:
+                        needed[arg] = 1
+        read = [number for number in inputs or range(-1, -1 - self.arity, -1) if needed[number]]
+        registers: dict[int | float, int] = {number: i for i, number in enumerate(read)}
+        code: list[Instruction] = []
+        for position, (prim, args) in enumerate(self._code):
+            if needed[position]:
+                registers[position] = len(read) + len(code)
+                code.append(Instruction(prim, tuple([registers[a] if a.__class__ is int else a for a in args])))
+        whole = Expression.of(len(read), code, [registers[r] if r.__class__ is int else r for r in results])
+        return whole, read

@@ -1,0 +1,390 @@
+"""ParameterContainer: what a Cell holds, parameters, children and buffers, registered by assigning them."""
+
+from __future__ import annotations
+
+import copy
+import re
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from opreg.ndarray.ndarray import NDArray
+
+from ..core.spec import is_floating
+from ..errors import did_you_mean
+from .buffers import Buffer, Buffered
+from .hooks import Hooks
+from .parameter import Parameter, ParameterTuple
+from .reads import attribute
+from .state import EPOCH, STATE
+from .tensor import has_numbers
+from .tensor_base import TensorBase
+from .tree import tensors
+
+__all__ = ["ParameterContainer"]
+
+_PREFIX = re.compile(r"^\w+[0-9a-zA-Z_.]*$")
+
+#: Classes of attributes that say all of themselves by ``==``.
+_PLAIN = frozenset({bool, int, str, type(None)})
+_NESTED = (list, tuple, dict)
+
+
+class _TakenError(TypeError, KeyError):
+    """A name is taken by something of another kind: a TypeError in MindSpore up to 2.5, a KeyError later."""
+
+
+class ParameterContainer(Buffered):
+    """Parameters, children and buffers by attribute, with paths and names.
+
+    Parameters
+    ----------
+    auto_prefix : bool
+        Whether parameters of children are named after the attributes that lead to them.
+    """
+
+    _params: OrderedDict[str, Any]
+    _cells: OrderedDict[str, Any]
+    _buffers: OrderedDict[str, Any]
+    _hooks: dict[str, Hooks]
+
+    def __init__(self, auto_prefix: bool = True):
+        self.__dict__.update(_params=OrderedDict(), _cells=OrderedDict(), _buffers=OrderedDict(), _transient=set(),
+                             _version=0, _auto_prefix=auto_prefix, _name=None, _parent=None, _cast=None, _running=0,
+                             _checked_names=False)
+
+    def _touch(self) -> None:
+        """Something changed that compiled functions know of."""
+        self.__dict__["_version"] = self._version + 1
+        EPOCH[0] += 1
+
+    # --------------------------------------------------------------------------------------------- attributes
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
+        if "_params" not in own:
+            self._set_early(name, value)
+            return
+        if STATE.trace is not None:
+            self._set_in_trace(name, value)
+        if value.__class__ in _PLAIN and name in own and own[name].__class__ is value.__class__ and own[name] == value:
+            return  # nothing changes, and nothing needs to be traced anew
+        own["_version"] += 1
+        EPOCH[0] += 1
+        if isinstance(value, Parameter):
+            self._put_parameter(name, value)
+        elif isinstance(value, ParameterContainer):
+            self._put_cell(name, value)
+        elif isinstance(value, Buffer):
+            self.register_buffer(name, value.data, value.persistent)
+        elif name in own["_params"]:
+            self._over_parameter(name, value)
+        elif name in own["_cells"]:
+            if value is not None:
+                raise TypeError(f"{self.path}: Sub cell {name!r} already exists, can not assign this type "
+                                f"{type(value).__name__}; only a Cell or None")
+            own["_cells"][name] = None
+            own[name] = None
+        elif name in own["_buffers"]:
+            if value is not None and not has_numbers(value):
+                raise TypeError(f"{self.path}: Buffer {name!r} already exists in network, can not assign this type "
+                                f"{type(value).__name__}; only a Tensor or None")
+            own["_buffers"][name] = value
+        elif isinstance(value, ParameterTuple):
+            self._put_tuple(value)
+            object.__setattr__(self, name, value)
+        else:
+            if isinstance(value, (list, tuple)) and value and all(isinstance(each, Parameter) for each in value):
+                _check_names(self, value)
+            object.__setattr__(self, name, value)
+
+    def _set_early(self, name: str, value: Any) -> None:
+        """Set an attribute before ``__init__`` has run: there is no place yet for what is registered."""
+        if isinstance(value, (Parameter, ParameterTuple, ParameterContainer, Buffer)):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '_auto_prefix': please call "
+                                 f"Cell.__init__() firstly, as in super().__init__(), before {name!r} is set to a "
+                                 f"{type(value).__name__}")
+        object.__setattr__(self, name, value)
+
+    def _set_in_trace(self, name: str, value: Any) -> None:
+        """Note that a trace changes an attribute; values of the trace can not be kept there."""
+        STATE.trace.reads.change(self, name)
+        held = [value] if isinstance(value, TensorBase) else tensors(value) if isinstance(value, _NESTED) else []
+        if name not in self.__dict__["_params"] and not all(isinstance(each, NDArray) for each in held):
+            STATE.trace.leave(f"it keeps a value on {self.path}.{name}, which is no Parameter")
+
+    def _put_parameter(self, name: str, value: Parameter) -> None:
+        own = self.__dict__
+        if name in self._cells:
+            raise _TakenError(f"{self.path}: {name!r} is a sub cell already, it can not become a Parameter")
+        if not value.has_name:
+            value.name = name
+        before = own["_params"].get(name)
+        if before is not None and before._hooks and not value._hooks:  # hooks belong to the place
+            value._hooks = before._hooks
+        own["_params"][name] = value
+        if own["_cast"] is None:
+            own[name] = value
+        own["_checked_names"] = False
+
+    def _put_cell(self, name: str, value: ParameterContainer) -> None:
+        own = self.__dict__
+        if "_params" not in value.__dict__:
+            raise AttributeError(f"'{type(value).__name__}' object has no attribute '_auto_prefix': please call "
+                                 f"Cell.__init__() firstly, before it becomes {name!r} of {type(self).__name__}")
+        if name in own["_params"]:
+            raise _TakenError(f"{self.path}: {name!r} is a Parameter already, it can not become a sub cell")
+        own["_cells"][name] = value
+        own[name] = value
+        value._adopt(self, name)
+        if own["_auto_prefix"]:
+            value.update_parameters_name(name + ".", recurse=True, _from_paths=True)
+        own["_checked_names"] = False
+
+    def _over_parameter(self, name: str, value: Any) -> None:
+        parameter = self._params[name]
+        if value is None:
+            self._params[name] = None
+            self.__dict__[name] = None
+        elif isinstance(value, TensorBase) and parameter is not None:
+            parameter.set_data(value)
+        else:
+            raise TypeError(f"{self.path}: Parameter {name!r} already exists in network, can not assign this type "
+                            f"{type(value).__name__}; only a Parameter, a Tensor or None")
+
+    def _put_tuple(self, members: ParameterTuple) -> None:
+        _check_names(self, members)
+        for i, member in enumerate(members):
+            if not member.has_name:
+                member.name = f"Parameter${i + 1}"
+            self._params[member.name] = member
+        self.__dict__["_checked_names"] = False
+
+    def __getattr__(self, name: str) -> Any:
+        own = self.__dict__
+        if "_params" not in own:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}: please call "
+                                 "Cell.__init__() firstly, as in super().__init__()")
+        if STATE.trace is not None:
+            STATE.trace.reads.attribute(self, name, attribute(self, name))
+        if name in own["_params"]:
+            value = own["_params"][name]
+            return value._cast(own["_cast"]) if own["_cast"] is not None and own["_running"] and value is not None \
+                and is_floating(value._dt) else value
+        if name in own["_buffers"]:
+            return own["_buffers"][name]
+        if name in own["_cells"]:
+            return own["_cells"][name]
+        raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'. "
+                             f"{did_you_mean(name, [*own['_params'], *own['_cells']])}")
+
+    def __delattr__(self, name: str) -> None:
+        own = self.__dict__
+        if STATE.trace is not None:
+            STATE.trace.reads.change(self, name)
+        known = False
+        for group in (self._params, self._cells, self._buffers):
+            if name in group:
+                del group[name]
+                known = True
+        if name in own:
+            object.__delattr__(self, name)
+        elif not known:
+            raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'.")
+        self._touch()
+
+    def _adopt(self, parent: ParameterContainer, name: str) -> None:
+        self.__dict__["_parent"], self.__dict__["_name"] = weakref.ref(parent), name
+
+    @property
+    def path(self) -> str:
+        """Where it stands in its tree: ``Net.block.relu``."""
+        own = self.__dict__
+        parent = own["_parent"]() if own.get("_parent") is not None else None
+        if parent is None or own["_name"] is None:
+            return type(self).__name__
+        return f"{parent.path}.{own['_name']}"
+
+    # ----------------------------------------------------------------------------------------- parameters
+
+    def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
+        """Parameters with their paths, each once, its own before those of its children.
+
+        Parameters
+        ----------
+        name_prefix : str
+            Put before the paths.
+        expand : bool
+            Whether those of children are included.
+        """
+        seen: set[int] = set()
+        cells = self.cells_and_names(name_prefix) if expand else [(name_prefix, self)]
+        for prefix, cell in cells:
+            for name, parameter in cell._params.items():
+                if parameter is not None and id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    yield (f"{prefix}.{name}" if prefix else name), parameter
+
+    def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
+        """All parameters, one after the other."""
+        for _, parameter in self.parameters_and_names(expand=expand):
+            yield parameter
+
+    def trainable_params(self, recurse: bool = True) -> list[Parameter]:
+        """Parameters that are trained."""
+        return [parameter for parameter in self.get_parameters(recurse) if parameter.requires_grad]
+
+    def untrainable_params(self, recurse: bool = True) -> list[Parameter]:
+        """Parameters that are not trained."""
+        return [parameter for parameter in self.get_parameters(recurse) if not parameter.requires_grad]
+
+    def parameters_dict(self, recurse: bool = True) -> OrderedDict[str, Parameter]:
+        """Parameters by name."""
+        return OrderedDict((parameter.name, parameter) for parameter in self.get_parameters(recurse))
+
+    def parameters_broadcast_dict(self, recurse: bool = True) -> OrderedDict[str, Parameter] | None:
+        """Parameters by name; all of them, as there is one process."""
+        return self.parameters_dict(recurse) or None
+
+    def update_parameters_name(self, prefix: Any = "", recurse: bool = True, _from_paths: bool = False) -> None:
+        """Put a prefix before the names of all parameters."""
+        if not isinstance(prefix, str) or (prefix and not _from_paths and not _PREFIX.match(prefix)):
+            raise ValueError(f"{self.path}: the prefix {prefix!r} is not of letters, digits, dots and underscores")
+        for path, parameter in self.parameters_and_names(expand=recurse):
+            parameter.name = prefix + (path if _from_paths else parameter.name)
+
+    def check_names(self, refuse: bool = False) -> None:
+        """Give parameters the names of their paths where two different ones have the same, or refuse them."""
+        by_name: dict[str, Parameter] = {}
+        for path, parameter in self.parameters_and_names():
+            if by_name.setdefault(parameter.name, parameter) is not parameter:
+                if refuse:
+                    raise ValueError(f"The value of {path} is {parameter}, its name {parameter.name!r} already exists: "
+                                     "give each parameter a name of its own, or none")
+                for own, each in self.parameters_and_names():
+                    each.name = own
+                break
+        self.__dict__["_checked_names"] = True
+
+    def insert_param_to_cell(self, param_name: str, param: Parameter, check_name_contain_dot: bool = True) -> None:
+        """Add a parameter under a name."""
+        if not isinstance(param_name, str):
+            raise TypeError(f"{self.path}: a name must be text, got {type(param_name).__name__}")
+        if not param_name or (check_name_contain_dot and "." in param_name):
+            raise KeyError(f"{self.path}: the name {param_name!r} of a parameter is empty or has a dot")
+        if hasattr(self, param_name) and param_name not in self._params:
+            raise KeyError(f"{self.path}: {param_name!r} exists already")
+        if not isinstance(param, Parameter):
+            raise TypeError(f"{self.path}: {param_name!r} must be a Parameter, got {type(param).__name__}")
+        self._put_parameter(param_name, param)
+        self._touch()
+
+    # ----------------------------------------------------------------------------------------- children
+
+    def cells(self) -> Any:
+        """Its children, each once."""
+        return self.name_cells().values()
+
+    def name_cells(self) -> OrderedDict[str, Any]:
+        """Its children by name, each once."""
+        found: OrderedDict[str, Any] = OrderedDict()
+        seen: set[int] = set()
+        for name, cell in self._cells.items():
+            if cell is not None and id(cell) not in seen:
+                seen.add(id(cell))
+                found[name] = cell
+        return found
+
+    def cells_and_names(self, name_prefix: str = "", cells: set[int] | None = None) -> Iterator[tuple[str, Any]]:
+        """All Cells of the tree with their paths, itself first, each once."""
+        seen = set() if cells is None else cells
+        if id(self) in seen:
+            return
+        seen.add(id(self))
+        yield name_prefix, self
+        for name, cell in self._cells.items():
+            if cell is not None:
+                yield from cell.cells_and_names(f"{name_prefix}.{name}" if name_prefix else name, seen)
+
+    def insert_child_to_cell(self, child_name: str, child_cell: Any) -> None:
+        """Add a child under a name; its parameters keep their names."""
+        if not isinstance(child_name, str):
+            raise TypeError(f"{self.path}: a name must be text, got {type(child_name).__name__}")
+        if not child_name or "." in child_name:
+            raise KeyError(f"{self.path}: the name {child_name!r} of a sub cell is empty or has a dot")
+        if hasattr(self, child_name) and child_name not in self._cells:
+            raise KeyError(f"{self.path}: {child_name!r} exists already")
+        if child_cell is not None and not isinstance(child_cell, ParameterContainer):
+            raise TypeError(f"{self.path}: {child_name!r} must be a Cell, got {type(child_cell).__name__}")
+        self._cells[child_name] = child_cell
+        self.__dict__[child_name] = child_cell
+        if child_cell is not None:
+            child_cell._adopt(self, child_name)
+        self._touch()
+
+    def apply(self, fn: Callable[[Any], Any]) -> Any:
+        """Call a function with every Cell of the tree, children first; returns this one."""
+        for cell in self.cells():
+            cell.apply(fn)
+        fn(self)
+        return self
+
+    # ------------------------------------------------------------------------------------------ copies, text
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        new = type(self).__new__(type(self))
+        memo[id(self)] = new
+        own = new.__dict__
+        for name, value in self.__dict__.items():
+            if name in ("_parent", "_jitted"):
+                own[name] = None
+            elif name == "_methods":
+                continue  # compiled ones, of the old Cell
+            elif name == "_hooks":
+                own[name] = {kind: Hooks(registered) for kind, registered in value.items()}
+            else:
+                own[name] = copy.deepcopy(value, memo)
+        for name, child in new._cells.items():
+            if child is not None:
+                child._adopt(new, name)
+        return new
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**{name: value for name, value in self.__dict__.items() if name != "_methods"}, "_parent": None,
+                "_jitted": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name, child in self._cells.items():
+            if child is not None:
+                child._adopt(self, name)
+
+    def extend_repr(self) -> str:
+        """What stands between the brackets of its text, such as ``in_channels=3``."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extend_repr()
+        children = [f"({name}): {_indented(repr(cell))}" for name, cell in self._cells.items() if cell is not None]
+        if not children and "\n" not in extra:
+            return f"{type(self).__name__}({extra})"
+        lines = ([extra] if extra else []) + children
+        return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n  ")
+
+
+def _check_names(cell: ParameterContainer, members: Sequence[Parameter]) -> None:
+    by_name: dict[str, Parameter] = {}
+    for member in members:
+        if member.has_name and by_name.setdefault(member.name, member) is not member:
+            raise ValueError(f"{cell.path}: two different Parameters are named {member.name!r}")

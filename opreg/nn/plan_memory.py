@@ -1,0 +1,99 @@
+"""Rooms: memory that the plans of a compiled function use in turn.
+
+A function that is called with many shapes has a plan for each. Between runs a plan needs none of its memory, so all of
+them lie in the same: as large as the largest, for as many as run at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray.context import Context
+
+from ..core.spec import Spec, size
+
+__all__ = ["Room", "Rooms"]
+
+_ALIGNED = 64
+
+
+class Room:
+    """Memory for one plan at a time: ``take`` takes it, if nobody has it, and says whether; ``free`` gives it back."""
+
+    def __init__(self) -> None:
+        lock = threading.Lock()
+        self.take, self.free = functools.partial(lock.acquire, False), lock.release
+        self._blocks: dict[Context, list[Any]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all its memory."""
+        return sum(int(block.nbytes) for blocks in self._blocks.values() for block in blocks)
+
+    def stretches(self) -> Stretches:
+        """All of its memory, to be dealt out to a new plan."""
+        return Stretches(self._blocks)
+
+
+class Stretches:
+    """The memory of a room as it is dealt out to a plan, from the first block on.
+
+    What the room has is used first. More is as large as what is asked for, and, once the room serves a second plan, at
+    least as large as all the room has: a function that is called with ever larger arrays asks seldom.
+    """
+
+    def __init__(self, blocks: dict[Context, list[Any]]):
+        self._blocks = blocks
+        self._second = bool(blocks)
+        self._used: dict[Context, list[int]] = {}
+
+    def take(self, ctx: Context, nbytes: int) -> Any:
+        """So many bytes, of unspecified content."""
+        blocks, used = self._blocks.setdefault(ctx, []), self._used.setdefault(ctx, [])
+        used += [0] * (len(blocks) - len(used))
+        for i, block in enumerate(blocks):
+            start = used[i]
+            if start + nbytes <= block.size:
+                break
+        else:
+            least = sum(block.size for block in blocks) if self._second else 0
+            i, start = len(blocks), 0
+            blocks.append(ctx.backend.arena(max(nbytes, least, 1), ctx.device_id))
+            used.append(0)
+        used[i] = start + -(-nbytes // _ALIGNED) * _ALIGNED
+        return blocks[i][start:start + nbytes]
+
+    def array(self, ctx: Context, spec: Spec) -> Any:
+        """An array of zeros."""
+        dtype = np.dtype(np.float32) if spec.dtype is None else spec.dtype
+        shape = spec.shape or ()
+        data = self.take(ctx, size(shape) * dtype.itemsize).view(dtype).reshape(shape)
+        data.fill(0)
+        return data
+
+
+class Rooms:
+    """The rooms of a compiled function, as long as a plan lies in them."""
+
+    def __init__(self) -> None:
+        self._rooms: weakref.WeakSet[Room] = weakref.WeakSet()
+
+    def take(self) -> Room:
+        """A room that nobody has, a new one if need be."""
+        for room in list(self._rooms):
+            if room.take():
+                return room
+        room = Room()
+        room.take()
+        self._rooms.add(room)
+        return room
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rooms."""
+        return sum(room.nbytes for room in self._rooms)

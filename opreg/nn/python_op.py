@@ -1,0 +1,213 @@
+"""call: a Python function of tensors as a node of a graph, differentiable as often as its operators are.
+
+Eagerly it is just called. In a graph it is called on every run, with copies of the numbers that arrive; where
+somebody wants its gradient it runs recorded, and the gradient is a node of the same kind that walks back over what
+was recorded.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opreg.ndarray import tape
+from opreg.ndarray.ndarray import NDArray
+
+from ..core.attrs import AS_GIVEN
+from ..core.launch import Call
+from ..core.mode import MODE, Recording
+from ..core.op import Op
+from ..core.spec import Spec, show
+from ..core.tracing import TracedValue
+from ..errors import ArgumentError
+from .bailout import HookSignatureChanged
+from .state import STATE
+from .tensor import TENSORS, Tensor, made, tensor
+from .trace import TracedTensor
+
+__all__ = ["call", "PYTHON"]
+
+_NOTHING: tuple[Sequence[Tensor], Sequence[Any]] = ((), ())
+
+
+class Record:
+    """One place in a graph where Python is called.
+
+    Attributes
+    ----------
+    function : callable
+        Of tensors; returns as many as there are ``outs``.
+    ins, outs : list of Spec
+        What it is given and what it must return.
+    title : str
+        How errors call it.
+    source : Record or None
+        Whose gradient this is.
+    differentiated : bool
+        Whether a gradient of it is in the graph, so that it must run recorded.
+    place : hashable
+        Names it in a compiled function, among the calls of one run.
+    key : hashable
+        That of a function that looks at its results itself.
+    """
+
+    def __init__(self, function: Callable, ins: Sequence[Spec], outs: Sequence[Spec], title: str,
+                 source: Record | None = None):
+        self.function, self.ins, self.outs, self.title, self.source = function, list(ins), list(outs), title, source
+        self.differentiated = False
+        self._own: dict[Any, Any] = {}  # in place of a plan's, for executors
+        self.key: Any = None
+        self.place: Any = None
+        self.signatures: Any = None
+        self._backs = 0
+
+    def __repr__(self) -> str:
+        return self.title
+
+    __str__ = __repr__
+
+    @property
+    def kept(self) -> tuple[Sequence[Tensor], Sequence[Any]]:
+        """Variables and results of the latest run of the plan that runs."""
+        return (self._own if STATE.kept is None else STATE.kept).get(self, _NOTHING)
+
+    @kept.setter
+    def kept(self, value: tuple[Sequence[Tensor], Sequence[Any]]) -> None:
+        (self._own if STATE.kept is None else STATE.kept)[self] = value
+
+    def run(self, values: list[Tensor]) -> Sequence[Any]:
+        """Call the function as one step of a plan."""
+        if self.place is None:
+            return self._run(values)
+        old = self.signatures.replay.pop(self.place, None)
+        if old is not None:
+            self.kept = old
+        else:
+            try:
+                self._run(values)
+            except HookSignatureChanged as change:
+                self.signatures.done[self.place] = self.kept[0], change.results
+                raise
+        self.signatures.done[self.place] = self.kept
+        return self.kept[1]
+
+    def _run(self, values: list[Tensor]) -> Sequence[Any]:
+        if not self.differentiated:  # a plan runs with nothing recorded
+            results = self._checked(self.function(*values))
+            if self.place is not None:
+                self.kept = (), results
+            return results
+        variables = []
+        for value in values:
+            value._entry = tape.TapeNode(None, None, (), None, [value._data], 1, value._ctx, None), 0
+            variable = made(value._data, value._ctx)  # the function may change what it is given
+            variable._entry = value._entry
+            variables.append(variable)
+        if self.source is not None:  # the inputs of a gradient are those of what it is the gradient of
+            theirs = self.source.kept[0]
+            variables[len(variables) - len(theirs):] = theirs
+        self.kept = variables, []
+        with Recording(True, None):
+            self.kept = variables, self._checked(self.function(*values))
+        return self.kept[1]
+
+    def _checked(self, results: Any) -> list[Any]:
+        found: list[Any] = [each if each.__class__ in TENSORS else tensor(each) for each in results]
+        if self.key is not None:
+            return found  # looked at already, by the one who knows what to do about it
+        for i, (result, spec) in enumerate(zip(found, self.outs)):
+            if result._data.shape != spec.shape or result._data.dtype != spec.dtype:
+                raise ArgumentError(
+                    f"{self.title}: result {i} has shape {show(result.shape)} and dtype {result._dt}, when it was "
+                    f"compiled {show(spec.shape)} and {spec.dtype} were expected")
+        return found
+
+    def back(self) -> Record:
+        """The record of its gradient: of the gradients of its results, then its inputs."""
+        self.differentiated = True
+        found = Record(functools.partial(_walked, self), [*self.outs, *self.ins], self.ins,
+                       f"the gradient of {self.title}", self)
+        if self.place is not None:
+            self._backs += 1
+            found.place, found.signatures = (self.place, self._backs), self.signatures
+        return found
+
+
+def _walked(record: Record, *values: Any) -> list[Any]:
+    """Gradients of what a record has run last."""
+    variables, results = record.kept
+    if not MODE.recording:
+        places = {id(variable._entry): i for i, variable in enumerate(variables)}
+        if all(id(result._entry) in places for result in results):
+            # Everything came back as it was given, as from a hook that only looks.
+            found: list[Any] = [None] * len(variables)
+            for result, g in zip(results, values):
+                place = places[id(result._entry)]
+                found[place] = g if found[place] is None else found[place] + g
+            return [made(variable._ctx.xp.zeros_like(variable._data), variable._ctx) if g is None else g
+                    for variable, g in zip(variables, found)]
+    heads = [(result, g) for result, g in zip(results, values) if result._entry is not None]
+    if not heads:
+        return [made(variable._ctx.xp.zeros_like(variable._data), variable._ctx) for variable in variables]
+    return [tensor(each) for each in tape.gradients([head for head, _ in heads], variables, [g for _, g in heads], True,
+                                                    MODE.recording, None)]
+
+
+#: Calls a Python function with copies of what arrives.
+PYTHON = Op("_python", AS_GIVEN, lambda *, record: [f"data{i}" for i in range(len(record.ins))],
+            outputs=lambda *, record: [f"output{i}" for i in range(len(record.outs))],
+            per_instance=True, has_side_effect=True)
+PYTHON.shapes(lambda ins, outs, *, record: (ins, [spec.shape for spec in record.outs]))
+PYTHON.types(lambda ins, outs, *, record: (ins, [spec.dtype for spec in record.outs]))
+
+
+@PYTHON.grad
+def _python_grad(g: Any, ins: Any, outs: Any, *, record: Record) -> list[Any]:
+    tops = list(g) if isinstance(g, tuple) else [g]
+    found = ins[0]._apply(PYTHON, [*tops, *ins], {"record": record.back()})
+    return list(found) if isinstance(found, (tuple, list)) else [found]
+
+
+@PYTHON.kernel("python", bound=True)
+def _python(step: Call) -> Callable:
+    record, ctx = step.attrs["record"], step.ctx
+
+    def run() -> None:
+        results = record.run([made(array.copy(), ctx) for array in step.ins])
+        for out, result in zip(step.outs, results):
+            if out is not None:
+                out[...] = result._data
+
+    return run
+
+
+def call(function: Callable, values: Sequence[Any], specs: Sequence[Spec], outs: Sequence[Spec], title: str,
+         key: Any = None) -> list[Any]:
+    """Call a function of tensors, now or on every run of the graph that is being made.
+
+    Parameters
+    ----------
+    function : callable
+        Of tensors, returns a list of them.
+    values : sequence
+        Arrays, values of a trace, or of a gradient rule.
+    specs, outs : sequence of Spec
+        Of the values, and of what the function returns in a graph.
+    title : str
+        How errors call it.
+    key : hashable, optional
+        Names this place in the trace, for a function that looks after its results itself.
+    """
+    if values and all(isinstance(value, NDArray) for value in values):
+        return function(*values)
+    record = Record(function, specs, outs, title)
+    attrs = {"record": record}
+    for value in values:
+        if isinstance(value, TracedValue):
+            found = value._apply(PYTHON, values, attrs)
+            return list(found) if isinstance(found, (tuple, list)) else [found]
+    trace = STATE.trace or next(value for value in values if isinstance(value, TracedTensor))._trace
+    record.key, record.place, record.signatures = key, key or (title, trace.unique(title)), trace.signatures
+    found = trace.call(PYTHON, values, attrs)
+    return list(found) if isinstance(found, tuple) else [found]

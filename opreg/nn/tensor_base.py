@@ -1,0 +1,230 @@
+"""TensorBase: what tensors that hold numbers and tensors of a trace have in common, MindSpore's way.
+
+Operators promote dtypes, comparisons give truth values, subscripts give copies, reductions give true scalars.
+Everything ends in ``_apply``, so it means the same eagerly and while tracing.
+"""
+
+from __future__ import annotations
+
+import numbers
+import operator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opreg.ndarray import numpy_protocol
+from opreg.ndarray.ndarray import NDArray, numbers_of
+
+from ..core.registry import get, ops
+from ..core.spec import as_dtype, is_floating, show
+from ..core.value import BINARY, Value, refuse_sequence
+from ..errors import ArgumentError, ShapeError
+from . import dtype as dtypes
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+    from .tensor_methods import Methods  # a stub, made from the functions of ops
+else:
+    Methods = Value
+
+__all__ = ["TensorBase", "COMPARISONS", "LOGIC", "is_number"]
+
+#: Operators of comparisons: between tensors, with a number on the right, with one on the left.
+COMPARISONS: dict[str, tuple[str, str, str]] = {
+    "eq": ("_npi_equal", "_npi_equal_scalar", "_npi_equal_scalar"),
+    "ne": ("_npi_not_equal", "_npi_not_equal_scalar", "_npi_not_equal_scalar"),
+    "gt": ("_npi_greater", "_npi_greater_scalar", "_npi_less_scalar"),
+    "ge": ("_npi_greater_equal", "_npi_greater_equal_scalar", "_npi_less_equal_scalar"),
+    "lt": ("_npi_less", "_npi_less_scalar", "_npi_greater_scalar"),
+    "le": ("_npi_less_equal", "_npi_less_equal_scalar", "_npi_greater_equal_scalar"),
+}
+#: Python's bitwise operators: on truth values, and on integers.
+LOGIC = {"and": ("_npi_logical_and", "_npi_bitwise_and"), "or": ("_npi_logical_or", "_npi_bitwise_or"),
+         "xor": ("_npi_logical_xor", "_npi_bitwise_xor")}
+
+
+def is_number(value: Any) -> bool:
+    """Whether something is one number, and no tensor."""
+    return isinstance(value, (numbers.Real, np.bool_))
+
+
+class TensorBase(Methods):
+    """What ``Tensor`` and the values of a trace share; see the module."""
+
+    __slots__ = ()
+    _broadcasts = True
+    _scalars = True
+    _instead = "Use a function of ops in its place"
+
+    shape: Any
+
+    @property
+    def _dt(self) -> np.dtype:
+        """The NumPy dtype."""
+        raise NotImplementedError
+
+    def _lift(self, value: Any) -> Any:
+        """A list, NumPy array or number as a tensor that operators take beside this."""
+        raise NotImplementedError
+
+    _called, _surface = Value._called, vars(Value)["_surface"]  # not those of arrays, whose results are no tensors
+
+    # --------------------------------------------------------------------------------------------- operators
+
+    def _binary(self, name: str, other: Any, reflected: bool) -> Any:
+        if is_number(other):
+            return self._with_number(name, other, reflected)
+        if isinstance(other, (np.ndarray, list, tuple, NDArray)):
+            other = self._lift(other)
+        if not isinstance(other, TensorBase):
+            if name in ("eq", "ne"):
+                return NotImplemented if other is not None else name == "ne"
+            refuse_sequence(self, name, other, reflected)
+            return NotImplemented
+        left, right = (other, self) if reflected else (self, other)
+        if left._dt != right._dt or name == "truediv":
+            wanted = dtypes.promote(left._dt, right._dt)
+            if name == "truediv" and wanted.kind in "iub":
+                wanted = np.dtype(np.float32)
+            left, right = left._cast(wanted), right._cast(wanted)
+        if name in COMPARISONS:
+            return get(COMPARISONS[name][0])(left, right)
+        same, broadcast = BINARY[name][:2]
+        return get(same if left._shape_is(right) else broadcast)(left, right)
+
+    def _with_number(self, name: str, number: Any, reflected: bool) -> Any:
+        wanted = dtypes.promote_number(self._dt, number)
+        if name == "truediv" and wanted.kind in "iub":
+            wanted = np.dtype(np.float32)
+        left = self._cast(wanted)
+        op = get(COMPARISONS[name][1 + reflected] if name in COMPARISONS else BINARY[name][2 + reflected])
+        number = int(number) if isinstance(number, (bool, np.bool_)) else number
+        if wanted.kind in "iu" and abs(number) > 2 ** 53:  # as an attribute it would be rounded
+            return self._binary(name, self._lift(numbers_of(number, wanted)), reflected)
+        return op(left, scalar=float(number), is_int=isinstance(number, numbers.Integral))
+
+    def _held(self, host: np.ndarray) -> Any:
+        return self._lift(host)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        return numpy_protocol.ufunc(self, ufunc, method, inputs, keywords)
+
+    def __array_function__(self, function: Callable, types: Any, args: Any, keywords: Any) -> Any:
+        return numpy_protocol.function(self, function, types, args, keywords)
+
+    def _cast(self, dtype: np.dtype) -> Any:
+        """This in another dtype, itself when it is that already."""
+        return self if self._dt == dtype else ops.Cast(self, dtype=dtype)
+
+    def _logic(self, name: str, other: Any) -> Any:
+        if not isinstance(other, TensorBase):
+            other = self._lift(other)
+        if self._dt.kind == other._dt.kind == "b":
+            return get(LOGIC[name][0])(self, other)
+        wanted = dtypes.promote(self._dt, other._dt)
+        if wanted.kind not in "iu":
+            raise ArgumentError(f"operator {name}: expected truth values or integers, got {wanted}")
+        return get(LOGIC[name][1])(self._cast(wanted), other._cast(wanted))
+
+    def __and__(self, other: Any) -> Tensor:
+        return self._logic("and", other)
+
+    def __or__(self, other: Any) -> Tensor:
+        return self._logic("or", other)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return self._logic("xor", other)
+
+    def __invert__(self) -> Tensor:
+        return ops._npi_logical_not(self) if self._dt.kind == "b" else ops._npi_bitwise_not(self)
+
+    def __neg__(self) -> Tensor:
+        return operator.mul(self, -1)
+
+    def __pos__(self) -> Tensor:
+        return self  # type: ignore[return-value]
+
+    def __abs__(self) -> Tensor:
+        return ops.abs(self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return ops._npi_matmul(self, other if isinstance(other, TensorBase) else self._lift(other))
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return ops._npi_matmul(self._lift(other), self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._floored(other, False)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._floored(other, True)
+
+    def _floored(self, other: Any, reflected: bool) -> Any:
+        other = other if isinstance(other, TensorBase) or is_number(other) else self._lift(other)
+        left, right = (other, self) if reflected else (self, other)
+        rest = self._binary("mod", other, reflected)
+        if is_floating(rest._dt):
+            return ops.floor(self._binary("truediv", other, reflected))
+        return (left - rest)._whole_quotient(right)  # a multiple of the divisor
+
+    def _whole_quotient(self, divisor: Any) -> Any:
+        if is_number(divisor):
+            return ops._div_scalar(self, scalar=float(divisor))
+        return ops.broadcast_div(self, divisor._cast(self._dt))
+
+    # -------------------------------------------------------------------------------------------- subscripts
+
+    def __iter__(self) -> Iterator[Any]:
+        for i in range(len(self)):  # type: ignore[arg-type]
+            yield self[i]  # type: ignore[index]
+
+    # --------------------------------------------------------------------------------------------- gradients
+
+    @property
+    def data(self) -> Any:
+        """The same numbers as a tensor through which no gradient passes; outside of compiled functions it shares the
+        memory."""
+        return self.detach()  # type: ignore[attr-defined]
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        value = self._lift(value)
+        if value.shape != self.shape:
+            raise ShapeError(f"data: expected shape {show(self.shape)}, got {show(value.shape)}")
+        self[...] = value  # type: ignore[index]
+
+    # ------------------------------------------------------------------------------------- shapes and dtypes
+
+    def astype(self, dtype: Any, copy: bool = True) -> Tensor:
+        """The numbers in another dtype; this tensor itself when ``copy`` is False and the dtype is the same."""
+        wanted = as_dtype(dtype)
+        return self if not copy and self._dt == wanted else ops.Cast(self, dtype=wanted)  # type: ignore[return-value]
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """The same numbers in another shape; one -1 is inferred, 0 is a size."""
+        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return ops._np_reshape(self, newshape=tuple(map(int, wanted)))
+
+    view = reshape
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """Axes in another order; reversed by default."""
+        wanted = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
+        rank = len(self.shape)
+        wanted = tuple(axis % rank if -rank <= axis < rank else axis for axis in wanted) or tuple(reversed(range(rank)))
+        if sorted(wanted) != list(range(rank)):
+            raise ShapeError(f"transpose: expected the {rank} axes in some order, got {axes}")
+        return ops.transpose(self, axes=wanted) if rank > 1 else self  # type: ignore[return-value]
+
+    @property
+    def T(self) -> Tensor:
+        """Axes reversed."""
+        return self.transpose()
+
+
+#: Python's operators, above the faster ones of ``NDArray`` which mean something else.
+for _name in BINARY:
+    for _method in (f"__{_name}__", f"__r{_name}__"):
+        if _method in Value.__dict__:
+            setattr(TensorBase, _method, Value.__dict__[_method])

@@ -1,0 +1,546 @@
+"""The operators of loops and branches, whose bodies are graphs themselves.
+
+A body is bound once, like any graph, and run as often as the loop goes round. Backward goes round in the other
+direction and runs each round's forward again from the states that were kept, so that memory grows with the states
+and not with the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.core import generators
+from opreg.core.attrs import Field, Schema
+from opreg.core.launch import Call
+from opreg.core.op import Op
+from opreg.core.registry import register
+from opreg.core.spec import ANY, is_floating, unify
+from opreg.errors import ArgumentError, NotDifferentiableError, ShapeError
+from opreg.ndarray.ndarray import NDArray
+
+from . import infer as inference
+from .binding import make
+from .executor import Executor
+from .symbol import Symbol
+from .unrolled import UNROLLED
+
+__all__ = ["ControlFlow", "FOREACH", "WHILE_LOOP", "COND", "Operands", "check_locations", "find"]
+
+Locations = tuple[int, ...]
+
+
+# ---------------------------------------------------------------------------------------------- the records
+
+
+class Operands:
+    """The inputs of a loop or branch: values of its own first, then what its bodies take from outside, each once.
+
+    Examples
+    --------
+    >>> operands = Operands(["state"])
+    >>> [operands.place(name, name) for name in ("x", "y", "x")], operands.values
+    ([1, 2, 1], ['state', 'x', 'y'])
+    """
+
+    def __init__(self, own: Sequence[Any] = ()):
+        self.values = list(own)
+        self._places: dict[Any, int] = {}
+
+    def place(self, key: Any, value: Any) -> int:
+        """Where a value from outside, told from others by a key, stands among the inputs."""
+        if key not in self._places:
+            self._places[key] = len(self.values)
+            self.values.append(value)
+        return self._places[key]
+
+
+class ControlFlow(Op):
+    """The record of a loop or branch: its attributes hold graphs, its inputs are counted by ``num_args``.
+
+    Hidden outputs behind the visible ones keep what backward starts each round from.
+    """
+
+    def __init__(self, name: str, fields: Mapping[str, Any], kernel: Callable, backward: Callable):
+        schema = Schema([Field("num_args", int), Field("num_outputs", int),
+                         *[Field(key, kind) for key, kind in fields.items()], Field("subgraphs", tuple, ())])
+        super().__init__(name, schema, (), mode=True, doc=(kernel.__doc__ or ""))
+        self.per_instance = True
+        self.kernel("loop", bound=True)(kernel)
+        self.backward = _Backward(self, backward)
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        attrs = dict(self.schema.complete({key: value for key, value in given.items() if key != "subgraphs"}))
+        attrs["subgraphs"] = tuple(given.get("subgraphs", ()))
+        return attrs
+
+    def arguments(self, attrs: Any) -> tuple[str, ...]:
+        return tuple(f"arg{i}" for i in range(attrs["num_args"] - len(attrs["subgraphs"])))
+
+    def outputs(self, attrs: Any) -> tuple[str, ...]:
+        count = attrs["num_outputs"]
+        names = ("output",) if count == 1 else tuple(f"output{i}" for i in range(count))
+        return names + tuple(f"kept{i}" for i in range(len(_kept(self, attrs))))
+
+    def visible(self, attrs: Any) -> int:
+        return attrs["num_outputs"]
+
+    def unroll(self, attrs: Any, ins: Sequence[NDArray]) -> list[NDArray]:
+        """Its visible outputs, computed by operators that autograd sees, in Python's own loops and branches."""
+        return UNROLLED[self.name](self, attrs, ins)
+
+    @property
+    def differentiable(self) -> bool:
+        return True
+
+    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return _SHAPES[self.name](list(ins), attrs, inference.infer_shapes, _outer, _inner)
+
+    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        def same(value: Any, *_: Any) -> Any:
+            return value
+
+        found, results = _SHAPES[self.name](list(ins), attrs, inference.infer_dtypes, same, same)
+        if self.name == "_while_loop":
+            results[-1] = np.dtype(np.int64)
+        return found, results
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
+        tops = list(g) if isinstance(g, tuple) else [g]
+        visible = attrs["num_outputs"]
+        found = ins[0]._apply(self.backward, [*tops[:visible], *ins, *outs[visible:]], attrs)
+        return list(found) if len(ins) > 1 else [found]
+
+
+class _Backward(Op):
+    """The backward of a loop or branch."""
+
+    def __init__(self, forward: ControlFlow, kernel: Callable):
+        super().__init__(f"_backward{forward.name}", Schema([], True), (), mode=True)
+        self.forward, self.per_instance = forward, True
+        self.kernel("loop", bound=True)(kernel)
+
+    def complete(self, given: Any) -> Any:
+        return given
+
+    def arguments(self, attrs: Any) -> tuple[str, ...]:
+        names = self.forward.outputs(attrs)
+        visible = attrs["num_outputs"]
+        return (*[f"{name}_grad" for name in names[:visible]], *self.forward.arguments(attrs), *names[visible:])
+
+    def outputs(self, attrs: Any) -> tuple[str, ...]:
+        return tuple(f"{name}_grad" for name in self.forward.arguments(attrs))
+
+    def _inputs(self, ins: Sequence[Any], attrs: Any) -> list[Any]:
+        return list(ins[attrs["num_outputs"]:attrs["num_outputs"] + len(self.forward.arguments(attrs))])
+
+    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return ins, self._inputs(ins, attrs)
+
+    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
+        return ins, self._inputs(ins, attrs)
+
+    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
+        raise NotDifferentiableError(f"the backward of operator {self.forward.name} cannot be differentiated again")
+
+
+def _kept(op: Op, attrs: Mapping[str, Any]) -> Sequence[int]:
+    """Which inputs change from round to round and are kept for backward; a while loop keeps its count too."""
+    if op.name == "_foreach":
+        first = len(attrs["in_data_locs"])
+        return range(first, first + len(attrs["in_state_locs"]))
+    if op.name == "_while_loop":
+        return [*(attrs["func_input_locs"][place] for place in attrs["func_var_locs"]), -1]
+    return ()
+
+
+# ------------------------------------------------------------------------------------------------ inference
+
+
+def _outer(shape: Any, length: Any) -> Any:
+    return None if shape is None else (length, *shape)
+
+
+def _inner(shape: Any) -> Any:
+    return None if shape is None else shape[1:] or (1,)  # as x[i] of one axis has
+
+
+def _through(body: Symbol, given: Sequence[Any], rule: Callable) -> tuple[list[Any], list[Any]]:
+    """What is known of a body's inputs and outputs, from what is known of its inputs."""
+    graph = body._graph()
+    variables = [node for node in graph.nodes if node.op is None]
+    found = rule(graph, {node: value for node, value in zip(variables, given) if value is not None})
+    return [found[node][0] for node in variables], [found[node][i] for node, i in graph.heads]
+
+
+def _foreach_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Callable) -> tuple[list, list]:
+    data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
+    places = (*data, *states, *rest)  # of the node's inputs, among the body's
+    given: list[Any] = [None] * len(places)
+    for i, place in enumerate(places):
+        given[place] = inner(ins[i]) if i < len(data) else ins[i]
+    found, results = _through(attrs["subgraphs"][0], given, rule)
+    length = next((shape[0] for shape in ins[:len(data)] if shape is not None and rule is inference.infer_shapes), ANY)
+    for i, place in enumerate(places):
+        if ins[i] is None and found[place] is not None:
+            ins[i] = outer(found[place], length) if i < len(data) else found[place]
+    count = attrs["num_out_data"]
+    outs = [outer(each, length) for each in results[:count]] + results[count:]
+    return ins, outs + [outer(ins[i], length) for i in range(len(data), len(data) + len(states))]
+
+
+def _while_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Callable) -> tuple[list, list]:
+    places, most = attrs["func_input_locs"], attrs["max_iterations"]
+    found, results = _through(attrs["subgraphs"][1], [ins[place] for place in places], rule)
+    for place, value in zip(places, found):
+        ins[place] = value if ins[place] is None else ins[place]
+    count = attrs["num_out_data"]
+    kept = [ins[places[place]] for place in attrs["func_var_locs"]]
+    outs = [outer(each, most) for each in results[:count]] + results[count:]
+    return ins, [*outs, *[outer(each, most) for each in kept], (1,) if rule is inference.infer_shapes else None]
+
+
+def _cond_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Callable) -> tuple[list, list]:
+    outs: list[Any] = [None] * attrs["num_outputs"]
+    for body, places in zip(attrs["subgraphs"], _branches(attrs)):
+        found, results = _through(body, [ins[place] for place in places], rule)
+        for place, value in zip(places, found):
+            ins[place] = value if ins[place] is None else ins[place]
+        if body is not attrs["subgraphs"][0]:
+            outs = [new if old is None else unify(old, new) if rule is inference.infer_shapes else old
+                    for old, new in zip(outs, results)]
+    return ins, outs
+
+
+def _branches(attrs: Any) -> tuple[Locations, Locations, Locations]:
+    return attrs["cond_input_locs"], attrs["then_input_locs"], attrs["else_input_locs"]
+
+
+_SHAPES = {"_foreach": _foreach_rule, "_while_loop": _while_rule, "_cond": _cond_rule}
+
+
+def check_locations(name: str, attrs: Mapping[str, Any], count: int) -> None:
+    """Refuse a loop or branch whose numbers do not fit its bodies and inputs, as a damaged file may have.
+
+    Raises
+    ------
+    ArgumentError
+        Saying which number.
+    """
+    bodies = attrs["subgraphs"]
+    expected = {"_foreach": 1, "_while_loop": 2, "_cond": 3}[name]
+    states = attrs["num_outputs"] - attrs.get("num_out_data", 0)
+
+    def require(truth: bool, what: str) -> None:
+        if not truth:
+            raise ArgumentError(f"operator {name}: {what} does not fit its bodies and inputs")
+
+    require(len(bodies) == expected, f"the number of subgraphs, {len(bodies)},")
+    require(attrs["num_args"] == count + expected, f"num_args={attrs['num_args']}")
+    widths = [sum(node.op is None for node in body._graph().nodes) for body in bodies]
+    if name == "_foreach":
+        places = attrs["in_data_locs"] + attrs["in_state_locs"] + attrs["remain_locs"]
+        require(sorted(places) == list(range(widths[0])) and len(places) == count, "where its inputs go")
+        require(len(attrs["in_state_locs"]) == states and bool(attrs["in_data_locs"]), f"num_out_data={states}")
+    else:
+        keys = ("cond_input_locs", "func_input_locs") if name == "_while_loop" else (
+            "cond_input_locs", "then_input_locs", "else_input_locs")
+        for key, width in zip(keys, widths):
+            require(len(attrs[key]) == width and all(0 <= place < count for place in attrs[key]), key)
+    if name == "_while_loop":
+        variables = attrs["func_var_locs"]
+        require(len(variables) == states == len(set(variables)), "func_var_locs")
+        require(all(0 <= place < widths[1] for place in variables), "func_var_locs")
+        require(attrs["max_iterations"] > 0, "max_iterations")
+    for body in bodies[-1:] if name == "_foreach" else bodies[1:]:
+        require(len(body.list_outputs()) == attrs["num_outputs"], f"num_outputs={attrs['num_outputs']}")
+
+
+# ----------------------------------------------------------------------------------------------- execution
+
+
+class _Body:
+    """A body bound to arrays of its own, and to the caller's for inputs that stay the same in every round."""
+
+    def __init__(self, call: Call, body: Symbol, arrays: Sequence[Any], own: Sequence[bool], gradients: bool):
+        graph = body._graph()
+        variables = [node for node in graph.nodes if node.op is None]
+        arguments, auxiliary = graph.variables()
+        empty, device = call.ctx.backend.zeros, call.ctx.device_id
+        self.slots = [empty(data.shape, data.dtype, device) if mine else data for data, mine in zip(arrays, own)]
+        held = {node: NDArray(data, call.ctx) for node, data in zip(variables, self.slots)}
+        args = [held[node] for node in arguments]
+        grads = [NDArray(empty(arg.shape, arg._data.dtype, device), call.ctx)
+                 if gradients and is_floating(arg._data.dtype) else None for arg in args]
+        self.executor: Executor = make(body, call.ctx, args, grads, ["null" if g is None else "write" for g in grads],
+                                       [held[node] for node in auxiliary], {})
+        by_node = dict(zip(arguments, grads))
+        self.grads = [by_node.get(node) for node in variables]
+        self.random = any(node.op is not None and node.op.random for node in graph.nodes)
+
+    def run(self, is_train: bool) -> list[Any]:
+        """One round: the raw outputs."""
+        return [out._data for out in self.executor.forward(is_train=is_train)]
+
+
+def _generator(call: Call) -> Any:
+    return generators.generator(call.ctx.backend_name, call.ctx.device_id).bit_generator
+
+
+class _Dice:
+    """The state of the random generator before each round, so that backward draws the same numbers again."""
+
+    def __init__(self, call: Call, body: _Body):
+        self.bits = _generator(call) if body.random and call.is_train else None
+        self.rounds: list[Any] = call.memo.setdefault(("dice", id(call.attrs)), [])
+
+    def keep(self, number: int) -> None:
+        if self.bits is not None:
+            del self.rounds[number:]
+            self.rounds.append(self.bits.state)
+
+    def back(self, number: int) -> None:
+        if self.bits is not None:
+            self.bits.state = self.rounds[number]
+
+
+def _rows(data: Any) -> Any:
+    """Data whose elements along the first axis are arrays, too: those of one axis have shape (1,)."""
+    return data if data.ndim > 1 else data[:, None]
+
+
+def _foreach(call: Call) -> Callable:
+    """Apply a body to each slice of the data along the first axis, handing states on."""
+    attrs, count = call.attrs, call.attrs["num_out_data"]
+    data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
+    body = _loop_body(call, attrs, call.ins, False)
+    slices, sources = [body.slots[place] for place in data], [_rows(each) for each in call.ins[:len(data)]]
+    current_states = [body.slots[place] for place in states]
+    kept = call.outs[attrs["num_outputs"]:]
+    dice = _Dice(call, body)
+    length = call.ins[0].shape[0] if data else 0
+    del rest
+
+    def run() -> None:
+        for slot, start in zip(current_states, call.ins[len(data):]):
+            slot[...] = start
+        for t in range(length):
+            for slot, source in zip(slices, sources):
+                slot[...] = source[t]
+            for keep, slot in zip(kept, current_states):
+                if keep is not None:
+                    keep[t] = slot
+            dice.keep(t)
+            results = body.run(call.is_train)
+            for out, result in zip(call.outs[:count], results):
+                if out is not None:
+                    out[t] = result
+            for slot, result in zip(current_states, results[count:]):
+                slot[...] = result
+        for out, slot in zip(call.outs[count:attrs["num_outputs"]], current_states):
+            if out is not None:
+                out[...] = slot
+
+    return run
+
+
+def _loop_body(call: Call, attrs: Any, ins: Sequence[Any], gradients: bool) -> _Body:
+    data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
+    places = (*data, *states, *rest)
+    arrays: list[Any] = [None] * len(places)
+    own = [False] * len(places)
+    for i, place in enumerate(places):
+        arrays[place] = _rows(ins[i])[0] if i < len(data) else ins[i]
+        own[place] = i < len(data) + len(states)
+    if data and not ins[0].shape[0]:
+        raise ShapeError("foreach: the data have no slices: their first dimension is 0")
+    return _Body(call, attrs["subgraphs"][0], arrays, own, gradients)
+
+
+def _backward_foreach(call: Call) -> Callable:
+    attrs, count, visible = call.attrs, call.attrs["num_out_data"], call.attrs["num_outputs"]
+    data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
+    n_in = len(data) + len(states) + len(rest)
+    tops, ins, kept = call.ins[:visible], call.ins[visible:visible + n_in], call.ins[visible + n_in:]
+    body = _loop_body(call, attrs, ins, True)
+    dice = _Dice(call, body)
+    arriving = [top.copy() for top in tops[count:]]
+    outs, sources = call.outs, [_rows(each) for each in ins[:len(data)]]
+    slopes: list[Any] = [each if each is None else _rows(each) for each in outs[:len(data)]]
+
+    def run() -> None:
+        for held, top in zip(arriving, tops[count:]):
+            held[...] = top
+        _zero(outs)
+        for t in reversed(range(ins[0].shape[0])):
+            for place, source in zip(data, sources):
+                body.slots[place][...] = source[t]
+            for place, keep in zip(states, kept):
+                body.slots[place][...] = keep[t]
+            dice.back(t)
+            body.run(True)
+            body.executor.backward([NDArray(top[t], call.ctx) for top in tops[:count]]
+                                   + [NDArray(held, call.ctx) for held in arriving])
+            for i, place in enumerate((*data, *states, *rest)):
+                g = body.grads[place]
+                if g is None:
+                    continue
+                if i < len(data):
+                    if slopes[i] is not None:
+                        slopes[i][t] = g._data
+                elif i < len(data) + len(states):
+                    arriving[i - len(data)][...] = g._data
+                elif outs[i] is not None:
+                    outs[i] += g._data
+        for out, held in zip(outs[len(data):], arriving):
+            if out is not None:
+                out[...] = held
+
+    return run
+
+
+def _zero(outs: Sequence[Any]) -> None:
+    for out in outs:
+        if out is not None:
+            out[...] = 0
+
+
+def _while_bodies(call: Call, ins: Sequence[Any], gradients: bool) -> tuple[_Body, _Body, list[tuple[int, int]]]:
+    """The condition, the function, and for each loop variable its places in the function and in the condition."""
+    attrs = call.attrs
+    changing = {attrs["func_input_locs"][place] for place in attrs["func_var_locs"]}
+    test = _Body(call, attrs["subgraphs"][0], [ins[place] for place in attrs["cond_input_locs"]],
+                 [place in changing for place in attrs["cond_input_locs"]], False)
+    body = _Body(call, attrs["subgraphs"][1], [ins[place] for place in attrs["func_input_locs"]],
+                 [place in changing for place in attrs["func_input_locs"]], gradients)
+    places = [(place, find(attrs["cond_input_locs"], attrs["func_input_locs"][place]))
+              for place in attrs["func_var_locs"]]
+    return test, body, places
+
+
+def find(places: Sequence[Any], wanted: Any) -> int:
+    """Where something stands, -1 when it does not."""
+    return places.index(wanted) if wanted in places else -1
+
+
+def _while_loop(call: Call) -> Callable:
+    """Apply a function while a condition holds, at most ``max_iterations`` times; outputs are stacked."""
+    attrs, count, visible = call.attrs, call.attrs["num_out_data"], call.attrs["num_outputs"]
+    test, body, places = _while_bodies(call, call.ins, False)
+    starts = [call.ins[attrs["func_input_locs"][place]] for place, _ in places]
+    kept, steps = call.outs[visible:-1], call.outs[-1]
+    dice = _Dice(call, body)
+
+    def assign(values: Sequence[Any]) -> None:
+        for (place, shown), value in zip(places, values):
+            body.slots[place][...] = value
+            if shown >= 0:
+                test.slots[shown][...] = value
+
+    def run() -> None:
+        assign(starts)
+        _zero(call.outs[:count])
+        t = 0
+        while t < attrs["max_iterations"] and bool(test.run(call.is_train)[0].reshape(-1)[0]):
+            for keep, (place, _) in zip(kept, places):
+                if keep is not None:
+                    keep[t] = body.slots[place]
+            dice.keep(t)
+            results = body.run(call.is_train)
+            for out, result in zip(call.outs[:count], results):
+                if out is not None:
+                    out[t] = result
+            assign(results[count:])
+            t += 1
+        if steps is not None:
+            steps[...] = t
+        for out, (place, _) in zip(call.outs[count:visible], places):
+            if out is not None:
+                out[...] = body.slots[place]
+
+    return run
+
+
+def _backward_while_loop(call: Call) -> Callable:
+    attrs, count, visible = call.attrs, call.attrs["num_out_data"], call.attrs["num_outputs"]
+    n_in = attrs["num_args"] - 2
+    tops, ins, kept = call.ins[:visible], call.ins[visible:visible + n_in], call.ins[visible + n_in:]
+    _, body, places = _while_bodies(call, ins, True)
+    dice = _Dice(call, body)
+    arriving = [top.copy() for top in tops[count:]]
+    changing = {place: k for k, (place, _) in enumerate(places)}
+
+    def run() -> None:
+        for held, top in zip(arriving, tops[count:]):
+            held[...] = top
+        _zero(call.outs)
+        for t in reversed(range(int(kept[-1][0]))):
+            for keep, (place, _) in zip(kept, places):
+                body.slots[place][...] = keep[t]
+            dice.back(t)
+            body.run(True)
+            body.executor.backward([NDArray(top[t], call.ctx) for top in tops[:count]]
+                                   + [NDArray(held, call.ctx) for held in arriving])
+            for place, outer in enumerate(attrs["func_input_locs"]):
+                g = body.grads[place]
+                if g is None:
+                    continue
+                if place in changing:
+                    arriving[changing[place]][...] = g._data
+                elif call.outs[outer] is not None:
+                    call.outs[outer] += g._data
+        for place, k in changing.items():
+            out = call.outs[attrs["func_input_locs"][place]]
+            if out is not None:
+                out[...] = arriving[k]
+
+    return run
+
+
+def _cond_bodies(call: Call, ins: Sequence[Any], gradients: bool) -> list[_Body]:
+    return [_Body(call, body, [ins[place] for place in places], [False] * len(places), gradients and k > 0)
+            for k, (body, places) in enumerate(zip(call.attrs["subgraphs"], _branches(call.attrs)))]
+
+
+def _cond(call: Call) -> Callable:
+    """Compute one of two branches, as a condition says."""
+    bodies = _cond_bodies(call, call.ins, False)
+
+    def run() -> None:
+        chosen = bodies[1 if bool(bodies[0].run(call.is_train)[0].reshape(-1)[0]) else 2]
+        for out, result in zip(call.outs, chosen.run(call.is_train)):
+            if out is not None:
+                out[...] = result
+
+    return run
+
+
+def _backward_cond(call: Call) -> Callable:
+    visible = call.attrs["num_outputs"]
+    tops, ins = call.ins[:visible], call.ins[visible:]
+    bodies = _cond_bodies(call, ins, True)
+
+    def run() -> None:
+        _zero(call.outs)
+        chosen = 1 if bool(bodies[0].run(True)[0].reshape(-1)[0]) else 2
+        bodies[chosen].run(True)
+        bodies[chosen].executor.backward([NDArray(top, call.ctx) for top in tops])
+        for place, g in zip(_branches(call.attrs)[chosen], bodies[chosen].grads):
+            if g is not None and call.outs[place] is not None:
+                call.outs[place] += g._data
+
+    return run
+
+
+FOREACH = ControlFlow("_foreach", {"num_out_data": int, "in_state_locs": Locations, "in_data_locs": Locations,
+                                    "remain_locs": Locations}, _foreach, _backward_foreach)
+WHILE_LOOP = ControlFlow("_while_loop", {"num_out_data": int, "max_iterations": int, "cond_input_locs": Locations,
+                                     "func_input_locs": Locations, "func_var_locs": Locations},
+                     _while_loop, _backward_while_loop)
+COND = ControlFlow("_cond", {"cond_input_locs": Locations, "then_input_locs": Locations,
+                              "else_input_locs": Locations}, _cond, _backward_cond)
+for _op in (FOREACH, WHILE_LOOP, COND):
+    register(_op)
+    register(_op.backward)

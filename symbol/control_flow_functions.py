@@ -1,0 +1,237 @@
+"""Loops and branches as users write them: ``foreach``, ``while_loop`` and ``cond`` over symbols.
+
+The functions given are called once, with variables in the place of what changes from round to round. What they
+return is cut out of the graph around it and becomes the body of one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opreg.core.graph import Entry, Node, rewrite
+from opreg.core.op import Op
+from opreg.errors import ArgumentError, UnusedError
+from opreg.ndarray.control_flow import check_rounds
+
+from .control_flow import COND, FOREACH, WHILE_LOOP, Operands, find
+from .naming import AttrScope, current
+from .symbol import Symbol, Variable, output_name
+
+__all__ = ["foreach", "while_loop", "cond"]
+
+
+def _flat(value: Any, what: str) -> tuple[list[Symbol], Callable[[Sequence[Symbol]], Any]]:
+    """The symbols of a nesting of lists, and what puts others into the same nesting."""
+    if isinstance(value, Symbol):
+        parts = list(value)
+        return parts, (lambda flat: flat[0]) if len(parts) == 1 else list
+    if not isinstance(value, (list, tuple)):
+        raise ArgumentError(f"{what}: expected a symbol or a list of symbols, got {type(value).__name__}")
+    found = [_flat(each, what) for each in value]
+    sizes = [len(flat) for flat, _ in found]
+
+    def rebuild(flat: Sequence[Symbol]) -> list[Any]:
+        result, at = [], 0
+        for (_, inner), size in zip(found, sizes):
+            result.append(inner(flat[at:at + size]))
+            at += size
+        return result
+
+    return [symbol for flat, _ in found for symbol in flat], rebuild
+
+
+class _Cut:
+    """A body cut out of the graph around it: what it takes from outside becomes its variables."""
+
+    def __init__(self, heads: Sequence[Symbol], title: str):
+        self.outside: dict[str, Symbol] = {}
+
+        def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
+            if node.op is None or node.tags.get("__subgraph_name__") == title:
+                return None
+            entries = []
+            for i in range(node.count):
+                name = output_name((node, i))
+                entries.append((Node(None, name), 0))
+                self.outside[name] = Symbol([(node, i)])
+            return entries
+
+        entries = [symbol._one("body") for symbol in heads]
+        # A head that is a variable, or computed outside, must still be a node of the body.
+        with AttrScope(__subgraph_name__=title):
+            entries = [entry if entry[0].tags.get("__subgraph_name__") == title and entry[0].op is not None
+                       else Symbol([entry])._surface("identity")(Symbol([entry]))._entries[0] for entry in entries]
+        self.body = Symbol(rewrite(Symbol(entries)._graph(), change).heads)
+        self.inputs = [node for node in self.body._graph().nodes if node.op is None]
+        for node in self.inputs:
+            self.outside.setdefault(node.name, Symbol([(node, 0)]))
+
+    def places(self, slots: Sequence[Symbol]) -> list[int]:
+        """Where slots stand among the inputs, -1 for those the body does not use."""
+        return [find(self.inputs, slot._entries[0][0]) for slot in slots]
+
+
+def _slots(values: Sequence[Symbol], title: str) -> list[Symbol]:
+    with AttrScope(__subgraph_name__=title):
+        return [Variable(f"{symbol.name}-{i}") for i, symbol in enumerate(values)]
+
+
+def _title(name: str) -> str:
+    return current().get(None, name)
+
+
+def _node(op: Op, inputs: Sequence[Symbol], attrs: dict[str, Any], bodies: Sequence[Symbol]) -> Symbol:
+    given = {**attrs, "num_args": len(inputs) + len(bodies)}
+    complete = op.complete({**given, "subgraphs": tuple(bodies)})
+    node = Node(op, current().get(None, op.name), complete, [each._one(op.name) for each in inputs],
+                {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()},
+                AttrScope.get())
+    return Symbol([(node, i) for i in range(attrs["num_outputs"])])
+
+
+def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") -> tuple[Any, Any]:
+    """Apply a body to every slice of the data along the first axis, handing states from one to the next.
+
+    Parameters
+    ----------
+    body : function of data and states
+        Returns outputs and new states; outputs are stacked along a new first axis.
+    data, init_states : Symbol or list of them
+        What is sliced; what the first round starts from.
+
+    Returns
+    -------
+    outputs, states
+        In the nesting the body returned.
+
+    Examples
+    --------
+    >>> from opreg.ndarray import array
+    >>> step = lambda x, total: (x + total, x + total)
+    >>> sums, last = foreach(step, Variable("x"), Variable("start"))
+    >>> sums.eval(x=array([[1.0], [2.0], [3.0]]), start=array([0.0]))[0].asnumpy().ravel()
+    array([1., 3., 6.], dtype=float32)
+    """
+    title = _title(name)
+    flat_data, shape_data = _flat(data, "foreach data")
+    flat_states, shape_states = _flat(init_states, "foreach states")
+    data_slots, state_slots = _slots(flat_data, title), _slots(flat_states, title)
+    with AttrScope(__subgraph_name__=title):
+        outputs, states = body(shape_data(data_slots), shape_states(state_slots))
+    flat_outputs, shape_outputs = _flat(outputs, "foreach outputs")
+    flat_new, shape_new = _flat(states, "foreach states")
+    if len(flat_new) != len(flat_states):
+        raise ArgumentError(f"foreach: the body returned {len(flat_new)} states, it was given {len(flat_states)}")
+    cut = _Cut(flat_outputs + flat_new, title)
+    data_at, states_at = cut.places(data_slots), cut.places(state_slots)
+    for what, slots in (("data", data_at), ("states", states_at)):
+        if -1 in slots:
+            raise UnusedError(f"foreach: the body does not use all of its {what}; leave out number "
+                              f"{slots.index(-1)}")
+    rest = [i for i in range(len(cut.inputs)) if i not in (*data_at, *states_at)]
+    result = _node(FOREACH, [*flat_data, *flat_states, *[cut.outside[cut.inputs[i].name] for i in rest]],
+                   {"num_outputs": len(flat_outputs) + len(flat_new), "num_out_data": len(flat_outputs),
+                    "in_state_locs": tuple(states_at), "in_data_locs": tuple(data_at), "remain_locs": tuple(rest)},
+                   [cut.body])
+    parts = list(result)
+    return shape_outputs(parts[:len(flat_outputs)]), shape_new(parts[len(flat_outputs):])
+
+
+def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: int,
+               name: str = "while_loop") -> tuple[Any, Any]:
+    """Apply a function to loop variables while a condition on them holds.
+
+    Parameters
+    ----------
+    cond : function of the loop variables
+        Returns a symbol with one number.
+    func : function of the loop variables
+        Returns outputs, which are stacked, and new loop variables.
+    loop_vars : Symbol or list of them
+        What the first round starts from.
+    max_iterations : int
+        The most rounds; outputs have this length, zeros behind the last round.
+
+    Returns
+    -------
+    outputs, loop variables
+        In the nesting the function returned; in that of ``loop_vars``.
+    """
+    check_rounds(max_iterations)
+    flat_vars, shape_vars = _flat(loop_vars, "while_loop variables")
+    single = isinstance(loop_vars, Symbol)
+
+    def traced(function: Callable, ending: str) -> tuple[list[Symbol], Any, str]:
+        title = _title(f"{name}_{ending}")
+        slots = _slots(flat_vars, title)
+        with AttrScope(__subgraph_name__=title):
+            found = function(shape_vars(slots)) if single else function(*shape_vars(slots))
+        return slots, found, title
+
+    test_slots, test, test_title = traced(cond, "cond")
+    if not isinstance(test, Symbol):
+        raise ArgumentError(f"while_loop: cond must return a symbol, got {type(test).__name__}")
+    slots, found, title = traced(func, "func")
+    if not isinstance(found, (list, tuple)) or len(found) != 2:
+        raise ArgumentError("while_loop: func must return outputs and new loop variables")
+    flat_outputs, shape_outputs = _flat([] if found[0] is None else found[0], "while_loop outputs")
+    flat_new, _ = _flat(found[1], "while_loop variables")
+    if len(flat_new) != len(flat_vars):
+        raise ArgumentError(f"while_loop: func returned {len(flat_new)} loop variables, it was given {len(flat_vars)}")
+    test_cut, cut = _Cut([test], test_title), _Cut(flat_outputs + flat_new, title)
+    vars_at = cut.places(slots)
+    if -1 in vars_at:
+        raise ArgumentError(f"while_loop: func does not use its loop variable number {vars_at.index(-1)}")
+    operands = Operands(flat_vars)
+    own = {slot._entries[0][0]: k for group in (test_slots, slots) for k, slot in enumerate(group)}
+
+    def place(each: _Cut, node: Node) -> int:
+        outside = each.outside[node.name]
+        return own[node] if node in own else operands.place(outside._entries[0], outside)
+
+    locations = [tuple([place(each, node) for node in each.inputs]) for each in (test_cut, cut)]
+    result = _node(WHILE_LOOP, operands.values, {
+        "num_outputs": len(flat_outputs) + len(flat_new), "num_out_data": len(flat_outputs),
+        "max_iterations": max_iterations, "cond_input_locs": locations[0], "func_input_locs": locations[1],
+        "func_var_locs": tuple(vars_at)}, [test_cut.body, cut.body])
+    parts = list(result)
+    return shape_outputs(parts[:len(flat_outputs)]), shape_vars(parts[len(flat_outputs):])
+
+
+def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "cond") -> Any:
+    """Compute one of two branches.
+
+    Parameters
+    ----------
+    pred : Symbol
+        One number; anything but zero means yes.
+    then_func, else_func : function without arguments
+        Return symbols in the same nesting, with the same shapes and dtypes.
+    """
+    if not isinstance(pred, Symbol):
+        raise ArgumentError(f"cond: expected a symbol for the condition, got {type(pred).__name__}")
+    cuts: list[_Cut] = [_Cut([pred], _title(f"{name}_pred"))]
+    shape: Callable | None = None
+    count = 0
+    for function, ending in ((then_func, "then"), (else_func, "else")):
+        title = _title(f"{name}_{ending}")
+        with AttrScope(__subgraph_name__=title):
+            found = function()
+        flat, rebuild = _flat(found, f"cond {ending}")
+        if shape is not None and len(flat) != count:
+            raise ArgumentError(f"cond: one branch returns {count} symbols, the other {len(flat)}")
+        shape, count = shape or rebuild, len(flat)
+        cuts.append(_Cut(flat, title))
+    operands = Operands()
+
+    def place(outside: Symbol) -> int:
+        entry = outside._entries[0]
+        # Of one name in both branches there is one variable.
+        return operands.place(entry[0].name if entry[0].op is None else entry, outside)
+
+    locations = [tuple([place(cut.outside[node.name]) for node in cut.inputs]) for cut in cuts]
+    result = _node(COND, operands.values, {"num_outputs": count, "cond_input_locs": locations[0],
+                                   "then_input_locs": locations[1], "else_input_locs": locations[2]},
+                   [cut.body for cut in cuts])
+    return (shape or list)(list(result))

@@ -1,0 +1,47 @@
+"""assign_devices: decide where each node computes, and copy what crosses from one context to another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opreg.core.graph import Entry, Node
+from opreg.core.registry import get
+
+from ..program import Program, replaced
+
+__all__ = ["assign_devices"]
+
+
+def assign_devices(program: Program) -> Program:
+    """Give every node a context: that of its ``ctx_group``, else the one that was bound to."""
+    bound, contexts = program.bound, program.contexts
+    if not bound.group2ctx and all(context == bound.ctx for context in contexts.values()):
+        contexts.update((node, bound.ctx) for node in program.nodes)
+        return program
+    became: dict[Entry, Entry] = {}
+    copies: dict[tuple[Entry, Any], Entry] = {}
+    placed: list[Node] = []
+
+    def moved(entry: Entry, here: Any) -> Entry:
+        if contexts.get(entry[0], here) == here:  # an input of which only the shape matters has no place
+            return entry
+        if (entry, here) not in copies:
+            source, index = entry
+            node = Node(get("_CrossDeviceCopy"), f"{source.name}_to_{here}", {}, [entry], where=source.where)
+            contexts[node], program.specs[node] = here, [program.specs[source][index]]
+            placed.append(node)
+            copies[entry, here] = node, 0
+        return copies[entry, here]
+
+    for node in program.nodes:
+        here = bound.group2ctx.get(node.tags.get("__ctx_group__", ""), bound.ctx)
+        if node.op is None:
+            contexts.setdefault(node, here)
+            placed.append(node)
+            continue
+        new = replaced(node, [moved(became.get(entry, entry), here) for entry in node.inputs], program.specs, became)
+        contexts[new] = here
+        placed.append(new)
+    program.nodes = placed
+    program.heads = [became.get(entry, entry) for entry in program.heads]
+    return program

@@ -1,0 +1,76 @@
+"""constant_folding: what depends on no variable is computed once, when the graph is bound.
+
+Only small arrays are: to keep a large one takes memory, and to fill it takes as long as to read it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opreg.core.graph import Entry, Node, fail
+from opreg.core.launch import Call, reference
+from opreg.core.mode import quiet
+
+from ..program import Program, nbytes, reachable
+from .cse import pure
+
+__all__ = ["fold_constants"]
+
+#: Bytes of all results of a node that is computed at bind, at most.
+MOST = 1 << 16
+
+
+def fold_constants(program: Program) -> Program:
+    """Put variables that hold numbers in the place of nodes that compute them from nothing."""
+    values: dict[Entry, Any] = {}
+    if program.mutates:  # what is written over is no constant
+        return program
+    for node in program.nodes:
+        if node.op is None or (node.inputs and node.inputs[0] not in values):
+            continue
+        if _may(node, program) and all(entry in values for entry in node.inputs):
+            values.update(zip([(node, i) for i in range(node.count)], _computed(node, values, program)))
+    if not values:
+        return program
+
+    def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
+        if (node, 0) not in values:
+            return None
+        made = [Node(None, node.name, tags=node.tags, where=node.where) for _ in range(node.count)]
+        for i, held in enumerate(made):
+            program.arrays[held], program.contexts[held] = values[node, i], _place(node, program)
+            program.specs[held] = [program.specs[node][i]]
+            became[node, i] = held, 0
+        return made
+
+    program.rebuild(change)
+    program.nodes = reachable(program.nodes, program.heads, read=True)
+    return program
+
+
+def _may(node: Node, program: Program) -> bool:
+    """Whether a node may be computed once."""
+    op = node.op
+    assert op is not None
+    return (pure(op) and not op.mode and bool(op.kernels) and not op.kernels[0].bound
+            and nbytes(program.specs[node]) <= MOST)
+
+
+def _place(node: Node, program: Program) -> Any:
+    return program.bound.group2ctx.get(node.tags.get("__ctx_group__", ""), program.bound.ctx)
+
+
+def _computed(node: Node, values: dict[Entry, Any], program: Program) -> list[Any]:
+    """Arrays of a node's results, where it computes."""
+    ctx, specs = _place(node, program), program.specs[node]
+    assert node.op is not None
+    try:
+        outs = [ctx.backend.empty(spec.shape, spec.dtype, ctx.device_id) for spec in specs]
+        ins = [ctx.xp.asarray(values[entry]) for entry in node.inputs]
+        call = Call(node.op, node.attrs, ins, outs, ["write"] * len(outs), ctx.xp, ctx, program.is_train, specs=specs)
+        with ctx:
+            for step in reference(call).steps()[0]:
+                quiet(step)
+    except Exception as error:
+        fail(error, node, specs)
+    return outs

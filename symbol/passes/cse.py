@@ -1,0 +1,109 @@
+"""cse: of nodes that compute the same, one is enough.
+
+Two nodes are the same when operator, attributes and inputs are equal, and so is the place they compute in. Left alone
+are operators that draw random numbers, keep or change states, or do something beside computing, and those of users, of
+which nobody knows. A node of backward is the same as one of forward only if that costs no memory: when what the latter
+made is there for as long anyway.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opreg.core.graph import Entry, Node
+from opreg.core.op import Op
+
+from ..program import Program, reachable, replaced
+
+__all__ = ["cse", "pure"]
+
+_PLAIN = (type(None), bool, int, float, str, np.dtype, type)
+
+
+def pure(op: Op) -> bool:
+    """Whether a result depends on inputs and attributes alone, and nothing else happens."""
+    return op.where is None and not (op.random or op.has_side_effect or op.per_instance or op.states or op.mutates)
+
+
+def _plain(value: Any) -> bool:
+    return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
+
+
+def _words(node: Node) -> tuple | None:
+    """What must be equal beside operator and inputs, -0.0 not being 0.0; None when that cannot be said."""
+    if not all(map(_plain, node.attrs.values())):
+        return None
+    return repr(sorted(node.attrs.items())), node.tags.get("__ctx_group__")
+
+
+class _Seen:
+    """Nodes by what they compute. Attributes are compared only among those of the same operator and inputs."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.first: dict[tuple, Node] = {}
+        self.exact: dict[tuple, Node] = {}
+        self.lives: _Lives | None = None  # found out when two nodes are the same, which is rare
+
+    def same(self, node: Node, inputs: tuple[Entry, ...]) -> Node | None:
+        """An earlier node to take instead of this one with these inputs; without one, this is remembered."""
+        other = self.first.setdefault((node.op, inputs), node)
+        if other is node:
+            return None
+        for each in (other, node):
+            words = _words(each)
+            if words is not None:
+                found = self.exact.setdefault((node.op, inputs, words), each)
+        if words is None or found is node:
+            return None
+        self.lives = self.lives or _Lives(self.program)
+        if self.lives.cover(found, node):
+            return found
+        self.exact[node.op, inputs, words] = node
+        return None
+
+
+class _Lives:
+    """Where backward begins, and until when values are there."""
+
+    def __init__(self, program: Program):
+        outputs = program.heads[:len(program.bound.graph.heads)]
+        self.forward = set(reachable(program.nodes, outputs))
+        self.last: dict[Entry, int] = {}
+        for position, node in enumerate(program.nodes):
+            self.last.update(dict.fromkeys(node.inputs, position))
+        self.last.update(dict.fromkeys(outputs, len(program.nodes)))
+
+    def cover(self, other: Node, node: Node) -> bool:
+        """Whether what one node made may stand for what a later one makes: a view, of one half, or there for as long.
+        """
+        if other in self.forward and node not in self.forward and other.op._view is None:  # type: ignore[union-attr]
+            return all(self.last.get((other, i), -1) >= self.last.get((node, i), -1) for i in range(node.count))
+        return True
+
+
+def cse(program: Program) -> Program:
+    """Let the first of several nodes that compute the same stand for all."""
+    if program.mutates:
+        return program
+    specs, seen = program.specs, _Seen(program)
+    became: dict[Entry, Entry] = {}
+    kept: list[Node] = []
+    can: dict[Op | None, bool] = {None: False}
+    for node in program.nodes:
+        op, inputs = node.op, node.inputs
+        if became:
+            inputs = tuple([became.get(entry, entry) for entry in inputs])
+        if op not in can:
+            can[op] = pure(op)  # type: ignore[arg-type]
+        other = seen.same(node, inputs) if inputs and can[op] else None
+        if other is not None:
+            became.update(((node, i), became.get((other, i), (other, i))) for i in range(len(specs[node])))
+        else:
+            kept.append(replaced(node, inputs, specs, became) if became else node)
+    if became:
+        program.heads = [became.get(entry, entry) for entry in program.heads]
+        program.nodes = reachable(kept, program.heads, read=True)
+    return program
