@@ -9,7 +9,6 @@ import numpy as np
 from ...core.registry import ops
 from ...core.spec import is_floating, show
 from ...errors import ArgumentError, ShapeError
-from .creation import one_hot, ones
 from .lift import floating, like, tensor, together
 from .math import where
 from .nn import cosine_similarity
@@ -115,19 +114,18 @@ def nll_loss(inputs: Any, target: Any, weight: Any = None, ignore_index: int = -
     """Minus the target's number, of logarithms of probabilities; the mean is one by weight. See ``cross_entropy``."""
     x, target = floating(inputs), tensor(target)
     axis = 1 if x.ndim > 1 else 0
-    classes, expected = x.shape[axis], x.shape[:axis] + x.shape[axis + 1:]
+    expected = x.shape[:axis] + x.shape[axis + 1:]
     if target.shape != expected:
         raise ShapeError(f"nll_loss: labels must have shape {show(expected)}, got {show(target.shape)}")
-    table = ones((classes,), x._dt) if weight is None else like(weight, x)
+    weights = None if weight is None else like(weight, x)
     counts = target != ignore_index
-    label = where(counts, target, 0)
-    hot = one_hot(label, classes, 1.0, 0.0, axis)._cast(x._dt)
-    each = where(counts, ops.take(table, label, axis=0), 0.0)
-    loss = -ops._np_sum(x * hot, axis=axis) * each
+    each = counts._cast(x._dt) if weights is None else where(counts, ops.take(weights, target, axis=0), 0.0)
+    loss = where(counts, -ops.pick(x, target, axis=axis), 0.0)
+    loss = loss if weights is None else loss * each
     if label_smoothing:
-        wide = table.reshape((-1,) + (1,) * (x.ndim - axis - 1))
-        spread = where(counts, -ops._np_sum(x * wide, axis=axis), 0.0)
-        loss = loss * (1 - label_smoothing) + spread * (label_smoothing / classes)
+        wide = x if weights is None else x * weights.reshape((-1,) + (1,) * (x.ndim - axis - 1))
+        spread = where(counts, -ops._np_sum(wide, axis=axis), 0.0)
+        loss = loss * (1 - label_smoothing) + spread * (label_smoothing / x.shape[axis])
     if reduction == "mean":
         return ops._np_sum(loss) / ops._np_sum(each)
     return reduced(loss, reduction, "nll_loss")
