@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opreg import symbol
+from opreg import ndarray, symbol
 from opreg.core import generators
 from opreg.core.array_module import backend
 from opreg.errors import DeviceError
@@ -188,3 +188,12 @@ def test_tables_are_cupys() -> None:
     for name in StrictGenerator.METHODS:
         assert hasattr(cupy.random.Generator, name), name
     assert backend("strict").xp is xp
+
+
+def test_rates_in_arrays_are_not_compared_with_numbers() -> None:
+    """One formula moves both; what it remembers of numbers is not asked of arrays, for which the host would wait."""
+    row = next(row for row in ROWS if row.op == "preloaded_multi_sgd_mom_update")
+    weight, grad, mom = (array(each, STRICT, "float32") for each in (np.ones(3), np.ones(3), np.ones(3)))
+    ndarray.sgd_mom_update(weight, grad, mom, lr=0.1, wd=0.1, **{
+        key: value for key, value in row.attrs.items() if key != "num_weights"})
+    _compare(row, eager, STRICT, 1e-4)

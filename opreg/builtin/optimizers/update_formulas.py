@@ -116,6 +116,9 @@ for _name in ("add", "sub", "mul", "truediv", "pow"):
 _scheduled = cached(256)(Schedule)
 
 
+_PLAIN = frozenset({float, int, bool})
+
+
 class Formula:
     """An update by a formula ``f(weight, grad, *states, **attrs)`` of terms, that gives the new weight and states.
 
@@ -139,12 +142,12 @@ class Formula:
 
     def __call__(self, xp: Any, tmp: Any, new: Any, *arrays: Any, **attrs: Any) -> None:
         dtypes, values = [each.dtype for each in arrays], [attrs[name] for name in self.names]
-        last = self._last
-        if last[0] is xp and last[1] == dtypes and last[2] == values:  # as the weight before this one
+        last, plain = self._last, _PLAIN.issuperset(map(type, values))  # else some are in arrays, as preloaded rates
+        if plain and last[0] is xp and last[1] == dtypes and last[2] == values:  # as the weight before this one
             schedule, numbers, count = last[3]
         else:
-            schedule, numbers, count = found = self._settle(xp, dtypes, values)
-            if self._are_numbers(values):
+            schedule, numbers, count = found = self._settle(xp, dtypes, values, plain)
+            if plain:
                 self._last = xp, dtypes, values, found
         schedule.run([*arrays, *numbers, new, *arrays[2:1 + count]], tmp)
 
@@ -156,17 +159,12 @@ class Formula:
         expression, numbers = self._traced(count, fixed)
         return expression, [number(attrs) for number in numbers]
 
-    @staticmethod
-    def _are_numbers(values: list[Any]) -> bool:
-        """Whether no attribute is in an array, as preloaded rates are."""
-        return all(isinstance(each, (int, float)) for each in values)
-
-    def _settle(self, xp: Any, dtypes: list[Any], values: list[Any]) -> tuple[Schedule, list[Any], int]:
+    def _settle(self, xp: Any, dtypes: list[Any], values: list[Any], plain: bool) -> tuple[Schedule, list[Any], int]:
         expression, numbers = self.traced(len(dtypes), dict(zip(self.names, values)))
         places = (0, *range(2, 1 + len(expression.results)))  # of weight and states, in whose memory the new ones are
         schedule = _scheduled(expression, xp, (*dtypes, *[dtypes[0]] * len(numbers)),
                               tuple([dtypes[i] for i in places]), tuple([(i,) for i in places]), False)
-        if xp is np and self._are_numbers(values):  # an array of one costs a ufunc half of what a Python number does
+        if plain and xp is np:  # an array of one costs a ufunc half of what a Python number does
             table = np.array(numbers, dtypes[0])
             numbers = [table[i, ...] for i in range(len(numbers))]
         return schedule, numbers, len(places)
