@@ -62,6 +62,16 @@ def test_links_lead_somewhere():
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_files_that_pages_name_are_there():
+    """A file is named by its path, or where it is clear which is meant by its name alone."""
+    there = {str(path.relative_to(ROOT)) for folder in ("opreg", "ndarray", "symbol", "tests", "benchmarks", "examples")
+             for path in (ROOT / folder).rglob("*.py")}
+    names = {path.rpartition("/")[2] for path in there}
+    for page in ("docs/architecture.md", "CONTRIBUTING.md"):
+        for name in re.findall(r"`([a-z_/]+\.py)`", (ROOT / page).read_text()):
+            assert name in (there if "/" in name else names), f"{page} names {name}"
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "train_digits"))
 def test_examples_run(name, capsys):
     assert _run(str(EXAMPLES / f"{name}.py"))
