@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from opreg.builtin.layers import rnn_layer, rnn_parts
+from opreg.builtin.optimizers import optimizer_updates as formulas
 from opreg.builtin.optimizers import updating as updates
 from opreg.core import threads
 from opreg.core.registry import get
@@ -137,6 +138,17 @@ def test_many_weights_move_as_one_by_one(name, dtype, cut):
     for expected, found in zip(one, other):
         for a, b in zip(expected, found):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("rule, count, decayed, instructions", [
+    (formulas.sgd, 2, False, 2), (formulas.sgd, 2, True, 3), (formulas.sgd_mom, 3, False, 4),
+    (formulas.sgd_mom, 3, True, 6), (formulas.lamb_direction, 4, False, 13), (formulas.lamb_direction, 4, True, 15),
+], ids=str)
+def test_formulas_compute_nothing_for_what_is_not_asked(rule, count, decayed, instructions):
+    attrs = dict(lr=0.1, wd=0.1 if decayed else 0.0, rescale_grad=0.5, clip_gradient=-1.0, momentum=0.9, beta1=0.9,
+                 beta2=0.99, epsilon=1e-6, t=3, bias_correction=True)
+    expression, _ = rule.traced(count, attrs)
+    assert len(expression.code) == instructions, expression
 
 
 @pytest.mark.parametrize("name, parts", [("multi_sgd_update", 2), ("multi_sgd_mom_update", 3),

@@ -181,7 +181,8 @@ class Schedule:
         """Take the steps over inputs and outputs at once, whose list becomes longer; an input may be a number."""
         shape = arrays[-1].shape
         arrays += map(scratch, range(len(self.temporaries)))
-        arrays += [constant(shape) for constant in reversed(self.constants)]
+        if self.constants:
+            arrays += [constant(shape) for constant in reversed(self.constants)]
         for source, out in self.fills:
             arrays[out][...] = arrays[source]
         for function, named, pick in self.steps:

@@ -34,14 +34,16 @@ def _zero(value: Any) -> bool:
     return isinstance(value, (int, float)) and value == 0
 
 
-def _scaled(grad, rescale_grad, clip_gradient):
-    """``g``."""
-    return clipped(grad * rescale_grad, clip_gradient)
+def _scaled(grad, rescale_grad, clip_gradient, factor=1.0):
+    """``g``, times a factor."""
+    if clip_gradient < 0:
+        return grad * (rescale_grad * factor)
+    return clipped(grad * rescale_grad, clip_gradient) * factor
 
 
-def _decayed(weight, decay):
+def _decayed(weight, lr, wd):
     """What a decay leaves of a weight."""
-    return weight * (1.0 - decay) if decay else weight
+    return weight * (1.0 - lr * wd) if wd else weight
 
 
 def _with_decay(weight, g, wd):
@@ -79,9 +81,7 @@ def sgd(xp, tmp, new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
 
 @Formula
 def _sgd(weight, grad, *, lr, wd, rescale_grad, clip_gradient):
-    if clip_gradient < 0:
-        return _decayed(weight, lr * wd) - grad * (lr * rescale_grad)
-    return _decayed(weight, lr * wd) - _scaled(grad, rescale_grad, clip_gradient) * lr
+    return _decayed(weight, lr, wd) - _scaled(grad, rescale_grad, clip_gradient, lr)
 
 
 sgd.traced = _sgd.traced  # type: ignore[attr-defined]  # what is compiled
@@ -89,7 +89,7 @@ sgd.traced = _sgd.traced  # type: ignore[attr-defined]  # what is compiled
 
 @Formula
 def sgd_mom(weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient):
-    mom = mom * momentum - _scaled(grad, rescale_grad, clip_gradient) * lr
+    mom = mom * momentum - _scaled(grad, rescale_grad, clip_gradient, lr)
     mom = mom - weight * (lr * wd) if wd else mom
     return weight + mom, mom
 
@@ -169,7 +169,7 @@ def signsgd_update(weight, grad, *, lr: float, wd: float = 0.0, rescale_grad: fl
 @single
 @Formula
 def signsgd(weight, grad, *, lr, wd):
-    return _decayed(weight, lr * wd) - sign(grad) * lr
+    return _decayed(weight, lr, wd) - sign(grad) * lr
 
 
 @declare(inplace=(0,), mutates=(2,))
@@ -185,7 +185,7 @@ def signum_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: fl
 def signum(weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient, wd_lh):
     g = _with_decay(weight, _scaled(grad, rescale_grad, clip_gradient), wd)
     mom = mom * momentum - g * (1.0 - momentum)
-    return _decayed(weight, lr * wd_lh) + sign(mom) * lr, mom
+    return _decayed(weight, lr, wd_lh) + sign(mom) * lr, mom
 
 
 # ------------------------------------------------------------------------------------------ Adam's kin
@@ -227,7 +227,8 @@ def adamw(xp, tmp, new, weight, grad, mean, var, scale, *, lr, beta1, beta2, eps
 def _adamw(weight, grad, mean, var, scale, usable, *, lr, beta1, beta2, epsilon, wd, eta, clip_gradient):
     moved = _moments(mean, var, _scaled(grad, scale, clip_gradient), beta1, beta2)
     mean, var = (where(usable, now, before) for now, before in zip(moved, (mean, var)))
-    step = _with_decay(weight, adam_step(mean, var, epsilon) * (lr * eta), wd * eta)
+    step = adam_step(mean, var, epsilon) * (lr * eta)
+    step = step + weight * (wd * eta) if wd else step
     return weight - step * usable, mean, var
 
 
@@ -464,7 +465,7 @@ def _sparse_adagrad_update(weight, grad, history, *, lr: float, epsilon: float =
 def adagrad(weight, grad, history, *, lr, epsilon, wd, rescale_grad, clip_gradient):
     g = _scaled(grad, rescale_grad, clip_gradient)
     history = history + g * g
-    return _decayed(weight, lr * wd) - rms_step(g, history, epsilon) * lr, history
+    return _decayed(weight, lr, wd) - rms_step(g, history, epsilon) * lr, history
 
 
 @declare(aliases=("group_adagrad_update",), name="_contrib_group_adagrad_update", inplace=(0,), mutates=(2,))

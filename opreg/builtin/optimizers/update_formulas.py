@@ -138,18 +138,16 @@ class Formula:
         functools.update_wrapper(self, function)
         self.function, self.names = function, Rule(function).names
         self._traced = cached(64)(self._trace)
-        self._last: tuple[Any, ...] = (None,)
+        self._last: tuple[Any, ...] = (None,) * 6
 
     def __call__(self, xp: Any, tmp: Any, new: Any, *arrays: Any, **attrs: Any) -> None:
-        dtypes, values = [each.dtype for each in arrays], [attrs[name] for name in self.names]
-        last, plain = self._last, _PLAIN.issuperset(map(type, values))  # else some are in arrays, as preloaded rates
-        if plain and last[0] is xp and last[1] == dtypes and last[2] == values:  # as the weight before this one
-            schedule, numbers, count = last[3]
-        else:
-            schedule, numbers, count = found = self._settle(xp, dtypes, values, plain)
+        before, module, dtype, schedule, numbers, last = self._last
+        plain = _PLAIN.issuperset(map(type, attrs.values()))  # else some are in arrays, as preloaded rates are
+        if not plain or module is not xp or dtype is not new.dtype or before != attrs:  # else as the weight before
+            schedule, numbers, last = self._settle(xp, len(arrays), new.dtype, attrs, plain)
             if plain:
-                self._last = xp, dtypes, values, found
-        schedule.run([*arrays, *numbers, new, *arrays[2:1 + count]], tmp)
+                self._last = attrs, xp, new.dtype, schedule, numbers, last
+        schedule.run([*arrays, *numbers, new, *arrays[2:last]], tmp)
 
     def traced(self, count: int, attrs: dict[str, Any]) -> tuple[Expression, list[Any]]:
         """The expression for ``count`` arrays, and the numbers that are its further inputs."""
@@ -159,15 +157,17 @@ class Formula:
         expression, numbers = self._traced(count, fixed)
         return expression, [number(attrs) for number in numbers]
 
-    def _settle(self, xp: Any, dtypes: list[Any], values: list[Any], plain: bool) -> tuple[Schedule, list[Any], int]:
-        expression, numbers = self.traced(len(dtypes), dict(zip(self.names, values)))
+    def _settle(self, xp: Any, count: int, dtype: Any, attrs: dict[str, Any], plain: bool
+                ) -> tuple[Schedule, list[Any], int]:
+        """Its schedule and numbers, and behind which array those end that it writes."""
+        expression, numbers = self.traced(count, attrs)
         places = (0, *range(2, 1 + len(expression.results)))  # of weight and states, in whose memory the new ones are
-        schedule = _scheduled(expression, xp, (*dtypes, *[dtypes[0]] * len(numbers)),
-                              tuple([dtypes[i] for i in places]), tuple([(i,) for i in places]), False)
+        schedule = _scheduled(expression, xp, (dtype,) * expression.arity, (dtype,) * len(places),
+                              tuple([(i,) for i in places]), False)
         if plain and xp is np:  # an array of one costs a ufunc half of what a Python number does
-            table = np.array(numbers, dtypes[0])
+            table = np.array(numbers, dtype)
             numbers = [table[i, ...] for i in range(len(numbers))]
-        return schedule, numbers, len(places)
+        return schedule, numbers, 1 + len(places)
 
     def _trace(self, count: int, fixed: tuple) -> tuple[Expression, list[Callable]]:
         inputs = [Term(None, (i,)) for i in range(count)]
