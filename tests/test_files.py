@@ -70,7 +70,7 @@ def test_modes(kind: str, tmp_path: Path) -> None:
 def test_who_is_killed_leaves_nothing(tmp_path: Path) -> None:
     program = f"""if True:
         import os, signal
-        from opreg import files
+        from opreg.core import files
         with files.together(), files.whole({str(tmp_path / "file")!r}) as file:
             file.write(b"half" * 100000)
             file.flush()
@@ -134,7 +134,7 @@ def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
     write(file, b"before")
     run = subprocess.run([sys.executable, "-c", f"""
 import resource, signal
-from opreg.files import whole
+from opreg.core.files import whole
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 try:

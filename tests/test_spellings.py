@@ -51,7 +51,7 @@ def test_equal_values_of_other_kinds_are_not_mistaken(first, then, found):
     """In a process of its own: what came before decided once."""
     code = f"""
 import numpy
-from opreg.spec import as_dtype
+from opreg.core.spec import as_dtype
 as_dtype({first})
 try:
     print(as_dtype({then}))
