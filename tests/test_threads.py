@@ -182,7 +182,7 @@ def test_a_child_keeps_what_the_thread_that_forked_holds():
 
 
 def test_locks_are_made_where_children_find_them_free():
-    own = {"locks.py", "plan_memory.py", "blas.py", "compiler.py"}  # a room is only ever asked for; two have their own way
+    own = {"locks.py", "plan_memory.py", "blas.py", "compiler.py"}  # these look after forks themselves
     made = {each.name for each in Path(mx.__file__).parent.rglob("*.py")
             if re.search(r"threading\.R?Lock\(\)", each.read_text())}
     assert made <= own
