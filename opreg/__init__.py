@@ -29,6 +29,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "sym": ("opreg.symbol", None),
     "symbol": ("opreg.symbol", None),
     "operator": ("opreg.custom.operator", None),
+    "registry": ("opreg.core.registry", None),
     "autograd": ("opreg.ndarray.autograd", None),
     "random": ("opreg.ndarray.random", None),
     "rnd": ("opreg.ndarray.random", None),

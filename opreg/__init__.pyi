@@ -5,6 +5,7 @@ from opreg import common as common
 from opreg import context as context
 from opreg import contrib as contrib
 from opreg.core.cache import caches as caches
+from opreg.core import registry as registry
 from opreg.custom import operator as operator
 from opreg import engine as engine
 from opreg import errors as errors
@@ -114,8 +115,8 @@ __all__ = [
     "initializer", "int16", "int32", "int64", "int8", "io", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit",
     "jit_class", "jvp", "load_checkpoint", "load_param_into_net", "lr_scheduler", "metric", "mod", "model", "module",
     "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "nd", "ndarray", "nn", "no_grad", "np_shape",
-    "num_gpus", "operator", "ops", "opt", "optimizer", "pytype_to_dtype", "random", "recompute", "rnd", "rnn",
-    "save_checkpoint", "set_context", "set_device", "set_np_shape", "set_seed", "sym", "symbol", "tensor",
+    "num_gpus", "operator", "ops", "opt", "optimizer", "pytype_to_dtype", "random", "recompute", "registry", "rnd",
+    "rnn", "save_checkpoint", "set_context", "set_device", "set_np_shape", "set_seed", "sym", "symbol", "tensor",
     "test_utils", "uint16", "uint32", "uint64", "uint8", "use_np_shape", "util", "value_and_grad", "visualization",
     "viz", "vjp",
 ]
