@@ -63,6 +63,15 @@ def test_says_what_it_is(name: str) -> None:
         assert first.rstrip().endswith((".", ":", "?")), f"{name}.{word}: {first!r} is no sentence"
 
 
+@pytest.mark.parametrize("name", [name for name, path in MODULES.items() if path.name == "__init__.py"])
+def test_no_module_takes_the_place_of_a_public_name(name: str) -> None:
+    """Importing a module of that name, as by an alias of the package, would put it there."""
+    package = importlib.import_module(name)
+    for word in package.__all__:
+        if f"{name}.{word}" in MODULES:
+            assert inspect.ismodule(getattr(package, word)), f"{name}.{word} is a module and something else"
+
+
 @pytest.mark.parametrize("name", [each for each in dir(mx) if not each.startswith("_")])
 def test_door_opens(name: str) -> None:
     assert getattr(mx, name) is not None

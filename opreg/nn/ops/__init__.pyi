@@ -1404,9 +1404,6 @@ def prelu(input: Any, weight: Any) -> Tensor:
     """``x``, times ``weight`` below zero, which has one number, or one for each channel, the second axis."""
 def prim_attr_register(function: Any) -> Tensor:
     """Decorate the ``__init__`` of a primitive."""
-def primitive(name: str, function: Any, settings: Mapping[str, Any] | None = None, doc: str = '',
-              check: Callable[..., Any] | None = None) -> Tensor:
-    """A class of primitives."""
 def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """The product."""
 def ptp(input: Any, axis: Any = None, keepdims: bool = False) -> Tensor:

@@ -14,7 +14,7 @@ from ..python_op import call
 from ..state import STATE
 from . import activation, array, control, creation, indexing, linalg, losses, math, random, reduce
 from .lift import floating, tensor, together
-from .primitive import Primitive, PrimitiveWithInfer, adder, prim_attr_register, primitive
+from .primitive import Primitive, PrimitiveWithInfer, adder, prim_attr_register
 
 __all__: list[str] = []
 
@@ -349,4 +349,4 @@ _add("Depend", lambda value, expr: value)
 _add("ForiLoop", control.fori_loop)
 _add("Scan", control.scan)
 _add("WhileLoop", control.while_loop)
-__all__ += ["Primitive", "PrimitiveWithInfer", "TensorAdd", "prim_attr_register", "primitive"]
+__all__ += ["Primitive", "PrimitiveWithInfer", "TensorAdd", "prim_attr_register"]
