@@ -18,7 +18,7 @@ import numpy as np
 from ..core import threads
 from ..core.cache import cached
 
-__all__ = ["Schedule", "steps"]
+__all__ = ["Schedule", "scheduled", "steps"]
 
 # Three arrays of so many float32 numbers, and an instruction has no more, stay in a core's second-level cache. Less
 # would be worse even where more are alive: between calls threads wait for each other.
@@ -38,7 +38,7 @@ def steps(expression: Any, xp: Any, ins: Sequence[Any], out: Any, scratch: Calla
     outs = list(out) if isinstance(out, (list, tuple)) else [out]
     places = [address(array) for array in ins]
     shared = tuple([tuple([i for i, place in enumerate(places) if place == goal]) for goal in map(address, outs)])
-    schedule = _scheduled(expression, xp, tuple([array.dtype for array in ins]), tuple([array.dtype for array in outs]),
+    schedule = scheduled(expression, xp, tuple([array.dtype for array in ins]), tuple([array.dtype for array in outs]),
                           shared, outs[0].size >= _MANY)
     shape, size = outs[0].shape, outs[0].size
     held = len(outs) + len(schedule.temporaries) + schedule.filled + sum(array.size == size for array in ins)
@@ -211,8 +211,8 @@ class Schedule:
                         for source, out in self.copies]
 
 
-#: Equal groups, as those of equal layers, have one expression and one schedule.
-_scheduled = cached(256)(Schedule)
+#: Equal groups, as those of equal layers, and equal updates have one expression and one schedule.
+scheduled = cached(256)(Schedule)
 
 
 def _repeated(number: Any, shape: tuple[int, ...]) -> Any:

@@ -1,4 +1,4 @@
-"""call: a Python function of tensors as a node of a graph, differentiable as often as its operators are.
+"""python_op: a Python function of tensors as a node of a graph, differentiable as often as its operators are.
 
 Eagerly it is just called. In a graph it is called on every run, with copies of the numbers that arrive; where
 somebody wants its gradient it runs recorded, and the gradient is a node of the same kind that walks back over what

@@ -1,4 +1,4 @@
-"""follow: what the body of a user's operator does, as nodes.
+"""trace_bodies: what the body of a user's operator does, as nodes.
 
 An operator that is ``traced`` is called once with values that stand for numbers, by the kernels that would call it with
 arrays. A gradient that nobody wrote is the derivative of what the body did.
@@ -13,7 +13,7 @@ import numpy as np
 
 from opreg.core import generators
 from opreg.core.graph import Entry, Node
-from opreg.core.launch import Call, FirstRun
+from opreg.core.launch import Call, reference
 from opreg.core.mode import Recording
 from opreg.core.spec import Spec, is_floating
 from opreg.core.tracing import RuleTracer, TraceError
@@ -96,8 +96,8 @@ def _called(op: UserOp, attrs: Any, use: Use, body: BodyTracer, slots: list[Entr
                 use.outs, None, wrap_traced, use.memo)
     before = _randomness(use.ctx)
     with Recording(False, use.is_train), use.ctx:
-        for step in op.kernels[0].rule.function(call):
-            (step.run if isinstance(step, FirstRun) else step)()
+        for step in reference(call).steps()[0]:
+            step()
     if _randomness(use.ctx) != before:
         raise TraceError(f"the body draws random numbers that would be the same in every run. {INSTEAD}")
     first = len(op.arguments(attrs))

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from ...core.attrs import Few, Positive
-from ...core.op import Attrs
 from ...core.registry import declare, ops
+from ...core.rules import Attrs
 from ...core.spec import Shape, as_dtype, common_dtype, show
 from ...errors import ShapeError
 from ..outputs import floating, wide

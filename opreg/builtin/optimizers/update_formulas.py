@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from ...core.cache import cached
-from ...core.op import Rule
 from ...core.registry import ops
+from ...core.rules import Rule
 from ...elementwise import expression
 from ...elementwise.expression import Expression, Term, compiled, in_order
-from ...elementwise.tiling import Schedule
+from ...elementwise.tiling import Schedule, scheduled
 
 __all__ = ["Formula", "adadelta_step", "adam_step", "average", "clipped", "correction", "largest",
            "rms_step", "trust_ratio"]
@@ -113,9 +113,6 @@ for _name in ("add", "sub", "mul", "truediv", "pow"):
     setattr(_Number, f"__r{_name}__", _arithmetic(getattr(operator, _name), True))
 
 
-_scheduled = cached(256)(Schedule)
-
-
 _PLAIN = frozenset({float, int, bool})
 
 
@@ -162,7 +159,7 @@ class Formula:
         """Its schedule and numbers, and behind which array those end that it writes."""
         expression, numbers = self.traced(count, attrs)
         places = (0, *range(2, 1 + len(expression.results)))  # of weight and states, in whose memory the new ones are
-        schedule = _scheduled(expression, xp, (dtype,) * expression.arity, (dtype,) * len(places),
+        schedule = scheduled(expression, xp, (dtype,) * expression.arity, (dtype,) * len(places),
                               tuple([(i,) for i in places]), False)
         if plain and xp is np:  # an array of one costs a ufunc half of what a Python number does
             table = np.array(numbers, dtype)
