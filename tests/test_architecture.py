@@ -39,7 +39,7 @@ ORDER = _floors("""
     opreg.errors opreg.engine
     opreg.core.mode opreg.core.files opreg.elementwise.special_functions
     opreg.core.spec
-    opreg.core.attrs opreg.util opreg.core.fills
+    opreg.core.attrs opreg.util opreg.fills
     opreg.core.dispatch
     opreg.core.rules opreg.core.steps
     opreg.core.launch

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import fills, generators
+from .. import fills
+from ..core import generators
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
 from . import dtype as dtypes
 from .tensor import Tensor

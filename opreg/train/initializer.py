@@ -20,7 +20,7 @@ from opreg.ndarray import random
 from opreg.ndarray.io import load
 from opreg.ndarray.ndarray import NDArray, array
 
-from ..core import fills
+from .. import fills
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, note
 from .named import Named
 from .rnn_weights import PackedWeights

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..elementwise.special_functions import erf, erfinv
+from .elementwise.special_functions import erf, erfinv
 
 __all__ = ["bilinear", "dirac", "fan", "left_of", "normal", "orthogonal", "orthogonal_by_svd", "sparse",
            "truncated_normal", "uniform", "variance_scaling"]
