@@ -470,3 +470,20 @@ def test_a_dtype_that_nobody_said():
     op = defined(lambda x: x.astype("int32"), types="T->int32")
     op.infer(lambda x: x)
     assert op(sym.var("x")).simple_bind(mx.cpu(), x=(3,)).forward()[0].dtype is np.int32
+
+
+def test_a_shape_rule_of_both_sides_is_asked():
+    @mx.operator.define(name="test_define_both_sides")
+    def both_sides(x):
+        return x * 2
+
+    @both_sides.shapes
+    def both_shapes(ins, outs):
+        known = ins[0] if ins[0] is not None else outs[0]
+        return [known], [known]
+
+    _, outs, _ = mx.sym.custom.test_define_both_sides(mx.sym.var("x")).infer_shape(x=(2, 3))
+    assert outs == [(2, 3)]
+    both = mx.sym.custom.test_define_both_sides(mx.sym.var("x"), name="both") + mx.sym.var("y", shape=(2, 3))
+    args, _, _ = both.infer_shape()
+    assert args == [(2, 3), (2, 3)]

@@ -117,7 +117,7 @@ class FunctionRecord(UserOp):
         return found if isinstance(found, list) else [found]
 
     def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        if self._shapes is not None:
+        if self._shapes is not None or self._all_shapes is not None:
             return super().infer_shapes(ins, outs, attrs)
         if self.data_dependent:
             return ins, outs
