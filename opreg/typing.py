@@ -1,0 +1,27 @@
+"""Types for annotations: arrays of any array module, the module itself, dtypes and shapes as a caller writes them.
+
+A value that a rule calls operators on, an NDArray or a Symbol, is a `Value` of ``core.value``; a resolved shape is
+a ``Shape`` of ``core.spec``; the attributes of a call are ``Attrs`` of ``core.rules``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TypeAlias
+
+import numpy as np
+
+__all__ = ["Array", "ArrayModule", "DTypeLike", "ShapeLike"]
+
+#: An array that kernels compute with: NumPy's, or another module's that offers the same (CuPy).
+Array: TypeAlias = np.ndarray
+
+#: What kernels are written over, ``numpy`` or ``cupy``: the parameter ``xp``.
+ArrayModule: TypeAlias = ModuleType
+
+#: A dtype as a caller writes it: an object, a type or a name; None stands for the default of the place.
+DTypeLike: TypeAlias = np.dtype | type | str | None
+
+#: A shape as a caller writes it: one length or a sequence of them.
+ShapeLike: TypeAlias = int | Sequence[int]
