@@ -3,6 +3,13 @@
 Gradients that meet are sums whose terms share most of their factors: that of ``a * x ** 3``, written as products, is
 ``g * a * x * x`` three times. Nobody wrote these sums down, so they may be arranged anew: the result is the same within
 rounding, and finite where it was, unless a factor leaves the range of its type. What people wrote is left alone.
+
+It is here for ufuncs, each of which goes over the cache once more. Measured on one core, three executors with and three
+without in turn, least of 70 to 200 rounds: forward and backward of tanh-gelu of 4 M numbers, 24 instructions in
+backward become 15, 35.2 ms became 23.1 ms; five steps of a polynomial on 1 M numbers, 74 become 38, 31.3 ms became
+22.0 ms; of a gate ``a s(b) + c (1 - s(b))``, 13 become 9, 14.7 ms became 13.2 ms; 16 numbers of gelu, 14.0 us became
+13.2 us. Functions that numba compiles wait for memory and take as long without; chains, norm and softmax, LSTM and
+convolutions have no such sums.
 """
 
 from __future__ import annotations
@@ -10,9 +17,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-from .expression import PRIMITIVES, Expression, Instruction
+from .expression import PRIMITIVES, Expression, Instruction, Primitive
 
 __all__ = ["factored"]
 
@@ -39,22 +45,22 @@ def factored(expression: Expression) -> Expression:
     square(1) add(2, 1.0) multiply(0, 3)
     """
     sums = _Sums(expression)
-    if not sums.found:
+    if not sums.terms:
         return expression
-    chosen = dict(sums.found)
+    chosen = dict(sums.terms)
     best = sums.arranged(chosen)
-    for register in sums.found if len(chosen) > 1 else ():
-        rest = {each: terms for each, terms in chosen.items() if each != register}
-        other = sums.arranged(rest)
-        if len(other.code) < len(best.code):
-            best, chosen = other, rest
+    for register in sums.terms if len(chosen) > 1 else ():
+        rest = {other: terms for other, terms in chosen.items() if other != register}
+        arranged = sums.arranged(rest)
+        if len(arranged.code) < len(best.code):
+            best, chosen = arranged, rest
     return best if len(best.code) < len(expression.code) and _in_order(best) else expression
 
 
 def _in_order(expression: Expression) -> bool:
     """Whether every result is an instruction's own and the first that of the last."""
-    made = [result for result in expression.results if isinstance(result, int) and result >= expression.arity]
-    return len(set(made)) == len(made) and (
+    computed = [result for result in expression.results if isinstance(result, int) and result >= expression.arity]
+    return len(set(computed)) == len(computed) and (
         expression.result == expression.arity + len(expression.code) - 1 or isinstance(expression.result, float))
 
 
@@ -71,14 +77,14 @@ class _Sums:
         self.products: dict[int, Product] = {}
         inner = {arg for position, (_, args) in enumerate(code) if self._is_sum(arity + position)
                  for arg in args if isinstance(arg, int) and self._absorbed(arg)}
-        self.found: dict[int, list[Product]] = {}
+        self.terms: dict[int, list[Product]] = {}  # of each sum, by its register
         for register in range(arity, arity + len(code)):
             if register not in inner and self._is_sum(register):
                 terms = self._terms(register, 1.0)
                 if _shares(terms):
                     terms = _gathered(terms)
                     if all(_LEAST < abs(constant) < _MOST for constant, _ in terms):
-                        self.found[register] = terms
+                        self.terms[register] = terms
 
     def _is_sum(self, register: int) -> bool:
         """Whether an instruction adds, or multiplies by a constant a sum that nothing else reads."""
@@ -95,16 +101,16 @@ class _Sums:
     def _terms(self, register: int, factor: float) -> list[Product]:
         prim, args = self.expression.code[register - self.expression.arity]
         if prim.name == "multiply":
-            number, one = sorted(args, key=lambda arg: isinstance(arg, int))
-            return self._terms(one, factor * number)  # type: ignore[arg-type]
-        found: list[Product] = []
-        for arg, each in zip(args, (factor, -factor if prim.name == "subtract" else factor)):
+            number, inner = sorted(args, key=lambda arg: isinstance(arg, int))
+            return self._terms(inner, factor * number)  # type: ignore[arg-type]  # the register sorts last
+        terms: list[Product] = []
+        for arg, sign in zip(args, (factor, -factor if prim.name == "subtract" else factor)):
             if isinstance(arg, int) and self._absorbed(arg):
-                found += self._terms(arg, each)
+                terms += self._terms(arg, sign)
             else:
                 constant, powers = self._product(arg)
-                found.append((each * constant, powers))
-        return found
+                terms.append((sign * constant, powers))
+        return terms
 
     def _product(self, value: int | float) -> Product:
         if isinstance(value, float):
@@ -125,8 +131,8 @@ class _Sums:
                 for arg in (*args, *args) if prim.name == "square" else args:
                     factor, more = self._product(arg)
                     constant *= factor
-                    for each, power in more.items():
-                        powers[each] = powers.get(each, 0) + power
+                    for base, power in more.items():
+                        powers[base] = powers.get(base, 0) + power
                 return constant, powers
         return 1.0, {register: 1}
 
@@ -154,24 +160,24 @@ def _shares(terms: Sequence[Product]) -> bool:
 
 def _gathered(terms: Sequence[Product]) -> list[Product]:
     """Like terms added up."""
-    found: dict[tuple, Product] = {}
+    gathered: dict[tuple[tuple[int, int], ...], Product] = {}
     for constant, powers in terms:
         key = tuple(sorted(powers.items()))
-        found[key] = found[key][0] + constant if key in found else constant, dict(key)
-    return list(found.values())
+        gathered[key] = gathered[key][0] + constant if key in gathered else constant, dict(key)
+    return list(gathered.values())
 
 
 def _common(terms: Sequence[Product]) -> dict[int, int]:
     """The powers that are in all terms."""
     first, *rest = [powers for _, powers in terms]
-    found = {each: min([power, *[powers.get(each, 0) for powers in rest]]) for each, power in first.items()}
-    return {each: power for each, power in found.items() if power}
+    least = {base: min([power, *[powers.get(base, 0) for powers in rest]]) for base, power in first.items()}
+    return {base: power for base, power in least.items() if power}
 
 
 def _divided(terms: Sequence[Product], constant: float, powers: dict[int, int]) -> list[Product]:
     """All terms divided by what they have in common."""
-    return [(factor / constant, {each: power - powers.get(each, 0) for each, power in old.items()
-                                 if power > powers.get(each, 0)}) for factor, old in terms]
+    return [(factor / constant, {base: power - powers.get(base, 0) for base, power in old.items()
+                                 if power > powers.get(base, 0)}) for factor, old in terms]
 
 
 class _Writer:
@@ -180,20 +186,20 @@ class _Writer:
     def __init__(self, arity: int):
         self.arity = arity
         self.code: list[Instruction] = []
-        self.made: dict[Any, int] = {}
+        self.known: dict[object, int] = {}  # instruction -> register
         self.now = {i: i for i in range(arity)}  # old register -> new one
 
     def of(self, value: int | float) -> int | float:
         """What an old register, or a constant, is now."""
         return self.now[value] if isinstance(value, int) else value
 
-    def emit(self, name: str, *args: int | float, prim: Any = None) -> int:
+    def emit(self, name: str, *args: int | float, prim: Primitive | None = None) -> int:
         """The register of an instruction."""
         key = name, tuple([(type(arg), arg, math.copysign(1.0, arg)) for arg in args])
-        if key not in self.made:
+        if key not in self.known:
             self.code.append(Instruction(prim or PRIMITIVES[name], args))
-            self.made[key] = self.arity + len(self.code) - 1
-        return self.made[key]
+            self.known[key] = self.arity + len(self.code) - 1
+        return self.known[key]
 
     def total(self, terms: Sequence[Product]) -> int:
         """The sum of products of old registers, unlike each other and not constants alone."""
@@ -204,49 +210,49 @@ class _Writer:
             size = 1.0
         if common or size != 1.0:
             return self.product(size, common, self.total(_divided(terms, size, common)))
-        counts = Counter(each for _, powers in terms for each in powers)
-        shared = max(counts, key=lambda each: (counts[each], -each))
+        counts = Counter(base for _, powers in terms for base in powers)
+        shared = max(counts, key=lambda base: (counts[base], -base))
         if counts[shared] > 1:
-            found = self.total([term for term in terms if shared in term[1]])
+            total = self.total([term for term in terms if shared in term[1]])
             terms = [term for term in terms if shared not in term[1]]
             others = [term for term in terms if term[1]]
             if _shares(others):
-                found = self.emit("add", found, self.total(others))
+                total = self.emit("add", total, self.total(others))
                 terms = [term for term in terms if not term[1]]
         else:
             first = max([term for term in terms if term[1]], key=lambda term: term[0] > 0)
             terms = [term for term in terms if term is not first]
             numbers = [constant for constant, powers in terms if not powers]
             if first[0] < 0 and numbers:
-                found = self.emit("subtract", numbers[0], self.product(-first[0], first[1]))
+                total = self.emit("subtract", numbers[0], self.product(-first[0], first[1]))
                 terms = [term for term in terms if term[1]]
             else:
-                found = self.product(*first)
-        return self.plus(found, terms)
+                total = self.product(*first)
+        return self.add_terms(total, terms)
 
-    def plus(self, found: int, terms: Sequence[Product]) -> int:
+    def add_terms(self, total: int, terms: Sequence[Product]) -> int:
         """The sum of a new register and products of old ones, a constant last."""
         for constant, powers in sorted(terms, key=lambda term: not term[1]):
             if not powers:
-                found = self.emit("add", found, constant)
+                total = self.emit("add", total, constant)
             elif constant < 0:
-                found = self.emit("subtract", found, self.product(-constant, powers))
+                total = self.emit("subtract", total, self.product(-constant, powers))
             else:
-                found = self.emit("add", found, self.product(constant, powers))
-        return found
+                total = self.emit("add", total, self.product(constant, powers))
+        return total
 
     def product(self, constant: float, powers: dict[int, int], rest: int | None = None) -> int:
         """A constant times powers of old registers times a new one."""
-        found: int | None = None
-        for each, power in powers.items():
-            factor = self.power(self.now[each], power)
-            found = factor if found is None else self.emit("multiply", found, factor)
+        product: int | None = None
+        for base, power in powers.items():
+            factor = self.power(self.now[base], power)
+            product = factor if product is None else self.emit("multiply", product, factor)
         if rest is not None:
-            found = rest if found is None else self.emit("multiply", found, rest)
-        assert found is not None
+            product = rest if product is None else self.emit("multiply", product, rest)
+        assert product is not None
         if constant == -1.0:
-            return self.emit("negative", found)
-        return found if constant == 1.0 else self.emit("multiply", found, constant)
+            return self.emit("negative", product)
+        return product if constant == 1.0 else self.emit("multiply", product, constant)
 
     def power(self, register: int, power: int) -> int:
         """A register to a power from 1 on, by squaring."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ class Composition:
     def __init__(self, dtype: np.dtype):
         self.arity, self.dtype = 0, dtype
         self._code: list[Instruction] = []
-        self._made: dict[Any, int] = {}
+        self._known: dict[object, int] = {}
 
     def input(self) -> int:
         """A further input; like everything until the end its number is negative, ``-1`` being the first."""
@@ -53,11 +52,11 @@ class Composition:
                 return float(prim.resolve(np)(*[np.asarray(arg, self.dtype) for arg in args]))
         # A number equals the register of that number, and zeros of both signs are equal.
         key = prim.name, args, constants and tuple([arg.__class__ is float and math.copysign(1.0, arg) for arg in args])
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = len(self._code)
+        register = self._known.get(key)
+        if register is None:
+            register = self._known[key] = len(self._code)
             self._code.append(Instruction(prim, args))
-        return found
+        return register
 
     def finish(self, results: Sequence[int | float], inputs: Sequence[int] = ()) -> tuple[Expression, list[int]]:
         """The expression of these results, without what none of them needs, and its inputs.

@@ -18,14 +18,15 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 
 import numpy as np
 
 from ..core.cache import cached
 from ..core.registry import ops
-from ..core.spec import is_floating
-from ..core.value import forms
+from ..core.spec import Shape, is_floating
+from ..core.value import Value, forms
+from ..typing import Array, ArrayModule
 from . import special_functions as special
 from . import tiling as schedule
 
@@ -44,39 +45,52 @@ class Primitive(NamedTuple):
     """
 
     name: str
-    function: str | Callable
-    derivative: Callable | None
-    operator: str | Callable
+    function: str | Callable[..., Array]
+    derivative: Callable[..., Sequence[Operand | None]] | None
+    operator: str | Callable[..., Value]
     exact: bool = False
     logical: bool = False
-    dtype: Any = None
+    dtype: np.dtype | None = None
 
-    def resolve(self, xp: Any) -> Callable:
+    def resolve(self, xp: ArrayModule) -> Callable[..., Array]:
         """The function that computes it on arrays of ``xp``; a last positional argument is the output."""
         if isinstance(self.function, str):
-            return getattr(xp, self.function)
+            ufunc: Callable[..., Array] = getattr(xp, self.function)
+            return ufunc
         return functools.partial(self.function, xp)
 
 
 PRIMITIVES: dict[str, Primitive] = {}
 
 
-def primitive(name: str, function: str | Callable | None = None, derivative: Callable | None = None,
-              operator: str | Callable | None = None, *, exact: bool = False, logical: bool = False
-              ) -> Callable[..., Any]:
-    """Define an instruction and return the function that applies it to terms, or computes it of numbers."""
-    made = Primitive(name, function or name, derivative, operator or name, exact or logical, logical)
-    PRIMITIVES[name] = made
+class Instruct(Protocol):
+    """Applies a primitive: to terms, which gives a term, or to numbers, which gives a number."""
 
-    def call(*args: Any) -> Any:
+    @overload
+    def __call__(self, first: Term, /, *rest: Operand) -> Term: ...
+    @overload
+    def __call__(self, first: float, second: Term, /, *rest: Operand) -> Term: ...
+    @overload
+    def __call__(self, /, *args: float) -> float: ...
+
+
+def primitive(name: str, function: str | Callable[..., Array] | None = None,
+              derivative: Callable[..., Sequence[Operand | None]] | None = None,
+              operator: str | Callable[..., Value] | None = None, *, exact: bool = False, logical: bool = False
+              ) -> Instruct:
+    """Define an instruction and return the function that applies it to terms, or computes it of numbers."""
+    prim = Primitive(name, function or name, derivative, operator or name, exact or logical, logical)
+    PRIMITIVES[name] = prim
+
+    def call(*args: Operand) -> Operand:
         if any(isinstance(arg, Term) for arg in args):
-            return Term(made, args)
+            return Term(prim, args)
         with np.errstate(all="ignore"):
-            return float(made.resolve(np)(*[np.float64(arg) for arg in args]))
+            return float(prim.resolve(np)(*[np.float64(arg) for arg in args]))  # type: ignore[arg-type]  # no term
 
     call.__name__ = name
     call.__doc__ = f"The instruction ``{name}`` on terms."
-    return call
+    return call  # type: ignore[return-value]  # a term or a number, as the overloads say
 
 
 class Term:
@@ -84,40 +98,40 @@ class Term:
 
     __slots__ = ("prim", "args")
 
-    def __init__(self, prim: Primitive | None, args: tuple):
+    def __init__(self, prim: Primitive | None, args: tuple[Operand, ...]):
         self.prim, self.args = prim, args
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Operand) -> Term:
         return self if _is(other, 0) else add(self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: Operand) -> Term:
         return self if _is(other, 0) else add(other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Operand) -> Term:
         return self if _is(other, 0) else subtract(self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Operand) -> Term:
         return subtract(other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Operand) -> Term:
         return self if _is(other, 1) else multiply(self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: Operand) -> Term:
         return self if _is(other, 1) else multiply(other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: Operand) -> Term:
         return self if _is(other, 1) else divide(self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: Operand) -> Term:
         return reciprocal(self) if _is(other, 1) else divide(other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: Operand) -> Term:
         return mod(self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: Operand) -> Term:
         return mod(other, self)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Operand) -> Term:
         if _is(other, 1):
             return self
         if _is(other, 2):
@@ -126,58 +140,62 @@ class Term:
             return self * square(self)
         return reciprocal(self) if _is(other, -1) else power(self, other)
 
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self, other: Operand) -> Term:
         return power(other, self)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Term:
         return negative(self)
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Term:
         return absolute(self)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: Operand) -> Term:
         return greater(self, other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: Operand) -> Term:
         return greater_equal(self, other)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: Operand) -> Term:
         return less(self, other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: Operand) -> Term:
         return less_equal(self, other)
 
+
+#: What an instruction is applied to.
+Operand: TypeAlias = Term | float
 
 # Whole numbers below it are int64.
 _REACH = 2.0 ** 63
 
 
-def _is(value: Any, number: float) -> bool:
+def _is(value: Operand, number: float) -> bool:
     return not isinstance(value, Term) and value == number
 
 
-def _where(xp: Any, condition: Any, left: Any, right: Any, out: Any = None) -> Any:
-    chosen = xp.where(condition, left, right)
+def _where(xp: ArrayModule, condition: Array, left: Array | float, right: Array | float, out: Array | None = None
+           ) -> Array:
+    chosen: Array = xp.where(condition, left, right)
     if out is None:
         return chosen
     out[...] = chosen
     return out
 
 
-def _astype(dtype: Any, xp: Any, array: Any, out: Any = None) -> Any:
+def _astype(dtype: np.dtype, xp: ArrayModule, array: Array, out: Array | None = None) -> Array:
     if out is None:
         return array.astype(dtype)
     out[...] = array
     return out
 
 
-def _apply_where(condition: Any, left: Any, right: Any) -> Any:
+def _apply_where(condition: Value, left: Value | float, right: Value | float) -> Value:
     """``where`` as an operator, which has no form for numbers."""
     shaped = left if isinstance(right, float) else right
     shaped = condition if isinstance(shaped, float) else shaped
-    left, right = (ops._plus_scalar(ops.zeros_like(shaped), scalar=each) if isinstance(each, float) else each
-                   for each in (left, right))
-    return ops.where(condition, left, right)
+    branches = [ops._plus_scalar(ops.zeros_like(shaped), scalar=branch) if isinstance(branch, float) else branch
+                for branch in (left, right)]
+    return ops.where(condition, *branches)
 
 
 # ------------------------------------------------------------------------------------------ instructions
@@ -220,8 +238,8 @@ log2 = primitive("log2", derivative=lambda g, y, a: (g / (a * math.log(2.0)),))
 log10 = primitive("log10", derivative=lambda g, y, a: (g / (a * math.log(10.0)),))
 power = primitive("power", operator="pow", derivative=lambda g, y, a, b: (
     g * b * a ** (b - 1), g * y * log(a) if isinstance(b, Term) else None))
-cos: Callable[..., Any]
-cosh: Callable[..., Any]
+cos: Instruct
+cosh: Instruct
 sin = primitive("sin", derivative=lambda g, y, a: (g * cos(a),))
 cos = primitive("cos", derivative=lambda g, y, a: (-g * sin(a),))
 tan = primitive("tan", derivative=lambda g, y, a: (g * (square(y) + 1.0),))
@@ -243,7 +261,7 @@ erf = primitive("erf", special.erf, lambda g, y, a: (g * exp(-square(a)) * (2.0 
 erfinv = primitive("erfinv", special.erfinv, lambda g, y, a: (g * exp(square(y)) * (math.sqrt(math.pi) / 2),))
 
 
-def where(condition: Any, left: Any, right: Any) -> Any:
+def where(condition: Operand, left: Operand, right: Operand) -> Operand:
     """``left`` where the condition is not zero, else ``right``."""
     if not isinstance(condition, Term):
         return left if condition else right
@@ -261,7 +279,7 @@ def astype(dtype: np.dtype) -> Primitive:
                      dtype=dtype)
 
 
-def polygamma(order: int) -> Callable[..., Any]:
+def polygamma(order: int) -> Instruct:
     """The instruction that computes the derivative of ``gammaln`` of order ``order + 1``."""
     name = f"polygamma{order}"
     if name not in _POLYGAMMA:
@@ -271,18 +289,18 @@ def polygamma(order: int) -> Callable[..., Any]:
     return _POLYGAMMA[name]
 
 
-_POLYGAMMA: dict[str, Callable[..., Any]] = {}
+_POLYGAMMA: dict[str, Instruct] = {}
 gamma = primitive("gamma", special.gamma, lambda g, y, a: (g * y * polygamma(0)(a),))
 gammaln = primitive("gammaln", special.gammaln, lambda g, y, a: (g * polygamma(0)(a),))
-bessel_i0: Callable[..., Any] = primitive(
+bessel_i0: Instruct = primitive(
     "bessel_i0", lambda xp, *arrays: special.bessel_i(xp, 0, *arrays),
     lambda g, y, a: (g * bessel_i1(a),), "_bessel_i0")
-bessel_i1: Callable[..., Any] = primitive(
+bessel_i1: Instruct = primitive(
     "bessel_i1", lambda xp, *arrays: special.bessel_i(xp, 1, *arrays),
     lambda g, y, a: (g * (bessel_i0(a) - _over(y, a)),), "_bessel_i1")
 
 
-def _over(y: Any, a: Any) -> Any:
+def _over(y: Term, a: Term) -> Operand:
     """The Bessel function of order 1 by its argument: a half at zero."""
     zero = equal(a, 0.0)
     return where(zero, 0.5, y / (a + zero))
@@ -298,37 +316,43 @@ class Instruction(NamedTuple):
     args: tuple[int | float, ...]
 
 
-def in_order(*terms: Any) -> list[Term]:
+def in_order(*terms: Operand) -> list[Term]:
     """Terms and all they are made of, arguments first."""
     order: list[Term] = []
     seen: set[int] = set()
     stack = [(term, False) for term in reversed(terms)]
     while stack:
-        each, ready = stack.pop()
+        term, ready = stack.pop()
+        if not isinstance(term, Term):
+            continue
         if ready:
-            order.append(each)
-        elif isinstance(each, Term) and id(each) not in seen:
-            seen.add(id(each))
-            stack.append((each, True))
-            stack += [(arg, False) for arg in reversed(each.args)] if each.prim else []
+            order.append(term)
+        elif id(term) not in seen:
+            seen.add(id(term))
+            stack.append((term, True))
+            stack += [(arg, False) for arg in reversed(term.args)] if term.prim else []
     return order
 
 
-def _compile(inputs: Sequence[Term], *terms: Any) -> tuple[list[Instruction], list[int | float]]:
+def _compile(inputs: Sequence[Term], *terms: Operand) -> tuple[list[Instruction], list[int | float]]:
     """The instructions, and the registers that hold the terms; equal terms share one."""
     code: list[Instruction] = []
-    registers: dict[int, int] = {id(each): i for i, each in enumerate(inputs)}
-    made: dict[Any, int] = {}
-    for each in in_order(*terms):
-        if each.prim is None:
+    registers: dict[int, int] = {id(term): i for i, term in enumerate(inputs)}
+    known: dict[object, int] = {}  # instruction -> register
+    for term in in_order(*terms):
+        if term.prim is None:
             continue
-        args = tuple([registers[id(arg)] if isinstance(arg, Term) else float(arg) for arg in each.args])
-        key = (each.prim, tuple([(type(arg), arg) for arg in args]))
-        if key not in made:
-            code.append(Instruction(each.prim, args))
-            made[key] = len(inputs) + len(code) - 1
-        registers[id(each)] = made[key]
+        args = tuple([registers[id(arg)] if isinstance(arg, Term) else float(arg) for arg in term.args])
+        key = (term.prim, tuple([(type(arg), arg) for arg in args]))
+        if key not in known:
+            code.append(Instruction(term.prim, args))
+            known[key] = len(inputs) + len(code) - 1
+        registers[id(term)] = known[key]
     return code, [registers[id(term)] if isinstance(term, Term) else float(term) for term in terms]
+
+
+#: How an instruction is run: a function of arrays, its arguments, and whether it gives 0 or 1.
+Resolved: TypeAlias = tuple[Callable[..., Array], tuple[int | float, ...], bool]
 
 
 class Expression:
@@ -345,14 +369,15 @@ class Expression:
 
     __slots__ = ("arity", "code", "result", "results", "term", "inputs", "_resolved", "_kinds")
 
-    def __init__(self, inputs: Sequence[Term], term: Any):
-        self.inputs, self.term = tuple(inputs), term
+    def __init__(self, inputs: Sequence[Term], term: Operand):
+        self.inputs = tuple(inputs)
+        self.term: Operand | None = term
         self._settle(len(inputs), *_compile(inputs, term))
 
     def _settle(self, arity: int, code: list[Instruction], results: Sequence[int | float]) -> Expression:
         self.arity, self.code, self.result, self.results = arity, code, results[0], tuple(results)
-        self._resolved: tuple[Any, list] = (None, [])
-        self._kinds: dict[Any, tuple[Any, list[list[Any]]]] = {}
+        self._resolved: tuple[ArrayModule | None, list[Resolved]] = (None, [])
+        self._kinds: dict[np.dtype, tuple[np.dtype, list[list[float]]]] = {}
         return self
 
     @classmethod
@@ -366,23 +391,23 @@ class Expression:
         text = " ".join(f"{prim.name}({', '.join(map(str, args))})" for prim, args in self.code)
         return text or f"{self.result}"
 
-    def __call__(self, xp: Any, *arrays: Any) -> Any:
+    def __call__(self, xp: ArrayModule, *arrays: Array) -> Any:
         """Compute on arrays that broadcast.
 
         Integers stay integers where every instruction gives one; else the arithmetic is float64.
         """
         if arrays[0].dtype.kind in "iub":
             return self._on_integers(xp, arrays)
-        registers: list[Any] = list(arrays)
+        registers = list(arrays)
         for function, args, logical in self._functions(xp):
-            values = [registers[a] if a.__class__ is int else a for a in args]
+            values = [registers[a] if isinstance(a, int) else a for a in args]
             value = function(*values)
             if logical:
-                value = value.astype(next(each.dtype for each in values if each.__class__ is not float))
+                value = value.astype(next(operand.dtype for operand in values if not isinstance(operand, float)))
             registers.append(value)
         return self._answer(xp, registers)
 
-    def on(self, xp: Any, dtype: Any) -> Callable:
+    def on(self, xp: ArrayModule, dtype: np.dtype) -> Callable[..., Any]:
         """The same as a function of arrays of one floating dtype alone, with as little as can be left to do per call.
 
         Examples
@@ -403,7 +428,7 @@ class Expression:
             if inputs == [0, None] and self.arity == 1:
                 return lambda x: function(x, args[1])
 
-        def run(*arrays: Any) -> Any:
+        def run(*arrays: Array) -> Any:
             registers = list(arrays)
             for function, args, logical in steps:
                 value = function(*[registers[a] if a.__class__ is int else a for a in args])
@@ -412,12 +437,12 @@ class Expression:
 
         return run
 
-    def _functions(self, xp: Any) -> list[tuple[Callable, tuple, bool]]:
+    def _functions(self, xp: ArrayModule) -> list[Resolved]:
         if self._resolved[0] is not xp:
             self._resolved = (xp, [(prim.resolve(xp), args, prim.logical) for prim, args in self.code])
         return self._resolved[1]
 
-    def _on_integers(self, xp: Any, arrays: Sequence[Any]) -> Any:
+    def _on_integers(self, xp: ArrayModule, arrays: Sequence[Array]) -> Any:
         dtype = arrays[0].dtype
         wide, constants = self._among(dtype)
         registers = [array.astype(wide) for array in arrays]
@@ -425,8 +450,8 @@ class Expression:
             value = function(*[registers[a] if isinstance(a, int) else xp.asarray(number, wide)
                                for a, number in zip(args, numbers)])
             registers.append(value.astype(wide) if logical else value)
-        found = self._answer(xp, registers)
-        return found if is_floating(wide) or dtype.kind == "b" else found.astype(dtype, copy=False)
+        result = self._answer(xp, registers)
+        return result if is_floating(wide) or dtype.kind == "b" else result.astype(dtype, copy=False)
 
     @property
     def exact(self) -> bool:
@@ -434,12 +459,12 @@ class Expression:
         return all(prim.exact and all(isinstance(a, int) or (a.is_integer() and abs(a) < _REACH) for a in args)
                    for prim, args in self.code)
 
-    def _among(self, dtype: Any) -> tuple[Any, list[list[Any]]]:
+    def _among(self, dtype: np.dtype) -> tuple[np.dtype, list[list[float]]]:
         """The dtype in which numbers of an integer dtype are computed, so wide that no constant is cut, and the
         arguments of each instruction with their constants as numbers of it."""
         if dtype not in self._kinds:
-            wide: Any = np.dtype(np.float64)
-            number: type = float
+            wide: np.dtype = np.dtype(np.float64)
+            number: type[float] = float
             if self.exact:
                 constants = [int(a) for _, args in self.code for a in args if isinstance(a, float)]
                 wide, number = np.dtype(np.int64), int
@@ -448,10 +473,11 @@ class Expression:
             self._kinds[dtype] = wide, [[a if isinstance(a, int) else number(a) for a in args] for _, args in self.code]
         return self._kinds[dtype]
 
-    def _answer(self, xp: Any, registers: list[Any]) -> Any:
-        found = tuple([registers[result] if isinstance(result, int) else
-                       xp.full(registers[0].shape, result, registers[0].dtype) for result in self.results])
-        return found if len(found) > 1 else found[0]
+    def _answer(self, xp: ArrayModule, registers: Sequence[Array]) -> Any:
+        """The result, or a tuple where there are several."""
+        results = tuple([registers[result] if isinstance(result, int) else
+                         xp.full(registers[0].shape, result, registers[0].dtype) for result in self.results])
+        return results if len(results) > 1 else results[0]
 
     @property
     def used(self) -> list[int]:
@@ -459,8 +485,9 @@ class Expression:
         read = {a for a in (*self.results, *[a for _, args in self.code for a in args]) if isinstance(a, int)}
         return [i for i in range(self.arity) if i in read]
 
-    def steps(self, xp: Any, ins: Sequence[Any], out: Any, scratch: Callable[[int, tuple, Any], Any],
-              address: Callable[[Any], Any]) -> list[Callable[[], Any]]:
+    def steps(self, xp: ArrayModule, ins: Sequence[Array], out: Array | list[Array] | tuple[Array, ...],
+              scratch: Callable[[int, Shape, np.dtype], Array], address: Callable[[Array], object]
+              ) -> list[Callable[[], object]]:
         """Functions without arguments that compute into ``out``, in order; arrays are read when they run.
 
         Large arrays of the host are worked on a tile at a time, and shared among threads if that pays. A tile is
@@ -480,9 +507,9 @@ class Expression:
         """
         return schedule.steps(self, xp, ins, out, scratch, address)
 
-    def lower(self, *ins: Any, broadcasts: bool = False) -> Any:
+    def lower(self, *ins: Value, broadcasts: bool = False) -> Value:
         """The same computation as operators on values, which have one shape unless it ``broadcasts``."""
-        registers: list[Any] = list(ins)
+        registers = list(ins)
         for prim, args in self.code:
             values = [registers[a] if isinstance(a, int) else a for a in args]
             registers.append(_lower(prim, values, broadcasts))
@@ -495,7 +522,7 @@ class Expression:
 _PYTHON = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv}
 
 
-def _lower(prim: Primitive, args: list[Any], broadcasts: bool) -> Any:
+def _lower(prim: Primitive, args: Sequence[Value | float], broadcasts: bool) -> Value:
     """A primitive as an operator call."""
     if not isinstance(prim.operator, str):
         return prim.operator(*args)
@@ -513,13 +540,13 @@ def _lower(prim: Primitive, args: list[Any], broadcasts: bool) -> Any:
     return getattr(ops, broadcast if broadcasts else same)(left, right)
 
 
-def compiled(inputs: Sequence[Term], *terms: Any) -> Expression:
+def compiled(inputs: Sequence[Term], *terms: Operand) -> Expression:
     """The expression of several terms: the last instruction gives the first of them, and no other may use that."""
     code, registers = _compile(inputs, *terms[1:], terms[0])
     return Expression.of(len(inputs), code, [registers[-1], *registers[:-1]])
 
 
-def trace(function: Callable, arity: int) -> Expression:
+def trace(function: Callable[..., Operand], arity: int) -> Expression:
     """The expression of a Python function of terms."""
     inputs = [Term(None, (i,)) for i in range(arity)]
     return Expression(inputs, function(*inputs))
@@ -535,6 +562,7 @@ def derive(expression: Expression, wrt: int, output: bool = False) -> Expression
     >>> derive(trace(tanh, 1), 0, output=True)
     square(2) subtract(1.0, 3) multiply(0, 4)
     """
+    assert expression.term is not None, "an expression of instructions has no derivative"
     g, result = Term(None, (-1,)), Term(None, (-2,))
     order = in_order(expression.term)
     target = expression.inputs[wrt]
@@ -542,7 +570,7 @@ def derive(expression: Expression, wrt: int, output: bool = False) -> Expression
     for term in order:
         if term.prim and any(id(arg) in depends for arg in term.args):
             depends.add(id(term))
-    grads: dict[int, Any] = {id(expression.term): g}
+    grads: dict[int, Operand] = {id(expression.term): g}
     for term in reversed(order):
         if term.prim is None or term.prim.derivative is None:
             continue

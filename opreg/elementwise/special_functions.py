@@ -10,23 +10,27 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
+
+from ..typing import Array, ArrayModule
 
 __all__ = ["bessel_i", "erf", "erfinv", "gamma", "gammaln", "polygamma"]
 
+N = TypeVar("N", Array, float)
 
-def _wide(xp: Any, x: Any) -> Any:
+
+def _wide(xp: ArrayModule, x: Array) -> Array:
     return x if x.dtype.name in ("float32", "float64") else x.astype(xp.float32)
 
 
-def _store(x: Any, value: Any, out: Any) -> Any:
+def _store(x: Array, value: Array, out: Array | None) -> Array:
     if out is None:
         return value.astype(x.dtype)
     out[...] = value
     return out
 
 
-def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+def _polynomial(x: Array, coefficients: Sequence[float]) -> Array:
     """Highest power first, by Horner's rule; nothing but the sum is allocated."""
     total = x * coefficients[0] + coefficients[1]
     for coefficient in coefficients[2:]:
@@ -49,11 +53,11 @@ _ERFC_Q = (1.0, 1.57449261107098347e1, 1.17693950891312499e2, 5.3718110186200985
            3.29079923573345963e3, 4.36261909014324716e3, 3.43936767414372164e3, 1.23033935480374942e3)
 
 
-def _erf_small(x: Any, squared: Any) -> Any:
+def _erf_small(x: Array, squared: Array) -> Array:
     return x * _polynomial(squared, _ERF_P) / _polynomial(squared, _ERF_Q)
 
 
-def _erfc_large(xp: Any, x: Any, squared: Any) -> Any:
+def _erfc_large(xp: ArrayModule, x: Array, squared: Array) -> Array:
     return xp.exp(-squared) * _polynomial(x, _ERFC_P) / _polynomial(x, _ERFC_Q)
 
 
@@ -63,7 +67,7 @@ _ERF_SINGLE = (5.422082813782071e-09, 2.756362075274325e-08, -4.794485292762277e
                -6.148370432245699e-04, -1.952894051400855e-04, 1.0276986463817628e-01, 1.12837924713161)
 
 
-def _erf_single(xp: Any, x: Any, wide: Any, out: Any) -> Any:
+def _erf_single(xp: ArrayModule, x: Array, wide: Array, out: Array | None) -> Array:
     """erf in float32, within four units in the last place, in a third of the passes over the numbers."""
     wide = xp.clip(wide, -4.0, 4.0)  # from there on it is one
     value = _polynomial(wide * wide, _ERF_SINGLE)
@@ -73,7 +77,7 @@ def _erf_single(xp: Any, x: Any, wide: Any, out: Any) -> Any:
     return _store(x, xp.tanh(value), out)
 
 
-def erf(xp: Any, x: Any, out: Any = None) -> Any:
+def erf(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
     """The error function.
 
     Examples
@@ -92,7 +96,7 @@ def erf(xp: Any, x: Any, out: Any = None) -> Any:
     return _store(x, xp.copysign(value, wide), out)
 
 
-def erfinv(xp: Any, x: Any, out: Any = None) -> Any:
+def erfinv(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
     """The inverse of the error function; infinite at -1 and 1, NaN beyond.
 
     Starts from S. Winitzki's formula (A handy approximation for the error function and its inverse, 2008),
@@ -127,7 +131,7 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 _EULER = 0.5772156649015329
 
 
-def _zeta(power: int, x: Any) -> Any:
+def _zeta(power: int, x: N) -> N:
     """The sum of (x + k) ** -power over k = 0, 1, ..., by Euler-Maclaurin's formula, x > 0, power > 1.
 
     NIST Digital Library of Mathematical Functions, 25.11.5.
@@ -153,7 +157,7 @@ def _series() -> tuple[float, ...]:
     return (*rest, 1.0 - _EULER)
 
 
-def _near_two(xp: Any, x: Any) -> tuple[Any, Any, Any]:
+def _near_two(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
     """``z`` in [-0.5, 0.5], ``top`` and ``bottom``: gamma(x) = gamma(2 + z) top / bottom, for 0 <= x <= 8."""
     top = xp.ones_like(x)
     for _ in range(6):
@@ -166,23 +170,23 @@ def _near_two(xp: Any, x: Any) -> tuple[Any, Any, Any]:
     return z, top, xp.where(whole < 1.0, bottom * x, bottom)
 
 
-def _tail(x: Any) -> Any:
+def _tail(x: Array) -> Array:
     """What Stirling's formula for log gamma leaves out, for x >= 8. Abramowitz and Stegun, 6.1.40."""
     inverse = 1.0 / x
     terms = [b / (2 * j * (2 * j - 1)) for j, b in enumerate(_BERNOULLI, 1)]
     return _polynomial(inverse * inverse, terms[::-1]) * inverse
 
 
-def _sine(xp: Any, x: Any) -> Any:
+def _sine(xp: ArrayModule, x: Array) -> Array:
     """sin(pi x) up to its sign, exactly zero at whole numbers."""
     return xp.sin(math.pi * (x - xp.rint(x)))
 
 
-def _sign_of_sine(xp: Any, x: Any) -> Any:
+def _sign_of_sine(xp: ArrayModule, x: Array) -> Array:
     return 1.0 - 2.0 * xp.abs(xp.fmod(xp.rint(x), 2.0))
 
 
-def gamma(xp: Any, x: Any, out: Any = None) -> Any:
+def gamma(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
     """The gamma function; NaN at negative whole numbers, infinite at zero.
 
     Examples
@@ -205,7 +209,7 @@ def gamma(xp: Any, x: Any, out: Any = None) -> Any:
     return _store(x, xp.where(negative, reflected, value), out)
 
 
-def gammaln(xp: Any, x: Any, out: Any = None) -> Any:
+def gammaln(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
     """The logarithm of the gamma function's size.
 
     Examples
@@ -237,7 +241,7 @@ def _cotangent(order: int) -> tuple[float, ...]:
     return tuple(terms[::-1])
 
 
-def polygamma(xp: Any, order: int, x: Any, out: Any = None) -> Any:
+def polygamma(xp: ArrayModule, order: int, x: Array, out: Array | None = None) -> Array:
     """The derivative of gammaln of order ``order + 1``; order 0 is the digamma function.
 
     Examples
@@ -280,7 +284,7 @@ def _bessel_series(order: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(near[::-1]), tuple(far[::-1])
 
 
-def bessel_i(xp: Any, order: int, x: Any, out: Any = None) -> Any:
+def bessel_i(xp: ArrayModule, order: int, x: Array, out: Array | None = None) -> Array:
     """The modified Bessel function of the first kind of order 0 or 1.
 
     Examples

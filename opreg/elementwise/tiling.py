@@ -11,12 +11,17 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..core import threads
 from ..core.cache import cached
+from ..core.spec import Shape
+from ..typing import Array, ArrayModule
+
+if TYPE_CHECKING:
+    from .expression import Expression, Primitive
 
 __all__ = ["Schedule", "scheduled", "steps"]
 
@@ -32,8 +37,9 @@ _MANY = 1 << 11
 _LIMITS = frozenset({"maximum", "minimum"})
 
 
-def steps(expression: Any, xp: Any, ins: Sequence[Any], out: Any, scratch: Callable[[int, tuple, Any], Any],
-          address: Callable[[Any], Any]) -> list[Callable[[], Any]]:
+def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Array | list[Array] | tuple[Array, ...],
+          scratch: Callable[[int, Shape, np.dtype], Array], address: Callable[[Array], object]
+          ) -> list[Callable[[], object]]:
     """Functions without arguments that compute an expression into arrays, as ``Expression.steps`` says."""
     outs = list(out) if isinstance(out, (list, tuple)) else [out]
     places = [address(array) for array in ins]
@@ -79,18 +85,18 @@ class Schedule:
     __slots__ = ("xp", "steps", "temporaries", "constants", "filled", "fills", "copies", "_known", "_free", "_place",
                  "_dtypes", "_last", "_first", "_lent", "_many")
 
-    def __init__(self, expression: Any, xp: Any, ins: Sequence[Any], outs: Sequence[Any],
+    def __init__(self, expression: Expression, xp: ArrayModule, ins: Sequence[np.dtype], outs: Sequence[np.dtype],
                  shared: Sequence[Sequence[int]], many: bool):
         code, arity = expression.code, expression.arity
         self.xp, self._many = xp, many
-        self.steps: list[tuple[Callable, bool, Callable[[list[Any]], Any]]] = []
-        self.temporaries: list[Any] = []
-        self.constants: list[Callable[[tuple[int, ...]], Any]] = []
+        self.steps: list[tuple[Callable, bool, Callable[[Sequence[Array]], tuple[Array, ...]]]] = []
+        self.temporaries: list[np.dtype] = []
+        self.constants: list[Callable[[Shape], Array]] = []
         self.filled = 0
         self.fills: list[tuple[int, int]] = []
         self.copies: list[tuple[int, int]] = []
-        self._known: dict[tuple, int] = {}
-        self._free: dict[Any, list[int]] = {}
+        self._known: dict[object, int] = {}
+        self._free: dict[np.dtype, list[int]] = {}
         self._place = list(range(arity))  # register -> array
         self._dtypes = list(ins)
         self._last = {arg: position for position, (_, args) in enumerate(code) for arg in args if arg.__class__ is int}
@@ -112,8 +118,8 @@ class Schedule:
             late = opens[j] > -2 or (isinstance(result, int) and result >= arity)
             (self.copies if late else self.fills).append((home, arity + j))
 
-    def _instruct(self, position: int, prim: Any, args: Sequence[int | float], goal: int | None,
-                  opens: Sequence[int], expression: Any, outs: Sequence[Any]) -> None:
+    def _instruct(self, position: int, prim: Primitive, args: Sequence[int | float], goal: int | None,
+                  opens: Sequence[int], expression: Expression, outs: Sequence[np.dtype]) -> None:
         """Settle one instruction, whose result is output ``goal`` or none."""
         register = expression.arity + position
         source = next(self._dtypes[arg] for arg in args if arg.__class__ is int)
@@ -141,18 +147,18 @@ class Schedule:
             function, read = np.ceil, [home]
         self._add(function, named, read, home)
 
-    def _lender(self, register: int, dtype: Any, opens: Sequence[int], expression: Any, outs: Sequence[Any]
-                ) -> int | None:
+    def _lender(self, register: int, dtype: np.dtype, opens: Sequence[int], expression: Expression,
+                outs: Sequence[np.dtype]) -> int | None:
         """The output whose memory a register may have, by preference until the output's own result comes."""
-        found = [(self._last[register] != final - expression.arity, j) for j, final in enumerate(expression.results)
-                 if isinstance(final, int) and register < final and j not in self._lent and dtype == outs[j]
-                 and opens[j] <= register - expression.arity and self._last[register] <= final - expression.arity]
-        return min(found)[1] if found else None
+        lenders = [(self._last[register] != final - expression.arity, j) for j, final in enumerate(expression.results)
+                   if isinstance(final, int) and register < final and j not in self._lent and dtype == outs[j]
+                   and opens[j] <= register - expression.arity and self._last[register] <= final - expression.arity]
+        return min(lenders)[1] if lenders else None
 
     def _add(self, function: Callable, named: bool, read: Sequence[int], home: int) -> None:
         self.steps.append((function, named, operator.itemgetter(*read, home)))
 
-    def _constant(self, value: float, dtype: Any, filled: bool = False) -> int:
+    def _constant(self, value: float, dtype: np.dtype, filled: bool = False) -> int:
         filled = filled and self.xp is np
         key = value, math.copysign(1.0, value), dtype, filled
         if key not in self._known:
@@ -171,35 +177,36 @@ class Schedule:
                 elif self._place[arg] >= self._first:
                     self._free.setdefault(self._dtypes[arg], []).append(self._place[arg])
 
-    def _temporary(self, dtype: Any) -> int:
+    def _temporary(self, dtype: np.dtype) -> int:
         if not self._free.get(dtype):
             self.temporaries.append(dtype)
             self._free[dtype] = [self._first + len(self.temporaries) - 1]
         return self._free[dtype].pop()
 
-    def run(self, arrays: list[Any], scratch: Callable[[int], Any]) -> None:
+    def run(self, arrays: list[Array], scratch: Callable[[int], Array]) -> None:
         """Take the steps over inputs and outputs at once, whose list becomes longer; an input may be a number."""
         shape = arrays[-1].shape
         arrays += map(scratch, range(len(self.temporaries)))
         if self.constants:
             arrays += [constant(shape) for constant in reversed(self.constants)]
-        for source, out in self.fills:
-            arrays[out][...] = arrays[source]
+        for source, target in self.fills:
+            arrays[target][...] = arrays[source]
         for function, named, pick in self.steps:
             if not named:
                 function(*pick(arrays))
                 continue
             *read, out = pick(arrays)
             function(*read, out=out)
-        for source, out in self.copies:
-            arrays[out][...] = arrays[source]
+        for source, target in self.copies:
+            arrays[target][...] = arrays[source]
 
-    def bind(self, arrays: list[Any], shape: tuple[int, ...], scratch: Callable, part: int) -> list[Callable]:
+    def bind(self, arrays: Sequence[Array], shape: Shape, scratch: Callable[[int, Shape, np.dtype], Array], part: int
+             ) -> list[Callable[[], object]]:
         """The steps over inputs and outputs, with temporaries of their own for each ``part``."""
         count = len(self.temporaries)
         arrays = [*arrays, *[scratch(part * count + i, shape, dtype) for i, dtype in enumerate(self.temporaries)],
                   *[constant(shape) for constant in reversed(self.constants)]]
-        bound: list[Callable] = [functools.partial(arrays[out].__setitem__, Ellipsis, arrays[source])
+        bound: list[Callable[[], object]] = [functools.partial(arrays[out].__setitem__, Ellipsis, arrays[source])
                                  for source, out in self.fills]
         for function, named, pick in self.steps:
             if named:
@@ -215,20 +222,20 @@ class Schedule:
 scheduled = cached(256)(Schedule)
 
 
-def _repeated(number: Any, shape: tuple[int, ...]) -> Any:
+def _repeated(number: Array, shape: Shape) -> Array:
     """An array of one number, to be read alone."""
     size = math.prod(shape)
     return _filled(number.tobytes(), number.dtype, 1 << max(size - 1, 0).bit_length())[:size].reshape(shape)
 
 
 @cached(32)
-def _filled(number: bytes, dtype: Any, size: int) -> Any:
+def _filled(number: bytes, dtype: np.dtype, size: int) -> Array:
     array = np.full(size, np.frombuffer(number, dtype)[0])
     array.flags.writeable = False
     return array
 
 
-def _pieces(arrays: list[Any], tile: int) -> list[list[Any]]:
+def _pieces(arrays: list[Array], tile: int) -> list[list[Array]]:
     """The arrays, which have one shape, cut into tiles of so many numbers along the leading axes."""
     last = arrays[-1]
     if last.size <= tile:
@@ -242,6 +249,6 @@ def _pieces(arrays: list[Any], tile: int) -> list[list[Any]]:
     return [[array[start:start + rows] for array in arrays] for start in range(0, length, rows)]
 
 
-def _in_turn(functions: Sequence[Callable]) -> None:
+def _in_turn(functions: Sequence[Callable[[], object]]) -> None:
     for function in functions:
         function()

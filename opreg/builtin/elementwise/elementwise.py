@@ -65,6 +65,7 @@ def _narrowed(expression: Traced, used: Sequence[int]) -> Traced:
 
     @cached(1024)
     def narrow(whole: Expression) -> Expression:
+        assert whole.term is not None
         return Expression([whole.inputs[i] for i in used], whole.term)
 
     return lambda attrs: narrow(expression(attrs))
