@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from opreg.typing import Array
 
 __all__ = ["address_of"]
 
 
-def address_of(array: Any) -> int:
+def address_of(array: Array) -> int:
     """Where the first number of an array of the host lies."""
     return array.__array_interface__["data"][0]

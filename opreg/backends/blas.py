@@ -24,7 +24,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -32,10 +32,16 @@ from opreg.core import threads
 from opreg.core.cache import cached
 from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep
+from opreg.typing import Array, ArrayModule
 
 from .addressing import address_of
 
 __all__ = ["add_multiple", "multiplier", "share"]
+
+#: ``matmul`` of two arrays, and perhaps where to write.
+Matmul: TypeAlias = Callable[..., Array]
+#: What tells, and what sets, the number of BLAS's threads.
+Control: TypeAlias = tuple[Callable[[], int], Callable[[int], None]]
 
 #: How OpenBLAS calls its functions, around "openblas_set_num_threads".
 _NAMES = ("scipy_{}64_", "scipy_{}", "{}64_", "{}")
@@ -71,14 +77,14 @@ def _library() -> tuple[ctypes.CDLL, str] | None:
 
 
 @functools.cache
-def _functions() -> tuple[Callable, Callable] | None:
-    """What tells and what sets the number of BLAS's threads, or None where they cannot be had."""
-    found = _library()
-    if found is None:
+def _functions() -> Control | None:
+    """The two functions, or None where they cannot be had."""
+    loaded = _library()
+    if loaded is None:
         return None
-    library, pattern = found
-    parallel, get, change = [getattr(library, pattern.format(f"openblas_{each}"), None)
-                             for each in ("get_parallel", "get_num_threads", "set_num_threads")]
+    library, pattern = loaded
+    parallel, get, change = [getattr(library, pattern.format(f"openblas_{name}"), None)
+                             for name in ("get_parallel", "get_num_threads", "set_num_threads")]
     if parallel is None or get is None or change is None or parallel() != _OWN_THREADS:
         return None
     change.restype, change.argtypes = None, [ctypes.c_int]
@@ -113,15 +119,15 @@ class _Hold:
 
     def forked(self) -> None:
         """In a child nobody holds what threads of its parent held."""
-        held, before = self.depth, self.before
+        depth, before = self.depth, self.before
         self.forget()
-        if held:
+        if depth:
             _, change = _control()
             change(before)
 
 
 @functools.cache
-def _control() -> tuple[Callable, Callable]:
+def _control() -> Control:
     """The two functions, or where there are none others that do nothing."""
     return _functions() or (lambda: 1, lambda count: None)
 
@@ -132,7 +138,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_HOLD.forked)
 
 
-def multiplier(xp: Any, a: Any, b: Any) -> Callable[..., Any]:
+def multiplier(xp: ArrayModule, a: Array, b: Array) -> Matmul:
     """``matmul`` for arrays like these, called with the two and perhaps where to write."""
     if xp is not np or threads.count() < 2:
         return xp.matmul
@@ -140,7 +146,7 @@ def multiplier(xp: Any, a: Any, b: Any) -> Callable[..., Any]:
 
 
 @cached(1024)
-def _host_multiplier(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dtype) -> Callable[..., Any]:
+def _host_multiplier(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dtype) -> Matmul:
     work = math.prod(a) * b[-1]
     if work <= (SMALL if len(a) > 1 else VECTOR) or work >= LARGE:
         return np.matmul
@@ -161,14 +167,14 @@ def _same_bits(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dtype) ->
     return bool((_held_matmul(left, right) == np.matmul(left, right)).all())
 
 
-def _noise(shape: Shape, strides: Shape, dtype: np.dtype) -> np.ndarray:
+def _noise(shape: Shape, strides: Shape, dtype: np.dtype) -> Array:
     """An array of uneven numbers with its axes in the order of these strides."""
     order = sorted(range(len(shape)), key=lambda axis: -strides[axis])
     numbers = np.resize(np.sin(np.arange(1.0, 4096.0)).astype(dtype), [shape[axis] for axis in order])
     return numbers.transpose(np.argsort(order))
 
 
-def _held_matmul(a: Any, b: Any, out: Any = None) -> Any:
+def _held_matmul(a: Array, b: Array, out: Array | None = None) -> Array:
     with _HOLD:
         return np.matmul(a, b, out)
 
@@ -176,10 +182,10 @@ def _held_matmul(a: Any, b: Any, out: Any = None) -> Any:
 _held_matmul.plain = True  # type: ignore[attr-defined]
 
 
-def _in_two(cut: int, a: Any, b: Any, out: Any = None) -> Any:
+def _in_two(cut: int, a: Array, b: Array, out: Array | None = None) -> Array:
     """The product of two matrices as the sum of two."""
-    out = np.matmul(a[:, :cut], b[:cut], out)
-    return np.add(out, np.matmul(a[:, cut:], b[cut:]), out)
+    total = np.matmul(a[:, :cut], b[:cut], out)
+    return np.add(total, np.matmul(a[:, cut:], b[cut:]), total)
 
 
 class _Watched(PlainStep):
@@ -191,18 +197,18 @@ class _Watched(PlainStep):
     __slots__ = ("function", "limit")
     until = 0.0  # when waiting is worth trying again
 
-    def __init__(self, function: Callable, work: int):
+    def __init__(self, function: Callable[..., object], work: int):
         self.function = function
         self.limit = 1e-3 + work * 1e-9  # seconds; a first guess, more than most processors need
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         begin = _clock()
         alone = begin < _Watched.until
         if alone:
             with _HOLD:
-                found = self.function(*args)
+                result = self.function(*args)
         else:
-            found = self.function(*args)
+            result = self.function(*args)
         end = _clock()
         took = end - begin
         if alone:  # what takes as long without other threads has not waited for them
@@ -211,10 +217,10 @@ class _Watched(PlainStep):
             _Watched.until = end + 20 * took
         elif 8 * took + 1e-3 < self.limit:
             self.limit = 8 * took + 1e-3
-        return found
+        return result
 
 
-def share(xp: Any, parts: Sequence[Callable[[], object]], work: int) -> None:
+def share(xp: ArrayModule, parts: Sequence[Callable[[], object]], work: int) -> None:
     """Call all functions, which must not depend on each other, some at the same time.
 
     They run one after the other where arrays are another device's, or, with BLAS in threads of its own, where there
@@ -245,13 +251,13 @@ def _in_turn(parts: Sequence[Callable[[], object]]) -> None:
 
 
 @cached(1024)
-def _axpy(dtype: np.dtype, count: int) -> Callable | None:
+def _axpy(dtype: np.dtype, count: int) -> Callable[..., object] | None:
     """BLAS's ``y += a * x`` of vectors of so many numbers, or None where it cannot be had."""
     letter, real = {"float32": ("s", ctypes.c_float), "float64": ("d", ctypes.c_double)}.get(dtype.name, ("", None))
-    found = _library()
-    if real is None or found is None:
+    loaded = _library()
+    if real is None or loaded is None:
         return None
-    library, pattern = found
+    library, pattern = loaded
     function = getattr(library, pattern.format(f"cblas_{letter}axpy"), None)
     if function is None:
         return None
@@ -261,7 +267,7 @@ def _axpy(dtype: np.dtype, count: int) -> Callable | None:
     return _Watched(function, 10 * count)
 
 
-def add_multiple(y: Any, a: float, x: Any) -> bool:
+def add_multiple(y: Array, a: float, x: Array) -> bool:
     """Add ``a * x`` to ``y`` where it stands, in one pass over memory; say whether that was possible.
 
     Both are arrays of the host, of one shape, which share no memory. It is not possible where BLAS does not know their

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable
-from typing import Any
 
 from opreg.symbol.compile import PASSES_OF_BACKENDS
+from opreg.symbol.program import Program
 
 from . import BACKENDS
 
@@ -18,12 +18,12 @@ _TABLES = [importlib.import_module(f"opreg.backends.{name}.passes").PASSES for n
 
 
 @PASSES_OF_BACKENDS.provide
-def passes(stage: str) -> list[Callable[[Any], Any]]:
+def passes(stage: str) -> list[Callable[[Program], Program]]:
     """Those of a stage, in the order they run; see ``opreg.symbol.compile`` for the stages.
 
     Examples
     --------
-    >>> [each.__name__ for each in passes("layout")]
+    >>> [change.__name__ for change in passes("layout")]
     ['fuse_bn_backward', 'channels_last']
     """
-    return [each for table in _TABLES for each in table.get(stage, ())]
+    return [change for table in _TABLES for change in table.get(stage, ())]

@@ -55,8 +55,7 @@ class Primitive(NamedTuple):
     def resolve(self, xp: ArrayModule) -> Callable[..., Array]:
         """The function that computes it on arrays of ``xp``; a last positional argument is the output."""
         if isinstance(self.function, str):
-            ufunc: Callable[..., Array] = getattr(xp, self.function)
-            return ufunc
+            return getattr(xp, self.function)
         return functools.partial(self.function, xp)
 
 

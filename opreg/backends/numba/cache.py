@@ -21,9 +21,15 @@ import sys
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from opreg.core.files import whole
+
+if TYPE_CHECKING:
+    from numba.core.base import BaseContext
+    from numba.core.codegen import CPUCodegen
+    from numba.core.compiler import CompileResult
+    from numba.core.typing import Signature
 
 __all__ = ["Kept", "directory"]
 
@@ -41,9 +47,9 @@ def directory() -> Path | None:
         base, variable = "~/Library/Caches", ""
     else:
         base, variable = "~/.cache", "XDG_CACHE_HOME"
-    given = os.environ.get(variable)
+    named = os.environ.get(variable)
     # Whoever owns the directory that a program starts in must not supply its code.
-    path = Path(given if given and os.path.isabs(given) else os.path.expanduser(base)) / "opreg" / "code"
+    path = Path(named if named and os.path.isabs(named) else os.path.expanduser(base)) / "opreg" / "code"
     return path if path.is_absolute() else None
 
 
@@ -64,9 +70,9 @@ def _folder() -> Path | None:
     if folder is None:
         return None
     with suppress(OSError):  # nothing is kept then
-        missing = [each for each in (folder, *folder.parents) if not each.exists()]
-        for each in reversed(missing):
-            each.mkdir(mode=0o700, exist_ok=True)
+        missing = [path for path in (folder, *folder.parents) if not path.exists()]
+        for path in reversed(missing):
+            path.mkdir(mode=0o700, exist_ok=True)
         status = folder.stat()
         reason = _strange(status)
         if reason is None and stat.S_ISDIR(status.st_mode):
@@ -97,14 +103,14 @@ class Kept:
     def __init__(self, text: bytes):
         self._text = text
 
-    def _path(self, signature: Any, codegen: Any) -> Path | None:
+    def _path(self, signature: Signature, codegen: CPUCodegen) -> Path | None:
         folder = _folder()
         if folder is None:
             return None
         key = self._text, str(signature), codegen.magic_tuple(), sys.implementation.cache_tag
         return folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:40]}.code"
 
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
+    def load_overload(self, signature: Signature, target_context: BaseContext) -> CompileResult | None:
         """What was kept; None where there is nothing to be believed, which is taken away."""
         target_context.refresh()
         path = self._path(signature, target_context.codegen())
@@ -119,7 +125,7 @@ class Kept:
                 path.unlink()
             return None
 
-    def save_overload(self, signature: Any, result: Any) -> None:
+    def save_overload(self, signature: Signature, result: CompileResult) -> None:
         """Keep something."""
         path = self._path(signature, result.codegen)
         if path is None or result.library.has_dynamic_globals:

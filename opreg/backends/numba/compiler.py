@@ -28,10 +28,10 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,11 +40,20 @@ from opreg.core.launch import Call
 from opreg.core.steps import JoinableStep, PlainStep, TieredStep
 from opreg.elementwise import special_functions as special
 from opreg.errors import ArgumentError, did_you_mean
+from opreg.typing import Array
 
 from ..addressing import address_of
 from . import gemm, pointers, rnn_cells, simd, vector
 from .cache import Kept
-from .vector import KINDS, VECTOR
+from .vector import FORMATS, VECTOR
+
+if TYPE_CHECKING:
+    from llvmlite.ir import IRBuilder, Value
+    from numba.core.base import BaseContext
+    from numba.core.ccallback import CFunc
+    from numba.core.types import Type
+    from numba.core.typing import Signature
+    from numba.core.typing.context import BaseContext as Typing
 
 __all__ = ["CompiledStep", "CompilingStep", "Function", "ThreadedStep", "cut", "function_of", "idle", "mode", "over",
            "runner", "steps", "unavailable", "use", "wait"]
@@ -130,22 +139,22 @@ class Function:
         Where its machine code is, once there is some.
     """
 
-    __slots__ = ("source", "dtype", "length", "left", "thread", "address", "held")
+    __slots__ = ("source", "dtype", "length", "left", "thread", "address", "compiled")
 
     def __init__(self, source: str, dtype: np.dtype, length: int):
         self.source, self.dtype, self.length = source, dtype, length
         self.left = _PATIENCE
         self.thread: threading.Thread | None = None  # that compiles it, once somebody has asked for that
         self.address: int | None = None
-        self.held: Any = None
+        self.compiled: CFunc | None = None  # what keeps that code alive
 
     def compile(self) -> None:
         """Compile it, or find it among the files, unless that is done."""
         with _COMPILING:
             if self.address is None:
-                self.held = _compile(self.source, self.dtype)
+                compiled = self.compiled = _compile(self.source, self.dtype)
                 _caller()  # now, so that no run waits for it
-                self.address = self.held.address
+                self.address = compiled.address
 
     def ask(self) -> None:
         """Have it compiled beside the program."""
@@ -200,24 +209,26 @@ def wait() -> None:
             function.thread.join()
 
 
-def _compile(source: str, dtype: np.dtype) -> Any:
+def _compile(source: str, dtype: np.dtype) -> CFunc:
     numba = importlib.import_module("numba")
     types = numba.types
     signature = types.void(types.CPointer(types.int64), types.int64, types.int64)
     # As numba.cfunc makes it, whose cache is pickles that it opens unseen.
-    made = importlib.import_module("numba.core.ccallback").CFunc(
+    function = importlib.import_module("numba.core.ccallback").CFunc(
         _defined(source, _scope(dtype)), (signature.args, signature.return_type), locals={},
         options={"error_model": "numpy"})
-    made._cache = _kept(source, dtype)
-    made.compile()
-    return made
+    function._cache = _kept(source, dtype)
+    function.compile()
+    return function
 
 
-def _defined(source: str, scope: dict[str, Any]) -> Callable:
+def _defined(source: str, scope: Mapping[str, object]) -> Callable[..., None]:
     """The Python function of a text."""
-    scope = {**scope, "__name__": __name__}  # numba looks for its module
-    exec(compile(source, "<compiled>", "exec"), scope)
-    return scope["kernel"]
+    namespace = {**scope, "__name__": __name__}  # numba looks for its module
+    exec(compile(source, "<compiled>", "exec"), namespace)
+    kernel = namespace["kernel"]
+    assert callable(kernel)
+    return kernel
 
 
 @functools.cache
@@ -234,41 +245,45 @@ def _kept(source: str, dtype: np.dtype) -> Kept:
     return Kept(_version() + dtype.name.encode() + source.encode())
 
 
+if TYPE_CHECKING:
+    Emitted = tuple[Signature, Callable[..., Value]]  # what an intrinsic of numba returns
+
+
 @functools.cache
-def _scope(dtype: np.dtype) -> dict[str, Any]:
+def _scope(dtype: np.dtype) -> dict[str, object]:
     """What the texts name: instructions, ``address``, which makes a pointer of an integer, and a panel's ``width``."""
     numba = importlib.import_module("numba")
     extending = importlib.import_module("numba.extending")
-    kind = KINDS[dtype]
+    kind = FORMATS[dtype]
     number = numba.types.float32 if kind.bits == 32 else numba.types.float64
     pointer = numba.types.CPointer(number)
 
-    def instruction(function: Callable[..., Any]) -> Callable:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return function(*[vector.Number(builder, value, kind) for value in values]).ir
+    def instruction(function: Callable[..., vector.FloatValue]) -> object:
+        def emit(context: BaseContext, builder: IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
+            return function(*[vector.FloatValue(builder, value, kind) for value in values]).ir
 
-        def one(typing: Any, a: Any) -> Any:
+        def unary(typing: Typing, a: Type) -> Emitted:
             return number(number), emit
 
-        def two(typing: Any, a: Any, b: Any) -> Any:
+        def binary(typing: Typing, a: Type, b: Type) -> Emitted:
             return number(number, number), emit
 
-        def three(typing: Any, a: Any, b: Any, c: Any) -> Any:
+        def ternary(typing: Typing, a: Type, b: Type, c: Type) -> Emitted:
             return number(number, number, number), emit
 
-        return extending.intrinsic((one, two, three)[len(inspect.signature(function).parameters) - 1])
+        return extending.intrinsic((unary, binary, ternary)[len(inspect.signature(function).parameters) - 1])
 
-    def address(typing: Any, integer: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def address(typing: Typing, integer: Type) -> Emitted:
+        def emit(context: BaseContext, builder: IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
             return builder.inttoptr(values[0], context.get_value_type(pointer))
 
         return pointer(numba.types.int64), emit
 
-    known = {**VECTOR, "plus": vector.plus, "largest": vector.largest}
+    functions = {**VECTOR, "plus": vector.plus, "largest": vector.largest}
     return {"address": extending.intrinsic(address), "width": gemm.width(dtype), **pointers.access(dtype),
             **{make.__name__: make(dtype) for make in (gemm.product, gemm.transposed, gemm.pack)},
-            **{name: instruction(f) for name, f in known.items()},
-            **{name: simd.row(f, dtype) for name, f in rnn_cells.STEPS.items()}}
+            **{name: instruction(function) for name, function in functions.items()},
+            **{name: simd.row(step, dtype) for name, step in rnn_cells.STEPS.items()}}
 
 
 _CALLER = """\
@@ -292,8 +307,8 @@ def _caller() -> Callable[[int, int], None]:
     words = word.as_pointer()
     prototype = ir.FunctionType(ir.VoidType(), [words, word, word]).as_pointer()
 
-    def call(typing: Any, place: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def call(typing: Typing, place: Type) -> Emitted:
+        def emit(context: BaseContext, builder: IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
             start = builder.inttoptr(values[0], words)
             function, table, first, last = [builder.load(builder.gep(start, [ir.Constant(word, i)])) for i in range(4)]
             builder.call(builder.inttoptr(function, prototype), [builder.inttoptr(table, words), first, last])
@@ -302,15 +317,15 @@ def _caller() -> Callable[[int, int], None]:
         return numba.types.void(numba.types.int64), emit
 
     function = _defined(_CALLER, {"call": importlib.import_module("numba.extending").intrinsic(call)})
-    made = numba.njit(nogil=True)(function)
-    made._cache = _kept(_CALLER, np.dtype(np.int64))
-    return made.compile(numba.types.void(numba.types.int64, numba.types.int64))
+    dispatcher = numba.njit(nogil=True)(function)
+    dispatcher._cache = _kept(_CALLER, np.dtype(np.int64))
+    return dispatcher.compile(numba.types.void(numba.types.int64, numba.types.int64))
 
 
 # --------------------------------------------------------------------------------------------------- running
 
 
-def runner(function: Function, arrays: Sequence[Any], rest: Sequence[int], total: int, each: int
+def runner(function: Function, arrays: Sequence[Array], rest: Sequence[int], total: int, each: int
            ) -> Callable[[], None]:
     """A function without arguments that runs a compiled one from 0 to ``total``.
 
@@ -318,23 +333,23 @@ def runner(function: Function, arrays: Sequence[Any], rest: Sequence[int], total
     total.
     """
     table = np.array([*map(address_of, arrays), *rest], np.int64)
-    held = function, list(arrays), table  # alive as long as what reads them
-    return over(function, table, total, total * each * function.length, held)
+    keepalive = function, list(arrays), table  # alive as long as what reads them
+    return over(function, table, total, total * each * function.length, keepalive)
 
 
-def over(function: Function, table: np.ndarray, total: int, work: int, held: Any) -> Callable[[], None]:
-    """The same of a table; ``work`` is numbers times instructions, ``held`` what has to be alive."""
+def over(function: Function, table: Array, total: int, work: int, keepalive: object) -> Callable[[], None]:
+    """The same of a table; ``work`` is numbers times instructions, ``keepalive`` what has to be alive."""
     # Some more parts than threads, one of which may be kept waiting.
     parts = min(4 * threads.count(), total, work // _SHARED)
     if parts < 2 or threads.count() < 2:
         parts = 1
-    calls = cut(function, table, [total * i // parts for i in range(parts + 1)], held)
+    calls = cut(function, table, [total * i // parts for i in range(parts + 1)], keepalive)
     return ThreadedStep(calls) if parts > 1 else calls[0]
 
 
-def cut(function: Function, table: np.ndarray, ends: Sequence[int], held: Any) -> list[CompiledStep]:
+def cut(function: Function, table: Array, ends: Sequence[int], keepalive: object) -> list[CompiledStep]:
     """Calls of a compiled one, each from one of the ends to the next; they may run at the same time."""
-    return [CompiledStep(np.array([[function.address, address_of(table), first, last]], np.int64), held)
+    return [CompiledStep(np.array([[function.address, address_of(table), first, last]], np.int64), keepalive)
             for first, last in itertools.pairwise(ends)]
 
 
@@ -345,16 +360,16 @@ class CompiledStep(JoinableStep):
     ----------
     calls : array of int64
         A row for each, as ``_caller`` reads it.
-    held
+    keepalive
         What has to be alive for that.
     run : function
         Calls them; it holds nothing alive.
     """
 
-    __slots__ = ("calls", "held", "run")
+    __slots__ = ("calls", "keepalive", "run")
 
-    def __init__(self, calls: np.ndarray, held: Any):
-        self.calls, self.held = calls, held
+    def __init__(self, calls: Array, keepalive: object):
+        self.calls, self.keepalive = calls, keepalive
         self.run = functools.partial(_caller(), address_of(calls), len(calls))
 
     def __call__(self) -> None:
@@ -364,8 +379,8 @@ class CompiledStep(JoinableStep):
         """Each further function costs a few nanoseconds, not a call of Python."""
         if not following:
             return self
-        row = (self, *following)
-        return CompiledStep(np.concatenate([each.calls for each in row]), row)
+        steps = (self, *following)
+        return CompiledStep(np.concatenate([step.calls for step in steps]), steps)
 
 
 class ThreadedStep(PlainStep):
@@ -385,9 +400,10 @@ class CompilingStep(TieredStep):
 
     __slots__ = ("steps", "function", "make", "made")
 
-    def __init__(self, steps: Sequence[Callable], function: Function, make: Callable[[], Callable]):
+    def __init__(self, steps: Sequence[Callable[[], object]], function: Function,
+                 make: Callable[[], Callable[[], object]]):
         self.steps, self.function, self.make = steps, function, make
-        self.made: Callable[[], None] | None = None
+        self.made: Callable[[], object] | None = None
 
     def __call__(self) -> None:
         if self.made is None:
@@ -408,8 +424,8 @@ class CompilingStep(TieredStep):
         function.spent(time.perf_counter() - start)
 
 
-def steps(function: Function, make: Callable[[], Callable], numpy: Callable[[], Sequence[Callable]]
-          ) -> list[Callable]:
+def steps(function: Function, make: Callable[[], Callable[[], object]],
+          numpy: Callable[[], Sequence[Callable[[], object]]]) -> list[Callable[[], object]]:
     """The steps of a bound kernel.
 
     ``make`` makes a function without arguments of the compiled one, and ``numpy`` the steps until there is one.

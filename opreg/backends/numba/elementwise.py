@@ -10,19 +10,22 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.op import Op
+from opreg.core.rules import Attrs
+from opreg.core.spec import Shape
 from opreg.elementwise.expression import Expression
 from opreg.errors import ArgumentError
+from opreg.typing import Array
 
 from ..addressing import address_of
 from .compiler import Function, function_of, mode, runner, steps, unavailable
-from .vector import DETOURS, KINDS, VECTOR
+from .vector import DETOURS, FORMATS, VECTOR
 
 __all__ = ["Arrangement", "Layout", "arrange", "attach_numba", "bound"]
 
@@ -61,12 +64,12 @@ class Arrangement(NamedTuple):
     """Arrays and how they are run through: ``sizes`` of the axes, ``strides`` in numbers by axis and array."""
 
     layout: Layout
-    arrays: list[Any]
+    arrays: list[Array]
     sizes: list[int]
     strides: list[tuple[int, ...]]
 
 
-def arrange(ins: Sequence[Any], outs: Sequence[Any]) -> Arrangement | str:
+def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement | str:
     """How arrays that broadcast are run through by a compiled function, or why they cannot be.
 
     Examples
@@ -78,9 +81,9 @@ def arrange(ins: Sequence[Any], outs: Sequence[Any]) -> Arrangement | str:
     'input 0 is not contiguous along its last axis'
     """
     shape = next(out.shape for out in outs if out is not None)
-    arrays: list[Any] = []
+    arrays: list[Array] = []
     numbers: list[int | None] = []
-    places: dict[Any, int] = {}
+    places: dict[object, int] = {}
     for array in (*ins, *outs):
         if array is None:
             numbers.append(None)
@@ -107,12 +110,12 @@ def arrange(ins: Sequence[Any], outs: Sequence[Any]) -> Arrangement | str:
             return f"input {place} is not contiguous along its last axis" if place < len(ins) else "odd output"
     if len(sizes) > 3:
         return f"arrays that are run through along {len(sizes)} axes"
-    layout = Layout(tuple(numbers[:len(ins)]), tuple(numbers[len(ins):]),  # type: ignore[arg-type]
+    layout = Layout(tuple(numbers[:len(ins)]), tuple(numbers[len(ins):]),  # type: ignore[arg-type]  # none is None of ins
                     tuple(stride == 1 for stride in strides[-1]), len(sizes))
     return Arrangement(layout, arrays, sizes, strides)
 
 
-def _overlap(arrays: Sequence[Any], written: set[int | None]) -> bool:
+def _overlap(arrays: Sequence[Array], written: set[int | None]) -> bool:
     """Whether one of those that are written reaches into the memory of another array."""
     end = written_end = -1  # of what lies before, and of what is written of it
     for (first, last), number in sorted([(_bounds(array), number) for number, array in enumerate(arrays)]):
@@ -124,7 +127,7 @@ def _overlap(arrays: Sequence[Any], written: set[int | None]) -> bool:
     return False
 
 
-def _bounds(array: Any) -> tuple[int, int]:
+def _bounds(array: Array) -> tuple[int, int]:
     """From where to where an array's memory reaches."""
     if not array.flags.c_contiguous:
         return np.lib.array_utils.byte_bounds(array)
@@ -132,7 +135,7 @@ def _bounds(array: Any) -> tuple[int, int]:
     return first, first + array.nbytes
 
 
-def _joined(shape: tuple[int, ...], arrays: Sequence[Any]) -> tuple[list[int], list[tuple[int, ...]]]:
+def _joined(shape: Shape, arrays: Sequence[Array]) -> tuple[list[int], list[tuple[int, ...]]]:
     """Axes from the outermost in, those of one element left out and those joined that all run through as one."""
     sizes: list[int] = []
     strides: list[tuple[int, ...]] = []
@@ -178,10 +181,10 @@ def _source(expression: Expression, layout: Layout) -> tuple[str, list[float]]:
     fixed = [f"a{n} = address(table[{n}])" for n in range(count)] + [f"c = address(table[{count}])"]
     fixed += [f"c{n} = c[{n}]" for n in range(len(constants))]
     offset = {n: "" if axes == 1 else f"o{n}" for n in range(count)}
-    outer = [f"x{n} = taken(a{n}, {offset[n] or 0}, {n}, {count})" for n in read if not layout.inner[n]]
+    outer = [f"x{n} = load(a{n}, {offset[n] or 0}, {n}, {count})" for n in read if not layout.inner[n]]
     index = {n: f"{offset[n]} + i" if offset[n] else "i" for n in range(count)}
-    inner = [f"x{n} = taken(a{n}, {index[n]}, {n}, {count})" for n in read if layout.inner[n]]
-    inner += body + [f"put(a{n}, {index[n]}, {result}, {n}, {count})"
+    inner = [f"x{n} = load(a{n}, {index[n]}, {n}, {count})" for n in read if layout.inner[n]]
+    inner += body + [f"store(a{n}, {index[n]}, {result}, {n}, {count})"
                      for n, result in zip(layout.outs, results) if n is not None]
     if axes == 1:
         lines = [*fixed, *outer, "for i in range(first, last):", *_indented(inner)]
@@ -196,7 +199,7 @@ def _source(expression: Expression, layout: Layout) -> tuple[str, list[float]]:
             starts = ["j = row // n1", "k = row - j * n1"] + [f"o{n} = j * s0_{n} + k * s1_{n}" for n in range(count)]
         lines = [*fixed, "for row in range(first, last):",
                  *_indented([*starts, *outer, f"for i in range(n{axes - 1}):", *_indented(inner)])]
-    return "\n".join(["def kernel(table, first, last):", *_indented(lines), ""]), [float(each) for each in constants]
+    return "\n".join(["def kernel(table, first, last):", *_indented(lines), ""]), [float(text) for text in constants]
 
 
 def _indented(lines: Sequence[str]) -> list[str]:
@@ -211,7 +214,7 @@ def _function(expression: Expression, dtype: np.dtype, layout: Layout) -> tuple[
     return function_of(source, dtype, len(expression.code)), constants
 
 
-def bound(expression: Expression, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
+def bound(expression: Expression, ins: Sequence[Array], outs: Sequence[Array]) -> Callable[[], None]:
     """A function without arguments that computes an expression of arrays into others, compiled now.
 
     Raises
@@ -219,20 +222,20 @@ def bound(expression: Expression, ins: Sequence[Any], outs: Sequence[Any]) -> Ca
     ArgumentError
         The arrays are laid out in a way no function is made for.
     """
-    found = arrange(ins, outs)
-    if isinstance(found, str):
-        raise ArgumentError(found)
-    function, constants = _function(expression, outs[0].dtype, found.layout)
+    arrangement = arrange(ins, outs)
+    if isinstance(arrangement, str):
+        raise ArgumentError(arrangement)
+    function, constants = _function(expression, outs[0].dtype, arrangement.layout)
     function.compile()
-    return _runner(function, found, constants)
+    return _runner(function, arrangement, constants)
 
 
-def _runner(function: Function, found: Arrangement, constants: Sequence[float]) -> Callable[[], None]:
-    sizes, strides = found.sizes, found.strides
+def _runner(function: Function, arrangement: Arrangement, constants: Sequence[float]) -> Callable[[], None]:
+    sizes, strides = arrangement.sizes, arrangement.strides
     numbers = np.array(constants or [0.0], function.dtype)
     rest = [*sizes[1:], *[step for steps in strides[:-1] for step in steps]]
     total = sizes[0] * sizes[1] if len(sizes) == 3 else sizes[0]
-    return runner(function, [*found.arrays, numbers], rest, total, math.prod(sizes) // total)
+    return runner(function, [*arrangement.arrays, numbers], rest, total, math.prod(sizes) // total)
 
 
 # ------------------------------------------------------------------------------------------------- attaching
@@ -240,8 +243,8 @@ def _runner(function: Function, found: Arrangement, constants: Sequence[float]) 
 
 def _declines(expression: Expression, call: Call) -> str | None:
     """Why a call of an expression is not compiled."""
-    out = next(each for each in call.outs if each is not None)
-    if any(array is not None and array.dtype not in KINDS for array in (*call.ins, *call.outs)):
+    out = next(out for out in call.outs if out is not None)
+    if any(array is not None and array.dtype not in FORMATS for array in (*call.ins, *call.outs)):
         return f"dtype {out.dtype}: float32 and float64 are compiled"
     if any(array is not None and array.dtype != out.dtype for array in (*call.ins, *call.outs)):
         return "dtypes differ"
@@ -250,13 +253,13 @@ def _declines(expression: Expression, call: Call) -> str | None:
     for prim, _ in expression.code:
         if prim.name not in VECTOR or (prim.name == "power" and out.dtype == np.float64):
             return f"{prim.name} has no vectorised form" + " in float64" * (prim.name == "power")
-    found = call.found = arrange(call.ins, call.outs)
-    if isinstance(found, str):
-        return found
-    return _gains_nothing(expression, out, found) if mode() == "auto" else None
+    arrangement = call.found = arrange(call.ins, call.outs)
+    if isinstance(arrangement, str):
+        return arrangement
+    return _gains_nothing(expression, out, arrangement) if mode() == "auto" else None
 
 
-def _gains_nothing(expression: Expression, out: Any, found: Arrangement) -> str | None:
+def _gains_nothing(expression: Expression, out: Array, arrangement: Arrangement) -> str | None:
     """Why the ufuncs are as fast."""
     names = [prim.name for prim, _ in expression.code]
     if len(names) < 3 and out.size < _LEAST:
@@ -265,12 +268,13 @@ def _gains_nothing(expression: Expression, out: Any, found: Arrangement) -> str 
         return f"{names[0]} alone is as fast as a ufunc"
     if out.dtype == np.float32 and 3 * sum(name in DETOURS for name in names) > len(names):
         return f"{next(name for name in names if name in DETOURS)} is faster as a ufunc"
-    if len(found.sizes) > 1 and found.sizes[-1] < _ROW:
-        return f"rows of {found.sizes[-1]} numbers are too short"
+    if len(arrangement.sizes) > 1 and arrangement.sizes[-1] < _ROW:
+        return f"rows of {arrangement.sizes[-1]} numbers are too short"
     return None
 
 
-def attach_numba(op: Op, expression: Callable[[Any], Expression], ufuncs: Callable[[Call], list[Callable]]) -> None:
+def attach_numba(op: Op, expression: Callable[[Attrs], Expression],
+                 ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
     """Give an operator with an expression, a function of its attributes, the kernel ``numba``; until a function is
     compiled the kernel ``ufuncs`` computes."""
 
@@ -278,9 +282,9 @@ def attach_numba(op: Op, expression: Callable[[Any], Expression], ufuncs: Callab
         return unavailable(call) or _declines(expression(call.attrs), call)
 
     @op.kernel("numba", bound=True, accepts=accepts)
-    def elementwise_numba(call: Call) -> list[Callable]:
-        scalar, found = expression(call.attrs), call.found
-        assert isinstance(found, Arrangement)
-        function, constants = _function(scalar, found.arrays[0].dtype, found.layout)
-        return steps(function, functools.partial(_runner, function, found, constants),
+    def elementwise_numba(call: Call) -> list[Callable[[], object]]:
+        scalar, arrangement = expression(call.attrs), call.found
+        assert isinstance(arrangement, Arrangement)
+        function, constants = _function(scalar, arrangement.arrays[0].dtype, arrangement.layout)
+        return steps(function, functools.partial(_runner, function, arrangement, constants),
                      functools.partial(ufuncs, call))

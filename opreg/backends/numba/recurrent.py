@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from opreg.core import threads
+from opreg.core.spec import Shape
+from opreg.typing import Array
 
 from ..addressing import address_of
 from . import gemm
@@ -182,19 +184,22 @@ def _share(rows: int, work: int) -> int:
     return -(-rows // (count * gemm.TILES[0])) * gemm.TILES[0]
 
 
-def _parts(found: Function, arrays: Sequence[Any], sizes: Sequence[int], rows: int) -> list[Callable[[], None]]:
+def _parts(function: Function, arrays: Sequence[Array], sizes: Sequence[int], rows: int) -> list[Callable[[], None]]:
     """Calls for parts of the rows; the last of the sizes is that of a part."""
     table = np.array([*map(address_of, arrays), *sizes], np.int64)
-    return list(cut(found, table, [*range(0, rows, sizes[-1]), rows], [*arrays, table]))
+    return list(cut(function, table, [*range(0, rows, sizes[-1]), rows], [*arrays, table]))
 
 
-Room = Callable[[str, tuple[int, ...], Any], Any]
+#: Memory for temporaries by name, shape and dtype.
+Room: TypeAlias = Callable[[str, Shape, np.dtype], Array]
+#: Calls that may run at the same time.
+Calls: TypeAlias = list[Callable[[], None]]
 
 
-def _blocks(cell: Cell, place: int, gates: Any, room: Room, name: str) -> tuple[Any, list[Callable[[], None]]]:
+def _blocks(cell: Cell, place: int, gates: Array, room: Room, name: str) -> tuple[Array, Calls]:
     """Weights (gates, size, features) packed for products with their transposes, a block after the other: where, and
     calls that do it."""
-    order = [block[place] for block in cell.blocks if block[place] is not None]
+    order = [gate for gate in (block[place] for block in cell.blocks) if gate is not None]
     size, features = gates.shape[1:]
     columns = gemm.width(gates.dtype)
     panels = _up(size, gates.dtype) // columns
@@ -203,8 +208,8 @@ def _blocks(cell: Cell, place: int, gates: Any, room: Room, name: str) -> tuple[
                  for number, gate in enumerate(order)]
 
 
-def forward(mode: str, x: Any, w_input: Any, w_state: Any, bias: tuple[Any, Any], kept: tuple[Any, Any, Any],
-            room: Room) -> tuple[list[Callable[[], None]], list[Callable[[], None]]]:
+def forward(mode: str, x: Array, w_input: Array, w_state: Array, bias: Sequence[Array], kept: Sequence[Array],
+            room: Room) -> tuple[Calls, Calls]:
     """Calls that prepare one direction of a layer, and such that compute it; those of a list may run at the same time.
 
     Parameters
@@ -249,16 +254,16 @@ class Gradients(NamedTuple):
     dh : array (batch, size)
     """
 
-    calls: list[Callable[[], None]]
-    by_input: Any
-    by_state: Any
-    sums: Callable[[], Any]
-    dx: Any
-    dh: Any
+    calls: Calls
+    by_input: Array
+    by_state: Array
+    sums: Callable[[], Array]
+    dx: Array | None
+    dh: Array
 
 
-def backward(mode: str, dy: Any, w_input: Any, w_state: Any, kept: tuple[Any, Any, Any], dh: Any, dc: Any, dx: Any,
-             room: Room) -> Gradients:
+def backward(mode: str, dy: Array, w_input: Array, w_state: Array, kept: Sequence[Array], dh: Array, dc: Array | None,
+             dx: Array | None, room: Room) -> Gradients:
     """The gradient of one direction of a layer, as far as it goes through time.
 
     Parameters
@@ -292,7 +297,7 @@ def backward(mode: str, dy: Any, w_input: Any, w_state: Any, kept: tuple[Any, An
                      None if dx is None else whole[:, :, :inputs], state[:, :size])
 
 
-def weights(mode: str, gates: Any, x: Any, out: Any, name: str, room: Room) -> tuple[list[Callable[[], None]], Any]:
+def weights(mode: str, gates: Array, x: Array, out: Array, name: str, room: Room) -> tuple[Calls, Array]:
     """Calls that multiply the transpose of ``gates``, (time * batch, gates * size), by ``x``, and where the result is.
 
     ``x`` has the shape (time, batch, features); the result goes to ``out``, (gates * size, features), if it can.
@@ -303,6 +308,6 @@ def weights(mode: str, gates: Any, x: Any, out: Any, name: str, room: Room) -> t
     share = _share(many, time * batch * many * features)
     places = {"by_input": gates, "dy": x, "sums": whole,
               "packed_input": room(name, (-(-many // share), gemm.DEPTH, across), gates.dtype)}
-    calls = _parts(function(mode, "backward", gates.dtype), [places.get(each, whole) for each in _ARRAYS["backward"]],
+    calls = _parts(function(mode, "backward", gates.dtype), [places.get(array, whole) for array in _ARRAYS["backward"]],
                    (time, batch, features, many // _gates(CELLS[mode]), 0, across, _WEIGHTS, share), many)
     return calls, whole[:, :features]

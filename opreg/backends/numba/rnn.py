@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -16,10 +15,11 @@ from opreg.builtin.outputs import wide
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.threads import run as together
+from opreg.typing import Array, ArrayModule
 
 from . import recurrent
 from .compiler import steps, unavailable
-from .vector import KINDS
+from .vector import FORMATS
 
 __all__: list[str] = []
 
@@ -28,41 +28,44 @@ def _room(direction: int) -> recurrent.Room:
     return lambda name, shape, dtype: room(np, f"{name} {direction}", shape, dtype)
 
 
-def _kept(kept: Kept, direction: int) -> tuple[Any, Any, Any]:
+def _kept(kept: Kept, direction: int) -> tuple[Array, Array, Array]:
     return kept.gates[direction], kept.cells[direction], kept.states[direction]
 
 
-def forward(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any, x: list[Any], kept: Kept, counts: Any
-            ) -> None:
+def forward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], parameters: Array, x: Sequence[Array],
+            kept: Kept, counts: Array | None) -> None:
     """Run a layer, as ``rnn_layer.forward`` does."""
-    found = []
+    directions = []
     for d, part in enumerate(parts):
         w_input, w_state, *bias = [of_gates(kind, part[name], parameters)
                                    for name in ("input", "state", "input_bias", "state_bias")]
-        found.append(recurrent.forward(kind.mode, np.ascontiguousarray(x[d]), w_input, w_state, tuple(bias),
-                                       _kept(kept, d), _room(d)))
-    for stage in zip(*found):
+        directions.append(recurrent.forward(kind.mode, np.ascontiguousarray(x[d]), w_input, w_state, bias,
+                                            _kept(kept, d), _room(d)))
+    for stage in zip(*directions):
         together([call for calls in stage for call in calls])
 
 
-def backward(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any, x: list[Any], kept: Kept, counts: Any,
-             dy: Any, ends: tuple[Any, Any], d_parameters: Any, dx: Any) -> tuple[Any, Any]:
+def backward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], parameters: Array, x: Sequence[Array],
+             kept: Kept, counts: Array | None, dy: Array, ends: tuple[Array, Array | None], d_parameters: Array,
+             dx: Array | None) -> tuple[Array, Array | None]:
     """The gradient of a layer, as ``rnn_layer.backward`` computes it."""
     dc = None if ends[1] is None else ends[1].copy()
-    found = [recurrent.backward(kind.mode, np.ascontiguousarray(dy[d]), of_gates(kind, part["input"], parameters),
-                                of_gates(kind, part["state"], parameters), _kept(kept, d), ends[0][d],
-                                None if dc is None else dc[d], None if dx is None else dx[d], _room(d))
-             for d, part in enumerate(parts)]
-    together([call for each in found for call in each.calls])
-    x = [np.ascontiguousarray(each) for each in x]
-    calls, results = [], []
-    for d, (part, each) in enumerate(zip(parts, found)):
+    gradients = [recurrent.backward(kind.mode, np.ascontiguousarray(dy[d]), of_gates(kind, part["input"], parameters),
+                                    of_gates(kind, part["state"], parameters), _kept(kept, d), ends[0][d],
+                                    None if dc is None else dc[d], None if dx is None else dx[d], _room(d))
+                 for d, part in enumerate(parts)]
+    together([call for direction in gradients for call in direction.calls])
+    x = [np.ascontiguousarray(data) for data in x]
+    calls: recurrent.Calls = []
+    results: list[tuple[Array, Array]] = []
+    for d, (part, direction) in enumerate(zip(parts, gradients)):
         into = {name: where.of(d_parameters) for name, where in part.items()}
-        sums = each.sums()
+        sums = direction.sums()
         results += [(into["input_bias"], sums[0]), (into["state_bias"], sums[-1])]
-        if dx is not None:
-            results.append((dx[d], each.dx))
-        for name, gates, right in (("input", each.by_input, x[d]), ("state", each.by_state, kept.states[d, :-1])):
+        if dx is not None and direction.dx is not None:
+            results.append((dx[d], direction.dx))
+        for name, gates, right in (("input", direction.by_input, x[d]),
+                                   ("state", direction.by_state, kept.states[d, :-1])):
             more, result = recurrent.weights(kind.mode, gates, right, into[name], name, _room(d))
             calls += more
             results.append((into[name], result))
@@ -70,7 +73,7 @@ def backward(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any,
     for target, value in results:
         if not np.may_share_memory(target, value):
             target[...] = value
-    return np.stack([each.dh for each in found]), dc
+    return np.stack([direction.dh for direction in gradients]), dc
 
 
 def _declines(call: Call) -> str | None:
@@ -87,26 +90,31 @@ def _declines(call: Call) -> str | None:
         return "parameters, or what is kept, are not contiguous"
     if not all(out is None or out.flags.writeable for out in call.outs):
         return "an output is read-only"
-    known = wide(call.ins[0][:0]).dtype in KINDS
+    known = wide(call.ins[0][:0]).dtype in FORMATS
     return None if known else f"dtype {call.ins[0].dtype}: float32 and float64 are compiled"
 
 
-def _attach(op: Op, part: str, compute: Callable[[Call, Callable], Callable], layer: Callable, plain: Callable) -> None:
+#: Computes a layer, as ``forward`` or ``backward`` here.
+Layer = Callable[..., tuple[Array, Array | None] | None]
+
+
+def _attach(op: Op, part: str, compute: Callable[[Call, Layer], Callable[[], object]], layer: Layer, plain: Layer
+            ) -> None:
     """Give an operator the kernel ``numba``; ``compute`` makes a step of a call and a function that does a layer."""
 
     @op.kernel("numba", bound=True, accepts=_declines)
-    def rnn_numba(call: Call) -> list[Callable]:
-        found = recurrent.function(call.attrs["mode"], part, wide(call.ins[0][:0]).dtype)
-        return steps(found, functools.partial(compute, call, layer), lambda: [compute(call, plain)])
+    def rnn_numba(call: Call) -> list[Callable[[], object]]:
+        function = recurrent.function(call.attrs["mode"], part, wide(call.ins[0][:0]).dtype)
+        return steps(function, functools.partial(compute, call, layer), lambda: [compute(call, plain)])
 
 
-def _forward(call: Call, layer: Callable) -> Callable:
+def _forward(call: Call, layer: Layer) -> Callable[[], object]:
     outs = [call.scratch(i, spec.shape, spec.dtype) if out is None else out
             for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
     return functools.partial(run, np, layer, call.ins, call.is_train, call.rng, outs, call.attrs)
 
 
-def _backward(call: Call, layer: Callable) -> Callable:
+def _backward(call: Call, layer: Layer) -> Callable[[], object]:
     return functools.partial(run_back, np, layer, call.ins, call.outs, call.attrs)
 
 

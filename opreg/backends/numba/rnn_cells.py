@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .vector import Number, fma, maximum, tanh
+from .vector import FloatValue, fma, maximum, tanh
 
 __all__ = ["STEPS"]
 
 
-def _sigmoid(x: Number) -> Number:
+def _sigmoid(x: FloatValue) -> FloatValue:
     return fma(tanh(0.5 * x), 0.5, 0.5)
 
 
-def _rest(y: Number) -> Number:
+def _rest(y: FloatValue) -> FloatValue:
     """The slope of tanh where it is ``y``."""
     return 1.0 - y * y
 
 
-def lstm_forward(enter: Number, forget: Number, candidate: Number, leave: Number, cell: Number) -> tuple[Number, ...]:
+def lstm_forward(enter: FloatValue, forget: FloatValue, candidate: FloatValue, leave: FloatValue, cell: FloatValue
+                 ) -> tuple[FloatValue, ...]:
     """Gates, the new cell and the new state."""
     enter, forget, candidate, leave = _sigmoid(enter), _sigmoid(forget), tanh(candidate), _sigmoid(leave)
     cell = forget * cell + enter * candidate
     return enter, forget, candidate, leave, cell, leave * tanh(cell)
 
 
-def lstm_backward(enter: Number, forget: Number, candidate: Number, leave: Number, before: Number, cell: Number,
-                  dy: Number, dh: Number, dc: Number) -> tuple[Number, ...]:
+def lstm_backward(enter: FloatValue, forget: FloatValue, candidate: FloatValue, leave: FloatValue, before: FloatValue,
+                  cell: FloatValue, dy: FloatValue, dh: FloatValue, dc: FloatValue) -> tuple[FloatValue, ...]:
     """Gradients of what the gates' functions are applied to, and of the cell before; zero."""
     shown, dh = tanh(cell), dh + dy
     dc = dc + dh * leave * _rest(shown)
@@ -34,15 +35,16 @@ def lstm_backward(enter: Number, forget: Number, candidate: Number, leave: Numbe
             dc * enter * _rest(candidate), dh * shown * (leave * (1.0 - leave)), dc * forget, dh.constant(0.0))
 
 
-def gru_forward(reset: Number, update: Number, candidate: Number, part: Number, state: Number) -> tuple[Number, ...]:
+def gru_forward(reset: FloatValue, update: FloatValue, candidate: FloatValue, part: FloatValue, state: FloatValue
+                ) -> tuple[FloatValue, ...]:
     """Gates, the candidate's part from the state, and the new state."""
     reset, update = _sigmoid(reset), _sigmoid(update)
     candidate = tanh(candidate + reset * part)
     return reset, update, candidate, part, (state - candidate) * update + candidate
 
 
-def gru_backward(reset: Number, update: Number, candidate: Number, part: Number, before: Number, dy: Number, dh: Number
-                 ) -> tuple[Number, ...]:
+def gru_backward(reset: FloatValue, update: FloatValue, candidate: FloatValue, part: FloatValue, before: FloatValue,
+                 dy: FloatValue, dh: FloatValue) -> tuple[FloatValue, ...]:
     """Gradients of what the gates' functions are applied to, by input, then by state, and of the state before."""
     dh = dh + dy
     inner = dh * (1.0 - update) * _rest(candidate)
@@ -50,27 +52,27 @@ def gru_backward(reset: Number, update: Number, candidate: Number, part: Number,
     return *gates, inner, *gates, inner * reset, dh * update
 
 
-def rnn_tanh_forward(x: Number) -> tuple[Number, ...]:
+def rnn_tanh_forward(x: FloatValue) -> tuple[FloatValue, ...]:
     """The new state."""
     return (tanh(x),)
 
 
-def rnn_tanh_backward(y: Number, dy: Number, dh: Number) -> tuple[Number, ...]:
+def rnn_tanh_backward(y: FloatValue, dy: FloatValue, dh: FloatValue) -> tuple[FloatValue, ...]:
     """The gradient of what the function is applied to; zero."""
     return (dh + dy) * _rest(y), dh.constant(0.0)
 
 
-def rnn_relu_forward(x: Number) -> tuple[Number, ...]:
+def rnn_relu_forward(x: FloatValue) -> tuple[FloatValue, ...]:
     """The new state."""
     return (maximum(x, x.constant(0.0)),)
 
 
-def rnn_relu_backward(y: Number, dy: Number, dh: Number) -> tuple[Number, ...]:
+def rnn_relu_backward(y: FloatValue, dy: FloatValue, dh: FloatValue) -> tuple[FloatValue, ...]:
     """The gradient of what the function is applied to; zero."""
-    return (dh + dy) * y.told(y > 0.0), dh.constant(0.0)
+    return (dh + dy) * y.as_number(y > 0.0), dh.constant(0.0)
 
 
 #: By the names that texts call them by.
-STEPS: dict[str, Callable[..., tuple[Number, ...]]] = {step.__name__: step for step in (
+STEPS: dict[str, Callable[..., tuple[FloatValue, ...]]] = {step.__name__: step for step in (
     lstm_forward, lstm_backward, gru_forward, gru_backward, rnn_tanh_forward, rnn_tanh_backward, rnn_relu_forward,
     rnn_relu_backward)}

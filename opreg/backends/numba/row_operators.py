@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from opreg.builtin.layers.softmax import fold
 from opreg.builtin.optimizers import updating
 from opreg.core.launch import Call
 from opreg.core.registry import REGISTERED
+from opreg.core.spec import Shape
 
 from . import updates
 from .row_reductions import Task, attach_rows
@@ -20,7 +21,7 @@ from .row_reductions import Task, attach_rows
 __all__: list[str] = []
 
 
-def _seen(shape: tuple[int, ...], axis: int) -> tuple[int, int] | None:
+def _rows(shape: Shape, axis: int) -> tuple[int, int] | None:
     """How many rows there are and numbers in each, or None where rows are not side by side."""
     if math.prod(shape) == 0:
         return 0, 0
@@ -29,8 +30,8 @@ def _seen(shape: tuple[int, ...], axis: int) -> tuple[int, int] | None:
 
 
 def _along(program: str, call: Call, axis: int, *constants: float) -> Task | str:
-    seen = _seen(call.ins[0].shape, axis)
-    return Task(program, call.ins, call.outs, constants, *seen) if seen else "its axis is not the last"
+    rows = _rows(call.ins[0].shape, axis)
+    return Task(program, call.ins, call.outs, constants, *rows) if rows else "its axis is not the last"
 
 
 # ----------------------------------------------------------------------------------------------- softmax
@@ -77,7 +78,7 @@ for row in range(first, last):
 """
 
 
-def _scaled(program: str, sign: float = 1.0) -> Any:
+def _scaled(program: str, sign: float = 1.0) -> Callable[[Call], Task | str]:
     def task(call: Call) -> Task | str:
         if len(call.ins) != program.count("in1") + 1 and call.attrs.get("use_length"):
             return "lengths are given"
@@ -191,12 +192,12 @@ def _layer_norm(call: Call) -> Task | str:
 def _backward_layer_norm(call: Call) -> Task | str:
     data, (dx, *sums) = call.ins[1], call.outs
     n = data.shape[call.attrs["axis"]]
-    found = _along(_BACKWARD_LAYER_NORM, call, call.attrs["axis"], 1.0 / max(n, 1))
-    if isinstance(found, str):
-        return found
-    blocks = -(-found.rows // _BLOCK)
+    task = _along(_BACKWARD_LAYER_NORM, call, call.attrs["axis"], 1.0 / max(n, 1))
+    if isinstance(task, str):
+        return task
+    blocks = -(-task.rows // _BLOCK)
     parts = [None if out is None else call.scratch(i, (blocks, n), out.dtype) for i, out in enumerate(sums)]
-    return found._replace(outs=[dx, *parts], total=blocks, then=[
+    return task._replace(outs=[dx, *parts], total=blocks, epilogue=[
         functools.partial(np.add.reduce, part, 0, None, out) for part, out in zip(parts, sums) if out is not None])
 
 

@@ -13,16 +13,17 @@ import functools
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from opreg.core.launch import Call, reference
 from opreg.core.op import Op
+from opreg.typing import Array
 
 from ..addressing import address_of
 from .compiler import Function, function_of, mode, runner, steps, unavailable
-from .vector import KINDS
+from .vector import FORMATS
 
 __all__ = ["Task", "attach_rows"]
 
@@ -47,18 +48,18 @@ class Task(NamedTuple):
         How many rows there are, and numbers in each.
     total : int or None
         How much there is for threads to share, where it is not rows.
-    then : sequence of functions
+    epilogue : sequence of functions
         What is left to do by NumPy.
     """
 
     program: str
-    ins: Sequence[Any]
-    outs: Sequence[Any]
+    ins: Sequence[Array]
+    outs: Sequence[Array | None]
     constants: Sequence[float]
     rows: int
     n: int
     total: int | None = None
-    then: Sequence[Callable[[], object]] = ()
+    epilogue: Sequence[Callable[[], object]] = ()
 
 
 def _declines(call: Call, task: Task | str) -> str | None:
@@ -66,7 +67,7 @@ def _declines(call: Call, task: Task | str) -> str | None:
         return task
     arrays = [array for array in (*task.ins, *task.outs) if array is not None]
     dtype = arrays[0].dtype
-    if dtype not in KINDS:
+    if dtype not in FORMATS:
         return f"dtype {dtype}: float32 and float64 are compiled"
     if any(array.dtype != dtype for array in arrays):
         return "dtypes differ"
@@ -82,9 +83,9 @@ def _declines(call: Call, task: Task | str) -> str | None:
     return None
 
 
-def _source(task: Task) -> tuple[str, list[Any]]:
+def _source(task: Task) -> tuple[str, list[Array]]:
     """The text of a function ``kernel(table, first, last)``, and the arrays whose addresses the table begins with."""
-    arrays: list[Any] = []
+    arrays: list[Array] = []
     places: dict[int, int] = {}
     names: list[str] = []
     for prefix, group in (("in", task.ins), ("out", task.outs)):
@@ -105,7 +106,7 @@ def _source(task: Task) -> tuple[str, list[Any]]:
     kept: list[str] = []
     for line in reversed(task.program.strip("\n").split("\n")):
         empty = line.endswith(":") and (not kept or _depth(kept[-1]) <= _depth(line))  # a loop of what is left out
-        if not empty and not any(each in line for each in unread):
+        if not empty and not any(output in line for output in unread):
             kept.append(line)
     lines += reversed(kept)
     return "def kernel(table, first, last):\n" + "".join(f"    {line}\n" for line in lines), arrays
@@ -124,14 +125,14 @@ def _plan(task: Task) -> tuple[Function, Callable[[], Callable[[], None]]]:
     total = task.total or task.rows
     run = functools.partial(runner, function, [*arrays, numbers], [task.rows, task.n], total,
                             task.rows * task.n // max(total, 1))
-    return function, (lambda: _followed(run(), task.then)) if task.then else run
+    return function, (lambda: _followed(run(), task.epilogue)) if task.epilogue else run
 
 
-def _followed(run: Callable[[], None], then: Sequence[Callable[[], object]]) -> Callable[[], None]:
+def _followed(run: Callable[[], None], epilogue: Sequence[Callable[[], object]]) -> Callable[[], None]:
     def both() -> None:
         run()
-        for each in then:
-            each()
+        for function in epilogue:
+            function()
 
     return both
 
@@ -143,8 +144,8 @@ def attach_rows(op: Op, task: Callable[[Call], Task | str]) -> None:
         return unavailable(call) or _declines(call, task(call))
 
     @op.kernel("numba", bound=True, accepts=accepts)
-    def rows_numba(call: Call) -> list[Callable]:
-        found = task(call)
-        assert isinstance(found, Task)
-        function, run = _plan(found)
+    def rows_numba(call: Call) -> list[Callable[[], object]]:
+        rows = task(call)
+        assert isinstance(rows, Task)
+        function, run = _plan(rows)
         return steps(function, run, lambda: reference(call).steps()[0])

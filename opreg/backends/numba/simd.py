@@ -2,6 +2,10 @@
 
 The compiler vectorises a loop only if it can tell, or test at little cost, that no array reaches into another. Here
 that is known: what is written for a number is read for no other.
+
+The same as loops in the text, over places that the compiler is told are apart, takes 5 to 6 % longer forward for 32
+steps of LSTM and GRU of 128 in float32, 3 to 6 % for 256, and as long backward (least of rounds in turn, one core,
+registers of 16). Rows of 20, whose last 4 go one by one here, take 7 to 16 % less there.
 """
 
 from __future__ import annotations
@@ -10,11 +14,18 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .vector import KINDS, Kind, Number
+from .vector import FORMATS, FloatFormat, FloatValue
+
+if TYPE_CHECKING:
+    from llvmlite.ir import IRBuilder, Value
+    from numba.core.base import BaseContext
+    from numba.core.types import Type
+    from numba.core.typing import Signature
+    from numba.core.typing.context import BaseContext as Typing
 
 __all__ = ["lanes", "row"]
 
@@ -31,7 +42,7 @@ def lanes(dtype: np.dtype) -> int:
     return _bytes() // dtype.itemsize
 
 
-def row(function: Callable[..., Sequence[Number]], dtype: np.dtype) -> Any:
+def row(function: Callable[..., Sequence[FloatValue]], dtype: np.dtype) -> Callable[..., None]:
     """What a text calls to compute a function of numbers for some that stand side by side.
 
     ``row(a, a0, b, b0, ..., n)``: from the arrays and places of what the function takes, then of what it returns,
@@ -39,26 +50,26 @@ def row(function: Callable[..., Sequence[Number]], dtype: np.dtype) -> Any:
     """
     types, extending, cgutils = (importlib.import_module(f"numba.{name}") for name in
                                  ("types", "extending", "core.cgutils"))
-    kind, count = KINDS[dtype], len(inspect.signature(function).parameters)
+    kind, count = FORMATS[dtype], len(inspect.signature(function).parameters)
 
-    def compute(builder: Any, kind: Kind, places: Sequence[Any], i: Any) -> None:
-        here = [builder.bitcast(builder.gep(place, [i]), kind.type.as_pointer()) for place in places]
-        values = [builder.load(place, align=dtype.itemsize) for place in here[:count]]
-        found = function(*[Number(builder, value, kind) for value in values])
-        for number, place in zip(found, here[count:], strict=True):
-            builder.store(number.ir, place, align=dtype.itemsize)
+    def compute(builder: IRBuilder, kind: FloatFormat, places: Sequence[Value], i: Value) -> None:
+        pointers = [builder.bitcast(builder.gep(place, [i]), kind.type.as_pointer()) for place in places]
+        values = [builder.load(pointer, align=dtype.itemsize) for pointer in pointers[:count]]
+        results = function(*[FloatValue(builder, value, kind) for value in values])
+        for number, pointer in zip(results, pointers[count:], strict=True):
+            builder.store(number.ir, pointer, align=dtype.itemsize)
 
-    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        *given, n = cgutils.unpack_tuple(builder, values[0])
-        places = [builder.gep(array, [place]) for array, place in zip(given[::2], given[1::2])]
-        zero, one, many = (n.type(each) for each in (0, 1, lanes(dtype)))
+    def emit(context: BaseContext, builder: IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
+        *places, n = cgutils.unpack_tuple(builder, values[0])
+        starts = [builder.gep(array, [offset]) for array, offset in zip(places[::2], places[1::2])]
+        zero, one, many = (n.type(number) for number in (0, 1, lanes(dtype)))
         whole = builder.mul(builder.sdiv(n, many), many)
-        for each, start, stop, step in ((kind.many(lanes(dtype)), zero, whole, many), (kind, whole, n, one)):
+        for width, start, stop, step in ((kind.many(lanes(dtype)), zero, whole, many), (kind, whole, n, one)):
             with cgutils.for_range_slice(builder, start, stop, step) as (i, _):
-                compute(builder, each, places, i)
+                compute(builder, width, starts, i)
         return context.get_dummy_value()
 
-    def over(typing: Any, *args: Any) -> Any:
+    def over(typing: Typing, *args: Type) -> tuple[Signature, Callable[..., Value]]:
         return types.void(types.StarArgTuple(args)), emit
 
     return extending.intrinsic(over)

@@ -9,21 +9,22 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from opreg.core.cache import cached
+from opreg.core.rules import Attrs
 from opreg.elementwise.expression import Expression
+from opreg.typing import Array
 
 from ..addressing import address_of
 from .compiler import Function, function_of, idle, mode, over
-from .vector import KINDS, VECTOR
+from .vector import FORMATS, VECTOR
 
 __all__ = ["move"]
 
 #: A new weight and the arrays of its rule: the weight, its gradient, states.
-Update = tuple[Any, Sequence[Any]]
+Update = tuple[Array, Sequence[Array]]
 
 # Numbers that a thread takes at a time.
 _STRETCH = 1 << 14
@@ -73,8 +74,8 @@ class _Table:
 
     __slots__ = ("numbers", "count", "size", "watched")
 
-    def __init__(self, columns: Sequence[Sequence[Any]], forget: Callable[[Any], object]):
-        rows: list[list[Any]] = []
+    def __init__(self, columns: Sequence[Sequence[Array]], forget: Callable[[object], object]):
+        rows: list[list[int]] = []
         for arrays in columns:
             size, item = arrays[0].size, arrays[0].itemsize
             addresses = [*map(address_of, arrays)]
@@ -89,32 +90,32 @@ class _Table:
 _TABLES: dict[tuple[int, ...], _Table] = {}
 
 
-def _table(columns: Sequence[Sequence[Any]]) -> _Table | None:
+def _table(columns: Sequence[Sequence[Array]]) -> _Table | None:
     """The table of arrays, each row those of one weight; None where they are not laid out alike, side by side."""
     key = (len(columns), *[id(array) for arrays in columns for array in arrays])
-    found = _TABLES.get(key)
-    if found is None:
+    table = _TABLES.get(key)
+    if table is None:
         for arrays in columns:
             first = arrays[0]
             if not all(array.size == first.size and array.dtype == first.dtype and array.flags.c_contiguous
                        and array.flags.aligned and (array.flags.writeable or i == 1)  # a gradient is only read
                        for i, array in enumerate(arrays)):
                 return None
-        found = _TABLES[key] = _Table(columns, lambda _: _TABLES.pop(key, None))
-    return found
+        table = _TABLES[key] = _Table(columns, lambda _: _TABLES.pop(key, None))
+    return table
 
 
-def move(rule: Callable, updates: Sequence[Update], dtype: Any, attrs: dict[str, Any],
+def move(rule: Callable[..., object], updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs,
          otherwise: Callable[[], None]) -> None:
     """Run a rule for several weights by a compiled function, or ``otherwise`` where there is none, or none yet.
 
     ``dtype`` is that of the rule's scratch where it is not the weights'.
     """
-    found = None if idle() or dtype is not None else _found(rule, updates, attrs)
-    if found is None:
+    compilable = None if idle() or dtype is not None else _compilable(rule, updates, attrs)
+    if compilable is None:
         otherwise()
         return
-    function, constants, table = found
+    function, constants, table = compilable
     if mode() == "numba":
         function.compile()
     if function.address is None:
@@ -127,21 +128,22 @@ def move(rule: Callable, updates: Sequence[Update], dtype: Any, attrs: dict[str,
     over(function, numbers, table.count, table.size * function.length, (function, numbers, constant))()
 
 
-def _found(rule: Callable, updates: Sequence[Update], attrs: dict[str, Any]
-           ) -> tuple[Function, list[float], _Table] | None:
+def _compilable(rule: Callable[..., object], updates: Sequence[Update], attrs: Attrs
+                ) -> tuple[Function, list[float], _Table] | None:
+    """The function of a rule, the constants it reads and the table of these weights; None where there is none."""
     new, arrays = updates[0]
     apart = new is not arrays[0]
-    if new.dtype not in KINDS or any((each is not parts[0]) is not apart for each, parts in updates):
+    if new.dtype not in FORMATS or any((weight is not parts[0]) is not apart for weight, parts in updates):
         return None
     traced = getattr(rule, "traced", None)
     if traced is None or not all(isinstance(value, (int, float)) for value in attrs.values()):
         return None
     expression, numbers = traced(len(arrays), attrs)
-    found = _text(expression, len(arrays), apart)
-    if found is None:
+    text = _text(expression, len(arrays), apart)
+    if text is None:
         return None
-    table = _table([[*parts, each] if apart else parts for each, parts in updates])
+    table = _table([[*parts, weight] if apart else parts for weight, parts in updates])
     if table is None:
         return None
-    source, constants = found
+    source, constants = text
     return function_of(source, new.dtype, len(expression.code)), [*numbers, *constants], table

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from opreg.core.cache import cached
 from opreg.core.launch import Call, reference
 from opreg.core.op import Op
 from opreg.core.spec import Shape
+from opreg.typing import Array, ArrayModule
 
 from . import convolution, engine, shared_library
 from .convolution import Description, compute, contiguous, declined
@@ -28,10 +28,10 @@ LAST = "NHWC"
 @cached(1024)
 def _norm(part: Part, shape: Shape, eps: float, measured: bool) -> Description:
     geometry, strides = Norm(channels_first(shape, LAST), eps, measured), channels_first(contiguous(shape), LAST)
-    return geometry, tuple([strides if len(each) > 1 else (1,) for each in geometry.shapes(part)])
+    return geometry, tuple([strides if len(shape) > 1 else (1,) for shape in geometry.shapes(part)])
 
 
-def _declines(part: Part, data: Any, axis: int, measured: bool) -> str | None:
+def _declines(part: Part, data: Array, axis: int, measured: bool) -> str | None:
     if data.ndim < 3 or axis % data.ndim != data.ndim - 1:
         return "its channels do not come last"
     if data.size < convolution.LEAST:
@@ -48,9 +48,9 @@ def _accepts(call: Call) -> str | None:
 
 
 @batch_norm.kernel("onednn", accepts=_accepts)
-def batch_norm_onednn(xp: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any, *, eps: float,
-                      momentum: float, fix_gamma: bool, use_global_stats: bool, axis: int, is_train: bool,
-                      out: Any = None) -> tuple[Any, ...]:
+def batch_norm_onednn(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array, *,
+                      eps: float, momentum: float, fix_gamma: bool, use_global_stats: bool, axis: int, is_train: bool,
+                      out: Sequence[Array] | None = None) -> tuple[Array, ...]:
     """Output, mean, the inverse of the deviation, and in training the new moving statistics."""
     if shared_library.forked():
         return batch_norm_xp(xp, data, gamma, beta, moving_mean, moving_var, eps=eps, momentum=momentum,
@@ -78,16 +78,16 @@ def batch_norm_onednn(xp: Any, data: Any, gamma: Any, beta: Any, moving_mean: An
 # ------------------------------------------------------------------------------------------------ backward
 
 
-def _bind(call: Call, part: Part, description: Description, arrays: list[Any],
-          before: Callable[[], Any] | None = None) -> Callable[[], None]:
+def _bind(call: Call, part: Part, description: Description, arrays: Sequence[Array],
+          before: Callable[[], object] | None = None) -> Callable[[], None]:
     """A step that computes a part, or in a forked process the reference."""
     work = engine.Work(part, *description)
     run = work.bind(arrays, [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
 
     def step() -> None:
         if shared_library.forked():
-            for each in reference(call).steps()[0]:
-                each()
+            for function in reference(call).steps()[0]:
+                function()
             return
         if before is not None:
             before()

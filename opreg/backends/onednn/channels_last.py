@@ -12,13 +12,14 @@ An operator follows when one of its inputs has its channels last already. What i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from opreg.core.graph import Entry, Node
 from opreg.core.op import Op
-from opreg.core.spec import Spec
+from opreg.core.rules import Attrs
+from opreg.core.spec import Shape, Spec
 from opreg.symbol.program import Program
 
 from .convolution import refused
@@ -39,16 +40,16 @@ class Move(NamedTuple):
     outs: Sequence[int] = (0,)
 
 
-Rule = Callable[[Node, list[tuple]], Move | str]
+#: Given a node and the shapes of its inputs, how it is told that the channels come last, or why it cannot be.
+Rule: TypeAlias = Callable[[Node, list[Shape]], Move | str]
 
 # ------------------------------------------------------------------------------------------------- the rules
-# Each says, given a node and the shapes of its inputs, how it is told that the channels come last, or why it cannot be.
 
 
 def _named(ins: Sequence[int], outs: Sequence[int] = (0,), **attrs: Any) -> Rule:
     """Of operators with an attribute ``layout``."""
 
-    def rule(node: Node, shapes: list[tuple]) -> Move | str:
+    def rule(node: Node, shapes: list[Shape]) -> Move | str:
         rank = len(shapes[0])
         if node.attrs["layout"] not in (None, FIRST[rank]):
             return f"its layout is {node.attrs['layout']}"
@@ -61,7 +62,7 @@ def _named(ins: Sequence[int], outs: Sequence[int] = (0,), **attrs: Any) -> Rule
 def _axis(ins: Sequence[int], name: str = "axis", outs: Sequence[int] = (0,)) -> Rule:
     """Of operators that are told the axis of the channels."""
 
-    def rule(node: Node, shapes: list[tuple]) -> Move | str:
+    def rule(node: Node, shapes: list[Shape]) -> Move | str:
         rank = len(shapes[0])
         if node.attrs.get("over", "batch") != "batch" or node.attrs[name] % rank != 1:
             return "the channels are not along its axis"
@@ -70,11 +71,11 @@ def _axis(ins: Sequence[int], name: str = "axis", outs: Sequence[int] = (0,)) ->
     return rule
 
 
-def _joined(node: Node, shapes: list[tuple]) -> Move | str:
+def _joined(node: Node, shapes: list[Shape]) -> Move | str:
     return _axis(range(len(shapes)), "dim")(node, shapes)
 
 
-def _reduced(node: Node, shapes: list[tuple]) -> Move | str:
+def _reduced(node: Node, shapes: list[Shape]) -> Move | str:
     """Of reductions over all places of a channel."""
     rank, axis = len(shapes[0]), node.attrs["axis"]
     named = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -83,7 +84,7 @@ def _reduced(node: Node, shapes: list[tuple]) -> Move | str:
     return Move({"axis": tuple(range(1, rank - 1))}, [0], [0] if node.attrs["keepdims"] else [])
 
 
-def _elementwise(node: Node, shapes: list[tuple]) -> Move | str:
+def _elementwise(node: Node, shapes: list[Shape]) -> Move | str:
     if any(len(shape) != len(shapes[0]) for shape in shapes):
         return "its inputs differ in their numbers of axes"
     return Move({}, range(len(shapes)))
@@ -112,8 +113,8 @@ _BY_LIBRARY = frozenset({*_CONVOLUTIONS, "BatchNorm", "_batch_norm_gradient"})
 
 
 def _rule(op: Op) -> Rule | None:
-    found = _CONVOLUTIONS.get(op.name) or _FOLLOWERS.get(op.name)
-    return found or (_elementwise if op.expression is not None else None)
+    rule = _CONVOLUTIONS.get(op.name) or _FOLLOWERS.get(op.name)
+    return rule or (_elementwise if op.expression is not None else None)
 
 
 # ------------------------------------------------------------------------------------------------- the pass
@@ -124,8 +125,8 @@ def channels_last(program: Program) -> Program:
     if missing() is not None or not any(node.op is not None and node.op.name in _CONVOLUTIONS
                                         for node in program.nodes):
         return program
-    moves, why = _Decisions(program).made()
-    return _Rewriting(program, moves, why).done() if moves or why else program
+    moves, reasons = _Decisions(program).taken()
+    return _Rewriting(program, moves, reasons).done() if moves or reasons else program
 
 
 def _moved(spec: Spec) -> Spec:
@@ -139,11 +140,11 @@ class _Decisions:
     def __init__(self, program: Program):
         self.program, self.specs = program, program.specs
         self.moves: dict[Node, Move] = {}
-        self.why: dict[Node, str] = {}
+        self.reasons: dict[Node, str] = {}
         self.last: set[Entry] = set()  # entries whose channels come last
         self.written = {node.inputs[i] for node in program.nodes if node.op is not None for i in node.op.mutates}
 
-    def made(self) -> tuple[dict[Node, Move], dict[Node, str]]:
+    def taken(self) -> tuple[dict[Node, Move], dict[Node, str]]:
         """How nodes are moved, and why convolutions are not."""
         for node in self.program.nodes:
             op = node.op
@@ -152,37 +153,37 @@ class _Decisions:
             rule = _rule(op)
             if rule is None or (op.name not in _CONVOLUTIONS and self.last.isdisjoint(node.inputs)):
                 continue
-            found = self._decide(node, rule)
-            if isinstance(found, Move):
-                self.moves[node] = found
-                self.last.update((node, i) for i in found.outs)
+            move = self._decide(node, op, rule)
+            if isinstance(move, Move):
+                self.moves[node] = move
+                self.last.update((node, i) for i in move.outs)
             elif op.name in _CONVOLUTIONS:
-                self.why[node] = found
-        return self.moves, self.why
+                self.reasons[node] = move
+        return self.moves, self.reasons
 
-    def _decide(self, node: Node, rule: Rule) -> Move | str:
+    def _decide(self, node: Node, op: Op, rule: Rule) -> Move | str:
         shapes = [self.specs[source][index].shape or () for source, index in node.inputs]
         if len(shapes[0]) not in LAST:
             return "it has too many or too few axes"
-        found = rule(node, shapes)
-        if isinstance(found, str):
-            return found
-        arriving = [node.inputs[i] for i in found.ins if i not in node.op.unread]  # type: ignore[union-attr]
+        move = rule(node, shapes)
+        if isinstance(move, str):
+            return move
+        arriving = [node.inputs[i] for i in move.ins if i not in op.unread]
         if any(entry not in self.last and self._is_written(entry) for entry in arriving):
             return "what it reads is written over"
-        if node.op.name in _BY_LIBRARY:  # type: ignore[union-attr]
+        if op.name in _BY_LIBRARY:
             # One that nothing moved comes to must be better off in the library wherever its channels are.
             alone = self.last.isdisjoint(arriving)
-            reason = (self._refused(node, Move({}, (), ())) if alone else None) or self._refused(node, found)
+            reason = (self._refused(node, op, Move({}, (), ())) if alone else None) or self._refused(node, op, move)
             if reason is not None:
                 return reason
-        return found
+        return move
 
-    def _refused(self, node: Node, move: Move) -> str | None:
+    def _refused(self, node: Node, op: Op, move: Move) -> str | None:
         ins = [self.specs[source][index] for source, index in node.inputs]
         ins = [_moved(spec) if i in move.ins else spec for i, spec in enumerate(ins)]
         outs = [_moved(spec) if i in move.outs else spec for i, spec in enumerate(self.specs[node])]
-        return refused(node.op, {**node.attrs, **move.attrs}, ins, outs, self.program.is_train)  # type: ignore
+        return refused(op, {**node.attrs, **move.attrs}, ins, outs, self.program.is_train)
 
     def _is_written(self, entry: Entry) -> bool:
         """Whether an operator writes over an entry or what it is a view of: a copy might be made too early."""
@@ -197,8 +198,8 @@ class _Decisions:
 class _Rewriting:
     """The nodes made anew, with copies where moved ones meet others."""
 
-    def __init__(self, program: Program, moves: dict[Node, Move], why: dict[Node, str]):
-        self.program, self.moves, self.why = program, moves, why
+    def __init__(self, program: Program, moves: dict[Node, Move], reasons: dict[Node, str]):
+        self.program, self.moves, self.reasons = program, moves, reasons
         self.nodes: list[Node] = []
         self.first: dict[Entry, Entry] = {}  # what became of entries, with channels where they were declared
         self.last: dict[Entry, Entry] = {}  # and with channels last
@@ -216,7 +217,7 @@ class _Rewriting:
                 self.nodes.append(node)
             elif move is None:
                 inputs = [self.first.get(entry, entry) for entry in node.inputs]
-                self._add(node, inputs, node.attrs, self._why(node), ())
+                self._add(node, inputs, node.attrs, self._tags(node), ())
             else:
                 inputs = [self._last(entry, i in node.op.unread) if i in move.ins else self.first.get(entry, entry)
                           for i, entry in enumerate(node.inputs)]
@@ -227,10 +228,12 @@ class _Rewriting:
         self.program.nodes = self.nodes
         return self.program
 
-    def _why(self, node: Node) -> Mapping[str, str]:
-        return {**node.tags, "__layout__": f"as declared: {self.why[node]}"} if node in self.why else node.tags
+    def _tags(self, node: Node) -> Mapping[str, str]:
+        if node not in self.reasons:
+            return node.tags
+        return {**node.tags, "__layout__": f"as declared: {self.reasons[node]}"}
 
-    def _add(self, node: Node, inputs: list[Entry], attrs: Mapping[str, Any], tags: Mapping[str, str],
+    def _add(self, node: Node, inputs: list[Entry], attrs: Attrs, tags: Mapping[str, str],
              outs: Sequence[int]) -> None:
         """A node in the place of another; copies of its outputs behind it, where they are needed."""
         program, specs = self.program, self.program.specs[node]
@@ -245,16 +248,16 @@ class _Rewriting:
 
     def _last(self, entry: Entry, unread: bool) -> Entry:
         """An entry with its channels last, copied there if need be; of one that is not read only the shape."""
-        found = self.last.get(entry)
-        if found is None:
+        moved = self.last.get(entry)
+        if moved is None:
             now = self.first.get(entry, entry)
             spec = _moved(self.program.specs[entry[0]][entry[1]])
             if unread:
                 shape = Node(None, f"{now[0].name}_shape")
                 self.program.specs[shape], self.program.contexts[shape] = [spec], self.program.contexts[now[0]]
                 return shape, 0
-            found = self.last[entry] = self._copy(to_channels_last, now, spec)
-        return found
+            moved = self.last[entry] = self._copy(to_channels_last, now, spec)
+        return moved
 
     def _copy(self, op: Op, entry: Entry, spec: Spec) -> Entry:
         source, _ = entry

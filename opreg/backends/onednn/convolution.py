@@ -14,7 +14,7 @@ import math
 import threading
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -37,8 +37,10 @@ from opreg.builtin.matrices.dense import fully_connected, fully_connected_data, 
 from opreg.core.cache import cached
 from opreg.core.launch import Call, reference
 from opreg.core.op import Op
+from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec
 from opreg.errors import OpError
+from opreg.typing import Array, ArrayModule
 
 from . import engine, matmul, shared_library
 from .primitives import Convolution, Geometry, Part, Pooling
@@ -46,7 +48,7 @@ from .primitives import Convolution, Geometry, Part, Pooling
 __all__ = ["Description", "compute", "contiguous", "declined", "refused"]
 
 #: A geometry and the strides of its arrays.
-Description = tuple[Geometry, tuple[Shape, ...]]
+Description: TypeAlias = tuple[Geometry, tuple[Shape, ...]]
 
 LOWEST = float(np.finfo(np.float32).min)
 
@@ -58,7 +60,7 @@ LEAST = 1 << 16
 MOST = 256
 
 
-def declined(call: Call, read: Sequence[Any]) -> str | None:
+def declined(call: Call, read: Sequence[Array]) -> str | None:
     """Why oneDNN does not compute with these arrays, or None where it may."""
     if call.xp is not np:
         return "the arrays are not the host's"
@@ -91,7 +93,7 @@ def _by_products(op: Op, read: int, size: Callable[..., int] | None = None) -> N
         return declined(call, call.ins[:read])
 
     @op.kernel("onednn products", accepts=accepts)
-    def products(xp: Any, *ins: Any, out: Any = None, **attrs: Any) -> Any:
+    def products(xp: ArrayModule, *ins: Array, out: Array | None = None, **attrs: Any) -> Array:
         return rule.function(_HOST, *ins, **rule.select(attrs), out=out)
 
 
@@ -101,7 +103,7 @@ _by_products(fully_connected_weight, 2, lambda g, data: data.size * g.shape[-1])
 
 
 @convolution_bias.kernel("without BLAS", accepts=lambda call: declined(call, call.ins))
-def convolution_bias_sums(xp: Any, g: Any, *, layout: str) -> Any:
+def convolution_bias_sums(xp: ArrayModule, g: Array, *, layout: str) -> Array:
     """Sums that wake no thread of BLAS."""
     letters = "nabcd"[:g.ndim]
     channel = layout.index("C")
@@ -111,43 +113,46 @@ def convolution_bias_sums(xp: Any, g: Any, *, layout: str) -> Any:
 # ------------------------------------------------------------------------------------------ the two kernels
 
 
-def refused(op: Op, attrs: Any, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool) -> str | None:
+def refused(op: Op, attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool) -> str | None:
     """Why the library does not compute an operator over contiguous arrays, or None where it does."""
-    kernel = next(each for each in op.kernels if each.name == "onednn")
-    read, made = [[_stand_in(spec.shape or (), spec.dtype) for spec in specs] for specs in (ins, outs)]
+    kernel = next(kernel for kernel in op.kernels if kernel.name == "onednn")
+    read, written = [[_stand_in(spec.shape or (), spec.dtype) for spec in specs] for specs in (ins, outs)]
     assert kernel.accepts is not None
-    return kernel.accepts(Call(op, attrs, read, made, [], np, None, is_train))
+    return kernel.accepts(Call(op, attrs, read, written, [], np, None, is_train))
 
 
-def _stand_in(shape: Shape, dtype: Any) -> np.ndarray:
+def _stand_in(shape: Shape, dtype: np.dtype | None) -> Array:
     """A contiguous array without memory behind it."""
-    one = np.empty(1, dtype)
-    return np.lib.stride_tricks.as_strided(one, shape, [step * one.itemsize for step in contiguous(shape)])
+    number = np.empty(1, dtype)
+    return np.lib.stride_tricks.as_strided(number, shape, [step * number.itemsize for step in contiguous(shape)])
 
 
 class _Works(threading.local):
     """What eager calls of one thread have made; it is given other arrays by every call."""
 
     def __init__(self) -> None:
-        self.made: dict[Any, engine.Work] = {}
+        self.by_kind: dict[tuple[Part, Description], engine.Work] = {}
 
 
 _WORKS = _Works()
 
 
-def compute(part: Part, description: Description, arrays: Sequence[Any]) -> None:
+def compute(part: Part, description: Description, arrays: Sequence[Array]) -> None:
     """Compute a part once; what that takes is remembered for the next arrays of the kind."""
     key = part, description
-    work = _WORKS.made.get(key)
+    work = _WORKS.by_kind.get(key)
     if work is None:
-        if len(_WORKS.made) >= MOST:
-            _WORKS.made.clear()
-        work = _WORKS.made[key] = engine.Work(part, *description)
+        if len(_WORKS.by_kind) >= MOST:
+            _WORKS.by_kind.clear()
+        work = _WORKS.by_kind[key] = engine.Work(part, *description)
     work.bind(arrays, [np.empty(n, np.uint8) for n in work.nbytes])()
     work.release()
 
 
-class _Kernels:
+G = TypeVar("G", Convolution, Pooling)
+
+
+class _Kernels(Generic[G]):
     """An operator's two kernels, for eager calls and for plans.
 
     Subclasses know what the operator is to the library.
@@ -167,23 +172,23 @@ class _Kernels:
         op.kernel("onednn, a call", accepts=self.accepts)(self.call)
         op.kernel("onednn", bound=True, accepts=self.accepts_bound)(self.bound)
 
-    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> Description:
+    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[G, tuple[Shape, ...]]:
         """The geometry, and the strides of contiguous arrays, from the shapes of inputs and output."""
         raise NotImplementedError
 
-    def declines(self, geometry: Any, attrs: Any) -> str | None:
+    def declines(self, geometry: G, attrs: Attrs) -> str | None:
         """Why this is better left to others, whatever the library can do."""
         return None
 
-    def arrays(self, ins: Sequence[Any], out: Any) -> list[Any]:
+    def arrays(self, ins: Sequence[Array], out: Array) -> list[Array]:
         """The arrays in the order of the geometry."""
         raise NotImplementedError
 
-    def finish(self, ins: Sequence[Any], out: Any, attrs: Any) -> Callable[[], Any] | None:
+    def finish(self, ins: Sequence[Array], out: Array, attrs: Attrs) -> Callable[[], object] | None:
         """What is to be done after the library's work."""
         return None
 
-    def fits(self, ins: Sequence[Any]) -> bool:
+    def fits(self, ins: Sequence[Array]) -> bool:
         """Whether the library's answer for these numbers is the one that is wanted."""
         return True
 
@@ -208,7 +213,7 @@ class _Kernels:
                 return "an array is not contiguous"
         return self.accepts(call)
 
-    def bound(self, call: Call) -> Callable[[], Any]:
+    def bound(self, call: Call) -> Callable[[], object]:
         """A step of a plan."""
         call.memo[_HERE] = True
         ins, out, attrs = call.ins[:self.read], call.outs[0], call.attrs
@@ -219,8 +224,8 @@ class _Kernels:
 
         def step() -> None:
             if shared_library.forked() or not self.fits(ins):
-                for each in instead:
-                    each()
+                for function in instead:
+                    function()
                 return
             run()
             if finish is not None:
@@ -228,17 +233,18 @@ class _Kernels:
 
         return step
 
-    def call(self, xp: Any, *ins: Any, out: Any = None, **attrs: Any) -> Any:
+    def call(self, xp: ArrayModule, *ins: Array, out: Array | None = None, **attrs: Any) -> Array:
         """A call that returns its result, or writes it to ``out``."""
         if shared_library.forked() or not self.fits(ins):
-            found = self.reference.function(xp, *ins, **self.reference.select(attrs))
+            result: Array = self.reference.function(xp, *ins, **self.reference.select(attrs))
             if out is None:
-                return found
-            out[...] = found
+                return result
+            out[...] = result
             return out
         shapes = [array.shape for array in ins]
-        target = out
-        if out is None or not out.flags.carray:
+        if out is not None and out.flags.carray:
+            target = out
+        else:
             shape = self.op.infer_shapes(list(shapes), [None], attrs)[1][0]
             assert shape is not None
             target = np.empty(shape, np.float32)
@@ -263,19 +269,19 @@ def contiguous(shape: Shape) -> Shape:
 
 @cached(1024)
 def _convolution(x: Shape, w: Shape, y: Shape, win: Window, groups: int, layout: str | None, weights_first: bool,
-                 **then: bool) -> Description:
+                 **epilogue: bool) -> tuple[Convolution, tuple[Shape, ...]]:
     """What oneDNN has to know, and the strides of contiguous arrays of these shapes with channels on axis 1."""
     layouts = layout, of_weight(layout, weights_first), layout
-    places = [channels_first(contiguous(shape), each) for shape, each in zip((x, w, y), layouts)]
-    x, w, y = [channels_first(shape, each) for shape, each in zip((x, w, y), layouts)]
+    places = [channels_first(contiguous(shape), order) for shape, order in zip((x, w, y), layouts)]
+    x, w, y = [channels_first(shape, order) for shape, order in zip((x, w, y), layouts)]
     last = layout is not None and layout[-1] == "C"
-    geometry = Convolution(x, w, y, win.stride, win.dilate, win.pad, groups, last=last, **then)
+    geometry = Convolution(x, w, y, win.stride, win.dilate, win.pad, groups, last=last, **epilogue)
     column = (w[0], *(1,) * len(y[1:]))
     return geometry, (*places, *[(1,)] * geometry.bias, *[column] * (2 * geometry.scaled),
                       *[places[2]] * geometry.added)
 
 
-class _ConvolutionKernels(_Kernels):
+class _ConvolutionKernels(_Kernels[Convolution]):
     """``reads`` and ``writes`` say which of ``x``, ``w`` and ``y`` inputs and output are, ``b`` being the bias."""
 
     def __init__(self, op: Op, part: Part, reads: str, writes: str):
@@ -283,7 +289,7 @@ class _ConvolutionKernels(_Kernels):
         _by_products(op, len(reads))
         super().__init__(op, part, len(reads))
 
-    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> Description:
+    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[Convolution, tuple[Shape, ...]]:
         shapes = dict(zip(self.reads, ins))
         shapes[self.writes] = out
         words = {name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")}
@@ -296,7 +302,7 @@ class _ConvolutionKernels(_Kernels):
         return _convolution(shapes["x"], shapes["w"], shapes["y"], win, attrs["num_group"], attrs["layout"],
                             attrs.get("weights_first", False), bias=bias)
 
-    def declines(self, geometry: Any, attrs: Any) -> str | None:
+    def declines(self, geometry: Convolution, attrs: Attrs) -> str | None:
         if math.prod(geometry.y) * math.prod(geometry.w[1:]) < LEAST:
             return "it is small"
         win = Window(geometry.w[2:], geometry.stride, geometry.dilate, geometry.pad)
@@ -304,12 +310,12 @@ class _ConvolutionKernels(_Kernels):
             return "it is one product of matrices"
         return None
 
-    def arrays(self, ins: Sequence[Any], out: Any) -> list[Any]:
+    def arrays(self, ins: Sequence[Array], out: Array) -> list[Array]:
         named = dict(zip(self.reads, ins))
         named[self.writes] = out
         return [named[name] for name in ("xwyb" if self.part == "forward" else "xwy") if name in named]
 
-    def finish(self, ins: Sequence[Any], out: Any, attrs: Any) -> Callable[[], Any] | None:
+    def finish(self, ins: Sequence[Array], out: Array, attrs: Attrs) -> Callable[[], object] | None:
         if self.part != "data" or "b" not in self.reads[:len(ins)]:
             return None
         bias, rank = ins[self.reads.index("b")], len(attrs["kernel"])
@@ -326,39 +332,38 @@ class _FoldedKernels(_ConvolutionKernels):
         _by_products(op, 2)
         op.kernel("onednn", bound=True, accepts=self.accepts_bound)(self.bound)
 
-    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> Description:
+    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[Convolution, tuple[Shape, ...]]:
         win = window(**{name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")})
         layout, scaled = attrs["layout"], attrs["normalized"]
         last = layout is not None and layout[-1] == "C"
         return _convolution(ins[0], ins[1], out, win, attrs["num_group"], layout, attrs.get("weights_first", False),
                             bias=not (attrs["no_bias"] or scaled), scaled=scaled, added=attrs["added"] and last)
 
-    def bound(self, call: Call) -> Callable[[], Any]:
+    def bound(self, call: Call) -> Callable[[], object]:
         call.memo[_HERE] = True
         (data, weight, *rest), (out,), attrs = call.ins, call.outs, call.attrs
         bias, norm, other = parts_of(rest, attrs["no_bias"], attrs["normalized"], attrs["added"])
         geometry, strides = self.describe([data.shape, weight.shape], out.shape, attrs)
-        assert isinstance(geometry, Convolution)
         work = engine.Work("forward", geometry, strides)
-        found = [np.empty(weight.shape[0], np.float32) for _ in range(2)] if norm else []  # scale and shift
-        arrays = [data, weight, out, *([bias] if geometry.bias else []), *found, *([other] if geometry.added else [])]
+        folded = [np.empty(weight.shape[0], np.float32) for _ in range(2)] if norm else []  # scale and shift
+        arrays = [data, weight, out, *([bias] if geometry.bias else []), *folded, *([other] if geometry.added else [])]
         run = work.bind(arrays, [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
         instead, _ = reference(call).steps()
-        after: list[Callable[[], Any]] = []
+        epilogue: list[Callable[[], object]] = []
         if attrs["added"] and not geometry.added:
-            after.append(functools.partial(np.add, out, other, out=out))
+            epilogue.append(functools.partial(np.add, out, other, out=out))
         if attrs["relu"]:
-            after.append(functools.partial(np.clip, out, 0.0, math.inf, out=out))
+            epilogue.append(functools.partial(np.clip, out, 0.0, math.inf, out=out))
 
         def step() -> None:
             if shared_library.forked():
-                for each in instead:
-                    each()
+                for function in instead:
+                    function()
                 return
             if norm:
-                found[0][...], found[1][...] = factors(np, bias, norm, attrs["eps"], attrs["fix_gamma"])
+                folded[0][...], folded[1][...] = factors(np, bias, norm, attrs["eps"], attrs["fix_gamma"])
             run()
-            for function in after:
+            for function in epilogue:
                 function()
 
         return step
@@ -378,23 +383,23 @@ _ConvolutionKernels(deconvolution_weight, "weight", "xy", "w")
 
 @cached(1024)
 def _pooling(x: Shape, y: Shape, win: Window, kind: str, layout: str | None, arrays: int
-             ) -> Description:
+             ) -> tuple[Pooling, tuple[Shape, ...]]:
     strides = [channels_first(contiguous(shape), layout) for shape in (x, y, x)[:arrays]]
     x, y = channels_first(x, layout), channels_first(y, layout)
     return Pooling(x, y, win.kernel, win.stride, win.pad, kind), tuple(strides)
 
 
-class _PoolingKernels(_Kernels):
+class _PoolingKernels(_Kernels[Pooling]):
     """Maxima, averages and their gradients."""
 
-    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Any) -> Description:
+    def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[Pooling, tuple[Shape, ...]]:
         x, y = (ins[0], out) if self.part == "forward" else (out, ins[0])
         win = window_of(x, **{name: attrs[name] for name in ("kernel", "stride", "pad", "global_pool", "layout",
                                                              "pooling_convention")})
         kind = "max" if attrs["pool_type"] == "max" else "inside" if attrs["count_include_pad"] is False else "all"
         return _pooling(x, y, win, kind, attrs["layout"], 3 if kind == "max" and self.part == "data" else 2)
 
-    def declines(self, geometry: Any, attrs: Any) -> str | None:
+    def declines(self, geometry: Pooling, attrs: Attrs) -> str | None:
         if attrs["pool_type"] not in ("max", "avg"):
             return f"oneDNN has no pool_type {attrs['pool_type']!r}"
         if math.prod(geometry.y) * math.prod(geometry.kernel) < LEAST:
@@ -404,10 +409,10 @@ class _PoolingKernels(_Kernels):
             return "windows reach beyond the padding"
         return None
 
-    def arrays(self, ins: Sequence[Any], out: Any) -> list[Any]:
+    def arrays(self, ins: Sequence[Array], out: Array) -> list[Array]:
         return [ins[0], out] if self.part == "forward" else [out, *ins[:2]]
 
-    def fits(self, ins: Sequence[Any]) -> bool:
+    def fits(self, ins: Sequence[Array]) -> bool:
         """A window of nothing but NaN, whose maximum is the lowest number, passes on no gradient: not so there."""
         return self.read < 3 or bool(ins[2].min(initial=0) > LOWEST)
 

@@ -8,12 +8,14 @@ addresses it was given, as long as it lives.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from ctypes import Array as Arguments
 from ctypes import c_void_p
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from opreg.core.cache import cached
+from opreg.core.spec import Shape
 from opreg.errors import OpError
 
 from ..addressing import address_of
@@ -30,13 +32,15 @@ from .primitives import (
     Convolution,
     Geometry,
     Part,
-    Shape,
     declined,
     grouped,
 )
 from .shared_library import Argument, Object, plain
 
 __all__ = ["Work", "possible"]
+
+#: A primitive, how many arguments it has, and they.
+Step: TypeAlias = tuple[Object, int, Arguments[Argument]]
 
 #: How a primitive is asked which layout it wants for an argument; others come as they are declared.
 QUERY = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, BIAS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134, WORKSPACE: 135}
@@ -80,16 +84,16 @@ class Work:
         self._library = library
         self.nbytes: list[int] = []
         self._buffers: list[Object] = []
-        self._held: Any = None
+        self._held: tuple[np.ndarray, ...] | None = None
         self._arrays: list[tuple[Object, Object]] = []  # their layouts and memories
         groups = geometry.groups if isinstance(geometry, Convolution) else 1
         for i, (shape, steps) in enumerate(zip(geometry.shapes(part), strides, strict=True)):
             layout = plain(library, *(grouped(shape, steps, groups) if i == 1 else (shape, steps)))
             self._arrays.append((layout, self._memory(layout.pointer, layout)))
         named: dict[str, Object] = {}
-        self._steps: list[tuple[Object, int, Any]] = []
+        self._steps: list[Step] = []
         for description, operands in geometry.describe(library, part, strides):
-            after: list[tuple[Object, int, Any]] = []
+            after: list[Step] = []
             memories = []
             for argument, which in operands:
                 if isinstance(which, str):
@@ -112,34 +116,34 @@ class Work:
             raise OpError("oneDNN: a primitive does not say which layout it wants")
         return c_void_p(wanted)
 
-    def _memory(self, layout: c_void_p, using: Any) -> Object:
+    def _memory(self, layout: c_void_p, using: object) -> Object:
         return Object(self._library, "memory", "memory_create", layout, self._library.engine, None, using=using)
 
-    def _buffer(self, layout: c_void_p, using: Any) -> Object:
+    def _buffer(self, layout: c_void_p, using: object) -> Object:
         self.nbytes.append(self._library.functions["memory_desc_get_size"](layout))
         self._buffers.append(self._memory(layout, using))
         return self._buffers[-1]
 
-    def _inner(self, wanted: c_void_p, description: Object, which: int, argument: int, after: list) -> Object:
+    def _inner(self, wanted: c_void_p, description: Object, which: int, argument: int, after: list[Step]
+               ) -> Object:
         """An array in the layout wanted: its own memory, or a buffer that it is copied to or from."""
-        held, memory = self._arrays[which]
-        if self._library.functions["memory_desc_equal"](held.pointer, wanted):
+        layout, memory = self._arrays[which]
+        if self._library.functions["memory_desc_equal"](layout.pointer, wanted):
             return memory
         inner = self._buffer(wanted, description)
         if argument in (DST, DIFF_SRC, DIFF_WEIGHTS):
-            after.append(self._reorder(wanted, inner, held.pointer, memory))
+            after.append(self._reorder(wanted, inner, layout.pointer, memory))
         else:
-            self._steps.append(self._reorder(held.pointer, memory, wanted, inner))
+            self._steps.append(self._reorder(layout.pointer, memory, wanted, inner))
         return inner
 
-    def _step(self, description: Object, operands: Sequence[tuple[int, Object]]) -> tuple[Object, int, Any]:
-        """A primitive, how many arguments it has, and they."""
+    def _step(self, description: Object, operands: Sequence[tuple[int, Object]]) -> Step:
         primitive = Object(self._library, "primitive", "primitive_create", description.pointer, using=operands)
         arguments = (Argument * len(operands))(*[Argument(argument, memory.pointer)
                                                   for argument, memory in operands])
         return primitive, len(operands), arguments
 
-    def _reorder(self, source: c_void_p, a: Object, target: c_void_p, b: Object) -> tuple[Object, int, Any]:
+    def _reorder(self, source: c_void_p, a: Object, target: c_void_p, b: Object) -> Step:
         engine = self._library.engine
         description = Object(self._library, "primitive_desc", "reorder_primitive_desc_create", source, engine, target,
                               engine, None)

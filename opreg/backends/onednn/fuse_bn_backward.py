@@ -37,14 +37,14 @@ def fuse_bn_backward(program: Program) -> Program:
 def _seconds(program: Program) -> dict[Node, Node]:
     """By what computes the sums, what computes the gradient from them and from nothing that is not there by then."""
     position = {node: i for i, node in enumerate(program.nodes)}
-    found: dict[Node, Node] = {}
+    seconds: dict[Node, Node] = {}
     for node in program.nodes:
         if node.op is None or node.op.name != "_backward_normalize" or node.attrs["over"] != "batch":
             continue
         first = node.inputs[-1][0]
-        if (first.op is not None and first.op.name == "_backward_normalize_sums" and first not in found
+        if (first.op is not None and first.op.name == "_backward_normalize_sums" and first not in seconds
                 and node.inputs[-2:] == ((first, 0), (first, 1)) and node.inputs[:2] == first.inputs[:2]
                 and node.inputs[-4:-2] == first.inputs[2:] and node.attrs["axis"] == first.attrs["axis"]
                 and all(position[source] < position[first] for source, _ in node.inputs[:-2])):
-            found[first] = node
-    return found
+            seconds[first] = node
+    return seconds

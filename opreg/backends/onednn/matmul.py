@@ -51,11 +51,11 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.nd
     if out is not None and (out.shape != shape or not out.flags.carray or out.dtype != np.float32
                             or np.may_share_memory(a, out) or np.may_share_memory(b, out)):
         return np.matmul(a, b, out=out)
-    found = np.empty(shape, np.float32) if out is None else out
+    product = np.empty(shape, np.float32) if out is None else out
     if not batch:
-        _sgemm(library, a, b, found)
-        return found
+        _sgemm(library, a, b, product)
+        return product
     a, b = np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, (*batch, *b.shape[-2:]))
     for index in np.ndindex(batch):
-        _sgemm(library, a[index], b[index], found[index])
-    return found
+        _sgemm(library, a[index], b[index], product[index])
+    return product

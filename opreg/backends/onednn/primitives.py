@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from ctypes import byref, c_char_p
 from typing import Literal, NamedTuple
 
+from opreg.core.spec import Shape
 from opreg.errors import OpError
 
 from .shared_library import Library, Object, any_layout, numbers, plain
 
 __all__ = ["Convolution", "Copy", "Geometry", "Norm", "Part", "Pooling", "declined", "grouped"]
 
-Shape = tuple[int, ...]
 Part = Literal["forward", "data", "weight"]
 
 # Numbers of the library's interface, fixed for version 3.
@@ -47,9 +47,10 @@ def declined(library: Library, description: Object) -> str | None:
     """Why a primitive is not what the library is used for, or None where it is."""
     name = c_char_p()
     library.check("primitive_desc_query", description.pointer, QUERY_NAME, 0, byref(name))
-    found = (name.value or b"").decode(errors="replace")
+    implementation = (name.value or b"").decode(errors="replace")
     # Its fallbacks: columns and a product of matrices, as other kernels do them, or plain loops.
-    return f"oneDNN has only {found} for it" if "gemm" in found or found.startswith(("ref", "simple")) else None
+    fallback = "gemm" in implementation or implementation.startswith(("ref", "simple"))
+    return f"oneDNN has only {implementation} for it" if fallback else None
 
 
 class Convolution(NamedTuple):
@@ -83,43 +84,44 @@ class Convolution(NamedTuple):
         """The primitive that computes a part."""
         if self.last:
             try:
-                found = self._describe(library, part, strides, True)
-                if declined(library, found[0][0]) is None:
-                    return found
+                descriptions = self._describe(library, part, strides, True)
+                if declined(library, descriptions[0][0]) is None:
+                    return descriptions
             except OpError:
                 pass  # there is nothing for this layout
         return self._describe(library, part, strides, False)
 
     def _describe(self, library: Library, part: Part, strides: Sequence[Shape], keep: bool) -> list[Description]:
-        x, y = [plain(library, *each) if keep else any_layout(library, each[0])
-                for each in ((self.x, strides[0]), (self.y, strides[2]))]
+        x, y = [plain(library, shape, steps) if keep else any_layout(library, shape)
+                for shape, steps in ((self.x, strides[0]), (self.y, strides[2]))]
         w = any_layout(library, grouped(self.w, self.w, self.groups)[0])
         b = any_layout(library, self.w[:1]) if self.bias else None
-        words = [numbers(each) for each in (self.stride, [d - 1 for d in self.dilate], self.pad, self.pad)]
-        then = self._following(library, strides) if self.scaled or self.added else None
+        words = [numbers(values) for values in (self.stride, [d - 1 for d in self.dilate], self.pad, self.pad)]
+        epilogue = self._epilogue(library, strides) if self.scaled or self.added else None
         kind = INFERENCE if self.last and part == "forward" else TRAINING  # the same numbers, other implementations
         forward = Object(library, "primitive_desc", "convolution_forward_primitive_desc_create", library.engine, kind,
                          DIRECT, x.pointer, w.pointer, None if b is None else b.pointer, y.pointer, *words,
-                         None if then is None else then.pointer)
+                         None if epilogue is None else epilogue.pointer)
         if part == "forward":
             first = 3 + self.bias
             return [(forward, [(SRC, 0), (WEIGHTS, 1), (DST, 2), *[(BIAS, 3)] * self.bias,
                                *[(FOLLOWING * (i + 1) | SECOND, first + i) for i in range(2 * self.scaled + self.added)]
                                ])]
         if part == "data":
-            found = Object(library, "primitive_desc", "convolution_backward_data_primitive_desc_create",
-                           library.engine, DIRECT, x.pointer, w.pointer, y.pointer, *words, forward.pointer, None)
-            return [(found, [(DIFF_SRC, 0), (WEIGHTS, 1), (DIFF_DST, 2)])]
-        found = Object(library, "primitive_desc", "convolution_backward_weights_primitive_desc_create",
-                       library.engine, DIRECT, x.pointer, w.pointer, None, y.pointer, *words, forward.pointer, None)
-        return [(found, [(SRC, 0), (DIFF_WEIGHTS, 1), (DIFF_DST, 2)])]
+            backward = Object(library, "primitive_desc", "convolution_backward_data_primitive_desc_create",
+                              library.engine, DIRECT, x.pointer, w.pointer, y.pointer, *words, forward.pointer, None)
+            return [(backward, [(DIFF_SRC, 0), (WEIGHTS, 1), (DIFF_DST, 2)])]
+        backward = Object(library, "primitive_desc", "convolution_backward_weights_primitive_desc_create",
+                          library.engine, DIRECT, x.pointer, w.pointer, None, y.pointer, *words, forward.pointer, None)
+        return [(backward, [(SRC, 0), (DIFF_WEIGHTS, 1), (DIFF_DST, 2)])]
 
-    def _following(self, library: Library, strides: Sequence[Shape]) -> Object:
+    def _epilogue(self, library: Library, strides: Sequence[Shape]) -> Object:
         """What is done to a number of the output before it is stored."""
         operations = Object(library, "post_ops", "post_ops_create")
         kinds = [MULTIPLY, ADD] * self.scaled + [ADD] * self.added
-        for kind, *each in zip(kinds, self.shapes("forward")[3 + self.bias:], strides[3 + self.bias:], strict=True):
-            operand = plain(library, *each)
+        shapes, strides = self.shapes("forward")[3 + self.bias:], strides[3 + self.bias:]
+        for kind, shape, steps in zip(kinds, shapes, strides, strict=True):
+            operand = plain(library, shape, steps)
             library.check("post_ops_append_binary", operations.pointer, kind, operand.pointer)
         attributes = Object(library, "primitive_attr", "primitive_attr_create")
         library.check("primitive_attr_set_post_ops", attributes.pointer, operations.pointer)
@@ -143,10 +145,10 @@ class Pooling(NamedTuple):
 
     def describe(self, library: Library, part: Part, strides: Sequence[Shape]) -> list[Description]:
         """The primitives that compute a part, in order."""
-        x, y = [plain(library, *each) for each in zip((self.x, self.y), strides)]
+        x, y = [plain(library, shape, steps) for shape, steps in zip((self.x, self.y), strides)]
         after = [max(0, (q - 1) * s + k - n - p) for n, q, k, s, p in
                  zip(self.x[2:], self.y[2:], self.kernel, self.stride, self.pad)]
-        words = [numbers(each) for each in (self.stride, self.kernel, [0] * len(after), self.pad, after)]
+        words = [numbers(values) for values in (self.stride, self.kernel, [0] * len(after), self.pad, after)]
         algorithm = {"max": MAX, "all": AVG_ALL, "inside": AVG_INSIDE}[self.kind]
         forward = Object(library, "primitive_desc", "pooling_forward_primitive_desc_create", library.engine,
                          INFERENCE if part == "forward" else TRAINING, algorithm, x.pointer, y.pointer, *words, None)
@@ -177,17 +179,17 @@ class Norm(NamedTuple):
 
     def describe(self, library: Library, part: Part, strides: Sequence[Shape]) -> list[Description]:
         """The primitive that computes a part."""
-        held = plain(library, self.x, strides[0])
-        x = held.pointer
+        data = plain(library, self.x, strides[0])
+        x = data.pointer
         flags = SCALE_AND_SHIFT | GLOBAL_STATISTICS * (not self.measured)
         forward = Object(library, "primitive_desc", "batch_normalization_forward_primitive_desc_create",
                          library.engine, TRAINING if self.measured else INFERENCE, x, x, self.eps, flags, None)
         if part == "forward":
             return [(forward, [(SRC, 0), (DST, 1), (MEAN, 2), (VARIANCE, 3), (SCALE, 4), (SHIFT, 5)])]
-        found = Object(library, "primitive_desc", "batch_normalization_backward_primitive_desc_create",
-                       library.engine, BACKWARD, x, x, x, self.eps, flags, forward.pointer, None)
-        return [(found, [(SRC, 0), (DIFF_DST, 1), (DIFF_SRC, 2), (MEAN, 3), (VARIANCE, 4), (SCALE, 5), (DIFF_SCALE, 6),
-                         (DIFF_SHIFT, 7)])]
+        backward = Object(library, "primitive_desc", "batch_normalization_backward_primitive_desc_create",
+                          library.engine, BACKWARD, x, x, x, self.eps, flags, forward.pointer, None)
+        return [(backward, [(SRC, 0), (DIFF_DST, 1), (DIFF_SRC, 2), (MEAN, 3), (VARIANCE, 4), (SCALE, 5),
+                            (DIFF_SCALE, 6), (DIFF_SHIFT, 7)])]
 
 
 class Copy(NamedTuple):
@@ -201,10 +203,10 @@ class Copy(NamedTuple):
 
     def describe(self, library: Library, part: Part, strides: Sequence[Shape]) -> list[Description]:
         """The primitive."""
-        source, target = [plain(library, self.x, each) for each in strides]
-        found = Object(library, "primitive_desc", "reorder_primitive_desc_create", source.pointer, library.engine,
-                       target.pointer, library.engine, None)
-        return [(found, [(SRC, 0), (DST, 1)])]
+        source, target = [plain(library, self.x, steps) for steps in strides]
+        reorder = Object(library, "primitive_desc", "reorder_primitive_desc_create", source.pointer, library.engine,
+                         target.pointer, library.engine, None)
+        return [(reorder, [(SRC, 0), (DST, 1)])]
 
 
 Geometry = Convolution | Pooling | Norm | Copy

@@ -9,15 +9,16 @@ from typing import Any
 
 from opreg.builtin.layers.normalize import backward_normalize_xp, backward_sums_xp
 from opreg.core.attrs import Schema
-from opreg.core.op import Op
+from opreg.core.op import Names, Op
+from opreg.typing import Array, ArrayModule
 
 __all__ = ["batch_norm_gradient", "to_channels_first", "to_channels_last"]
 
 
-def _private(name: str, arguments: Any, doc: str, **words: Any) -> Op:
-    made = Op(name, Schema([]), arguments, doc=doc, **words)
-    made.where = None
-    return made
+def _private(name: str, arguments: Names, doc: str, **words: Any) -> Op:
+    op = Op(name, Schema([]), arguments, doc=doc, **words)
+    op.where = None
+    return op
 
 
 # ----------------------------------------------------------------------------------------------- borders
@@ -46,7 +47,7 @@ def to_channels_first_xp(xp, data, *, out=None):
     return _copied(xp, data.transpose(0, data.ndim - 1, *range(1, data.ndim - 1)), out)
 
 
-def _copied(xp: Any, view: Any, out: Any) -> Any:
+def _copied(xp: ArrayModule, view: Array, out: Array | None) -> Array:
     out = xp.empty(view.shape, view.dtype) if out is None else out
     out[...] = view
     return out

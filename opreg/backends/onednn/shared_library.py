@@ -14,16 +14,15 @@ import functools
 import os
 import site
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from ctypes import POINTER, byref, c_char, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 from pathlib import Path
 from typing import Any
 
+from opreg.core.spec import Shape
 from opreg.errors import OpError
 
 __all__ = ["Argument", "Library", "Object", "any_layout", "forked", "library", "missing", "numbers", "plain"]
-
-Shape = tuple[int, ...]
 
 # Numbers of the library's interface, fixed for version 3.
 CPU, F32, ANY, IN_ORDER = 1, 3, 1, 1
@@ -45,7 +44,7 @@ class Argument(ctypes.Structure):
 
 _DIMS = POINTER(c_int64)
 _PADS = [_DIMS] * 4  # strides, dilations, padding before and after
-_FUNCTIONS: dict[str, list[Any]] = {
+_FUNCTIONS: dict[str, list[type]] = {
     "engine_create": [c_void_p, c_int, c_size_t],
     "stream_create": [c_void_p, c_void_p, c_uint],
     "stream_wait": [c_void_p],
@@ -98,9 +97,9 @@ def _candidates() -> Iterator[str]:
             if path.is_file():
                 yield str(path)
     yield name
-    found = ctypes.util.find_library("dnnl")
-    if found:
-        yield found
+    system = ctypes.util.find_library("dnnl")
+    if system:
+        yield system
 
 
 class Library:
@@ -113,7 +112,7 @@ class Library:
         self.version = version().contents
         if self.version.major != 3:
             raise OSError(f"version {self.version.major}, expected 3")
-        self.functions: dict[str, Any] = {}
+        self.functions: dict[str, Callable[..., Any]] = {}
         for name, arguments in _FUNCTIONS.items():
             function = getattr(self.shared, f"dnnl_{name}")
             function.argtypes, function.restype = arguments, _RESULTS.get(name, c_int)
@@ -121,17 +120,17 @@ class Library:
         self.engine = self.create("engine_create", CPU, 0)
         self.stream = self.create("stream_create", self.engine, IN_ORDER)
 
-    def check(self, name: str, *args: Any) -> None:
+    def check(self, name: str, *args: object) -> None:
         """Call a function of the library; its errors become exceptions."""
         status = self.functions[name](*args)
         if status:
             raise OpError(f"oneDNN: {name}: {STATUS.get(status, f'status {status}')}")
 
-    def create(self, name: str, *args: Any) -> c_void_p:
+    def create(self, name: str, *args: object) -> c_void_p:
         """What a function of the library makes."""
-        made = c_void_p()
-        self.check(name, byref(made), *args)
-        return made
+        pointer = c_void_p()
+        self.check(name, byref(pointer), *args)
+        return pointer
 
 
 @functools.cache
@@ -151,8 +150,8 @@ def missing() -> str | None:
     """Why oneDNN is not used, or None where it is there."""
     if _FORKED:
         return "this process was forked, which the library's threads do not survive"
-    found = library()
-    return found if isinstance(found, str) else None
+    loaded = library()
+    return loaded if isinstance(loaded, str) else None
 
 
 _FORKED: list[bool] = []
@@ -172,7 +171,7 @@ class Object:
 
     __slots__ = ("pointer", "using", "_destroy")
 
-    def __init__(self, library: Library, kind: str, create: str, *args: Any, using: Any = None):
+    def __init__(self, library: Library, kind: str, create: str, *args: object, using: object = None):
         self.pointer = c_void_p()
         self._destroy = library.functions[f"{kind}_destroy"]
         self.using = using
@@ -186,17 +185,17 @@ class Object:
 # --------------------------------------------------------------------------------------------- descriptions
 
 
-def numbers(values: Sequence[int]) -> Any:
+def numbers(values: Sequence[int]) -> ctypes.Array[c_int64]:
     """Integers as the library takes them."""
     return (c_int64 * len(values))(*values)
 
 
-def any_layout(found: Library, shape: Shape) -> Object:
+def any_layout(library: Library, shape: Shape) -> Object:
     """An array whose layout a primitive may choose."""
-    return Object(found, "memory_desc", "memory_desc_create_with_tag", len(shape), numbers(shape), F32, ANY)
+    return Object(library, "memory_desc", "memory_desc_create_with_tag", len(shape), numbers(shape), F32, ANY)
 
 
-def plain(found: Library, shape: Shape, strides: Shape) -> Object:
+def plain(library: Library, shape: Shape, strides: Shape) -> Object:
     """An array with strides, in numbers."""
-    return Object(found, "memory_desc", "memory_desc_create_with_strides", len(shape), numbers(shape), F32,
+    return Object(library, "memory_desc", "memory_desc_create_with_strides", len(shape), numbers(shape), F32,
                   numbers(strides))
