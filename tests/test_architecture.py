@@ -112,9 +112,9 @@ ORDER = _floors("""
 #: package itself.
 INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.backends": """
-        . addressing numba numba.cache numba.pointers numba.vector onednn onednn.shared_library
-        blas numba.rnn_cells numba.simd onednn.matmul onednn.primitives
-        numba.gemm onednn.engine
+        . addressing numba numba.cache numba.pointers numba.values onednn onednn.shared_library
+        blas numba.simd numba.vector onednn.matmul onednn.primitives
+        numba.gemm numba.rnn_cells onednn.engine
         numba.compiler
         numba.elementwise numba.recurrent numba.row_reductions numba.updates
     """,

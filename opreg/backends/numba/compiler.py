@@ -43,9 +43,10 @@ from opreg.errors import ArgumentError, did_you_mean
 from opreg.typing import Array
 
 from ..addressing import address_of
-from . import gemm, pointers, rnn_cells, simd, vector
+from . import gemm, pointers, rnn_cells, simd, values, vector
 from .cache import Kept
-from .vector import FORMATS, VECTOR
+from .values import FORMATS, FloatValue
+from .vector import VECTOR
 
 if TYPE_CHECKING:
     from llvmlite.ir import IRBuilder, Value
@@ -235,7 +236,7 @@ def _defined(source: str, scope: Mapping[str, object]) -> Callable[..., None]:
 def _version() -> bytes:
     """What the machine code of a text depends on beside signature and processor."""
     numba = importlib.import_module("numba")
-    files = __file__, *(str(module.__file__) for module in (vector, simd, rnn_cells, pointers, gemm, special))
+    files = __file__, *(str(module.__file__) for module in (values, vector, simd, rnn_cells, pointers, gemm, special))
     parts = [numba.__version__.encode(), *(Path(file).read_bytes() for file in files)]
     return hashlib.sha256(b"\0".join(parts)).digest()
 
@@ -258,9 +259,9 @@ def _scope(dtype: np.dtype) -> dict[str, object]:
     number = numba.types.float32 if kind.bits == 32 else numba.types.float64
     pointer = numba.types.CPointer(number)
 
-    def instruction(function: Callable[..., vector.FloatValue]) -> object:
+    def instruction(function: Callable[..., FloatValue]) -> object:
         def emit(context: BaseContext, builder: IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
-            return function(*[vector.FloatValue(builder, value, kind) for value in values]).ir
+            return function(*[FloatValue(builder, value, kind) for value in values]).ir
 
         def unary(typing: Typing, a: Type) -> Emitted:
             return number(number), emit
@@ -273,7 +274,7 @@ def _scope(dtype: np.dtype) -> dict[str, object]:
 
         return extending.intrinsic((unary, binary, ternary)[len(inspect.signature(function).parameters) - 1])
 
-    def address(typing: Typing, integer: Type) -> Emitted:
+    def address(typing: Typing, integer: Type) -> Emitted:  # numba has no pointers from integers of its own
         def emit(context: BaseContext, builder: IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
             return builder.inttoptr(values[0], context.get_value_type(pointer))
 

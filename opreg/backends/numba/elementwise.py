@@ -25,7 +25,8 @@ from opreg.typing import Array
 
 from ..addressing import address_of
 from .compiler import Function, function_of, mode, runner, steps, unavailable
-from .vector import DETOURS, FORMATS, VECTOR
+from .values import FORMATS
+from .vector import DETOURS, VECTOR
 
 __all__ = ["Arrangement", "Layout", "arrange", "attach_numba", "bound"]
 

@@ -19,7 +19,7 @@ from opreg.typing import Array, ArrayModule
 
 from . import recurrent
 from .compiler import steps, unavailable
-from .vector import FORMATS
+from .values import FORMATS
 
 __all__: list[str] = []
 

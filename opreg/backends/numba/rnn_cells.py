@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .vector import FloatValue, fma, maximum, tanh
+from .values import FloatValue
+from .vector import fma, maximum, tanh
 
 __all__ = ["STEPS"]
 

@@ -23,7 +23,7 @@ from opreg.typing import Array
 
 from ..addressing import address_of
 from .compiler import Function, function_of, mode, runner, steps, unavailable
-from .vector import FORMATS
+from .values import FORMATS
 
 __all__ = ["Task", "attach_rows"]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .vector import FORMATS, FloatFormat, FloatValue
+from .values import FORMATS, FloatFormat, FloatValue
 
 if TYPE_CHECKING:
     from llvmlite.ir import IRBuilder, Value

@@ -19,7 +19,8 @@ from opreg.typing import Array
 
 from ..addressing import address_of
 from .compiler import Function, function_of, idle, mode, over
-from .vector import FORMATS, VECTOR
+from .values import FORMATS
+from .vector import VECTOR
 
 __all__ = ["move"]
 
