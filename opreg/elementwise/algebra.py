@@ -8,8 +8,8 @@ It is here for ufuncs, each of which goes over the cache once more. Measured on 
 without in turn, least of 70 to 200 rounds: forward and backward of tanh-gelu of 4 M numbers, 24 instructions in
 backward become 15, 35.2 ms became 23.1 ms; five steps of a polynomial on 1 M numbers, 74 become 38, 31.3 ms became
 22.0 ms; of a gate ``a s(b) + c (1 - s(b))``, 13 become 9, 14.7 ms became 13.2 ms; 16 numbers of gelu, 14.0 us became
-13.2 us. Functions that numba compiles wait for memory and take as long without; chains, norm and softmax, LSTM and
-convolutions have no such sums.
+13.2 us. Functions that numba compiles wait for memory: without, the polynomial takes a tenth longer, the others as
+long. Chains, norm and softmax, LSTM, transformer blocks and convolutions have no such sums.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def product(dtype: np.dtype) -> Callable[..., None]:
     """
     numba = importlib.import_module("numba")
     columns = width(dtype)
-    many, some, one = (_tile(dtype, rows) for rows in TILES)
+    tall, short, single = (_tile(dtype, rows) for rows in TILES)
     most, few = TILES[:2]
 
     @numba.njit(error_model="numpy")
@@ -76,11 +76,11 @@ def product(dtype: np.dtype) -> Callable[..., None]:
         for panel in range(panels):
             at, to = b0 + panel * features * columns, c0 + panel * columns
             for row in range(0, whole, most):
-                many(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
+                tall(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
             for row in range(whole, half, few):
-                some(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
+                short(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
             for row in range(half, rows):
-                one(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
+                single(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
 
     return add_product
 
@@ -119,7 +119,7 @@ def transposed(dtype: np.dtype) -> Callable[..., None]:
     """
     numba = importlib.import_module("numba")
     columns, prepare = width(dtype), pack(dtype)
-    most, some, one = (_tile(dtype, rows) for rows in TILES)
+    tall, short, single = (_tile(dtype, rows) for rows in TILES)
     large, small = TILES[:2]
 
     @numba.njit(error_model="numpy")
@@ -132,13 +132,13 @@ def transposed(dtype: np.dtype) -> Callable[..., None]:
             prepare(b, start * across, deep, across, work, work0)
             for row in range(0, whole, large):
                 for to in range(0, wide, columns):
-                    most(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
+                    tall(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
             for row in range(whole, half, small):
                 for to in range(0, wide, columns):
-                    some(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
+                    short(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
             for row in range(half, rows):
                 for to in range(0, wide, columns):
-                    one(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
+                    single(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
 
     return add_transposed
 
@@ -153,8 +153,8 @@ def _tile(dtype: np.dtype, rows: int) -> Callable[..., None]:
     number, whole = getattr(types, dtype.name), types.int64
     pointer = types.CPointer(number)
     scalar = ir.FloatType() if dtype.itemsize == 4 else ir.DoubleType()
-    many = lanes(dtype)
-    vector = ir.VectorType(scalar, many)
+    count = lanes(dtype)
+    vector = ir.VectorType(scalar, count)
 
     def constant(value: int) -> Constant:
         return ir.Constant(ir.IntType(64), value)
@@ -162,9 +162,9 @@ def _tile(dtype: np.dtype, rows: int) -> Callable[..., None]:
     def emit(context: BaseContext, builder: IRBuilder, signature: Signature, args: Sequence[Value]) -> Value:
         a, a0, apart, step, features, b, b0, c, c0, wide = args
         multiply_add = builder.module.declare_intrinsic(
-            f"llvm.fmuladd.v{many}f{dtype.itemsize * 8}", fnty=ir.FunctionType(vector, [vector] * 3))
+            f"llvm.fmuladd.v{count}f{dtype.itemsize * 8}", fnty=ir.FunctionType(vector, [vector] * 3))
         unset = ir.Constant(vector, ir.Undefined)
-        first_lane = ir.Constant(ir.VectorType(ir.IntType(32), many), None)
+        first_lane = ir.Constant(ir.VectorType(ir.IntType(32), count), None)
 
         def at(base: Value, *offsets: Value) -> Value:
             for offset in offsets:
@@ -172,7 +172,7 @@ def _tile(dtype: np.dtype, rows: int) -> Callable[..., None]:
             return base
 
         def vectors(base: Value) -> list[Value]:
-            return [builder.bitcast(at(base, constant(i * many)), vector.as_pointer()) for i in range(_VECTORS)]
+            return [builder.bitcast(at(base, constant(i * count)), vector.as_pointer()) for i in range(_VECTORS)]
 
         def loaded(places: list[Value]) -> list[Value]:
             return [builder.load(place, align=dtype.itemsize) for place in places]
@@ -190,7 +190,7 @@ def _tile(dtype: np.dtype, rows: int) -> Callable[..., None]:
         builder.position_at_end(loop)
         k = builder.phi(features.type)
         sums = [[builder.phi(vector) for _ in range(_VECTORS)] for _ in range(rows)]
-        panel = loaded(vectors(at(b, b0, builder.mul(k, constant(_VECTORS * many)))))
+        panel = loaded(vectors(at(b, b0, builder.mul(k, constant(_VECTORS * count)))))
         here, more = builder.mul(k, step), []
         for row in range(rows):
             left = broadcast(builder.load(at(lines[row], here)))

@@ -25,13 +25,13 @@ from ..addressing import address_of
 from . import gemm
 from .compiler import Function, cut, function_of
 
-__all__ = ["Cell", "Gradients", "backward", "forward", "function", "weights"]
+__all__ = ["CellKind", "Gradients", "backward", "forward", "function", "weights"]
 
 #: Multiplications that are worth another thread's while.
 _LEAST = 1 << 21
 
 
-class Cell(NamedTuple):
+class CellKind(NamedTuple):
     """A kind of cell.
 
     Attributes
@@ -57,18 +57,19 @@ def _each(array: str, start: str, distance: str, count: int) -> str:
 
 
 _ALL = ((0, 0), (1, 1), (2, 2), (3, 3))
-_PLAIN = Cell(_ALL[:1], "work, o, states, after", "states, after, dy, now, dh, o, by_input, to, dh, o")
+_PLAIN = CellKind(_ALL[:1], "work, o, states, after", "states, after, dy, now, dh, o, by_input, to, dh, o")
 CELLS = {
-    "lstm": Cell(_ALL, f"{_each('work', 'o', 'block', 4)}, cells, now, {_each('gates', 'now', 'whole', 4)}, "
-                       "cells, after, states, after",
-                 f"{_each('gates', 'now', 'whole', 4)}, cells, now, cells, after, dy, now, dh, o, dc, row * size, "
-                 f"{_each('by_input', 'to', 'size', 4)}, dc, row * size, dh, o"),
+    "lstm": CellKind(_ALL, f"{_each('work', 'o', 'block', 4)}, cells, now, {_each('gates', 'now', 'whole', 4)}, "
+                           "cells, after, states, after",
+                     f"{_each('gates', 'now', 'whole', 4)}, cells, now, cells, after, dy, now, dh, o, dc, row * size, "
+                     f"{_each('by_input', 'to', 'size', 4)}, dc, row * size, dh, o"),
     # Candidate by input, reset, update, candidate by state.
-    "gru": Cell(((2, None), (0, 0), (1, 1), (None, 2)),
-                f"{_each('work', 'o + block', 'block', 2)}, work, o, work, o + 3 * block, states, now, "
-                f"{_each('gates', 'now', 'whole', 3)}, cells, after, states, after",
-                f"{_each('gates', 'now', 'whole', 3)}, cells, after, states, now, dy, now, dh, o, "
-                f"{_each('by_input', 'to', 'size', 3)}, {_each('by_state', 'to', 'size', 3)}, dh, o", by_state=True),
+    "gru": CellKind(((2, None), (0, 0), (1, 1), (None, 2)),
+                    f"{_each('work', 'o + block', 'block', 2)}, work, o, work, o + 3 * block, states, now, "
+                    f"{_each('gates', 'now', 'whole', 3)}, cells, after, states, after",
+                    f"{_each('gates', 'now', 'whole', 3)}, cells, after, states, now, dy, now, dh, o, "
+                    f"{_each('by_input', 'to', 'size', 3)}, {_each('by_state', 'to', 'size', 3)}, dh, o",
+                    by_state=True),
     "rnn_tanh": _PLAIN,
     "rnn_relu": _PLAIN,
 }
@@ -154,11 +155,11 @@ def _text(mode: str, part: str) -> str:
     return "def kernel(table, first, last):\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def _gates(cell: Cell) -> int:
+def _gates(cell: CellKind) -> int:
     return sum(of_input is not None for of_input, _ in cell.blocks)
 
 
-def _spans(cell: Cell) -> dict[str, int]:
+def _spans(cell: CellKind) -> dict[str, int]:
     """In how many blocks the products stand, and where those with the state begin."""
     from_state = [of_state is not None for _, of_state in cell.blocks]
     return {"of_input": _gates(cell), "of_state": sum(from_state), "before_state": from_state.index(True)}
@@ -196,7 +197,7 @@ Room: TypeAlias = Callable[[str, Shape, np.dtype], Array]
 Calls: TypeAlias = list[Callable[[], None]]
 
 
-def _blocks(cell: Cell, place: int, gates: Array, room: Room, name: str) -> tuple[Array, Calls]:
+def _blocks(cell: CellKind, place: int, gates: Array, room: Room, name: str) -> tuple[Array, Calls]:
     """Weights (gates, size, features) packed for products with their transposes, a block after the other: where, and
     calls that do it."""
     order = [gate for gate in (block[place] for block in cell.blocks) if gate is not None]
