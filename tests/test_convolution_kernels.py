@@ -257,11 +257,11 @@ def test_onednn_in_threads() -> None:
 @FAST
 def test_onednn_remembers_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onednn_convolution, "MOST", 2)
-    onednn_convolution._WORKS.made.clear()
+    onednn_convolution._WORKS.by_kind.clear()
     for n in range(5, 10):
         ins, _, attrs = convolution_case("Convolution", (1, 2, n, n), (3, 3), 2)
         close(apply("Convolution", "onednn, a call", ins, attrs), apply("Convolution", "reference", ins, attrs))
-        assert len(onednn_convolution._WORKS.made) <= 2
+        assert len(onednn_convolution._WORKS.by_kind) <= 2
 
 
 @FAST

@@ -657,7 +657,7 @@ def compiled(x: np.ndarray, offset: float) -> int:
     compiler._FUNCTIONS.clear()
     np.testing.assert_array_equal(computed(trace(lambda x: x * 2.0 + offset, 1), x), x * 2 + offset)
     (function,) = compiler._FUNCTIONS.values()
-    return function.held.cache_hits
+    return function.compiled.cache_hits
 
 
 @pytest.fixture
