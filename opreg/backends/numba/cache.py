@@ -21,14 +21,14 @@ import sys
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opreg.core.files import whole
 
 if TYPE_CHECKING:
-    from numba.core.base import BaseContext
     from numba.core.codegen import CPUCodegen
     from numba.core.compiler import CompileResult
+    from numba.core.cpu import CPUContext
     from numba.core.typing import Signature
 
 __all__ = ["Kept", "directory"]
@@ -110,7 +110,7 @@ class Kept:
         key = self._text, str(signature), codegen.magic_tuple(), sys.implementation.cache_tag
         return folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:40]}.code"
 
-    def load_overload(self, signature: Signature, target_context: BaseContext) -> CompileResult | None:
+    def load_overload(self, signature: Signature, target_context: CPUContext) -> CompileResult | None:
         """What was kept; None where there is nothing to be believed, which is taken away."""
         target_context.refresh()
         path = self._path(signature, target_context.codegen())
@@ -125,8 +125,8 @@ class Kept:
                 path.unlink()
             return None
 
-    def save_overload(self, signature: Signature, result: CompileResult) -> None:
-        """Keep something."""
+    def save_overload(self, signature: Signature, result: Any) -> None:
+        """Keep something: a ``CompileResult``, whose fields numba names at run time."""
         path = self._path(signature, result.codegen)
         if path is None or result.library.has_dynamic_globals:
             return
