@@ -157,7 +157,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.nn": """
         bailout dtype plan_memory state ops.primitive_docs
         guards handles tensor_base printing reads settings
-        tensor tree ops.primitive optim.settings
+        tensor tree typing ops.primitive optim.settings
         buffers initializer trace ops.lift
         python_op parameter ops.creation ops.math
         application hooks ops.multitype ops.reduce ops.scalars

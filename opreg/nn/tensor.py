@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from . import dtype as dtypes
 from . import printing
 from .state import STATE
 from .tensor_base import COMPARISONS, TensorBase, is_number
+
+if TYPE_CHECKING:
+    from .typing import TensorLike
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "fresh", "lent", "lent_raw", "picked",
            "subscript", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
@@ -356,7 +359,7 @@ def _hosted(value: Any) -> Any:
     return value.asnumpy() if isinstance(value, NDArray) else value
 
 
-def tensor(value: Any, ctx: Context | None = None) -> Any:
+def tensor(value: TensorLike, ctx: Context | None = None) -> Tensor:
     """Anything that has numbers as a tensor; tensors, also those of a trace, as they are.
 
     Examples
@@ -365,7 +368,7 @@ def tensor(value: Any, ctx: Context | None = None) -> Any:
     Tensor(shape=[2], dtype=Int64, value= [1, 2])
     """
     if isinstance(value, TensorBase):
-        return value
+        return value  # type: ignore[return-value]  # to users those of a trace are Tensors, too
     if isinstance(value, NDArray):
         result = made(value._data, value._ctx)
         result._entry = value._entry

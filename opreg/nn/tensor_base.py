@@ -9,7 +9,7 @@ from __future__ import annotations
 import numbers
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from . import dtype as dtypes
 if TYPE_CHECKING:
     from .tensor import Tensor
     from .tensor_methods import Methods  # a stub, made from the functions of ops
+    from .typing import Number
 else:
     Methods = Value
 
@@ -44,7 +45,7 @@ LOGIC = {"and": ("_npi_logical_and", "_npi_bitwise_and"), "or": ("_npi_logical_o
          "xor": ("_npi_logical_xor", "_npi_bitwise_xor")}
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[Number]:
     """Whether something is one number, and no tensor."""
     return isinstance(value, (numbers.Real, np.bool_))
 

@@ -4,75 +4,76 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from opreg.ndarray.ndarray import numbers_of
+from opreg.ndarray.ndarray import NDArray, numbers_of
 
 from ...core.registry import ops
 from ...core.spec import as_dtype, is_floating
 from ...errors import ArgumentError, ShapeError
 from .. import dtype as dtypes
-from ..tensor import tensor
+from ..tensor import Tensor, tensor
 from ..tensor_base import TensorBase, is_number
+from ..typing import Axes, Number, TensorDType, TensorLike, TensorShape
 
 __all__ = ["axes", "binary", "floating", "like", "one_axis", "promoted", "scalar", "shape_of", "tensor", "together"]
 
-_PYTHON: dict[str, Callable] = {
+_PYTHON: dict[str, Callable[..., Tensor]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv, "mod": operator.mod,
     "pow": operator.pow, "floordiv": operator.floordiv, "eq": operator.eq, "ne": operator.ne, "gt": operator.gt,
     "ge": operator.ge, "lt": operator.lt, "le": operator.le, "and": operator.and_, "or": operator.or_,
     "xor": operator.xor}
 
 
-def scalar(number: Any, dtype: np.dtype) -> Any:
+def scalar(number: Number | np.ndarray, dtype: np.dtype) -> Tensor:
     """One number as a tensor without axes; a whole one that does not fit wraps around, as in arithmetic."""
     return tensor(numbers_of(number, dtype))
 
 
-def binary(name: str, x: Any, y: Any) -> Any:
+def binary(name: str, x: TensorLike, y: TensorLike) -> Tensor:
     """Python's operator of that name, between tensors, or a tensor and a number."""
     left = x if is_number(x) else tensor(x)
     right = y if is_number(y) else tensor(y)
     return _PYTHON[name](tensor(left) if is_number(left) and is_number(right) else left, right)
 
 
-def floating(x: Any) -> Any:
+def floating(x: TensorLike) -> Tensor:
     """A tensor of floating numbers; integers and truth values as float32."""
     x = tensor(x)
     return x if is_floating(x._dt) else x._cast(np.dtype(np.float32))
 
 
-def promoted(values: Sequence[Any]) -> np.dtype:
+def promoted(values: Sequence[Tensor | Number]) -> np.dtype:
     """The dtype that tensors and numbers have in common."""
-    found: np.dtype | None = None
+    common: np.dtype | None = None
     for value in values:
-        if not is_number(value):
-            found = value._dt if found is None else dtypes.promote(found, value._dt)
-    if found is None:
+        if isinstance(value, TensorBase):
+            common = value._dt if common is None else dtypes.promote(common, value._dt)
+    if common is None:
         return tensor(values[0])._dt
     for value in values:
         if is_number(value):
-            found = dtypes.promote_number(found, value)
-    return found
+            common = dtypes.promote_number(common, value)
+    return common
 
 
-def together(*values: Any, real: bool = False) -> list[Any]:
+def together(*values: TensorLike, real: bool = False) -> list[Tensor]:
     """Tensors of one dtype, made of tensors and numbers; floating with ``real``."""
-    given = [value if is_number(value) else tensor(value) for value in values]
-    wanted = promoted(given)
-    if real and not is_floating(wanted):
-        wanted = np.dtype(np.float32)
-    return [scalar(value, wanted) if is_number(value) else value._cast(wanted) for value in given]
+    operands = [value if is_number(value) else tensor(value) for value in values]
+    common = promoted(operands)
+    if real and not is_floating(common):
+        common = np.dtype(np.float32)
+    return [operand._cast(common) if isinstance(operand, TensorBase) else scalar(operand, common)
+            for operand in operands]
 
 
-def like(value: Any, x: Any) -> Any:
+def like(value: TensorLike, x: Tensor) -> Tensor:
     """A tensor or number as a tensor of the dtype of ``x``."""
     return scalar(value, x._dt) if is_number(value) else tensor(value)._cast(x._dt)
 
 
-def axes(axis: Any, what: str = "axis") -> Any:
+def axes(axis: Axes, what: str = "axis") -> int | tuple[int, ...] | None:
     """Axes as operators take them: None for all of them, an int or its tensor, or a tuple; () means all."""
     if axis is None or (isinstance(axis, (tuple, list)) and not axis):
         return None
@@ -83,7 +84,7 @@ def axes(axis: Any, what: str = "axis") -> Any:
     return tuple(map(int, axis)) if isinstance(axis, (tuple, list)) else int(axis)
 
 
-def one_axis(axis: Any, rank: int, what: str) -> int:
+def one_axis(axis: int | TensorBase, rank: int, what: str) -> int:
     """An axis counted from the front."""
     if isinstance(axis, TensorBase):
         axis = operator.index(axis)  # type: ignore[arg-type]
@@ -94,19 +95,20 @@ def one_axis(axis: Any, rank: int, what: str) -> int:
     return int(axis) % rank
 
 
-def shape_of(size: Any) -> tuple[int, ...]:
+def shape_of(size: TensorShape) -> tuple[int, ...]:
     """A shape given as an int, a tuple or list, or a tensor of numbers that are known."""
     if isinstance(size, (int, np.integer)):
         return (int(size),)
-    return tuple(int(each) for each in (size.asnumpy() if hasattr(size, "asnumpy") else size))
+    lengths = tensor(size).asnumpy() if isinstance(size, (TensorBase, NDArray)) else size
+    return tuple(int(length) for length in lengths)
 
 
-def whole_dtype(dtype: Any, default: Any) -> np.dtype:
+def whole_dtype(dtype: TensorDType, default: np.dtype | type[np.generic]) -> np.dtype:
     """A dtype by any of its names, or the default."""
     return np.dtype(default) if dtype is None else as_dtype(dtype)
 
 
-def as_bool(x: Any) -> Any:
+def as_bool(x: TensorLike) -> Tensor:
     """Truth values."""
     x = tensor(x)
     return x if x._dt.kind == "b" else ops._npi_not_equal_scalar(x, scalar=0.0)

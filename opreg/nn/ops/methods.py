@@ -236,7 +236,7 @@ def flip(self: Any, *dims: Any) -> Any:
 def gather(self: Any, input_indices: Any, axis: Any, batch_dims: int = 0) -> Any:
     """Slices that indices name, ``gather(indices, axis)``; or numbers along one, ``gather(dim, index)``."""
     if is_number(input_indices):
-        return indexing.gather_elements(self, input_indices, axis)
+        return indexing.gather_elements(self, int(input_indices), axis)
     return indexing.gather(self, input_indices, axis, batch_dims)
 
 
