@@ -8,6 +8,7 @@ operators' schemas; those of tensors, from the functions of ``ops``; and the fro
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import re
 import sys
@@ -29,9 +30,9 @@ from .core.op import Op
 from .core.registry import find, names
 from .core.value import ARITHMETIC, BINARY, METHODS
 from .nn import ops
+from .nn import typing as tensor_types
 from .nn.ops.methods import METHODS as TENSOR_METHODS
 from .nn.ops.primitive import Primitive
-from .nn.ops.scalars import OF_PYTHON
 from .nn.tensor_base import TensorBase
 
 __all__ = ["stubs"]
@@ -39,6 +40,13 @@ __all__ = ["stubs"]
 _TITLE = "# Made from the declarations by `python -m opreg.builtin --stubs`; not edited by hand.\n"
 _WIDTH = 118
 
+_TENSOR_IMPORTS = """
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, overload
+
+import numpy as np
+
+"""
 _IMPORTS = """
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -87,11 +95,12 @@ _BY_HAND = {
 }
 _LOOPS = ("cond", "foreach", "while_loop")
 
-#: What gives back what users' functions return, or something else than tensors. What gives several tensors only when it
-#: is asked to counts as giving one: that can be unpacked, too.
-_OPEN = {"atleast_1d", "atleast_2d", "atleast_3d", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "cond",
-         "fori_loop", "hooks", "register_hook", "scan", "while_loop", "DType", "Depend", "ForiLoop", "Partial", "Print",
-         "Scan", "Unstack", "WhileLoop", "depend", *OF_PYTHON}
+#: Of tensors: names of types that annotations of their functions have, all of which the stubs import or define.
+_TENSOR_TYPES = f"""from opreg.nn.tensor import Tensor
+from opreg.nn.typing import {", ".join(tensor_types.__all__)}
+"""
+_TYPE_NAMES = {*dir(builtins), *tensor_types.__all__, "Tensor", "Any", "Callable", "Iterable", "Mapping", "Sequence",
+               "Literal", "np", "_T"}
 
 
 # --------------------------------------------------------------------------------------------------- text
@@ -120,7 +129,7 @@ def _function(name: str, parameters: Iterable[str], result: str, doc: str | None
     return f'{text}\n{indent}    """{said}"""\n' if said else f"{text} ...\n"
 
 
-def _kind(kind: Any, given: bool = True) -> str:
+def _kind(kind: Any) -> str:
     """An annotation as a stub has it; what is given may be of any kind that is converted to it."""
     simple = {Any: "Any", None: "None", type(None): "None", np.dtype: "DType", inspect.Parameter.empty: "Any",
               tuple: "Sequence[Any]", list: "Sequence[Any]", np.ndarray: "np.ndarray[Any, Any]"}
@@ -130,15 +139,15 @@ def _kind(kind: Any, given: bool = True) -> str:
     if origin is Literal:
         return f"Literal[{', '.join(map(repr, args))}]"
     if origin in (Union, types.UnionType):
-        parts = list(dict.fromkeys(_kind(each, given) for each in args))
+        parts = list(dict.fromkeys(_kind(each) for each in args))
         if "Ints" in parts:
             parts = [each for each in parts if each != "int"]
         return "Any" if "Any" in parts else " | ".join(parts)
-    if origin is tuple and given and args[0] in (int, float):
+    if origin is tuple and args[0] in (int, float):
         return "Ints" if args[0] is int else "Floats"
     if origin in (tuple, list):
-        inner = ", ".join("..." if each is ... else _kind(each, given) for each in args)
-        return f"{'Sequence' if given else origin.__name__}[{inner.removesuffix(', ...') if given else inner}]"
+        inner = ", ".join("..." if each is ... else _kind(each) for each in args)
+        return f"Sequence[{inner.removesuffix(', ...')}]"
     if origin is not None and origin.__module__ == "collections.abc":
         return "Callable[..., Any]" if origin is Callable else f"{origin.__name__}[{', '.join(map(_kind, args))}]"
     return kind.__name__ if kind in (int, float, bool, str, complex) else "Any"
@@ -157,18 +166,16 @@ def _default(value: Any) -> str:
 
 
 def _written(parameters: Iterable[inspect.Parameter], kinds: Mapping[str, str]) -> Iterator[str]:
-    """Parameters as text; ``kinds`` has the annotations by name."""
+    """Parameters as text; ``kinds`` has the annotations by name, Any where there is none."""
     behind_star = False
     for parameter in parameters:
         if parameter.kind is parameter.KEYWORD_ONLY and not behind_star:
             yield "*"
         behind_star |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
         stars = "*" * (parameter.kind is parameter.VAR_POSITIONAL) + "**" * (parameter.kind is parameter.VAR_KEYWORD)
-        kind = kinds[parameter.name]
+        kind = kinds.get(parameter.name, "Any")
         text = f"{stars}{parameter.name}: {kind}" if kind else f"{stars}{parameter.name}"
         if parameter.default is not parameter.empty:
-            if parameter.default is None and not re.search(r"\b(None|Any)\b", kind) and kind:
-                text += " | None"
             text += f" = {_default(parameter.default)}"
         yield text
 
@@ -184,6 +191,9 @@ def _texts(op: Op, manner: str, parameters: list[inspect.Parameter], further: li
     fields = {field.name for field in op.schema.fields}
     kinds = {each.name: "Context | str | None" if each.name == "ctx" else _kind(each.annotation)
              if each.name in fields else "Input" for each in parameters}
+    for each in parameters:
+        if each.default is None and not re.search(r"\b(None|Any)\b", kinds[each.name]):
+            kinds[each.name] += " | None"
     if op.variadic or op.per_instance:
         kinds[op.many] = "Input | Sequence[Input]"
     texts = list(_written(parameters, kinds))
@@ -228,7 +238,7 @@ def _arithmetic(result: str) -> Iterator[str]:
     for name in BINARY:
         compared = name in ("eq", "ne", "gt", "ge", "lt", "le")
         ignored = "" if not compared else "  # type: ignore[override]" if name in ("eq", "ne") else \
-            "  # type: ignore[misc]" if result == "NDArray" else ""  # NumPy's arrays compare, too
+            "  # type: ignore[misc]" if result != "Symbol" else ""  # NumPy's arrays compare, too
         for start in ("",) if compared else ("", "r", "i") if result == "Tensor" else ("", "r"):
             yield f"    def __{start}{name}__(self, other: Operand) -> {result}: ...{ignored}\n"
 
@@ -284,47 +294,37 @@ def _namespace(manner: str, space: Namespace) -> str:
 # ----------------------------------------------------------------------------------------- from the functions
 
 
-def _hints(function: Callable) -> dict[str, Any]:
-    inner = inspect.unwrap(function)
-    try:
-        return typing.get_type_hints(inner)
-    except NameError:  # a name that type checkers alone know
-        return {}
-
-
-def _tensors(kind: Any) -> str:
-    """What comes out of a function of tensors: a tensor where nothing else is said."""
-    return re.sub(r"\bAny\b", "Tensor", _kind(kind, given=False))
+def _annotations(function: Callable) -> dict[str, str]:
+    """The annotations of a function as they are written; Any for one with a name that the stubs do not have."""
+    return {name: text if _TYPE_NAMES.issuperset(re.findall(r"(?<![\w.])[A-Za-z_]\w*", text)) else "Any"
+            for name, text in inspect.unwrap(function).__annotations__.items()}
 
 
 def _like(name: str, function: Callable, indent: str = "", own: bool = False) -> str:
-    """A function of tensors."""
-    hints = _hints(function)
+    """A function of tensors, in each form in which it is called."""
+    forms = typing.get_overloads(inspect.unwrap(function))
+    return "".join([f"{indent}@overload\n{_form(name, form, form.__doc__ or function.__doc__, indent, own)}"
+                    for form in forms]) or _form(name, function, function.__doc__, indent, own)
+
+
+def _form(name: str, function: Callable, doc: str | None, indent: str, own: bool) -> str:
+    kinds = _annotations(function)
     parameters = list(inspect.signature(function).parameters.values())
-    kinds = {each.name: _kind(hints.get(each.name, Any)) for each in parameters}
     if own:
         parameters[0] = parameters[0].replace(name="self", kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
         kinds["self"] = ""
-    result = "Any" if name in _OPEN else _tensors(hints.get("return", Any))
-    return _function(name, _written(parameters, kinds), result, function.__doc__, indent)
-
-
-def _private(text: str) -> str:
-    return re.sub(r"(?<!class )\b(Ints|Floats|DType)\b", r"_\1", text)
+    return _function(name, _written(parameters, kinds), kinds.get("return", "Any"), doc, indent)
 
 
 def _primitive(name: str, made: type[Primitive]) -> str:
     """A class of primitives: made with settings, called on the other parameters of the function behind it."""
     function = inspect.getclosurevars(made.__call__).nonlocals["function"]
-    settings, hints = inspect.signature(made).parameters, _hints(function)
+    settings, kinds = inspect.signature(made).parameters, _annotations(function)
     inputs = [each for each in inspect.signature(function).parameters.values()
               if each.name not in settings and each.kind is not each.VAR_KEYWORD]
-    result = "Any" if name in _OPEN else _tensors(hints.get("return", Any))
-    kinds = {each.name: _kind(hints.get(each.name, Any)) for each in inputs}
-    indent, said = " " * 4, _sentence(made.__doc__)
-    given = _written(settings.values(), dict.fromkeys(settings, "Any"))
+    indent, said, result = " " * 4, _sentence(made.__doc__), kinds.get("return", "Any")
     return "".join([f"class {name}(Primitive):\n", f'{indent}"""{said}"""\n' if said else "",
-                    _function("__init__", ["self", *given], "None", None, indent),
+                    _function("__init__", ["self", *_written(settings.values(), kinds)], "None", None, indent),
                     _function("__call__", ["self", *_written(inputs, kinds)], result, None, indent)])
 
 
@@ -334,9 +334,9 @@ def _ops() -> str:
     for name in sorted(vars(ops)["__all__"]):
         value = getattr(ops, name)
         if inspect.isclass(value) and issubclass(value, Primitive) and value.__module__ == ops.__name__:
-            lines.append(_private(_primitive(name, value)))
+            lines.append(_primitive(name, value))
         elif inspect.isfunction(value) and value.__module__.startswith(f"{ops.__name__}."):
-            lines.append(_private(_like(name, value)))  # there is a primitive DType
+            lines.append(_like(name, value))
         else:
             home = value.__module__
             known = name if hasattr(sys.modules[home], name) else value.__name__
@@ -344,16 +344,14 @@ def _ops() -> str:
     modules = sorted({each.partition(" import ")[0] for each in imported})
     grouped = [f"{module} import " + ", ".join(each.partition(" import ")[2].strip() for each in imported
                                                if each.startswith(f"{module} ")) + "\n" for module in modules]
-    return "".join([_TITLE, _IMPORTS, *grouped, "from opreg.nn.tensor import Tensor\n\n", _private(_KINDS), "\n",
-                    *lines])
+    return "".join([_TITLE, _TENSOR_IMPORTS, *grouped, _TENSOR_TYPES, '\n_T = TypeVar("_T")\n\n', *lines])
 
 
 def _tensor_methods() -> str:
     """Methods of tensors."""
     indent = " " * 4
-    lines = [_TITLE, _IMPORTS, "from opreg.nn.tensor import Tensor\nfrom opreg.core.value import Value\n\n",
-             "Operand = Tensor | np.ndarray[Any, Any] | float | np.number[Any] | np.bool_ | Sequence[Any]\n",
-             _KINDS, "_int = int\n_float = float\n_bool = bool\n",  # names of methods
+    lines = [_TITLE, _TENSOR_IMPORTS, "from opreg.core.value import Value\n", _TENSOR_TYPES,
+             "\nOperand = TensorLike\n_int = int\n_float = float\n_bool = bool\n",  # names of methods
              f"\nclass Methods(Value):\n{indent}\"\"\"Functions of ``ops`` as methods.\"\"\"\n"]
     lines += _arithmetic("Tensor")
     for name in sorted(TENSOR_METHODS):

@@ -1,17 +1,15 @@
 # Made from the declarations by `python -m opreg.builtin --stubs`; not edited by hand.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
-from opreg.nn.tensor import Tensor
 from opreg.core.value import Value
+from opreg.nn.tensor import Tensor
+from opreg.nn.typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
 
-Operand = Tensor | np.ndarray[Any, Any] | float | np.number[Any] | np.bool_ | Sequence[Any]
-Ints = int | Sequence[int]
-Floats = float | Sequence[float]
-DType = str | type[Any] | np.dtype[Any]
+Operand = TensorLike
 _int = int
 _float = float
 _bool = bool
@@ -38,10 +36,10 @@ class Methods(Value):
     def __ipow__(self, other: Operand) -> Tensor: ...
     def __eq__(self, other: Operand) -> Tensor: ...  # type: ignore[override]
     def __ne__(self, other: Operand) -> Tensor: ...  # type: ignore[override]
-    def __gt__(self, other: Operand) -> Tensor: ...
-    def __ge__(self, other: Operand) -> Tensor: ...
-    def __lt__(self, other: Operand) -> Tensor: ...
-    def __le__(self, other: Operand) -> Tensor: ...
+    def __gt__(self, other: Operand) -> Tensor: ...  # type: ignore[misc]
+    def __ge__(self, other: Operand) -> Tensor: ...  # type: ignore[misc]
+    def __lt__(self, other: Operand) -> Tensor: ...  # type: ignore[misc]
+    def __le__(self, other: Operand) -> Tensor: ...  # type: ignore[misc]
     def abs(self) -> Tensor:
         """The absolute value."""
     def absolute(self) -> Tensor:
@@ -50,33 +48,34 @@ class Methods(Value):
         """The angle in radians whose cosine it is."""
     def acosh(self) -> Tensor:
         """The inverse of the hyperbolic cosine."""
-    def add(self, other: Any) -> Tensor:
+    def add(self, other: TensorLike) -> Tensor:
         """The sum."""
     def add_(self, *args: Any, **keywords: Any) -> Tensor:
         """Add numbers, times ``alpha``."""
-    def addbmm(self, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def addbmm(self, batch1: TensorLike, batch2: TensorLike, *, beta: TensorLike = 1,
+               alpha: TensorLike = 1) -> Tensor:
         """``beta * input`` plus ``alpha`` times the sum of all products ``batch1 @ batch2``."""
-    def addcdiv(self, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
+    def addcdiv(self, tensor1: TensorLike, tensor2: TensorLike, value: TensorLike = 1) -> Tensor:
         """``input + value * tensor1 / tensor2``."""
-    def addcmul(self, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
+    def addcmul(self, tensor1: TensorLike, tensor2: TensorLike, value: TensorLike = 1) -> Tensor:
         """``input + value * tensor1 * tensor2``."""
-    def addmm(self, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def addmm(self, mat1: TensorLike, mat2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
         """``beta * input + alpha * mat1 @ mat2``."""
     def addmm_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.addmm(x, …)``."""
-    def addmv(self, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def addmv(self, mat: TensorLike, vec: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
         """``beta * input + alpha * mat @ vec``."""
-    def addr(self, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def addr(self, vec1: TensorLike, vec2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
         """``beta * x + alpha * outer(vec1, vec2)``."""
-    def all(self, axis: Any = None, keepdims: _bool = False, **more: Any) -> Tensor:
+    def all(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """Whether none is false, or zero."""
-    def amax(self, axis: Any = None, keepdims: _bool = False, **more: Any) -> Tensor:
+    def amax(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """The largest number, ``initial`` at least, of those where ``where`` holds."""
-    def amin(self, axis: Any = None, keepdims: _bool = False, **more: Any) -> Tensor:
+    def amin(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """The smallest number, ``initial`` at most, of those where ``where`` holds."""
     def aminmax(self, *, axis: _int | None = 0, keepdims: _bool = False) -> tuple[Tensor, Tensor]:
         """The smallest and the largest number."""
-    def any(self, axis: Any = None, keepdims: _bool = False, **more: Any) -> Tensor:
+    def any(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """Whether one is true, or not zero."""
     def arccos(self) -> Tensor:
         """The angle in radians whose cosine it is."""
@@ -88,7 +87,7 @@ class Methods(Value):
         """The inverse of the hyperbolic sine."""
     def arctan(self) -> Tensor:
         """The angle in radians whose tangent it is."""
-    def arctan2(self, other: Any) -> Tensor:
+    def arctan2(self, other: TensorLike) -> Tensor:
         """The angle in radians, from -pi to pi, of the point whose height is ``input`` and whose width is …."""
     def arctanh(self) -> Tensor:
         """The inverse of the hyperbolic tangent."""
@@ -110,39 +109,39 @@ class Methods(Value):
         """The inverse of the hyperbolic sine."""
     def atan(self) -> Tensor:
         """The angle in radians whose tangent it is."""
-    def atan2(self, other: Any) -> Tensor:
+    def atan2(self, other: TensorLike) -> Tensor:
         """The angle in radians, from -pi to pi, of the point whose height is ``input`` and whose width is …."""
     def atanh(self) -> Tensor:
         """The inverse of the hyperbolic tangent."""
-    def baddbmm(self, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def baddbmm(self, batch1: TensorLike, batch2: TensorLike, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
         """``beta * input + alpha * batch1 @ batch2``."""
-    def bernoulli(self, p: Any = 0.5, seed: Any = None) -> Tensor:
+    def bernoulli(self, p: Tensor | Number = 0.5, seed: _int | None = None) -> Tensor:
         """1 with probability ``p``, 0 otherwise, in the shape and dtype of ``input``."""
-    def bincount(self, weights: Any = None, minlength: _int = 0) -> Tensor:
+    def bincount(self, weights: TensorLike | None = None, minlength: _int = 0) -> Tensor:
         """How often each number from 0 up occurs, or the sums of weights."""
-    def bitwise_and(self, other: Any) -> Tensor:
+    def bitwise_and(self, other: TensorLike) -> Tensor:
         """The bits that are set in both."""
-    def bitwise_or(self, other: Any) -> Tensor:
+    def bitwise_or(self, other: TensorLike) -> Tensor:
         """The bits that are set in either."""
-    def bitwise_xor(self, other: Any) -> Tensor:
+    def bitwise_xor(self, other: TensorLike) -> Tensor:
         """The bits that are set in just one."""
-    def bmm(self, mat2: Any) -> Tensor:
+    def bmm(self, mat2: TensorLike) -> Tensor:
         """Products of matrices, as many on either side."""
     def bool(self) -> Tensor:
         """The numbers as _bool."""
-    def broadcast_to(self, *shape: Any) -> Tensor:
+    def broadcast_to(self, *shape: _int | Sequence[_int]) -> Tensor:
         """Repeated to fill a shape."""
     def byte(self) -> Tensor:
         """The numbers as uint8."""
     def ceil(self) -> Tensor:
         """The next whole number above."""
-    def chunk(self, chunks: _int, axis: _int = 0) -> Tensor:
+    def chunk(self, chunks: _int, axis: _int = 0) -> tuple[Tensor, ...]:
         """At most so many parts along an axis."""
-    def clamp(self, min: Any = None, max: Any = None) -> Tensor:
+    def clamp(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
         """The number, or ``min`` if that is more, or ``max`` if that is less."""
     def clamp_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.clamp(x, …)``."""
-    def clip(self, min: Any = None, max: Any = None) -> Tensor:
+    def clip(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
         """The number, or ``min`` if that is more, or ``max`` if that is less."""
     def clone(self) -> Tensor:
         """A tensor with the same numbers, through which gradients pass."""
@@ -150,23 +149,23 @@ class Methods(Value):
         """This tensor."""
     def copy_(self, *args: Any, **keywords: Any) -> Tensor:
         """Take over the numbers of a tensor."""
-    def copysign(self, other: Any) -> Tensor:
+    def copysign(self, other: TensorLike) -> Tensor:
         """The size of ``x`` with the sign of ``other``."""
     def cos(self) -> Tensor:
         """The cosine, of radians."""
     def cosh(self) -> Tensor:
         """The hyperbolic cosine."""
-    def count_nonzero(self, axis: Any = (), keepdims: _bool = False, dtype: Any = None) -> Tensor:
+    def count_nonzero(self, axis: Axes = (), keepdims: _bool = False, dtype: TensorDType = None) -> Tensor:
         """How many are not zero."""
-    def cross(self, other: Any, dim: _int | None = None) -> Tensor:
+    def cross(self, other: TensorLike, dim: _int | None = None) -> Tensor:
         """The cross product along an axis of length three, by default the first such."""
-    def cummax(self, axis: _int) -> Tensor:
+    def cummax(self, axis: _int) -> tuple[Tensor, Tensor]:
         """The largest number so far along an axis."""
-    def cummin(self, axis: _int) -> Tensor:
+    def cummin(self, axis: _int) -> tuple[Tensor, Tensor]:
         """The smallest number so far along an axis."""
-    def cumprod(self, axis: _int, dtype: Any = None) -> Tensor:
+    def cumprod(self, axis: _int, dtype: TensorDType = None) -> Tensor:
         """The products so far along an axis."""
-    def cumsum(self, axis: _int | None = None, dtype: Any = None) -> Tensor:
+    def cumsum(self, axis: _int | None = None, dtype: TensorDType = None) -> Tensor:
         """The sums so far along an axis, or of all in a row."""
     def deg2rad(self) -> Tensor:
         """Radians from degrees."""
@@ -176,23 +175,24 @@ class Methods(Value):
         """The matrix that has a vector on its diagonal."""
     def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
         """A diagonal over two axes, as last axis."""
-    def diff(self, n: _int = 1, axis: _int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    def diff(self, n: _int = 1, axis: _int = -1, prepend: TensorLike | None = None,
+             append: TensorLike | None = None) -> Tensor:
         """Every number along an axis less the one before it, ``n`` times."""
     def digamma(self) -> Tensor:
         """The derivative of ``lgamma``."""
-    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    def div(self, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
         """The quotient."""
     def div_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.div(x, …)``."""
-    def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    def divide(self, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
         """The quotient."""
-    def dot(self, other: Any) -> Tensor:
+    def dot(self, other: TensorLike) -> Tensor:
         """The last axis of ``input`` multiplied with the last but one of ``other``."""
     def double(self) -> Tensor:
         """The numbers as float64."""
-    def eq(self, other: Any) -> Tensor:
+    def eq(self, other: TensorLike) -> Tensor:
         """Whether numbers are equal."""
-    def equal(self, other: Any) -> Tensor:
+    def equal(self, other: TensorLike) -> Tensor:
         """Whether numbers are equal."""
     def erf(self) -> Tensor:
         """The error function."""
@@ -208,21 +208,21 @@ class Methods(Value):
         """Two to the power of the number."""
     def exp_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.exp(x, …)``."""
-    def expand(self, *shape: Any) -> Tensor:
+    def expand(self, *shape: _int | Sequence[_int]) -> Tensor:
         """Repeated to fill a shape."""
-    def expand_as(self, other: Any) -> Tensor:
+    def expand_as(self, other: Tensor) -> Tensor:
         """Repeated to fill the shape of another tensor."""
     def expand_dims(self, axis: _int) -> Tensor:
         """An axis of length one inserted, so that it is ``axis`` of the result."""
     def expm1(self) -> Tensor:
         """The exponential less one, exact near zero."""
-    def fill(self, value: Any) -> Tensor:
+    def fill(self, value: Tensor | Number) -> Tensor:
         """One number in this shape and dtype."""
     def fill_(self, *args: Any, **keywords: Any) -> Tensor:
         """Put a number everywhere."""
     def flatten(self, order: str = 'C', *, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """Axes from ``start_dim`` to ``end_dim`` made one, by default all."""
-    def flip(self, *dims: Any) -> Tensor:
+    def flip(self, *dims: _int | Sequence[_int]) -> Tensor:
         """In opposite order along axes."""
     def fliplr(self) -> Tensor:
         """In opposite order along the second axis."""
@@ -230,64 +230,64 @@ class Methods(Value):
         """In opposite order along the first axis."""
     def float(self) -> Tensor:
         """The numbers as float32."""
-    def float_power(self, exponent: Any) -> Tensor:
+    def float_power(self, exponent: TensorLike) -> Tensor:
         """``input`` to the power ``exponent``, in float64."""
     def floor(self) -> Tensor:
         """The next whole number below."""
     def floor_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.floor(x, …)``."""
-    def floor_divide(self, other: Any) -> Tensor:
+    def floor_divide(self, other: TensorLike) -> Tensor:
         """The quotient, rounded down."""
     def floor_divide_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.floor_divide(x, …)``."""
-    def fmax(self, other: Any) -> Tensor:
+    def fmax(self, other: TensorLike) -> Tensor:
         """The larger one, or NaN."""
-    def fmin(self, other: Any) -> Tensor:
+    def fmin(self, other: TensorLike) -> Tensor:
         """The smaller one, or NaN."""
-    def fmod(self, other: Any) -> Tensor:
+    def fmod(self, other: TensorLike) -> Tensor:
         """The remainder of the quotient cut towards zero."""
     def frac(self) -> Tensor:
         """The number less what is before its point."""
-    def gather(self, input_indices: Any, axis: Any, batch_dims: _int = 0) -> Tensor:
+    def gather(self, input_indices: TensorLike, axis: Any, batch_dims: _int = 0) -> Tensor:
         """Slices that indices name, ``gather(indices, axis)``."""
-    def gather_elements(self, dim: _int, index: Any) -> Tensor:
+    def gather_elements(self, dim: _int, index: TensorLike) -> Tensor:
         """Numbers along an axis at the places that ``index``, of as many axes, names."""
-    def gather_nd(self, indices: Any) -> Tensor:
+    def gather_nd(self, indices: TensorLike) -> Tensor:
         """The parts at places whose indices, one an axis from the first on, lie along the last axis of …."""
-    def ge(self, other: Any) -> Tensor:
+    def ge(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are no less."""
-    def ger(self, vec2: Any) -> Tensor:
+    def ger(self, vec2: TensorLike) -> Tensor:
         """Every number of a vector times every one of another."""
-    def greater(self, other: Any) -> Tensor:
+    def greater(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are greater."""
-    def greater_equal(self, other: Any) -> Tensor:
+    def greater_equal(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are no less."""
-    def gt(self, other: Any) -> Tensor:
+    def gt(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are greater."""
     def half(self) -> Tensor:
         """The numbers as float16."""
     def hardshrink(self, lambd: _float = 0.5) -> Tensor:
         """``x``, and 0 within ``lambd`` of zero."""
-    def heaviside(self, values: Any) -> Tensor:
+    def heaviside(self, values: TensorLike) -> Tensor:
         """0 below zero, 1 above, ``values`` at zero."""
-    def hooks(self) -> Any:
+    def hooks(self) -> list[Callable]:
         """The functions that were registered with ``register_hook``, in order."""
-    def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    def hsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
         """``tensor_split`` along the second axis, of vectors along their only one."""
-    def hypot(self, other: Any) -> Tensor:
+    def hypot(self, other: TensorLike) -> Tensor:
         """The square root of both squares' sum."""
-    def index_add(self, indices: Any, y: Any, axis: _int, use_lock: _bool = True,
+    def index_add(self, indices: TensorLike, y: TensorLike, axis: _int, use_lock: _bool = True,
                   check_index_bound: _bool = True) -> Tensor:
         """Slices of ``y`` added to those along an axis that indices name."""
     def index_add_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.index_add(x, …)``."""
-    def index_fill(self, axis: _int, index: Any, value: Any) -> Tensor:
+    def index_fill(self, axis: _int, index: TensorLike, value: TensorLike) -> Tensor:
         """One number in all slices along an axis that indices name."""
     def index_fill_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.index_fill(x, …)``."""
-    def index_select(self, axis: _int, index: Any) -> Tensor:
+    def index_select(self, axis: _int, index: TensorLike) -> Tensor:
         """The slices along an axis that a vector of indices names."""
-    def inner(self, other: Any) -> Tensor:
+    def inner(self, other: TensorLike) -> Tensor:
         """Sums of products along the last axis of both."""
     def int(self) -> Tensor:
         """The numbers as int32."""
@@ -295,7 +295,7 @@ class Methods(Value):
         """The inverse of matrices."""
     def is_floating_point(self) -> _bool:
         """Whether it holds floating numbers."""
-    def isclose(self, other: Any, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
+    def isclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
         """Whether numbers are within ``atol + rtol * |other|`` of each other."""
     def isfinite(self) -> Tensor:
         """Whether it is neither infinite nor NaN."""
@@ -303,15 +303,15 @@ class Methods(Value):
         """Whether it is infinite."""
     def isnan(self) -> Tensor:
         """Whether it is NaN."""
-    def kron(self, other: Any) -> Tensor:
+    def kron(self, other: TensorLike) -> Tensor:
         """The Kronecker product."""
-    def le(self, other: Any) -> Tensor:
+    def le(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are no greater."""
-    def lerp(self, end: Any, weight: Any) -> Tensor:
+    def lerp(self, end: TensorLike, weight: TensorLike) -> Tensor:
         """``input + weight * (end - input)``."""
-    def less(self, other: Any) -> Tensor:
+    def less(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are less."""
-    def less_equal(self, other: Any) -> Tensor:
+    def less_equal(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are no greater."""
     def lgamma(self) -> Tensor:
         """The natural logarithm of the gamma function's absolute value."""
@@ -325,78 +325,78 @@ class Methods(Value):
         """The logarithm to base two."""
     def log_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.log(x, …)``."""
-    def log_softmax(self, axis: _int = -1) -> Tensor:
+    def log_softmax(self, axis: _int | Sequence[_int] = -1) -> Tensor:
         """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
-    def logaddexp(self, other: Any) -> Tensor:
+    def logaddexp(self, other: TensorLike) -> Tensor:
         """The logarithm of the sum of both exponentials."""
-    def logaddexp2(self, other: Any) -> Tensor:
+    def logaddexp2(self, other: TensorLike) -> Tensor:
         """The logarithm to base two of the sum of two to both powers."""
-    def logical_and(self, other: Any) -> Tensor:
+    def logical_and(self, other: TensorLike) -> Tensor:
         """Whether both are true, or not zero."""
     def logical_not(self) -> Tensor:
         """Whether it is zero, or false."""
-    def logical_or(self, other: Any) -> Tensor:
+    def logical_or(self, other: TensorLike) -> Tensor:
         """Whether one is true, or not zero."""
-    def logical_xor(self, other: Any) -> Tensor:
+    def logical_xor(self, other: TensorLike) -> Tensor:
         """Whether just one is true, or not zero."""
     def logit(self, eps: _float | None = None) -> Tensor:
         """``log(x / (1 - x))``, x kept ``eps`` away from 0 and 1."""
-    def logsumexp(self, axis: Any, keepdims: _bool = False) -> Tensor:
+    def logsumexp(self, axis: Axes, keepdims: _bool = False) -> Tensor:
         """The logarithm of the sum of exponentials."""
     def long(self) -> Tensor:
         """The numbers as int64."""
-    def lt(self, other: Any) -> Tensor:
+    def lt(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are less."""
-    def masked_fill(self, mask: Any, value: Any) -> Tensor:
+    def masked_fill(self, mask: TensorLike, value: TensorLike) -> Tensor:
         """A number, or that of a tensor without axes, where the mask holds."""
     def masked_fill_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.masked_fill(x, …)``."""
-    def masked_select(self, mask: Any) -> Tensor:
+    def masked_select(self, mask: TensorLike) -> Tensor:
         """The numbers where a mask holds, in a row."""
-    def matmul(self, other: Any) -> Tensor:
+    def matmul(self, other: TensorLike) -> Tensor:
         """Products of the matrices in the last two axes."""
-    def max(self, *args: Any, initial: Any = None, where: Any = None, return_indices: _bool = False,
-            **keywords: Any) -> Tensor:
+    def max(self, *args: Any, initial: _float | None = None, where: TensorLike | _bool | None = None,
+            return_indices: _bool = False, **keywords: Any) -> Tensor:
         """The maximum of all, or along an axis."""
-    def maximum(self, other: Any) -> Tensor:
+    def maximum(self, other: TensorLike) -> Tensor:
         """The larger one, or NaN."""
-    def mean(self, axis: Any = None, keepdims: _bool = False, *, dtype: Any = None) -> Tensor:
+    def mean(self, axis: Axes = None, keepdims: _bool = False, *, dtype: TensorDType = None) -> Tensor:
         """The mean."""
     def median(self, axis: _int = -1, keepdims: _bool = False) -> tuple[Tensor, Tensor]:
         """The number in the middle along an axis, the lower of two, and its place as int64."""
-    def min(self, *args: Any, initial: Any = None, where: Any = None, return_indices: _bool = False,
-            **keywords: Any) -> Tensor:
+    def min(self, *args: Any, initial: _float | None = None, where: TensorLike | _bool | None = None,
+            return_indices: _bool = False, **keywords: Any) -> Tensor:
         """The minimum of all, or along an axis."""
-    def minimum(self, other: Any) -> Tensor:
+    def minimum(self, other: TensorLike) -> Tensor:
         """The smaller one, or NaN."""
-    def mm(self, mat2: Any) -> Tensor:
+    def mm(self, mat2: TensorLike) -> Tensor:
         """The product of two matrices."""
-    def moveaxis(self, source: Any, destination: Any) -> Tensor:
+    def moveaxis(self, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
         """Axes moved to other places."""
-    def movedim(self, source: Any, destination: Any) -> Tensor:
+    def movedim(self, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
         """Axes moved to other places."""
-    def mul(self, other: Any) -> Tensor:
+    def mul(self, other: TensorLike) -> Tensor:
         """The product."""
     def mul_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.mul(x, …)``."""
-    def multinomial(self, num_samples: _int, replacement: _bool = True, seed: Any = None) -> Tensor:
+    def multinomial(self, num_samples: _int, replacement: _bool = True, seed: _int | None = None) -> Tensor:
         """Places along the last axis drawn with the probabilities there, in proportion to each other."""
-    def multiply(self, other: Any) -> Tensor:
+    def multiply(self, other: TensorLike) -> Tensor:
         """The product."""
-    def mv(self, vec: Any) -> Tensor:
+    def mv(self, vec: TensorLike) -> Tensor:
         """The product of a matrix and a vector."""
     def nan_to_num(self, nan: _float | None = None, posinf: _float | None = None,
                    neginf: _float | None = None) -> Tensor:
         """Finite numbers in place of NaN (0), infinity and negative infinity (the largest and least of the …."""
-    def nanmean(self, axis: Any = None, keepdims: _bool = False, **more: Any) -> Tensor:
+    def nanmean(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """The mean of all but NaN."""
-    def nansum(self, axis: Any = None, keepdims: _bool = False, **more: Any) -> Tensor:
+    def nansum(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """The sum of all but NaN."""
     def narrow(self, axis: _int, start: _int, length: _int) -> Tensor:
         """A number of slices along an axis, from one on."""
     def ndimension(self) -> _int:
         """How many axes there are."""
-    def ne(self, other: Any) -> Tensor:
+    def ne(self, other: TensorLike) -> Tensor:
         """Whether numbers differ."""
     def neg(self) -> Tensor:
         """The number with the other sign."""
@@ -404,37 +404,43 @@ class Methods(Value):
         """The number with the other sign."""
     def nelement(self) -> _int:
         """How many numbers there are."""
-    def new_full(self, size: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+    def new_full(self, size: TensorShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
         """One number in a shape, in this dtype or another."""
-    def new_ones(self, size: Any, dtype: Any = None) -> Tensor:
+    def new_ones(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
         """Ones of a shape, in this dtype or another."""
-    def new_zeros(self, size: Any, dtype: Any = None) -> Tensor:
+    def new_zeros(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
         """Zeros of a shape, in this dtype or another."""
-    def nonzero(self, *, as_tuple: _bool = False) -> Tensor:
+    @overload
+    def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
         """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis."""
-    def norm(self, ord: Any = None, dim: Any = None, keepdim: _bool = False, *, dtype: Any = None) -> Tensor:
+    @overload
+    def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
+        """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis."""
+    def norm(self, ord: Number | str | None = None, dim: Axes = None, keepdim: _bool = False, *,
+             dtype: TensorDType = None) -> Tensor:
         """The norm of all numbers, or along axes."""
-    def not_equal(self, other: Any) -> Tensor:
+    def not_equal(self, other: TensorLike) -> Tensor:
         """Whether numbers differ."""
     def numel(self) -> _int:
         """How many numbers there are."""
-    def one_hot(self, depth: _int, on_value: Any = 1, off_value: Any = 0, axis: _int = -1) -> Tensor:
+    def one_hot(self, depth: _int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
+                axis: _int = -1) -> Tensor:
         """For each index, ``off_value`` in ``depth`` places and ``on_value`` at that place, along a new axis."""
-    def ones_like(self, *, dtype: Any = None) -> Tensor:
+    def ones_like(self, *, dtype: TensorDType = None) -> Tensor:
         """Ones in the shape of a tensor, and in its dtype or another."""
-    def outer(self, vec2: Any) -> Tensor:
+    def outer(self, vec2: TensorLike) -> Tensor:
         """Every number of a vector times every one of another."""
-    def pad(self, padding: Any, mode: str = 'constant', value: _float | None = None) -> Tensor:
+    def pad(self, padding: Sizes, mode: str = 'constant', value: _float | None = None) -> Tensor:
         """Numbers around a tensor."""
-    def permute(self, *axis: Any) -> Tensor:
+    def permute(self, *axis: _int | Sequence[_int]) -> Tensor:
         """Axes in another order."""
     def positive(self) -> Tensor:
         """The same numbers."""
-    def pow(self, exponent: Any) -> Tensor:
+    def pow(self, exponent: TensorLike) -> Tensor:
         """``input`` to the power ``exponent``."""
-    def prod(self, axis: Any = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
+    def prod(self, axis: Axes = None, keepdims: _bool = False, dtype: TensorDType = None) -> Tensor:
         """The product."""
-    def ptp(self, axis: Any = None, keepdims: _bool = False) -> Tensor:
+    def ptp(self, axis: Axes = None, keepdims: _bool = False) -> Tensor:
         """The largest number less the smallest."""
     def rad2deg(self) -> Tensor:
         """Degrees from radians."""
@@ -442,25 +448,25 @@ class Methods(Value):
         """All numbers in a row."""
     def reciprocal(self) -> Tensor:
         """One by the number."""
-    def register_hook(self, hook: Any) -> Any:
+    def register_hook(self, hook: Callable) -> Any:
         """Call a function with the gradient of this tensor whenever one is computed."""
     def relu(self, inplace: _bool = False) -> Tensor:
         """The number, or zero if that is more."""
-    def remainder(self, other: Any) -> Tensor:
+    def remainder(self, other: TensorLike) -> Tensor:
         """The remainder, with the sign of the divisor."""
     def remainder_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.remainder(x, …)``."""
-    def repeat(self, *repeats: Any, axis: _int | None = None) -> Tensor:
+    def repeat(self, *repeats: _int | Sequence[_int], axis: _int | None = None) -> Tensor:
         """Laid side by side, so many times along each axis."""
-    def repeat_interleave(self, repeats: Any, axis: _int | None = None) -> Tensor:
+    def repeat_interleave(self, repeats: TensorShape, axis: _int | None = None) -> Tensor:
         """Every slice along an axis repeated in place, or every number of all in a row."""
-    def reshape_as(self, other: Any) -> Tensor:
+    def reshape_as(self, other: Tensor) -> Tensor:
         """The same numbers in the shape of another tensor."""
-    def reverse(self, axis: Any) -> Tensor:
+    def reverse(self, axis: Axes) -> Tensor:
         """In opposite order along axes."""
     def rint(self, *, decimals: _int = 0) -> Tensor:
         """The nearest number with so many decimals, halves to the even one."""
-    def roll(self, shifts: Any, dims: Any = None) -> Tensor:
+    def roll(self, shifts: Axes, dims: Axes = None) -> Tensor:
         """Moved on along axes, or all in a row."""
     def rot90(self, k: _int, dims: Sequence[_int]) -> Tensor:
         """Turned ``k`` times by a quarter, from the first of two axes to the second."""
@@ -468,14 +474,14 @@ class Methods(Value):
         """The nearest number with so many decimals, halves to the even one."""
     def rsqrt(self) -> Tensor:
         """One by the square root."""
-    def scatter(self, axis: _int, index: Any, src: Any) -> Tensor:
+    def scatter(self, axis: _int, index: TensorLike, src: TensorLike) -> Tensor:
         """``src`` put at the places along an axis that indices name."""
     def scatter_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.scatter(x, …)``."""
-    def searchsorted(self, values: Any, *, out_int32: _bool = False, right: _bool = False, side: str | None = None,
-                     sorter: Any = None) -> Tensor:
+    def searchsorted(self, values: TensorLike, *, out_int32: _bool = False, right: _bool = False,
+                     side: str | None = None, sorter: TensorLike | None = None) -> Tensor:
         """Where along the last axis, in order, numbers belong."""
-    def select(self, condition: Any, y: Any) -> Tensor:
+    def select(self, condition: TensorLike, y: TensorLike) -> Tensor:
         """These numbers where the condition holds, of ``y`` elsewhere."""
     def sgn(self) -> Tensor:
         """-1, 0 or 1."""
@@ -493,29 +499,30 @@ class Methods(Value):
         """``sin(pi x) / (pi x)``, and 1 at zero."""
     def sinh(self) -> Tensor:
         """The hyperbolic sine."""
-    def softmax(self, axis: _int = -1, *, dtype: Any = None) -> Tensor:
+    def softmax(self, axis: _int | Sequence[_int] = -1, *, dtype: TensorDType = None) -> Tensor:
         """Exponentials, scaled to add up to one along an axis."""
-    def softmin(self, axis: _int = -1, *, dtype: Any = None) -> Tensor:
+    def softmin(self, axis: _int | Sequence[_int] = -1, *, dtype: TensorDType = None) -> Tensor:
         """``softmax`` of the numbers with the other sign."""
-    def sort(self, axis: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
+    def sort(self, axis: _int = -1, descending: _bool = False, stable: _bool = False) -> tuple[Tensor, Tensor]:
         """Numbers in order along an axis, and the places they come from."""
-    def split(self, split_size_or_sections: Any, axis: _int = 0) -> Tensor:
+    def split(self, split_size_or_sections: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
         """Parts along an axis."""
     def sqrt(self) -> Tensor:
         """The square root."""
     def square(self) -> Tensor:
         """The square."""
-    def squeeze(self, *axis: Any) -> Tensor:
+    def squeeze(self, *axis: _int | Sequence[_int] | None) -> Tensor:
         """Without those axes, or without all of length one."""
-    def std(self, axis: Any = None, ddof: Any = 0, keepdims: _bool = False) -> Tensor:
+    def std(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False) -> Tensor:
         """The square root of ``var``."""
-    def sub(self, other: Any) -> Tensor:
+    def sub(self, other: TensorLike) -> Tensor:
         """The difference."""
     def sub_(self, *args: Any, **keywords: Any) -> Tensor:
         """Subtract numbers, times ``alpha``."""
-    def subtract(self, other: Any, *, alpha: _float = 1) -> Tensor:
+    def subtract(self, other: TensorLike, *, alpha: _float = 1) -> Tensor:
         """``input - alpha * other``."""
-    def sum(self, axis: Any = None, keepdims: Any = False, dtype: Any = None, initial: Any = None) -> Tensor:
+    def sum(self, axis: Axes = None, keepdims: _bool | TensorDType = False, dtype: TensorDType = None,
+            initial: TensorLike | None = None) -> Tensor:
         """The sum."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """Two axes exchanged."""
@@ -523,7 +530,7 @@ class Methods(Value):
         """Two axes exchanged."""
     def t(self, *axes: Any) -> Tensor:
         """Axes in another order."""
-    def take(self, indices: Any, axis: _int | None = None, mode: str = 'clip') -> Tensor:
+    def take(self, indices: TensorLike, axis: _int | None = None, mode: str = 'clip') -> Tensor:
         """Slices along an axis that indices name, or numbers of all in a row."""
     def tan(self) -> Tensor:
         """The tangent, of radians."""
@@ -531,9 +538,9 @@ class Methods(Value):
         """The hyperbolic tangent."""
     def tanh_(self, *args: Any, **keywords: Any) -> Tensor:
         """``x[...] = ops.tanh(x, …)``."""
-    def tensor_split(self, indices_or_sections: Any, axis: _int = 0) -> tuple[Tensor, ...]:
+    def tensor_split(self, indices_or_sections: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
         """Parts along an axis."""
-    def tile(self, *dims: Any) -> Tensor:
+    def tile(self, *dims: _int | Sequence[_int]) -> Tensor:
         """Laid side by side, so many times along each axis."""
     def to(self, *args: Any, **keywords: Any) -> Tensor:
         """The numbers in another dtype, or that of another tensor."""
@@ -542,17 +549,17 @@ class Methods(Value):
         """The ``k`` largest numbers along an axis, or the smallest, and their places as int32."""
     def trace(self) -> Tensor:
         """The sum of the diagonal of a matrix."""
-    def transpose(self, *axes: Any) -> Tensor:
+    def transpose(self, *axes: _int | Sequence[_int]) -> Tensor:
         """Axes in another order, reversed by default."""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """Matrices with zeros above a diagonal."""
     def triu(self, diagonal: _int = 0) -> Tensor:
         """Matrices with zeros below a diagonal."""
-    def true_divide(self, other: Any) -> Tensor:
+    def true_divide(self, other: TensorLike) -> Tensor:
         """The quotient."""
     def trunc(self) -> Tensor:
         """The next whole number towards zero."""
-    def type_as(self, other: Any) -> Tensor:
+    def type_as(self, other: Tensor) -> Tensor:
         """The numbers in the dtype of another tensor."""
     def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
         """The slices along an axis, which is gone."""
@@ -560,17 +567,17 @@ class Methods(Value):
         """The different numbers in the order they first occur, and for each number which it is."""
     def unsqueeze(self, dim: _int) -> Tensor:
         """An axis of length one inserted, so that it is ``dim`` of the result."""
-    def var(self, axis: Any = None, ddof: Any = 0, keepdims: _bool = False) -> Tensor:
+    def var(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False) -> Tensor:
         """The mean of squared distances from the mean."""
-    def view_as(self, other: Any) -> Tensor:
+    def view_as(self, other: Tensor) -> Tensor:
         """The same numbers in the shape of another tensor."""
-    def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    def vsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
         """``tensor_split`` along the first axis."""
-    def where(self, condition: Any, y: Any) -> Tensor:
+    def where(self, condition: TensorLike, y: TensorLike) -> Tensor:
         """These numbers where the condition holds, of ``y`` elsewhere."""
-    def xlogy(self, other: Any) -> Tensor:
+    def xlogy(self, other: TensorLike) -> Tensor:
         """``input * log(other)``, and 0 where ``input`` is."""
     def zero_(self, *args: Any, **keywords: Any) -> Tensor:
         """Put zero everywhere."""
-    def zeros_like(self, *, dtype: Any = None) -> Tensor:
+    def zeros_like(self, *, dtype: TensorDType = None) -> Tensor:
         """Zeros in the shape of a tensor, and in its dtype or another."""

@@ -13,13 +13,16 @@ from ..typing import DTypeLike, ShapeLike
 from .dtype import DType
 from .tensor_base import TensorBase
 
-__all__ = ["Axes", "Number", "Sizes", "TensorDType", "TensorLike", "TensorShape"]
+__all__ = ["ArrayLike", "Axes", "Number", "Sizes", "TensorDType", "TensorLike", "TensorShape"]
 
 #: One number, and no tensor: of what ``is_number`` says so.
-Number: TypeAlias = float | np.floating | np.integer | np.bool_
+Number: TypeAlias = float | np.number | np.bool_
 
-#: What functions make a tensor of: a tensor, of numbers or of a trace; another array; a number; a nesting of these.
-TensorLike: TypeAlias = TensorBase | NDArray | np.ndarray | Number | list[Any] | tuple[Any, ...]
+#: What functions make one tensor of: a tensor, of numbers or of a trace, another array or a number.
+ArrayLike: TypeAlias = TensorBase | NDArray | np.ndarray | Number
+
+#: The same, or a nesting of these.
+TensorLike: TypeAlias = ArrayLike | list[Any] | tuple[Any, ...]
 
 #: A dtype as a caller writes it, by MindSpore's names, too; None stands for the default of the place.
 TensorDType: TypeAlias = DTypeLike | DType

@@ -168,5 +168,19 @@ def cells() -> Tensor:
     return total
 
 
+def functions(x: Tensor) -> Tensor:
+    """Functions of tensors and of what becomes one."""
+    value, place = ops.max(x, axis=0)
+    one: Tensor = ops.atleast_1d(np.float32(2.5))
+    several: list[Tensor] = ops.atleast_1d([1, [2, 3]])
+    rows: tuple[Tensor, ...] = ops.split(ops.reshape([1, 2, 3, 4], (2, 2)), 1)
+    places: tuple[Tensor, ...] = ops.nonzero(x, as_tuple=True)
+    count: int = ops.size(x) + len(rows) + len(places) + len(several)
+    kept: int = ops.depend(count, value + place)
+    halves = ops.where(x > ops.full((), 0.5, dtype=mx.float32), x, 0.5) * np.float32(0.5)
+    return ops.Softmax(axis=-1)(halves - ops.sum([1.0, 2.0], dtype="float32")) + one * kept + ops.nonzero(x).sum()
+
+
 if __name__ == "__main__":
+    assert functions(Tensor([[1.0, 2.0]])).shape == (1, 2)
     print(eager().shape, len(graph()), train(), cells().shape)

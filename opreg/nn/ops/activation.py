@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from ...core.registry import ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
+from ..tensor import Tensor
+from ..typing import TensorDType, TensorLike
 from .lift import floating, like, one_axis, tensor
 from .math import clamp, maximum, minimum, where
 from .random import uniform_like
@@ -22,50 +24,50 @@ __all__ = ["celu", "elu", "fast_gelu", "gelu", "glu", "hardshrink", "hardsigmoid
 _ALPHA, _LAMBDA = 1.6732632423543772, 1.0507009873554805
 
 
-def relu(input: Any, inplace: bool = False) -> Any:
+def relu(input: TensorLike, inplace: bool = False) -> Tensor:
     """The number, or zero if that is more; ``inplace`` has no effect."""
     return ops.relu(tensor(input))
 
 
-def relu6(x: Any) -> Any:
+def relu6(x: TensorLike) -> Tensor:
     """The number, cut off at 0 and 6."""
     return ops.clip(floating(x), a_min=0.0, a_max=6.0)
 
 
-def sigmoid(input: Any) -> Any:
+def sigmoid(input: TensorLike) -> Tensor:
     """``1 / (1 + exp(-x))``."""
     return ops.sigmoid(floating(input))
 
 
-def logsigmoid(x: Any) -> Any:
+def logsigmoid(x: TensorLike) -> Tensor:
     """The logarithm of ``sigmoid``, exact far below zero."""
     return -ops._softrelu(-floating(x))
 
 
-def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
+def softplus(input: TensorLike, beta: float = 1, threshold: float = 20) -> Tensor:
     """``log(1 + exp(beta x)) / beta``, and x itself where ``beta x`` is above the threshold."""
     x = floating(input)
     return where(x * beta > threshold, x, ops._softrelu(x * beta) / beta)
 
 
-def softsign(x: Any) -> Any:
+def softsign(x: TensorLike) -> Tensor:
     """``x / (1 + |x|)``."""
     return ops.softsign(floating(x))
 
 
-def silu(input: Any) -> Any:
+def silu(input: TensorLike) -> Tensor:
     """``x sigmoid(x)``."""
     x = floating(input)
     return x * ops.sigmoid(x)
 
 
-def mish(x: Any) -> Any:
+def mish(x: TensorLike) -> Tensor:
     """``x tanh(log(1 + exp(x)))``."""
     x = floating(x)
     return x * ops.tanh(ops._softrelu(x))
 
 
-def gelu(input: Any, approximate: str = "none") -> Any:
+def gelu(input: TensorLike, approximate: str = "none") -> Tensor:
     """``x`` times the normal distribution function of x.
 
     Parameters
@@ -83,13 +85,13 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return x * 0.5 * (1 + ops.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)))
 
 
-def fast_gelu(x: Any) -> Any:
+def fast_gelu(x: TensorLike) -> Tensor:
     """``x sigmoid(1.702 x)``, near ``gelu``."""
     x = floating(x)
     return x * ops.sigmoid(x * 1.702)
 
 
-def leaky_relu(input: Any, alpha: Any = 0.2) -> Any:
+def leaky_relu(input: TensorLike, alpha: TensorLike = 0.2) -> Tensor:
     """``x``, times ``alpha`` below zero."""
     x = tensor(input)
     if isinstance(alpha, (int, float)):
@@ -97,7 +99,7 @@ def leaky_relu(input: Any, alpha: Any = 0.2) -> Any:
     return where(x > 0, x, x * tensor(alpha))
 
 
-def prelu(input: Any, weight: Any) -> Any:
+def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
     """``x``, times ``weight`` below zero, which has one number, or one for each channel, the second axis."""
     x = floating(input)
     slope = like(weight, x)
@@ -108,23 +110,23 @@ def prelu(input: Any, weight: Any) -> Any:
     return where(x > 0, x, x * slope)
 
 
-def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3) -> Any:
+def rrelu(input: TensorLike, lower: float = 1 / 8, upper: float = 1 / 3) -> Tensor:
     """``x``, times a random number from ``lower`` to ``upper`` below zero."""
     x = floating(input)
     return where(x >= 0, x, x * uniform_like(x, lower, upper))
 
 
-def elu(input_x: Any, alpha: float = 1.0) -> Any:
+def elu(input_x: TensorLike, alpha: float = 1.0) -> Tensor:
     """``x``, ``alpha * (exp(x) - 1)`` below zero."""
     return ops._elu(floating(input_x), slope=float(alpha))
 
 
-def celu(x: Any, alpha: float = 1.0) -> Any:
+def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """``x``, ``alpha * (exp(x / alpha) - 1)`` below zero."""
     return ops._elu(floating(x) / alpha, slope=1.0) * alpha
 
 
-def selu(input_x: Any) -> Any:
+def selu(input_x: TensorLike) -> Tensor:
     """The scaled exponential linear unit.
 
     G. Klambauer et al., Self-Normalizing Neural Networks, arXiv:1706.02515.
@@ -132,57 +134,57 @@ def selu(input_x: Any) -> Any:
     return ops._elu(floating(input_x), slope=_ALPHA) * _LAMBDA
 
 
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """The number, cut off at two limits; the dtype stays."""
     x = tensor(input)
     return clamp(x, min_val, max_val)._cast(x._dt)
 
 
-def hardsigmoid(input: Any) -> Any:
+def hardsigmoid(input: TensorLike) -> Tensor:
     """``(x + 3) / 6``, cut off at 0 and 1; the dtype stays."""
     x = tensor(input)
     return (ops.clip(floating(x) + 3, a_min=0.0, a_max=6.0) / 6)._cast(x._dt)
 
 
-def hardswish(input: Any) -> Any:
+def hardswish(input: TensorLike) -> Tensor:
     """``x hardsigmoid(x)``; the dtype stays."""
     x = tensor(input)
     real = floating(x)
     return (real * ops.clip(real + 3, a_min=0.0, a_max=6.0) / 6)._cast(x._dt)
 
 
-def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
     """``x``, and 0 within ``lambd`` of zero."""
     x = floating(input)
     return where(ops.abs(x) > lambd, x, 0.0)
 
 
-def softshrink(input: Any, lambd: float = 0.5) -> Any:
+def softshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
     """``x`` less ``lambd`` above, more ``lambd`` below, and 0 within ``lambd`` of zero."""
     x = floating(input)
     return maximum(x - lambd, 0.0) + minimum(x + lambd, 0.0)
 
 
-def tanhshrink(input: Any) -> Any:
+def tanhshrink(input: TensorLike) -> Tensor:
     """``x - tanh(x)``."""
     x = floating(input)
     return x - ops.tanh(x)
 
 
-def threshold(input: Any, thr: float, value: float) -> Any:
+def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
     """``x`` where it is above ``thr``, ``value`` elsewhere."""
     x = tensor(input)
     return where(x > thr, x, value)
 
 
-def logit(input: Any, eps: float | None = None) -> Any:
+def logit(input: TensorLike, eps: float | None = None) -> Tensor:
     """``log(x / (1 - x))``, x kept ``eps`` away from 0 and 1."""
     x = floating(input)
     x = x if eps is None else clamp(x, eps, 1 - eps)
     return ops.log(x / (1 - x))
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: TensorLike, axis: int = -1) -> Tensor:
     """The first half along an axis times ``sigmoid`` of the second."""
     x = floating(x)
     axis = one_axis(axis, x.ndim, "glu")
@@ -192,25 +194,25 @@ def glu(x: Any, axis: int = -1) -> Any:
     return left * ops.sigmoid(right)
 
 
-def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Any:
+def softmax(input: TensorLike, axis: int | Sequence[int] = -1, *, dtype: TensorDType = None) -> Tensor:
     """Exponentials, scaled to add up to one along an axis."""
     x = tensor(input)
     x = floating(x) if dtype is None else x.astype(dtype)
     return ops.softmax(x, axis=_axis(axis)) if x.ndim else ops.ones_like(x)
 
 
-def log_softmax(logits: Any, axis: int = -1) -> Any:
+def log_softmax(logits: TensorLike, axis: int | Sequence[int] = -1) -> Tensor:
     """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
     x = floating(logits)
     return ops.log_softmax(x, axis=_axis(axis)) if x.ndim else ops.zeros_like(x)
 
 
-def softmin(x: Any, axis: int = -1, *, dtype: Any = None) -> Any:
+def softmin(x: TensorLike, axis: int | Sequence[int] = -1, *, dtype: TensorDType = None) -> Tensor:
     """``softmax`` of the numbers with the other sign."""
     return softmax(-tensor(x), axis, dtype=dtype)
 
 
-def _axis(axis: Any) -> int:
+def _axis(axis: int | Sequence[int]) -> int:
     if isinstance(axis, (tuple, list)):
         if len(axis) != 1:
             raise ArgumentError(f"softmax: expected one axis, got {axis!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from ...core.spec import as_dtype
 from ...errors import ArgumentError, ShapeError
 from ..grad import stop_gradient
 from ..parameter import assign
+from ..tensor import Tensor
 from ..tensor_base import TensorBase, is_number
+from ..typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
 from .lift import axes, like, one_axis, promoted, scalar, shape_of, tensor
 from .lift import tensor as _tensor
 
@@ -29,12 +31,12 @@ __all__ = [
 # -------------------------------------------------------------------------------------------- shapes and dtypes
 
 
-def shape(input_x: Any) -> tuple[int, ...]:
+def shape(input_x: TensorLike) -> tuple[int, ...]:
     """The lengths of the axes, as a tuple."""
     return tensor(input_x).shape
 
 
-def size(input_x: Any) -> int:
+def size(input_x: TensorLike) -> int:
     """How many numbers there are."""
     return tensor(input_x).size
 
@@ -42,75 +44,74 @@ def size(input_x: Any) -> int:
 numel = size
 
 
-def rank(input_x: Any) -> int:
+def rank(input_x: TensorLike) -> int:
     """How many axes there are."""
     return tensor(input_x).ndim
 
 
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj: object) -> bool:
     """Whether something is a tensor, of numbers or of a trace."""
     return isinstance(obj, TensorBase)
 
 
-def cast(input: Any, dtype: Any) -> Any:
+def cast(input: TensorLike, dtype: TensorDType) -> Tensor:
     """The numbers in another dtype; fractions are cut off towards zero."""
     x = tensor(np.asarray(input, np.float64 if isinstance(input, float) else None)) if is_number(input) else \
         tensor(input)
     return x.astype(dtype)
 
 
-def scalar_to_tensor(input_x: Any, dtype: Any = np.float32) -> Any:
+def scalar_to_tensor(input_x: Number, dtype: TensorDType = np.float32) -> Tensor:
     """One number as a tensor without axes."""
     return scalar(input_x, as_dtype(dtype))
 
 
-def identity(x: Any) -> Any:
+def identity(x: TensorLike) -> Tensor:
     """The same."""
     return tensor(x)
 
 
-def assign_add(variable: Any, value: Any) -> Any:
+def assign_add(variable: Tensor, value: TensorLike) -> Tensor:
     """Add to a Parameter, or another tensor; see ``assign``."""
     return assign(variable, variable + like(value, variable))
 
 
-def assign_sub(variable: Any, value: Any) -> Any:
+def assign_sub(variable: Tensor, value: TensorLike) -> Tensor:
     """Subtract from a Parameter, or another tensor; see ``assign``."""
     return assign(variable, variable - like(value, variable))
 
 
-def reshape(input: Any, shape: Any) -> Any:
+def reshape(input: TensorLike, shape: TensorShape) -> Tensor:
     """The same numbers in another shape; one -1 follows from the rest."""
     return tensor(input).reshape(shape_of(shape))
 
 
-def transpose(input: Any, dims: Sequence[int]) -> Any:
+def transpose(input: TensorLike, dims: Sequence[int]) -> Tensor:
     """The axes in another order."""
     return tensor(input).transpose(tuple(dims))
 
 
-def permute(input: Any, axis: Sequence[int]) -> Any:
+def permute(input: TensorLike, axis: Sequence[int]) -> Tensor:
     """The axes in another order."""
     return tensor(input).transpose(tuple(axis))
 
 
-def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
     """Two axes exchanged."""
     x = tensor(input)
     return ops.SwapAxis(x, dim1=one_axis(axis0, x.ndim, "swapaxes"), dim2=one_axis(axis1, x.ndim, "swapaxes"))
 
 
-def swapdims(input: Any, dim0: int, dim1: int) -> Any:
+def swapdims(input: TensorLike, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged."""
     return swapaxes(input, dim0, dim1)
 
 
-def movedim(x: Any, source: Any, destination: Any) -> Any:
+def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Axes moved to other places; the rest keep their order."""
     x = tensor(x)
-    sources = [one_axis(each, x.ndim, "movedim") for each in ((source,) if isinstance(source, int) else source)]
-    targets = [one_axis(each, x.ndim, "movedim") for each in
-               ((destination,) if isinstance(destination, int) else destination)]
+    sources, targets = [[one_axis(axis, x.ndim, "movedim") for axis in ((axes,) if isinstance(axes, int) else axes)]
+                        for axes in (source, destination)]
     if len(sources) != len(targets):
         raise ArgumentError(f"movedim: {source} and {destination} have different lengths")
     order = [axis for axis in range(x.ndim) if axis not in sources]
@@ -122,30 +123,30 @@ def movedim(x: Any, source: Any, destination: Any) -> Any:
 moveaxis = movedim
 
 
-def expand_dims(input_x: Any, axis: int) -> Any:
+def expand_dims(input_x: TensorLike, axis: int) -> Tensor:
     """An axis of length one inserted, so that it is ``axis`` of the result."""
     x = tensor(input_x)
     return ops.expand_dims(x, axis=one_axis(axis, x.ndim + 1, "expand_dims"))
 
 
-def unsqueeze(input: Any, dim: int) -> Any:
+def unsqueeze(input: TensorLike, dim: int) -> Tensor:
     """An axis of length one inserted, so that it is ``dim`` of the result."""
     return expand_dims(input, dim)
 
 
-def squeeze(input: Any, axis: Any = None) -> Any:
+def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
     """Without those axes, which have length one, or without all such axes."""
     x = tensor(input)
     if axis is None or axis == ():
         return x.reshape(tuple(dim for dim in x.shape if dim != 1))
-    gone = [one_axis(each, x.ndim, "squeeze") for each in ((axis,) if isinstance(axis, int) else axis)]
-    for each in gone:
-        if x.shape[each] != 1:
-            raise ShapeError(f"squeeze: axis {each} of {x.shape} has length {x.shape[each]}, not 1")
+    gone = [one_axis(i, x.ndim, "squeeze") for i in ((axis,) if isinstance(axis, int) else axis)]
+    for i in gone:
+        if x.shape[i] != 1:
+            raise ShapeError(f"squeeze: axis {i} of {x.shape} has length {x.shape[i]}, not 1")
     return x.reshape(tuple(dim for i, dim in enumerate(x.shape) if i not in gone))
 
 
-def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Any:
+def flatten(input: TensorLike, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
     """Axes from ``start_dim`` to ``end_dim`` made one; with the order "F" the first axis varies fastest."""
     x = tensor(input)
     if order not in ("C", "F"):
@@ -160,23 +161,35 @@ def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = 
     return x.reshape((*x.shape[:first], math.prod(x.shape[first:last + 1]), *x.shape[last + 1:]))
 
 
-def ravel(input: Any) -> Any:
+def ravel(input: TensorLike) -> Tensor:
     """All numbers in a row."""
     return tensor(input).reshape((-1,))
 
 
-def atleast_1d(inputs: Any) -> Any:
+@overload
+def atleast_1d(inputs: ArrayLike) -> Tensor: ...
+@overload
+def atleast_1d(inputs: list[Any]) -> list[Tensor]: ...
+@overload
+def atleast_1d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]: ...
+def atleast_1d(inputs: TensorLike) -> Tensor | list[Tensor] | tuple[Tensor, ...]:
     """With one axis at least; of a list, a list."""
     if isinstance(inputs, (list, tuple)):
-        return type(inputs)(atleast_1d(each) for each in inputs)
+        return type(inputs)(atleast_1d(part) for part in inputs)
     x = tensor(inputs)
     return x if x.ndim else x.reshape((1,))
 
 
-def atleast_2d(inputs: Any) -> Any:
+@overload
+def atleast_2d(inputs: ArrayLike) -> Tensor: ...
+@overload
+def atleast_2d(inputs: list[Any]) -> list[Tensor]: ...
+@overload
+def atleast_2d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]: ...
+def atleast_2d(inputs: TensorLike) -> Tensor | list[Tensor] | tuple[Tensor, ...]:
     """With two axes at least, new ones in front; of a list, a list."""
     if isinstance(inputs, (list, tuple)):
-        return type(inputs)(atleast_2d(each) for each in inputs)
+        return type(inputs)(atleast_2d(part) for part in inputs)
     x = tensor(inputs)
     return x if x.ndim > 1 else x.reshape((1, -1))
 
@@ -184,59 +197,59 @@ def atleast_2d(inputs: Any) -> Any:
 # -------------------------------------------------------------------------------------------- put together
 
 
-def _joined(tensors: Any, what: str) -> list[Any]:
+def _joined(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
     """Tensors of one dtype."""
-    if isinstance(tensors, TensorBase) or not isinstance(tensors, (list, tuple)) or not tensors:
+    if not isinstance(tensors, (list, tuple)) or not tensors:
         raise TypeError(f"{what}: expected a list or tuple of tensors, got {type(tensors).__name__}")
-    given = [tensor(each) for each in tensors]
-    wanted = promoted(given)
-    return [each._cast(wanted) for each in given]
+    parts = [tensor(part) for part in tensors]
+    dtype = promoted(parts)
+    return [part._cast(dtype) for part in parts]
 
 
-def concat(tensors: Any, axis: int = 0) -> Any:
+def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Tensors one after the other along an axis."""
-    given = _joined(tensors, "concat")
-    return ops.Concat(*given, num_args=len(given), dim=one_axis(axis, given[0].ndim, "concat"))
+    parts = _joined(tensors, "concat")
+    return ops.Concat(*parts, num_args=len(parts), dim=one_axis(axis, parts[0].ndim, "concat"))
 
 
-def cat(tensors: Any, axis: int = 0) -> Any:
+def cat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Tensors one after the other along an axis."""
     return concat(tensors, axis)
 
 
-def stack(tensors: Any, axis: int = 0) -> Any:
+def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Tensors of one shape side by side along a new axis."""
-    given = _joined(tensors, "stack")
-    return ops.stack(*given, num_args=len(given), axis=one_axis(axis, given[0].ndim + 1, "stack"))
+    parts = _joined(tensors, "stack")
+    return ops.stack(*parts, num_args=len(parts), axis=one_axis(axis, parts[0].ndim + 1, "stack"))
 
 
-def hstack(tensors: Any) -> Any:
+def hstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Tensors one after the other along the second axis, vectors along their only one."""
-    given = [atleast_1d(each) for each in tensors]
-    return concat(given, 0 if given[0].ndim == 1 else 1)
+    parts = [atleast_1d(tensor(part)) for part in tensors]
+    return concat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
-def vstack(inputs: Any) -> Any:
+def vstack(inputs: Sequence[TensorLike]) -> Tensor:
     """Tensors one after the other along the first axis; vectors are rows."""
-    return concat([atleast_2d(each) for each in inputs], 0)
+    return concat([atleast_2d(tensor(part)) for part in inputs], 0)
 
 
-def dstack(tensors: Any) -> Any:
+def dstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Tensors one after the other along the third axis."""
-    given = [atleast_2d(each) for each in tensors]
-    return concat([each if each.ndim > 2 else expand_dims(each, 2) for each in given], 2)
+    parts = [atleast_2d(tensor(part)) for part in tensors]
+    return concat([part if part.ndim > 2 else expand_dims(part, 2) for part in parts], 2)
 
 
 # ------------------------------------------------------------------------------------------------ taken apart
 
 
-def _cut(x: Any, axis: int, places: Sequence[int]) -> tuple[Any, ...]:
+def _cut(x: Tensor, axis: int, places: Sequence[int]) -> tuple[Tensor, ...]:
     """Parts along an axis that begin at places."""
     ends = [*places[1:], x.shape[axis]]
     return tuple(ops.slice_axis(x, axis=axis, begin=begin, end=end) for begin, end in zip(places, ends))
 
 
-def split(tensor: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
+def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Parts along an axis: of one length, the last perhaps shorter, or of the lengths given."""
     x = _tensor(tensor)
     axis = one_axis(axis, x.ndim, "split")
@@ -247,12 +260,13 @@ def split(tensor: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Any,
         return _cut(x, axis, range(0, length, int(split_size_or_sections)))
     if not isinstance(split_size_or_sections, (list, tuple)):
         raise TypeError(f"split: expected an int or a list of ints, got {type(split_size_or_sections).__name__}")
-    sizes = [int(each) for each in split_size_or_sections]
-    if sum(sizes) != length or any(each < 0 for each in sizes):
+    sizes = [int(size) for size in split_size_or_sections]
+    if sum(sizes) != length or any(size < 0 for size in sizes):
         raise ShapeError(f"split: the lengths {sizes} do not add up to {length}, axis {axis} of {x.shape}")
     return _cut(x, axis, [sum(sizes[:i]) for i in range(len(sizes))])
 
-def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Any, ...]:
+
+def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """At most so many parts along an axis, of one length, the last perhaps shorter."""
     x = tensor(input)
     axis = one_axis(axis, x.ndim, "chunk")
@@ -261,7 +275,7 @@ def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Any, ...]:
     return split(x, max(math.ceil(x.shape[axis] / chunks), 1), axis)
 
 
-def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
+def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Parts along an axis: so many, of nearly one length, or cut before the places given."""
     x = tensor(input)
     axis = one_axis(axis, x.ndim, "tensor_split")
@@ -273,18 +287,18 @@ def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[A
     return _cut(x, axis, [0, *(min(max(place, 0), length) for place in indices_or_sections)])
 
 
-def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def hsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """``tensor_split`` along the second axis, of vectors along their only one."""
     x = tensor(input)
     return tensor_split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
-def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def vsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """``tensor_split`` along the first axis."""
     return tensor_split(input, indices_or_sections, 0)
 
 
-def unstack(input_x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(input_x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, which is gone."""
     x = tensor(input_x)
     axis = one_axis(axis, x.ndim, "unstack")
@@ -292,12 +306,12 @@ def unstack(input_x: Any, axis: int = 0) -> tuple[Any, ...]:
     return tuple(part.reshape(rest) for part in _cut(x, axis, range(x.shape[axis])))
 
 
-def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+def unbind(input: TensorLike, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, which is gone."""
     return unstack(input, dim)
 
 
-def narrow(input: Any, axis: int, start: int, length: int) -> Any:
+def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
     """A number of slices along an axis, from one on."""
     x = tensor(input)
     axis = one_axis(axis, x.ndim, "narrow")
@@ -306,11 +320,12 @@ def narrow(input: Any, axis: int, start: int, length: int) -> Any:
     return ops.slice_axis(x, axis=axis, begin=start, end=start + length)
 
 
-def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
+        ) -> Tensor:
     """Every number along an axis less the one before it, ``n`` times."""
     x = tensor(x)
     axis = one_axis(axis, x.ndim, "diff")
-    parts = [each for each in (prepend, x, append) if each is not None]
+    parts = [part for part in (prepend, x, append) if part is not None]
     x = concat(parts, axis) if len(parts) > 1 else x
     for _ in range(n):
         x = narrow(x, axis, 1, x.shape[axis] - 1) - narrow(x, axis, 0, x.shape[axis] - 1)
@@ -320,12 +335,12 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 # --------------------------------------------------------------------------------------------------- repeated
 
 
-def tile(input: Any, dims: Any) -> Any:
+def tile(input: TensorLike, dims: TensorShape) -> Tensor:
     """Laid side by side, so many times along each axis."""
     return ops.tile(tensor(input), reps=shape_of(dims))
 
 
-def repeat_interleave(input: Any, repeats: Any, axis: int | None = None) -> Any:
+def repeat_interleave(input: TensorLike, repeats: TensorShape, axis: int | None = None) -> Tensor:
     """Every slice along an axis repeated in place, or every number of all in a row.
 
     Parameters
@@ -347,12 +362,12 @@ def repeat_interleave(input: Any, repeats: Any, axis: int | None = None) -> Any:
     return ops.take(x, tensor(np.repeat(np.arange(len(counts)), counts)), axis=axis)
 
 
-def repeat_elements(x: Any, rep: int, axis: int = 0) -> Any:
+def repeat_elements(x: TensorLike, rep: int, axis: int = 0) -> Tensor:
     """Every slice along an axis repeated in place."""
     return repeat_interleave(x, rep, axis)
 
 
-def broadcast_to(input: Any, shape: Any) -> Any:
+def broadcast_to(input: TensorLike, shape: TensorShape) -> Tensor:
     """Repeated along axes of length one, and new ones in front, to fill a shape; -1 keeps a length."""
     x, wanted = tensor(input), list(shape_of(shape))
     extra = len(wanted) - x.ndim
@@ -368,7 +383,7 @@ def broadcast_to(input: Any, shape: Any) -> Any:
     return ops.broadcast_to(x.reshape((1,) * extra + x.shape), shape=tuple(wanted)) if wanted else x
 
 
-def expand(input_x: Any, size: Any) -> Any:
+def expand(input_x: TensorLike, size: TensorShape) -> Tensor:
     """See ``broadcast_to``."""
     return broadcast_to(input_x, size)
 
@@ -376,38 +391,38 @@ def expand(input_x: Any, size: Any) -> Any:
 # --------------------------------------------------------------------------------------------- turned around
 
 
-def flip(input: Any, dims: Any) -> Any:
+def flip(input: TensorLike, dims: Axes) -> Tensor:
     """In opposite order along axes."""
     x = tensor(input)
-    found = axes(dims, "dims")
-    chosen = (found,) if isinstance(found, int) else found or ()
-    return ops.reverse(x, axis=tuple(one_axis(each, x.ndim, "flip") for each in chosen)) if chosen else x
+    turned = axes(dims, "dims")
+    turned = (turned,) if isinstance(turned, int) else turned or ()
+    return ops.reverse(x, axis=tuple(one_axis(axis, x.ndim, "flip") for axis in turned)) if turned else x
 
 
-def reverse(x: Any, axis: Any) -> Any:
+def reverse(x: TensorLike, axis: Axes) -> Tensor:
     """In opposite order along axes."""
     return flip(x, axis)
 
 
-def flipud(input: Any) -> Any:
+def flipud(input: TensorLike) -> Tensor:
     """In opposite order along the first axis."""
     return flip(input, 0)
 
 
-def fliplr(input: Any) -> Any:
+def fliplr(input: TensorLike) -> Tensor:
     """In opposite order along the second axis."""
     return flip(input, 1)
 
 
-def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+def roll(input: TensorLike, shifts: Axes, dims: Axes = None) -> Tensor:
     """Moved on along axes, or all in a row; what leaves at the end comes in again at the front."""
     return ops._np_roll(tensor(input), shift=axes(shifts, "shifts"), axis=None if dims is None else axes(dims, "dims"))
 
 
-def rot90(input: Any, k: int, dims: Sequence[int]) -> Any:
+def rot90(input: TensorLike, k: int, dims: Sequence[int]) -> Tensor:
     """Turned ``k`` times by a quarter, from the first of two axes to the second."""
     x = tensor(input)
-    first, second = (one_axis(each, x.ndim, "rot90") for each in dims)
+    first, second = (one_axis(axis, x.ndim, "rot90") for axis in dims)
     turns = k % 4
     if turns == 2:
         return flip(x, (first, second))
@@ -416,7 +431,7 @@ def rot90(input: Any, k: int, dims: Sequence[int]) -> Any:
     return flip(swapaxes(x, first, second), second) if turns else x
 
 
-def pad(input_x: Any, padding: Any, mode: str = "constant", value: float | None = None) -> Any:
+def pad(input_x: TensorLike, padding: Sizes, mode: str = "constant", value: float | None = None) -> Tensor:
     """Numbers around a tensor.
 
     Parameters
@@ -444,5 +459,5 @@ def pad(input_x: Any, padding: Any, mode: str = "constant", value: float | None 
     modes = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}
     if mode not in modes:
         raise ArgumentError(f"pad: mode must be one of {', '.join([*modes, 'circular'])}, got {mode!r}")
-    flat = tuple(each for pair in pairs for each in pair)
+    flat = tuple(width for pair in pairs for width in pair)
     return ops.Pad(x, mode=modes[mode], pad_width=flat, constant_value=float(value or 0))

@@ -18,9 +18,11 @@ from ...core.op import Op
 from ...core.registry import ops
 from ...errors import ArgumentError, ShapeError
 from ..state import STATE
+from ..tensor import Tensor
 from ..tensor_base import TensorBase
 from ..trace import FunctionTracer, TracedTensor
 from ..tree import flatten, rebuild
+from ..typing import TensorLike
 from .array import stack
 from .lift import tensor
 
@@ -38,20 +40,22 @@ class _Body:
         The variables of the graph, in its order.
     structure
         The nesting of what the function returned.
+    values : list of TracedTensor
+        The tensors in it.
     outside : dict
         By variable, what it is outside of the body.
     """
 
-    def __init__(self, title: str, function: Callable, given: Any, needs_all: bool = False):
-        leaves: list[Any] = []
-        structure = flatten(given, leaves)
+    def __init__(self, title: str, function: Callable, arguments: tuple[Any, ...], needs_all: bool = False):
+        leaves: list[TracedTensor] = []
+        structure = flatten(arguments, leaves)
         outer = STATE.trace
         self.trace = FunctionTracer(title, outer)
         self.slots = [self.trace.input(outer.unique(f"{title}_arg"), leaf.shape, leaf._dt) for leaf in leaves]
         with self.trace:
-            found = function(*rebuild(structure, iter(self.slots)))
-            values: list[Any] = []
-            self.structure = flatten(found, values)
+            results = function(*rebuild(structure, iter(self.slots)))
+            values: list[Tensor] = []
+            self.structure = flatten(results, values)
             self.values = [self.trace.read(value) for value in values]
             heads = [ops._copy(value) if value._entry[0].op is None else value for value in self.values]
             if needs_all:  # a loop has a place for everything that goes round
@@ -69,24 +73,24 @@ class _Body:
         return [self.inputs.index(slot._entry[0]) for slot in self.slots]
 
 
-def _node(op: Op, inputs: Sequence[Any], bodies: Sequence[_Body], **attrs: Any) -> list[Any]:
-    given = {**attrs, "num_args": len(inputs) + len(bodies), "subgraphs": tuple(body.symbol for body in bodies)}
-    found = STATE.trace.call(op, inputs, given)
-    return list(found) if isinstance(found, tuple) else [found]
+def _node(op: Op, inputs: Sequence[TracedTensor], bodies: Sequence[_Body], **attrs: object) -> list[TracedTensor]:
+    attrs |= {"num_args": len(inputs) + len(bodies), "subgraphs": tuple(body.symbol for body in bodies)}
+    outputs = STATE.trace.call(op, inputs, attrs)
+    return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
 def _tensors(value: Any) -> Any:
     """A nesting with its arrays and numbers as tensors."""
     if isinstance(value, tuple):
-        return tuple(_tensors(each) for each in value)
+        return tuple(_tensors(part) for part in value)
     if isinstance(value, list):
-        return [_tensors(each) for each in value]
+        return [_tensors(part) for part in value]
     return value if value is None else tensor(value)
 
 
 def _live(value: Any) -> Any:
     """A nesting with its tensors read by the trace."""
-    leaves: list[Any] = []
+    leaves: list[Tensor] = []
     structure = flatten(value, leaves)
     return rebuild(structure, iter([STATE.trace.read(leaf) for leaf in leaves]))
 
@@ -94,7 +98,7 @@ def _live(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------ branches
 
 
-def cond(pred: Any, true_fn: Callable, false_fn: Callable, *inputs: Any) -> Any:
+def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) -> Any:
     """One of two functions of the same inputs, as a condition says.
 
     Parameters
@@ -111,26 +115,27 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, *inputs: Any) -> Any:
     """
     if STATE.trace is None or not (isinstance(pred, TracedTensor) or getattr(pred, "traced", False)):
         return (true_fn if bool(pred) else false_fn)(*inputs)
-    pred = STATE.trace.read(pred)
-    if pred.size != 1:
-        raise ShapeError(f"cond: expected a condition of one number, got shape {pred.shape}")
-    given = _live(_tensors(inputs))
-    test = _Body("cond_pred", lambda truth: truth, (pred.reshape((1,)),))
-    branches = [_Body(f"cond_{name}", function, given) for name, function in (("then", true_fn), ("else", false_fn))]
+    truth = STATE.trace.read(pred)
+    if truth.size != 1:
+        raise ShapeError(f"cond: expected a condition of one number, got shape {truth.shape}")
+    truth = truth.reshape((1,))
+    inputs = _live(_tensors(inputs))
+    test = _Body("cond_pred", lambda truth: truth, (truth,))
+    branches = [_Body(f"cond_{name}", function, inputs) for name, function in (("then", true_fn), ("else", false_fn))]
     then, other = branches
     if [(v.shape, v._dt) for v in then.values] != [(v.shape, v._dt) for v in other.values] or \
             then.structure != other.structure:
         raise ShapeError("cond: both functions must return tensors of the same shapes and dtypes, in one nesting")
-    leaves: list[Any] = []
-    flatten(given, leaves)
+    leaves: list[TracedTensor] = []
+    flatten(inputs, leaves)
     operands, locations = Operands(), []
-    for body, values in ((test, [pred.reshape((1,))]), (then, leaves), (other, leaves)):
+    for body, values in ((test, [truth]), (then, leaves), (other, leaves)):
         known = dict(zip([slot._entry[0] for slot in body.slots], values))
         read = [known[node] if node in known else body.outside[node] for node in body.inputs]
-        locations.append(tuple([operands.place(each._entry, each) for each in read]))
-    found = _node(COND, operands.values, [test, then, other], num_outputs=len(then.values),
-                  cond_input_locs=locations[0], then_input_locs=locations[1], else_input_locs=locations[2])
-    return rebuild(then.structure, iter(found))
+        locations.append(tuple([operands.place(value._entry, value) for value in read]))
+    outputs = _node(COND, operands.values, [test, then, other], num_outputs=len(then.values),
+                    cond_input_locs=locations[0], then_input_locs=locations[1], else_input_locs=locations[2])
+    return rebuild(then.structure, iter(outputs))
 
 
 # --------------------------------------------------------------------------------------------------------- loops
@@ -163,23 +168,24 @@ def while_loop(cond_func: Callable, loop_func: Callable, init_val: Any, max_iter
     if max_iterations < 1:
         raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
     value = _live(value)
-    leaves: list[Any] = []
+    leaves: list[TracedTensor] = []
     structure = flatten(value, leaves)
-    test = _Body("while_cond", lambda given: tensor(cond_func(given)).reshape((1,)), (value,))
+    test = _Body("while_cond", lambda value: tensor(cond_func(value)).reshape((1,)), (value,))
     body = _Body("while_body", loop_func, (value,), needs_all=True)
     _check("while_loop", structure, leaves, body.structure, body.values)
     operands, locations = Operands(leaves), []
-    for each in (test, body):
-        own = {slot._entry[0]: i for i, slot in enumerate(each.slots)}
+    for part in (test, body):
+        own = {slot._entry[0]: i for i, slot in enumerate(part.slots)}
         locations.append(tuple([own[node] if node in own else
-                                operands.place(each.outside[node]._entry, each.outside[node]) for node in each.inputs]))
-    found = _node(WHILE_LOOP, operands.values, [test, body], num_outputs=body.extra + len(leaves),
-                  num_out_data=body.extra, max_iterations=max_iterations, cond_input_locs=locations[0],
-                  func_input_locs=locations[1], func_var_locs=tuple(body.places()))
-    return rebuild(structure, iter(found[body.extra:]))
+                                operands.place(part.outside[node]._entry, part.outside[node]) for node in part.inputs]))
+    outputs = _node(WHILE_LOOP, operands.values, [test, body], num_outputs=body.extra + len(leaves),
+                    num_out_data=body.extra, max_iterations=max_iterations, cond_input_locs=locations[0],
+                    func_input_locs=locations[1], func_var_locs=tuple(body.places()))
+    return rebuild(structure, iter(outputs[body.extra:]))
 
 
-def _check(name: str, structure: Any, before: Sequence[Any], new: Any, after: Sequence[Any]) -> None:
+def _check(name: str, structure: object, before: Sequence[TracedTensor], new: object, after: Sequence[TracedTensor]
+           ) -> None:
     if structure != new or [(v.shape, v._dt) for v in before] != [(v.shape, v._dt) for v in after]:
         raise ShapeError(f"{name}: the body must return what it is given, in shapes, dtypes and nesting: "
                          f"{[(v.shape, str(v._dt)) for v in before]}, not {[(v.shape, str(v._dt)) for v in after]}")
@@ -224,39 +230,39 @@ def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unr
 def _stacked(outputs: list[Any]) -> Any:
     if not outputs or outputs[0] is None:
         return None
-    found: list[list[Any]] = []
+    rows: list[list[Tensor]] = []
     structure: Any = None
     for out in outputs:
-        leaves: list[Any] = []
+        leaves: list[Tensor] = []
         structure = flatten(_tensors(out), leaves)
-        found.append(leaves)
-    return rebuild(structure, iter([stack(column) for column in zip(*found)]))
+        rows.append(leaves)
+    return rebuild(structure, iter([stack(column) for column in zip(*rows)]))
 
 
-def _foreach(loop_func: Callable, value: Any, xs: Any) -> tuple[Any, Any]:
-    value, xs = _live(value), STATE.trace.read(xs)
-    scalars = xs.ndim == 1  # which are of one number each to the operator, as MXNet's
-    xs = xs.reshape(-1, 1) if scalars else xs
-    leaves: list[Any] = []
+def _foreach(loop_func: Callable, value: Any, xs: Tensor) -> tuple[Any, Any]:
+    value, data = _live(value), STATE.trace.read(xs)
+    scalars = data.ndim == 1  # which are of one number each to the operator, as MXNet's
+    data = data.reshape(-1, 1) if scalars else data
+    leaves: list[TracedTensor] = []
     structure = flatten(value, leaves)
     outs: list[Any] = []
 
-    def step(given: Any, part: Any) -> Any:
-        new, out = loop_func(given, part.reshape(()) if scalars else part)
+    def step(value: Any, part: Tensor) -> tuple[Any, Any]:
+        new, out = loop_func(value, part.reshape(()) if scalars else part)
         outs.append(flatten(None if out is None else _tensors(out), []))
         return out if out is None else _tensors(out), new
 
-    body = _Body("scan_body", step, (value, _Slice(xs)), needs_all=True)
+    body = _Body("scan_body", step, (value, _Slice(data)), needs_all=True)
     count = len(body.values) - len(leaves)
     _check("scan", structure, leaves, body.structure[2][1], body.values[count:])
-    *states, data = body.places()
-    rest = [i for i in range(len(body.inputs)) if i not in (*states, data)]
-    inputs = [xs, *leaves, *(body.outside[body.inputs[i]] for i in rest)]
-    found = _node(FOREACH, inputs, [body], num_outputs=body.extra + len(body.values),
-                  num_out_data=body.extra + count, in_state_locs=tuple(states), in_data_locs=(data,),
-                  remain_locs=tuple(rest))
+    *states, place = body.places()
+    rest = [i for i in range(len(body.inputs)) if i not in (*states, place)]
+    inputs = [data, *leaves, *(body.outside[body.inputs[i]] for i in rest)]
+    outputs = _node(FOREACH, inputs, [body], num_outputs=body.extra + len(body.values),
+                    num_out_data=body.extra + count, in_state_locs=tuple(states), in_data_locs=(place,),
+                    remain_locs=tuple(rest))
     first = body.extra + count
-    return rebuild(structure, iter(found[first:])), rebuild(outs[0], iter(found[body.extra:first]))
+    return rebuild(structure, iter(outputs[first:])), rebuild(outs[0], iter(outputs[body.extra:first]))
 
 
 class _Slice(TensorBase):
@@ -264,7 +270,7 @@ class _Slice(TensorBase):
 
     __slots__ = ("_shape", "_dtype")
 
-    def __init__(self, xs: Any):
+    def __init__(self, xs: Tensor):
         self._shape, self._dtype = xs.shape[1:], xs._dt
 
     @property

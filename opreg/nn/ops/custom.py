@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,14 +16,20 @@ from .. import dtype as dtypes
 from ..cell import Cell
 from ..python_op import call
 from ..state import STATE
-from ..tensor import tensor
+from ..tensor import Tensor, tensor
 from ..tensor_base import TensorBase
+from ..typing import TensorDType
 from .primitive import PrimitiveWithInfer
 
 __all__ = ["Custom"]
 
 #: What MindSpore has beside ``pyfunc``.
 _ELSEWHERE = ("hybrid", "akg", "tbe", "aicpu", "aot", "julia")
+
+
+#: What a ``Custom`` is told of its results: a shape or several, or a function of those of the inputs; dtypes likewise.
+_Shapes: TypeAlias = Sequence[int] | Sequence[Sequence[int]] | Callable[..., Any]
+_Dtypes: TypeAlias = TensorDType | Sequence[TensorDType] | Callable[..., Any]
 
 
 class Custom(PrimitiveWithInfer):
@@ -75,8 +81,8 @@ class Custom(PrimitiveWithInfer):
                                 "that was registered with opreg.operator.register, beside its inputs")
         return super().__new__(cls)
 
-    def __init__(self, func: Callable, out_shape: Any = None, out_dtype: Any = None, func_type: str = "pyfunc",
-                 bprop: Callable | None = None, reg_info: Any = None):
+    def __init__(self, func: Callable, out_shape: _Shapes | None = None, out_dtype: _Dtypes = None,
+                 func_type: str = "pyfunc", bprop: Callable | None = None, reg_info: object = None):
         super().__init__("Custom")
         if func_type != "pyfunc":
             if func_type in _ELSEWHERE:
@@ -98,36 +104,38 @@ class Custom(PrimitiveWithInfer):
         self._cell = _Called(self)
 
     def __call__(self, *inputs: Any) -> Any:
-        given = tuple([tensor(each) if isinstance(each, np.ndarray) else each for each in inputs])
-        if not self.results(given)[0]:  # there is nothing to differentiate, and nobody to ask for it
-            return self._cell.construct(*given)
-        return self._cell(*given)
+        inputs = tuple([tensor(value) if isinstance(value, np.ndarray) else value for value in inputs])
+        if not self.results(inputs)[0]:  # there is nothing to differentiate, and nobody to ask for it
+            return self._cell.construct(*inputs)
+        return self._cell(*inputs)
 
-    def infer_shape(self, *shapes: Any) -> Any:
+    def infer_shape(self, *shapes: Sequence[int]) -> Any:
         """The shape of the result, or of several, for those of the inputs."""
         return _inferred(self.out_shape, [list(shape) for shape in shapes])
 
-    def infer_dtype(self, *given: Any) -> Any:
+    def infer_dtype(self, *kinds: dtypes.DType | type) -> Any:
         """The dtype of the result, or of several, for those of the inputs."""
-        return _inferred(self.out_dtype, list(given))
+        return _inferred(self.out_dtype, kinds)
 
     def results(self, inputs: tuple[Any, ...]) -> tuple[list[Spec], bool]:
         """What comes out of the function, and whether it is one result that stands bare."""
-        dtype = self.infer_dtype(*[dtypes.of(each._dt) if isinstance(each, TensorBase) else type(each)
-                                   for each in inputs])
-        shape = self.infer_shape(*[each.shape if isinstance(each, TensorBase) else () for each in inputs])
+        dtype = self.infer_dtype(*[dtypes.of(value._dt) if isinstance(value, TensorBase) else type(value)
+                                   for value in inputs])
+        shape = self.infer_shape(*[value.shape if isinstance(value, TensorBase) else () for value in inputs])
         bare = not isinstance(dtype, (tuple, list))
-        if bare and shape and all(isinstance(each, (tuple, list)) for each in shape):
+        if bare and shape and all(isinstance(part, (tuple, list)) for part in shape):
             dtype, bare = [dtype] * len(shape), False
         shapes = [shape] if bare else shape
-        found = [Spec(tuple(map(int, one)), as_dtype(kind)) for one, kind in zip(shapes, [dtype] if bare else dtype)]
+        specs = [Spec(tuple(map(int, lengths)), as_dtype(kind))
+                 for lengths, kind in zip(shapes, [dtype] if bare else dtype)]
         if not bare and len(shapes) != len(dtype):
             raise ArgumentError(f"{self.title}: out_shape is of {len(shapes)} results, out_dtype of {len(dtype)}")
-        return found, bare
+        return specs, bare
 
 
-def _inferred(rule: Any, given: list[Any]) -> Any:
-    return rule(*given) if callable(rule) and not isinstance(rule, type) else rule
+def _inferred(rule: Any, inputs: Sequence[object]) -> Any:
+    """What a rule says of the inputs, or the rule itself where it is no function."""
+    return rule(*inputs) if callable(rule) and not isinstance(rule, type) else rule
 
 
 class _Called(Cell):
@@ -144,22 +152,22 @@ class _Called(Cell):
     def construct(self, *inputs: Any) -> Any:
         primitive = self.primitive
         specs, bare = primitive.results(inputs)
-        values = [each for each in inputs if isinstance(each, TensorBase)]
+        values = [value for value in inputs if isinstance(value, Tensor)]
 
-        def run(*arrays: Any) -> list[Any]:
+        def run(*arrays: NDArray) -> list[Tensor]:
             rest = iter(arrays)
-            given = [NDArray.asnumpy(next(rest)) if isinstance(each, TensorBase) else each for each in inputs]
+            arguments = [NDArray.asnumpy(next(rest)) if isinstance(value, TensorBase) else value for value in inputs]
             try:
-                found = primitive.func(*given)
+                returned = primitive.func(*arguments)
             except Exception as error:
                 note(error, f"in {primitive.title}")
                 raise
-            return _fitted(primitive.title, found, specs)
+            return _fitted(primitive.title, returned, specs)
 
         if STATE.trace is None:
             results = run(*values)
         else:
-            results = call(run, values, [Spec(each.shape, each._dt) for each in values], specs, primitive.title)
+            results = call(run, values, [Spec(value.shape, value._dt) for value in values], specs, primitive.title)
         return results[0] if bare else tuple(results) if results else None
 
     def bprop(self, *args: Any) -> Any:
@@ -169,11 +177,11 @@ class _Called(Cell):
         return primitive.bprop(*args)
 
 
-def _fitted(title: str, found: Any, specs: list[Spec]) -> list[Any]:
+def _fitted(title: str, returned: object, specs: list[Spec]) -> list[Tensor]:
     """What the function returned as tensors, compared with what was said of it."""
     if not specs:
         return []
-    parts = list(found) if isinstance(found, (tuple, list)) else [found]
+    parts = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     if len(parts) != len(specs):
         raise ArgumentError(f"{title}: expected {len(specs)} results, the function returned {len(parts)}")
     results = []

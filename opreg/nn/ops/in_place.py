@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..tensor import Tensor
+from ..typing import Number, TensorLike
 from . import activation, indexing, linalg, math
 
 __all__ = ["METHODS"]
 
 
-def _method(name: str, function: Callable, doc: str = "") -> Callable:
-    def method(self: Any, *args: Any, **keywords: Any) -> Any:
+def _method(name: str, function: Callable[..., TensorLike], doc: str = "") -> Callable[..., Tensor]:
+    def method(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
         self[...] = function(self, *args, **keywords)
         return self
 
@@ -20,15 +22,15 @@ def _method(name: str, function: Callable, doc: str = "") -> Callable:
     return method
 
 
-def _add(x: Any, other: Any, *, alpha: Any = 1) -> Any:
+def _add(x: Tensor, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
     return math.add(x, other if alpha == 1 else math.mul(other, alpha))
 
 
-def _sub(x: Any, other: Any, *, alpha: Any = 1) -> Any:
+def _sub(x: Tensor, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
     return math.sub(x, other if alpha == 1 else math.mul(other, alpha))
 
 
-def _other(x: Any, value: Any) -> Any:
+def _other(x: Tensor, value: TensorLike) -> TensorLike:
     return value
 
 

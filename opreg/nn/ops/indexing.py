@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Literal, overload
 
 import numpy as np
 
 from ...core.registry import ops
 from ...core.spec import is_floating, limits
 from ...errors import ArgumentError, ShapeError
+from ..tensor import Tensor
+from ..typing import TensorLike, TensorShape
 from .array import broadcast_to, swapaxes
 from .creation import zeros
 from .lift import like, one_axis, shape_of, tensor
@@ -24,14 +26,14 @@ __all__ = [
     "triu", "unique", "unsorted_segment_sum"]
 
 
-def _index(value: Any, what: str) -> Any:
+def _index(value: TensorLike, what: str) -> Tensor:
     index = tensor(value)
     if index._dt.kind not in "iu":
         raise TypeError(f"{what}: indices must be integers, got dtype {index._dt}")
     return index
 
 
-def _known(value: Any) -> Any:
+def _known(value: TensorLike) -> np.ndarray:
     """Numbers on the host, for functions whose results have a shape that follows from them."""
     return tensor(value).asnumpy()
 
@@ -39,7 +41,7 @@ def _known(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------ picked
 
 
-def gather(input_params: Any, input_indices: Any, axis: int, batch_dims: int = 0) -> Any:
+def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch_dims: int = 0) -> Tensor:
     """The slices along an axis that indices name.
 
     Parameters
@@ -61,14 +63,14 @@ def gather(input_params: Any, input_indices: Any, axis: int, batch_dims: int = 0
         (*x.shape[:batch_dims], *between, *index.shape[batch_dims:], *rest))
 
 
-def take(input: Any, index: Any, axis: int | None = None, mode: str = "clip") -> Any:
+def take(input: TensorLike, index: TensorLike, axis: int | None = None, mode: str = "clip") -> Tensor:
     """The slices along an axis that indices name, or numbers of all in a row."""
     x = tensor(input)
     return ops.take(x.reshape((-1,)) if axis is None else x, _index(index, "take"), axis=axis or 0,
                     mode="wrap" if mode == "wrap" else "clip")
 
 
-def index_select(input: Any, axis: int, index: Any) -> Any:
+def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
     """The slices along an axis that a vector of indices names."""
     index = _index(index, "index_select")
     if index.ndim != 1:
@@ -76,7 +78,7 @@ def index_select(input: Any, axis: int, index: Any) -> Any:
     return gather(input, index, axis)
 
 
-def _places(shape: Any, dim: int, index: Any) -> Any:
+def _places(shape: Sequence[int], dim: int, index: Tensor) -> Tensor:
     """Where numbers lie in a row, when along one axis indices name them and along the others they stay."""
     strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
     others = sum(np.arange(size).reshape([-1 if j == i else 1 for j in range(len(shape))]) * strides[i]
@@ -86,7 +88,7 @@ def _places(shape: Any, dim: int, index: Any) -> Any:
     return index * strides[dim] + tensor(np.asarray(others, np.int64))
 
 
-def gather_elements(input: Any, dim: int, index: Any) -> Any:
+def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
     """Numbers along an axis at the places that ``index``, of as many axes, names."""
     x, index = tensor(input), _index(index, "gather_elements")
     if x.ndim != index.ndim:
@@ -95,46 +97,46 @@ def gather_elements(input: Any, dim: int, index: Any) -> Any:
     return ops.take(x.reshape((-1,)), _places(x.shape, dim, index), axis=0, mode="clip")
 
 
-def gather_d(x: Any, dim: int, index: Any) -> Any:
+def gather_d(x: TensorLike, dim: int, index: TensorLike) -> Tensor:
     """See ``gather_elements``."""
     return gather_elements(x, dim, index)
 
 
-def _columns(indices: Any, what: str) -> Any:
+def _columns(indices: TensorLike, what: str) -> Tensor:
     """Indices whose last axis names a place, as operators take them: with that axis first."""
     index = _index(indices, what)
     return index.transpose((index.ndim - 1, *range(index.ndim - 1))) if index.ndim > 1 else index
 
 
-def gather_nd(input_x: Any, indices: Any) -> Any:
+def gather_nd(input_x: TensorLike, indices: TensorLike) -> Tensor:
     """The parts at places whose indices, one an axis from the first on, lie along the last axis of ``indices``."""
     return ops.gather_nd(tensor(input_x), _columns(indices, "gather_nd"))
 
 
-def diag(input: Any) -> Any:
+def diag(input: TensorLike) -> Tensor:
     """The matrix that has a vector on its diagonal; of more axes, twice as many."""
     x = tensor(input)
-    found = ops.diag(x.reshape((-1,)))
-    return found if x.ndim < 2 else found.reshape(x.shape * 2)
+    matrix = ops.diag(x.reshape((-1,)))
+    return matrix if x.ndim < 2 else matrix.reshape(x.shape * 2)
 
 
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A diagonal over two axes, as last axis: the main one, or ``offset`` above it."""
     x = tensor(input)
     return ops.diag(x, k=offset, axis1=one_axis(dim1, x.ndim, "diagonal"), axis2=one_axis(dim2, x.ndim, "diagonal"))
 
 
-def trace(input: Any) -> Any:
+def trace(input: TensorLike) -> Tensor:
     """The sum of the diagonal of a matrix."""
     return ops._np_sum(diagonal(input))
 
 
-def tril(input: Any, diagonal: int = 0) -> Any:
+def tril(input: TensorLike, diagonal: int = 0) -> Tensor:
     """Matrices with zeros above a diagonal."""
     return ops._npi_tril(tensor(input), k=int(diagonal))
 
 
-def triu(input: Any, diagonal: int = 0) -> Any:
+def triu(input: TensorLike, diagonal: int = 0) -> Tensor:
     """Matrices with zeros below a diagonal."""
     return ops._npi_triu(tensor(input), k=int(diagonal))
 
@@ -142,41 +144,42 @@ def triu(input: Any, diagonal: int = 0) -> Any:
 # -------------------------------------------------------------------------------------------------------- put
 
 
-def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
+def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorShape) -> Tensor:
     """Zeros of a shape with ``updates`` added at the places that ``gather_nd`` would take them from."""
     updates, dims = tensor(updates), shape_of(shape)
     return _added(zeros(dims, updates._dt), indices, updates)
 
 
-def _added(x: Any, indices: Any, updates: Any) -> Any:
+def _added(x: Tensor, indices: TensorLike, updates: TensorLike) -> Tensor:
     return ops._backward_gather_nd(updates, _columns(indices, "tensor_scatter"), x)
 
 
-def tensor_scatter_add(input_x: Any, indices: Any, updates: Any) -> Any:
+def tensor_scatter_add(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
     """``updates`` added at places, those of equal indices one after the other."""
     x = tensor(input_x)
     return x + _added(x, indices, like(updates, x))
 
 
-def tensor_scatter_sub(input_x: Any, indices: Any, updates: Any) -> Any:
+def tensor_scatter_sub(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
     """``updates`` subtracted at places, those of equal indices one after the other."""
     x = tensor(input_x)
     return x - _added(x, indices, like(updates, x))
 
 
-def tensor_scatter_update(input_x: Any, indices: Any, updates: Any) -> Any:
+def tensor_scatter_update(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
     """``updates`` in place of what is there; of equal indices the last counts."""
     x = tensor(input_x)
     return ops._scatter_set_nd(x, like(updates, x), _columns(indices, "tensor_scatter_update"))
 
 
-def _combined(name: str, neutral: Callable[[np.dtype], float], reduce: str, join: Callable, doc: str) -> Callable:
+def _combined(name: str, neutral: Callable[[np.dtype], float], reduce: str, join: Callable[[Tensor, Tensor], Tensor],
+              doc: str) -> Callable[[TensorLike, TensorLike, TensorLike], Tensor]:
     """A scatter that gathers, for every place, all updates that name it.
 
     It compares every place with every update, so time and memory grow with the product of both.
     """
 
-    def function(input_x: Any, indices: Any, updates: Any) -> Any:
+    def function(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
         x, index, updates = tensor(input_x), _index(indices, name), tensor(updates)
         updates = like(updates, x)
         depth = index.shape[-1]
@@ -185,8 +188,8 @@ def _combined(name: str, neutral: Callable[[np.dtype], float], reduce: str, join
         at = ops._np_sum(index._cast(np.dtype(np.int64)) * strides, axis=-1).reshape((1, -1))
         hit = at == tensor(np.arange(math.prod(lengths)).reshape(-1, 1))
         hit = hit.reshape((*hit.shape, *(1 for _ in rest)))
-        each = where(hit, updates.reshape((1, -1, *rest)), neutral(x._dt))
-        return join(x, getattr(ops, reduce)(each, axis=1).reshape(x.shape))
+        named = where(hit, updates.reshape((1, -1, *rest)), neutral(x._dt))
+        return join(x, getattr(ops, reduce)(named, axis=1).reshape(x.shape))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -211,7 +214,8 @@ tensor_scatter_div = _combined("tensor_scatter_div", lambda dtype: 1.0, "_np_pro
                                "What is there divided by all of ``updates`` that name the place.")
 
 
-def tensor_scatter_elements(input_x: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "none") -> Any:
+def tensor_scatter_elements(input_x: TensorLike, indices: TensorLike, updates: TensorLike, axis: int = 0,
+                            reduction: str = "none") -> Tensor:
     """``updates`` put, or added with ``reduction="add"``, at the places along an axis that indices name."""
     x, index = tensor(input_x), _index(indices, "tensor_scatter_elements")
     updates = like(updates, x)
@@ -223,12 +227,12 @@ def tensor_scatter_elements(input_x: Any, indices: Any, updates: Any, axis: int 
     return put(flat, at, updates.reshape((-1,))).reshape(x.shape)
 
 
-def scatter(input: Any, axis: int, index: Any, src: Any) -> Any:
+def scatter(input: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
     """``src`` put at the places along an axis that indices name."""
     return tensor_scatter_elements(input, index, src, axis)
 
 
-def index_fill(x: Any, axis: int, index: Any, value: Any) -> Any:
+def index_fill(x: TensorLike, axis: int, index: TensorLike, value: TensorLike) -> Tensor:
     """One number in all slices along an axis that indices name."""
     x, index = tensor(x), _index(index, "index_fill")
     axis = one_axis(axis, x.ndim, "index_fill")
@@ -236,7 +240,8 @@ def index_fill(x: Any, axis: int, index: Any, value: Any) -> Any:
     return where(named.reshape(tuple(-1 if i == axis else 1 for i in range(x.ndim))), like(value, x), x)
 
 
-def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, check_index_bound: bool = True) -> Any:
+def index_add(x: TensorLike, indices: TensorLike, y: TensorLike, axis: int, use_lock: bool = True,
+              check_index_bound: bool = True) -> Tensor:
     """Slices of ``y`` added to those along an axis that indices name."""
     x = tensor(x)
     axis = one_axis(axis, x.ndim, "index_add")
@@ -245,7 +250,7 @@ def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, ch
     return swapaxes(front, 0, axis)
 
 
-def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: int) -> Any:
+def unsorted_segment_sum(input_x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Tensor:
     """Sums of the slices along the first axes that have the same number in ``segment_ids``."""
     x, ids = tensor(input_x), _index(segment_ids, "unsorted_segment_sum")
     rest = x.shape[ids.ndim:]
@@ -255,20 +260,21 @@ def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: int) -> A
 # ---------------------------------------------------------------------------------------------------- in order
 
 
-def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Any, Any]:
+def sort(input_x: TensorLike, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """Numbers in order along an axis, and the places they come from, as int32."""
     x = tensor(input_x)
     axis = one_axis(axis, x.ndim, "sort")
     return ops.sort(x, axis=axis, is_ascend=not descending), argsort(x, axis, descending)
 
 
-def argsort(input: Any, axis: int = -1, descending: bool = False) -> Any:
+def argsort(input: TensorLike, axis: int = -1, descending: bool = False) -> Tensor:
     """The places along an axis that its numbers in order come from, as int32."""
     x = tensor(input)
     return ops.argsort(x, axis=one_axis(axis, x.ndim, "argsort"), is_ascend=not descending, dtype=np.dtype(np.int32))
 
 
-def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
+def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True
+        ) -> tuple[Tensor, Tensor]:
     """The ``k`` largest numbers along an axis, or the smallest, and their places as int32."""
     x = tensor(input)
     axis = one_axis(-1 if dim is None else dim, x.ndim, "topk")
@@ -277,8 +283,8 @@ def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorte
     return ops.topk(x, axis=axis, k=int(k), ret_typ="both", is_ascend=not largest, dtype=np.dtype(np.int32))
 
 
-def searchsorted(sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False,
-                 side: str | None = None, sorter: Any = None) -> Any:
+def searchsorted(sorted_sequence: TensorLike, values: TensorLike, *, out_int32: bool = False, right: bool = False,
+                 side: str | None = None, sorter: TensorLike | None = None) -> Tensor:
     """Where along the last axis, in order, numbers belong: before equal ones, or behind them with ``right``."""
     x, values = tensor(sorted_sequence), tensor(values)
     if sorter is not None:
@@ -292,38 +298,42 @@ def searchsorted(sorted_sequence: Any, values: Any, *, out_int32: bool = False, 
 # --------------------------------------------------------------------------- whose shapes follow from numbers
 
 
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+@overload
+def nonzero(input: TensorLike, *, as_tuple: Literal[False] = False) -> Tensor: ...
+@overload
+def nonzero(input: TensorLike, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+def nonzero(input: TensorLike, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis."""
-    found = np.nonzero(_known(input))
-    return tuple(map(tensor, found)) if as_tuple else tensor(np.stack(found, axis=1).astype(np.int64))
+    places = np.nonzero(_known(input))
+    return tuple(map(tensor, places)) if as_tuple else tensor(np.stack(places, axis=1).astype(np.int64))
 
 
-def argwhere(input: Any) -> Any:
+def argwhere(input: TensorLike) -> Tensor:
     """Places of numbers that are not zero, one a row."""
     return nonzero(input)
 
 
-def masked_select(input: Any, mask: Any) -> Any:
+def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
     """The numbers where a mask holds, in a row."""
-    x, mask = tensor(input), np.asarray(_known(mask))
-    shape = np.broadcast_shapes(x.shape, mask.shape)
-    found = tensor(np.flatnonzero(np.broadcast_to(mask, shape)))
-    return ops.take(broadcast_to(x, shape).reshape((-1,)), found, axis=0)
+    x, holds = tensor(input), _known(mask)
+    shape = np.broadcast_shapes(x.shape, holds.shape)
+    places = tensor(np.flatnonzero(np.broadcast_to(holds, shape)))
+    return ops.take(broadcast_to(x, shape).reshape((-1,)), places, axis=0)
 
 
-def unique(input: Any) -> tuple[Any, Any]:
+def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
     """The different numbers in the order they first occur, and for each number which it is."""
     numbers = _known(input)
-    found, first, back = np.unique(numbers.ravel(), return_index=True, return_inverse=True)
+    different, first, back = np.unique(numbers.ravel(), return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     which = place[back].reshape(numbers.shape).astype(np.int64 if numbers.dtype == np.int64 else np.int32)
-    return tensor(found[order]), tensor(which)
+    return tensor(different[order]), tensor(which)
 
 
-def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
     """How often each number from 0 up occurs, or the sums of weights."""
     numbers = _known(input)
-    given = None if weights is None else tensor(weights).asnumpy()
-    return tensor(np.bincount(numbers, given, minlength).astype(np.float32))
+    shares = None if weights is None else _known(weights)
+    return tensor(np.bincount(numbers, shares, minlength).astype(np.float32))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -11,7 +10,9 @@ from ...core.mode import Recording
 from ...core.registry import ops
 from ...errors import ShapeError
 from ..parameter import Parameter
+from ..tensor import Tensor
 from ..tensor_base import is_number
+from ..typing import Axes, Sizes, TensorLike, TensorShape
 from . import creation, linalg, nn, reduce
 from .lift import floating, like, scalar, shape_of, tensor, together
 from .primitive import adder
@@ -21,8 +22,8 @@ __all__: list[str] = []
 _add = adder(globals(), __all__)
 
 
-def _nchw(name: str) -> Callable:
-    def check(*, data_format: str = "NCHW", mode: int = 1, **_: Any) -> None:
+def _nchw(name: str) -> Callable[..., None]:
+    def check(*, data_format: str = "NCHW", mode: int = 1, **_: object) -> None:
         if data_format not in ("NCHW", "NCDHW") or mode != 1:
             raise ValueError(f"{name}: data_format must have channels second, and mode be 1, got {data_format!r} and "
                              f"{mode}")
@@ -30,9 +31,9 @@ def _nchw(name: str) -> Callable:
     return check
 
 
-def _conv(function: Callable, name: str, count: int) -> Callable:
-    def call(x: Any, weight: Any, *, out_channel: int, kernel_size: Any, mode: int, pad_mode: str, pad: Any,
-             stride: Any, dilation: Any, group: int, data_format: str) -> Any:
+def _conv(function: Callable[..., Tensor], name: str, count: int) -> Callable[..., Tensor]:
+    def call(x: TensorLike, weight: TensorLike, *, out_channel: int, kernel_size: Sizes, mode: int, pad_mode: str,
+             pad: Sizes, stride: Sizes, dilation: Sizes, group: int, data_format: str) -> Tensor:
         weight = tensor(weight)
         kernel = nn.sizes(kernel_size, count, f"{name}: kernel_size")
         if weight.shape[0] != out_channel or weight.shape[2:] != kernel:
@@ -49,22 +50,22 @@ _add("Conv2D", _conv(nn.conv2d, "Conv2D", 2), {**_CONV, "data_format": "NCHW"}, 
 _add("Conv3D", _conv(nn.conv3d, "Conv3D", 3), {**_CONV, "data_format": "NCDHW"}, _nchw("Conv3D"))
 
 
-def _conv_transpose(dout: Any, weight: Any, input_size: Any, *, kernel_size: Any, pad_mode: str, pad: Any, stride: Any,
-                    dilation: Any, group: int, **_: Any) -> Any:
+def _conv_transpose(dout: TensorLike, weight: TensorLike, input_size: Sequence[int], *, kernel_size: Sizes,
+                    pad_mode: str, pad: Sizes, stride: Sizes, dilation: Sizes, group: int, **_: object) -> Tensor:
     """The gradient of a convolution in its data, of shape ``input_size``."""
     dout, weight = together(dout, weight)
     kernel, strides, dilate = weight.shape[2:], nn.sizes(stride, 2, "stride"), nn.sizes(dilation, 2, "dilation")
     size = tuple(input_size)[2:]
     pads = nn.same_pads(size, kernel, strides, dilate) if pad_mode.lower() == "same" else \
-        [(each, each) for each in nn.sizes(pad, 2, "pad")]
+        [(count, count) for count in nn.sizes(pad, 2, "pad")]
     whole = [n + before + after for n, (before, after) in zip(size, pads)]
     adj = [n - (s * (m - 1) + d * (k - 1) + 1)
            for n, s, m, d, k in zip(whole, strides, dout.shape[2:], dilate, kernel)]
-    found = ops.Deconvolution(dout, weight, kernel=kernel, stride=strides, dilate=dilate, adj=tuple(adj),
-                              num_filter=weight.shape[1] * group, num_group=group)
+    x = ops.Deconvolution(dout, weight, kernel=kernel, stride=strides, dilate=dilate, adj=tuple(adj),
+                          num_filter=weight.shape[1] * group, num_group=group)
     for axis, ((before, _after), n) in enumerate(zip(pads, size), 2):
-        found = ops.slice_axis(found, axis=axis, begin=before, end=before + n)
-    return found
+        x = ops.slice_axis(x, axis=axis, begin=before, end=before + n)
+    return x
 
 
 for _name in ("Conv2DTranspose", "Conv2DBackpropInput"):
@@ -73,8 +74,8 @@ for _name in ("Conv2DTranspose", "Conv2DBackpropInput"):
                                   "data_format": "NCHW"}, _nchw(_name))
 
 
-def _pool(kind: str, count: int) -> Callable:
-    def call(x: Any, *, kernel_size: Any, strides: Any, pad_mode: str, data_format: str) -> Any:
+def _pool(kind: str, count: int) -> Callable[..., Tensor]:
+    def call(x: TensorLike, *, kernel_size: Sizes, strides: Sizes, pad_mode: str, data_format: str) -> Tensor:
         x = floating(x)
         kernel, stride = nn.sizes(kernel_size, count, "kernel_size"), nn.sizes(strides, count, "strides")
         mode = pad_mode.lower()
@@ -82,17 +83,17 @@ def _pool(kind: str, count: int) -> Callable:
             raise ValueError(f"pad_mode must be same or valid, got {pad_mode!r}")
         pads = nn.same_pads(x.shape[2:], kernel, stride, (1,) * count) if mode == "same" else []
         wide = nn.padded(x, pads, -np.inf if kind == "max" else 0.0)
-        found = nn.pool(kind, count, wide, kernel, stride, 0, False)
+        y = nn.pool(kind, count, wide, kernel, stride, 0, False)
         if kind == "max" or wide is x:
-            return found
+            return y
         inside = nn.padded(creation.ones((1, 1, *x.shape[2:]), x._dt), pads)
-        return found / nn.pool(kind, count, inside, kernel, stride, 0, False)
+        return y / nn.pool(kind, count, inside, kernel, stride, 0, False)
 
     return call
 
 
-def _pool_shown(name: str) -> Callable:
-    def check(*, kernel_size: Any, strides: Any, pad_mode: str, data_format: str) -> dict[str, Any]:
+def _pool_shown(name: str) -> Callable[..., dict[str, object]]:
+    def check(*, kernel_size: Sizes, strides: Sizes, pad_mode: str, data_format: str) -> dict[str, object]:
         _nchw(name)(data_format=data_format)
         count = len(data_format) - 2
         wide = {what: (1, 1, *nn.sizes(value, count, f"{name}: {what}"))
@@ -108,25 +109,25 @@ for _name, _kind, _count in (("MaxPool", "max", 2), ("AvgPool", "avg", 2), ("Max
                                        "data_format": "NCHW" if _count == 2 else "NCDHW"}, _pool_shown(_name))
 
 
-def _bias_add(x: Any, bias: Any, *, data_format: str) -> Any:
+def _bias_add(x: TensorLike, bias: TensorLike, *, data_format: str) -> Tensor:
     return linalg.bias_add(x, bias)
 
 
-def _nothing(**_: Any) -> dict[str, Any]:
+def _nothing(**_: object) -> dict[str, object]:
     return {}
 
 
-def _layer_norm(x: Any, gamma: Any, beta: Any, *, begin_norm_axis: int, begin_params_axis: int, epsilon: float
-                ) -> tuple[Any, Any, Any]:
+def _layer_norm(x: TensorLike, gamma: TensorLike, beta: TensorLike, *, begin_norm_axis: int, begin_params_axis: int,
+                epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
     x = floating(x)
     first = begin_norm_axis % x.ndim
     over = tuple(range(first, x.ndim))
     mean, var = (function(x, axis=over, keepdims=True) for function in (ops._npi_mean, ops._npi_var))
-    found = (x - mean) * ops.rsqrt(var + epsilon)
-    return found * like(gamma, x) + like(beta, x), mean, var
+    y = (x - mean) * ops.rsqrt(var + epsilon)
+    return y * like(gamma, x) + like(beta, x), mean, var
 
 
-def _l2_normalize(x: Any, *, axis: Any, epsilon: float) -> Any:
+def _l2_normalize(x: TensorLike, *, axis: Axes, epsilon: float) -> Tensor:
     x = floating(x)
     total = reduce.sum(x * x, axis, True)
     return x * ops.rsqrt(ops._maximum_scalar(total, scalar=float(epsilon)))
@@ -141,24 +142,24 @@ _add("LRN", nn.lrn, {"depth_radius": 5, "bias": 1.0, "alpha": 1.0, "beta": 0.5, 
      _nothing)
 
 
-def _batch_norm(x: Any, scale: Any, bias: Any, mean: Any, variance: Any, *, epsilon: float, momentum: float,
-                is_training: bool, data_format: str) -> tuple[Any, ...]:
+def _batch_norm(x: TensorLike, scale: TensorLike, bias: TensorLike, mean: TensorLike, variance: TensorLike, *,
+                epsilon: float, momentum: float, is_training: bool, data_format: str) -> tuple[Tensor, ...]:
     x, scale, bias, mean, variance = floating(x), *map(tensor, (scale, bias, mean, variance))
     axis = x.ndim - 1 if data_format == "NHWC" else 1
     over = tuple(i for i in range(x.ndim) if i != axis)
     wide = tuple(-1 if i == axis else 1 for i in range(x.ndim))
     if not is_training:
         factor = scale * ops.rsqrt(variance + epsilon)
-        found = x * factor.reshape(wide)._cast(x._dt) + (bias - mean * factor).reshape(wide)._cast(x._dt)
-        return found, mean, variance, mean, variance
+        y = x * factor.reshape(wide)._cast(x._dt) + (bias - mean * factor).reshape(wide)._cast(x._dt)
+        return y, mean, variance, mean, variance
     own = ops._npi_mean(x, axis=over), ops._npi_var(x, axis=over)
     if isinstance(mean, Parameter) and isinstance(variance, Parameter):
         with Recording(None, True):
-            found = ops._nn_batch_norm(x, scale, bias, mean, variance, eps=epsilon, axis=axis, momentum=1 - momentum)
+            y = ops._nn_batch_norm(x, scale, bias, mean, variance, eps=epsilon, axis=axis, momentum=1 - momentum)
     else:
         factor = scale * ops.rsqrt(own[1] + epsilon)
-        found = (x - own[0].reshape(wide)) * factor.reshape(wide) + bias.reshape(wide)
-    return found, *own, *own
+        y = (x - own[0].reshape(wide)) * factor.reshape(wide) + bias.reshape(wide)
+    return y, *own, *own
 
 
 def _batch_norm_check(*, is_training: bool, epsilon: float, momentum: float, data_format: str) -> None:
@@ -183,13 +184,13 @@ def _mixture(old: int, new: int, align_corners: bool, half_pixel_centers: bool) 
     left = np.clip(np.floor(places), 0, old - 1).astype(np.int64)
     right = np.minimum(left + 1, old - 1)
     part = np.clip(places - left, 0.0, 1.0)
-    found = np.zeros((new, old))
-    np.add.at(found, (np.arange(new), left), 1.0 - part)
-    np.add.at(found, (np.arange(new), right), part)
-    return found
+    shares = np.zeros((new, old))
+    np.add.at(shares, (np.arange(new), left), 1.0 - part)
+    np.add.at(shares, (np.arange(new), right), part)
+    return shares
 
 
-def _resize_bilinear(image: Any, size: Any, *, align_corners: bool, half_pixel_centers: bool) -> Any:
+def _resize_bilinear(image: TensorLike, size: TensorShape, *, align_corners: bool, half_pixel_centers: bool) -> Tensor:
     x = floating(image)
     if x.ndim != 4:
         raise ShapeError(f"ResizeBilinearV2: the image rank must be equal to 4, but got shape {x.shape}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from ...core.registry import ops
 from ...errors import ArgumentError, ShapeError
+from ..tensor import Tensor
+from ..typing import TensorLike
 from .array import concat
 from .lift import floating, like, one_axis, tensor, together
 
@@ -15,7 +16,7 @@ __all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "batch_dot", "bias_add
            "dot", "einsum", "ger", "inner", "inverse", "kron", "matmul", "mm", "mv", "outer", "tensor_dot"]
 
 
-def matmul(input: Any, other: Any) -> Any:
+def matmul(input: TensorLike, other: TensorLike) -> Tensor:
     """Products of the matrices in the last two axes; the axes before broadcast, and vectors are a row or a column.
 
     Examples
@@ -26,19 +27,19 @@ def matmul(input: Any, other: Any) -> Any:
     return ops._npi_matmul(*together(input, other))
 
 
-def _of_rank(name: str, rank: tuple[int, int], x: Any, y: Any) -> tuple[Any, Any]:
+def _of_rank(name: str, rank: tuple[int, int], x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
     x, y = together(x, y)
     if (x.ndim, y.ndim) != rank:
         raise ShapeError(f"{name}: expected {rank[0]} and {rank[1]} axes, got shapes {x.shape} and {y.shape}")
     return x, y
 
 
-def mm(input: Any, mat2: Any) -> Any:
+def mm(input: TensorLike, mat2: TensorLike) -> Tensor:
     """The product of two matrices."""
     return matmul(*_of_rank("mm", (2, 2), input, mat2))
 
 
-def bmm(input_x: Any, mat2: Any) -> Any:
+def bmm(input_x: TensorLike, mat2: TensorLike) -> Tensor:
     """Products of matrices, as many on either side."""
     x, y = together(input_x, mat2)
     if x.ndim < 3 or x.shape[:-2] != y.shape[:-2]:
@@ -46,12 +47,12 @@ def bmm(input_x: Any, mat2: Any) -> Any:
     return matmul(x, y)
 
 
-def mv(mat: Any, vec: Any) -> Any:
+def mv(mat: TensorLike, vec: TensorLike) -> Tensor:
     """The product of a matrix and a vector."""
     return matmul(*_of_rank("mv", (2, 1), mat, vec))
 
 
-def dot(input: Any, other: Any) -> Any:
+def dot(input: TensorLike, other: TensorLike) -> Tensor:
     """The last axis of ``input`` multiplied with the last but one of ``other``; both have two axes at least."""
     x, y = together(input, other)
     if x.ndim < 2 or y.ndim < 2:
@@ -59,18 +60,18 @@ def dot(input: Any, other: Any) -> Any:
     return tensor_dot(x, y, ((x.ndim - 1,), (y.ndim - 2,)))
 
 
-def outer(input: Any, vec2: Any) -> Any:
+def outer(input: TensorLike, vec2: TensorLike) -> Tensor:
     """Every number of a vector times every one of another."""
     x, y = _of_rank("outer", (1, 1), input, vec2)
     return x.reshape((-1, 1)) * y
 
 
-def ger(input: Any, vec2: Any) -> Any:
+def ger(input: TensorLike, vec2: TensorLike) -> Tensor:
     """Every number of a vector times every one of another."""
     return outer(input, vec2)
 
 
-def inner(input: Any, other: Any) -> Any:
+def inner(input: TensorLike, other: TensorLike) -> Tensor:
     """Sums of products along the last axis of both."""
     x, y = together(input, other)
     if not x.ndim or not y.ndim:
@@ -78,7 +79,7 @@ def inner(input: Any, other: Any) -> Any:
     return tensor_dot(x, y, ((x.ndim - 1,), (y.ndim - 1,)))
 
 
-def tensor_dot(x1: Any, x2: Any, axes: Any) -> Any:
+def tensor_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int | Sequence[int]]) -> Tensor:
     """Sums of products along axes of both.
 
     Parameters
@@ -91,9 +92,9 @@ def tensor_dot(x1: Any, x2: Any, axes: Any) -> Any:
         first: Sequence[int] = range(x.ndim - axes, x.ndim)
         second: Sequence[int] = range(axes)
     else:
-        first, second = ((each,) if isinstance(each, int) else each for each in axes)
-    left = [one_axis(each, x.ndim, "tensor_dot") for each in first]
-    right = [one_axis(each, y.ndim, "tensor_dot") for each in second]
+        first, second = ((side,) if isinstance(side, int) else side for side in axes)
+    left = [one_axis(axis, x.ndim, "tensor_dot") for axis in first]
+    right = [one_axis(axis, y.ndim, "tensor_dot") for axis in second]
     if [x.shape[i] for i in left] != [y.shape[i] for i in right]:
         raise ShapeError(f"tensor_dot: axes {left} of {x.shape} and {right} of {y.shape} differ in length")
     rows = [i for i in range(x.ndim) if i not in left]
@@ -104,7 +105,7 @@ def tensor_dot(x1: Any, x2: Any, axes: Any) -> Any:
     return matmul(a, b).reshape((*(x.shape[i] for i in rows), *(y.shape[i] for i in columns)))
 
 
-def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Any:
+def batch_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:
     """Sums of products along one axis of each, for every place along the first, which both share.
 
     Parameters
@@ -128,60 +129,64 @@ def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Any:
     return matmul(a, b).reshape(shape if len(shape) > 1 else (shape[0], 1))
 
 
-def kron(input: Any, other: Any) -> Any:
+def kron(input: TensorLike, other: TensorLike) -> Tensor:
     """The Kronecker product."""
     x, y = together(input, other)
     rank = max(x.ndim, y.ndim)
-    a, b = ((1,) * (rank - each.ndim) + each.shape for each in (x, y))
-    wide = x.reshape([each for dim in a for each in (dim, 1)]) * y.reshape([each for dim in b for each in (1, dim)])
+    a, b = ((1,) * (rank - matrix.ndim) + matrix.shape for matrix in (x, y))
+    wide = x.reshape([n for dim in a for n in (dim, 1)]) * y.reshape([n for dim in b for n in (1, dim)])
     return wide.reshape([m * n for m, n in zip(a, b)])
 
 
-def cross(input: Any, other: Any, dim: int | None = None) -> Any:
+def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tensor:
     """The cross product along an axis of length three, by default the first such."""
     x, y = together(input, other)
     axis = next(i for i, length in enumerate(x.shape) if length == 3) if dim is None else \
         one_axis(dim, x.ndim, "cross")
-    (a, b, c), (d, e, f) = (ops.SliceChannel(each, num_outputs=3, axis=axis) for each in (x, y))
+    (a, b, c), (d, e, f) = (ops.SliceChannel(vectors, num_outputs=3, axis=axis) for vectors in (x, y))
     return concat((b * f - c * e, c * d - a * f, a * e - b * d), axis)
 
 
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmm(input: TensorLike, mat1: TensorLike, mat2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1
+         ) -> Tensor:
     """``beta * input + alpha * mat1 @ mat2``."""
     return tensor(input) * beta + mm(mat1, mat2) * alpha
 
 
-def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmv(input: TensorLike, mat: TensorLike, vec: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1
+         ) -> Tensor:
     """``beta * input + alpha * mat @ vec``."""
     return tensor(input) * beta + mv(mat, vec) * alpha
 
 
-def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addr(x: TensorLike, vec1: TensorLike, vec2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
     """``beta * x + alpha * outer(vec1, vec2)``."""
     return tensor(x) * beta + outer(vec1, vec2) * alpha
 
 
-def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+def baddbmm(input: TensorLike, batch1: TensorLike, batch2: TensorLike, beta: TensorLike = 1, alpha: TensorLike = 1
+           ) -> Tensor:
     """``beta * input + alpha * batch1 @ batch2``."""
     return tensor(input) * beta + bmm(batch1, batch2) * alpha
 
 
-def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addbmm(input: TensorLike, batch1: TensorLike, batch2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1
+          ) -> Tensor:
     """``beta * input`` plus ``alpha`` times the sum of all products ``batch1 @ batch2``."""
     return tensor(input) * beta + ops._np_sum(bmm(batch1, batch2), axis=0) * alpha
 
 
-def dense(input: Any, weight: Any, bias: Any = None) -> Any:
+def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
     """``input @ weight.T + bias``, over the last axis."""
     x, w = together(input, weight)
     if w.ndim == 1:
-        found = matmul(x, w)
-        return found if bias is None else found + bias
-    given = (x, w) if bias is None else (x, w, like(bias, x))
-    return ops.FullyConnected(*given, num_hidden=w.shape[0], flatten=False, no_bias=bias is None)
+        product = matmul(x, w)
+        return product if bias is None else product + bias
+    inputs = (x, w) if bias is None else (x, w, like(bias, x))
+    return ops.FullyConnected(*inputs, num_hidden=w.shape[0], flatten=False, no_bias=bias is None)
 
 
-def bias_add(input_x: Any, bias: Any) -> Any:
+def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
     """A vector added along the second axis."""
     x, bias = tensor(input_x), tensor(bias)
     if x.ndim < 2 or bias.shape != (x.shape[1],):
@@ -189,73 +194,73 @@ def bias_add(input_x: Any, bias: Any) -> Any:
     return x + bias.reshape((-1,) + (1,) * (x.ndim - 2))
 
 
-def inverse(input: Any) -> Any:
+def inverse(input: TensorLike) -> Tensor:
     """The inverse of matrices."""
     return ops._linalg_inverse(floating(input))
 
 
-def det(input: Any) -> Any:
+def det(input: TensorLike) -> Tensor:
     """The determinant of matrices."""
     x = floating(input)
-    found = ops._linalg_det(x)
-    return found.reshape(x.shape[:-2])
+    return ops._linalg_det(x).reshape(x.shape[:-2])
 
 
-def einsum(equation: str, *operands: Any) -> Any:
+def einsum(equation: str, *operands: TensorLike) -> Tensor:
     """Sums of products as an equation of letters says: ``"ij,jk->ik"`` is the product of matrices.
 
     Letters behind the arrow are axes of the result, all others are summed over; without an arrow those that occur
     once are kept, in the order of the alphabet. ``...`` is not understood.
     """
-    given = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
-    values = together(*given)
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    values = together(*operands)
     left, _, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if "." in equation or len(terms) != len(values):
         raise ArgumentError(f"einsum: {equation!r} does not name the axes of {len(values)} tensors")
     if "->" not in equation:
-        right = "".join(sorted(each for each in set(left) - {","} if left.count(each) == 1))
+        right = "".join(sorted(letter for letter in set(left) - {","} if left.count(letter) == 1))
     pairs = [_once(term, value) for term, value in zip(terms, values)]
-    letters, found = pairs[0]
+    letters, product = pairs[0]
     for k, (term, value) in enumerate(pairs[1:], 1):
         later = set(right).union(*(term for term, _ in pairs[k + 1:]))
-        letters, found = _product(letters, found, term, value, later)
-    letters, found = _summed(letters, found, set(right))
+        letters, product = _product(letters, product, term, value, later)
+    letters, product = _summed(letters, product, set(right))
     if sorted(letters) != sorted(right):
         raise ArgumentError(f"einsum: {equation!r} asks for axes that no tensor has, or for one twice")
-    return found.transpose(tuple(letters.index(each) for each in right)) if len(right) > 1 else found
+    return product.transpose(tuple(letters.index(letter) for letter in right)) if len(right) > 1 else product
 
 
-def _once(term: str, x: Any) -> tuple[str, Any]:
+def _once(term: str, x: Tensor) -> tuple[str, Tensor]:
     """A tensor with each letter once: of two equal ones the diagonal."""
     if len(term) != x.ndim:
         raise ShapeError(f"einsum: {term!r} names {len(term)} axes of shape {x.shape}")
     while len(set(term)) < len(term):
-        twice = next(each for each in term if term.count(each) > 1)
+        twice = next(letter for letter in term if term.count(letter) > 1)
         i, j = term.index(twice), term.rindex(twice)
         x = ops.diag(x, axis1=i, axis2=j)
         term = term[:i] + term[i + 1:j] + term[j + 1:] + twice
     return term, x
 
 
-def _summed(term: str, x: Any, kept: set[str]) -> tuple[str, Any]:
-    gone = tuple(i for i, each in enumerate(term) if each not in kept)
-    return "".join(each for each in term if each in kept), ops._np_sum(x, axis=gone) if gone else x
+def _summed(term: str, x: Tensor, kept: set[str]) -> tuple[str, Tensor]:
+    gone = tuple(i for i, letter in enumerate(term) if letter not in kept)
+    return "".join(letter for letter in term if letter in kept), ops._np_sum(x, axis=gone) if gone else x
 
 
-def _product(left: str, x: Any, right: str, y: Any, later: set[str]) -> tuple[str, Any]:
+def _product(left: str, x: Tensor, right: str, y: Tensor, later: set[str]) -> tuple[str, Tensor]:
     """The product of two terms, summed over letters that neither the result nor later terms have."""
     left, x = _summed(left, x, later | set(right))
     right, y = _summed(right, y, later | set(left))
-    both = [each for each in left if each in right]
-    batch, inner_ = [each for each in both if each in later], [each for each in both if each not in later]
-    rows, columns = [each for each in left if each not in both], [each for each in right if each not in both]
+    both = [letter for letter in left if letter in right]
+    batch, inner_ = [letter for letter in both if letter in later], [letter for letter in both if letter not in later]
+    rows, columns = [[letter for letter in side if letter not in both] for side in (left, right)]
     size = {**dict(zip(left, x.shape)), **dict(zip(right, y.shape))}
 
-    def laid(term: str, value: Any, *groups: list[str]) -> Any:
-        order = tuple(term.index(each) for group in groups for each in group)
-        return value.transpose(order).reshape([math.prod(size[each] for each in group) for group in groups])
+    def laid(term: str, value: Tensor, *groups: list[str]) -> Tensor:
+        order = tuple(term.index(letter) for group in groups for letter in group)
+        return value.transpose(order).reshape([math.prod(size[letter] for letter in group) for group in groups])
 
-    found = matmul(laid(left, x, batch, rows, inner_), laid(right, y, batch, inner_, columns))
+    product = matmul(laid(left, x, batch, rows, inner_), laid(right, y, batch, inner_, columns))
     kept = [*batch, *rows, *columns]
-    return "".join(kept), found.reshape([size[each] for each in kept])
+    return "".join(kept), product.reshape([size[letter] for letter in kept])

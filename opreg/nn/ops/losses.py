@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...core.registry import ops
 from ...core.spec import is_floating, show
 from ...errors import ArgumentError, ShapeError
+from ..tensor import Tensor
+from ..typing import TensorLike
 from .lift import floating, like, tensor, together
 from .math import where
 from .nn import cosine_similarity
@@ -22,7 +22,7 @@ __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_e
 _LEAST = 1e-12
 
 
-def reduced(loss: Any, reduction: str, name: str) -> Any:
+def reduced(loss: Tensor, reduction: str, name: str) -> Tensor:
     """The mean or sum of losses, or all of them."""
     if reduction == "mean":
         return ops._npi_mean(loss)
@@ -33,31 +33,31 @@ def reduced(loss: Any, reduction: str, name: str) -> Any:
     return loss
 
 
-def above(x: Any, least: float = 0.0) -> Any:
+def above(x: Tensor, least: float = 0.0) -> Tensor:
     """The larger of each number and ``least``."""
     return ops._maximum_scalar(x, scalar=float(least))
 
 
-def _in_its_dtype(loss: Any, reduction: str, name: str) -> Any:
+def _in_its_dtype(loss: Tensor, reduction: str, name: str) -> Tensor:
     """The mean or sum, of narrow numbers and integers in float32, as what they are."""
     if loss._dt == np.float64:
         return reduced(loss, reduction, name)
     return reduced(loss._cast(np.dtype(np.float32)), reduction, name)._cast(loss._dt)
 
 
-def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """The squared difference."""
     x, y = together(input, target)
     return _in_its_dtype(ops.square(x - y), reduction, "mse_loss")
 
 
-def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """The absolute difference."""
     x, y = together(input, target)
     return _in_its_dtype(ops.abs(x - y), reduction, "l1_loss")
 
 
-def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = "none") -> Any:
+def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, reduction: str = "none") -> Tensor:
     """Half the squared difference by ``beta`` where it is below that, the absolute one less half of it elsewhere.
 
     R. Girshick, Fast R-CNN, arXiv:1504.08083.
@@ -67,19 +67,19 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
     return reduced(where(apart < beta, apart * apart * (0.5 / beta), apart - 0.5 * beta), reduction, "smooth_l1_loss")
 
 
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
+def huber_loss(input: TensorLike, target: TensorLike, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """Half the squared difference up to ``delta``, linear from there on."""
     x, y = together(input, target, real=True)
     apart = ops.abs(x - y)
     return reduced(where(apart <= delta, apart * apart * 0.5, (apart - 0.5 * delta) * delta), reduction, "huber_loss")
 
 
-def _log_probabilities(x: Any) -> Any:
+def _log_probabilities(x: Tensor) -> Tensor:
     return ops.log_softmax(x, axis=1 if x.ndim > 1 else 0)
 
 
-def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
-                  label_smoothing: float = 0.0) -> Any:
+def cross_entropy(input: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
+                  reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
     """Minus the logarithm of the target's probability, of scores before softmax.
 
     Parameters
@@ -109,8 +109,8 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
     return ops._np_sum(loss) / (loss.size or 1) if reduction == "mean" else reduced(loss, reduction, "cross_entropy")
 
 
-def nll_loss(inputs: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
-             label_smoothing: float = 0.0) -> Any:
+def nll_loss(inputs: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
+             reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
     """Minus the target's number, of logarithms of probabilities; the mean is one by weight. See ``cross_entropy``."""
     x, target = floating(inputs), tensor(target)
     axis = 1 if x.ndim > 1 else 0
@@ -119,27 +119,28 @@ def nll_loss(inputs: Any, target: Any, weight: Any = None, ignore_index: int = -
         raise ShapeError(f"nll_loss: labels must have shape {show(expected)}, got {show(target.shape)}")
     weights = None if weight is None else like(weight, x)
     counts = target != ignore_index
-    each = counts._cast(x._dt) if weights is None else where(counts, ops.take(weights, target, axis=0), 0.0)
+    shares = counts._cast(x._dt) if weights is None else where(counts, ops.take(weights, target, axis=0), 0.0)
     loss = where(counts, -ops.pick(x, target, axis=axis), 0.0)
-    loss = loss if weights is None else loss * each
+    loss = loss if weights is None else loss * shares
     if label_smoothing:
         wide = x if weights is None else x * weights.reshape((-1,) + (1,) * (x.ndim - axis - 1))
         spread = where(counts, -ops._np_sum(wide, axis=axis), 0.0)
         loss = loss * (1 - label_smoothing) + spread * (label_smoothing / x.shape[axis])
     if reduction == "mean":
-        return ops._np_sum(loss) / ops._np_sum(each)
+        return ops._np_sum(loss) / ops._np_sum(shares)
     return reduced(loss, reduction, "nll_loss")
 
 
-def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction: str = "mean") -> Any:
+def binary_cross_entropy(logits: TensorLike, labels: TensorLike, weight: TensorLike | None = None,
+                         reduction: str = "mean") -> Tensor:
     """``-(labels log(p) + (1 - labels) log(1 - p))`` of probabilities, of which logarithms are taken from 1e-12 on."""
     p, y = together(logits, labels, real=True)
     loss = -(y * ops.log(above(p, _LEAST)) + (1 - y) * ops.log(above(1 - p, _LEAST)))
     return reduced(loss if weight is None else loss * like(weight, p), reduction, "binary_cross_entropy")
 
 
-def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None,
-                                     reduction: str = "mean") -> Any:
+def binary_cross_entropy_with_logits(input: TensorLike, target: TensorLike, weight: TensorLike | None = None,
+                                     pos_weight: TensorLike | None = None, reduction: str = "mean") -> Tensor:
     """The binary cross entropy of scores before the sigmoid; ``pos_weight`` is how much the positive side counts."""
     x, y = together(input, target, real=True)
     negative = ops._softrelu(-x)
@@ -148,7 +149,7 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
     return reduced(loss if weight is None else loss * like(weight, x), reduction, "binary_cross_entropy_with_logits")
 
 
-def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Any:
+def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = "mean") -> Tensor:
     """``labels (log(labels) - logits)``, 0 where a label is not positive; "batchmean" divides by the samples."""
     x, y = together(logits, labels, real=True)
     positive = y > 0
@@ -158,41 +159,44 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Any:
     return reduced(loss, reduction, "kl_div")
 
 
-def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+def soft_margin_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """``log(1 + exp(-target input))``, targets 1 or -1."""
     x, y = together(input, target, real=True)
     return reduced(ops._softrelu(-y * x), reduction, "soft_margin_loss")
 
 
-def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reduction: str = "mean") -> Any:
+def hinge_embedding_loss(inputs: TensorLike, targets: TensorLike, margin: float = 1.0, reduction: str = "mean"
+                        ) -> Tensor:
     """The number where the target is 1, what it lacks to ``margin`` where it is -1."""
     x, y = together(inputs, targets, real=True)
     loss = where(y == 1, x, 0.0) + where(y == -1, ops.relu(margin - x), 0.0)
     return reduced(loss, reduction, "hinge_embedding_loss")
 
 
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
+def margin_ranking_loss(input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0,
+                        reduction: str = "mean") -> Tensor:
     """``max(0, -target (input1 - input2) + margin)``."""
     x, y, sign = together(input1, input2, target, real=True)
     return reduced(above(-sign * (x - y) + margin), reduction, "margin_ranking_loss")
 
 
-def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
+def cosine_embedding_loss(input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0,
+                          reduction: str = "mean") -> Tensor:
     """One less the cosine where the target is 1, what it is above ``margin`` where it is -1."""
     near, target = cosine_similarity(input1, input2, dim=-1, eps=1e-8), tensor(target)
     loss = where(target == 1, 1 - near, 0.0) + where(target == -1, ops.relu(near - margin), 0.0)
     return reduced(loss, reduction, "cosine_embedding_loss")
 
 
-def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
-                        swap: bool = False, reduction: str = "mean") -> Any:
+def triplet_margin_loss(anchor: TensorLike, positive: TensorLike, negative: TensorLike, margin: float = 1.0,
+                        p: float = 2, eps: float = 1e-6, swap: bool = False, reduction: str = "mean") -> Tensor:
     """How much farther than ``margin`` beyond the positive one the negative one is not, by the p-norm.
 
     V. Balntas et al., Learning Shallow Convolutional Feature Descriptors with Triplet Losses, 2016.
     """
     a, b, c = together(anchor, positive, negative, real=True)
 
-    def apart(x: Any, y: Any) -> Any:
+    def apart(x: Tensor, y: Tensor) -> Tensor:
         step = ops.abs(x - y + eps)
         if p == 1:
             return ops._np_sum(step, axis=-1)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ...core.registry import get, ops
 from ...core.spec import is_floating, limits
 from ...errors import ArgumentError
+from ..tensor import Tensor
 from ..tensor_base import is_number
+from ..typing import TensorLike
 from .lift import as_bool, binary, floating, like, promoted, scalar, tensor, together
 
 __all__ = [
@@ -34,11 +35,11 @@ __all__ = [
 # ------------------------------------------------------------------------------------------------ of one number
 
 
-def _unary(name: str, op: str, doc: str, real: bool = True) -> Callable:
+def _unary(name: str, op: str, doc: str, real: bool = True) -> Callable[[TensorLike], Tensor]:
     """A function that is one operator, of floating numbers with ``real``."""
     make = floating if real else tensor
 
-    def function(input: Any) -> Any:
+    def function(input: TensorLike) -> Tensor:
         return get(op)(make(input))
 
     function.__name__ = function.__qualname__ = name
@@ -88,7 +89,7 @@ logical_not = _unary("logical_not", "_npi_logical_not", "Whether it is zero, or 
 positive = _unary("positive", "_copy", "The same numbers.", real=False)
 
 
-def neg(input: Any) -> Any:
+def neg(input: TensorLike) -> Tensor:
     """The number with the other sign."""
     return -tensor(input)
 
@@ -96,35 +97,36 @@ def neg(input: Any) -> Any:
 negative = neg
 
 
-def erfc(input: Any) -> Any:
+def erfc(input: TensorLike) -> Tensor:
     """One less the error function."""
     return 1 - erf(input)
 
 
-def exp2(input: Any) -> Any:
+def exp2(input: TensorLike) -> Tensor:
     """Two to the power of the number."""
     return exp(floating(input) * math.log(2))
 
 
-def frac(x: Any) -> Any:
+def frac(x: TensorLike) -> Tensor:
     """The number less what is before its point."""
     x = tensor(x)
     return x - trunc(x)
 
 
-def round(input: Any, *, decimals: int = 0) -> Any:
+def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
     """The nearest number with so many decimals, halves to the even one."""
     return ops._npi_around(tensor(input), decimals=int(decimals))
 
 
-def sinc(input: Any) -> Any:
+def sinc(input: TensorLike) -> Tensor:
     """``sin(pi x) / (pi x)``, and 1 at zero."""
     x = floating(input) * math.pi
     zero = x == 0
     return where(zero, 1.0, sin(x) / where(zero, 1.0, x))
 
 
-def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Any:
+def nan_to_num(input: TensorLike, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+              ) -> Tensor:
     """Finite numbers in place of NaN (0), infinity and negative infinity (the largest and least of the dtype)."""
     x = tensor(input)
     if not is_floating(x._dt):
@@ -138,13 +140,14 @@ def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None
 # ------------------------------------------------------------------------------------------------- of two numbers
 
 
-def _python(name: str, operator: str, doc: str, parameters: tuple[str, str] = ("input", "other")) -> Callable:
+def _python(name: str, operator: str, doc: str, parameters: tuple[str, str] = ("input", "other")
+            ) -> Callable[[TensorLike, TensorLike], Tensor]:
     """A function that is one of Python's operators."""
     if parameters[0] == "input":
-        def function(input: Any, other: Any) -> Any:
+        def function(input: TensorLike, other: TensorLike) -> Tensor:
             return binary(operator, input, other)
     else:
-        def function(x: Any, y: Any) -> Any:  # type: ignore[misc]
+        def function(x: TensorLike, y: TensorLike) -> Tensor:  # type: ignore[misc]  # parameters of other names
             return binary(operator, x, y)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -170,28 +173,28 @@ bitwise_or = _python("bitwise_or", "or", "The bits that are set in either.")
 bitwise_xor = _python("bitwise_xor", "xor", "The bits that are set in just one.")
 
 
-def sub(input: Any, other: Any) -> Any:
+def sub(input: TensorLike, other: TensorLike) -> Tensor:
     """The difference."""
     return binary("sub", input, other)
 
 
-def subtract(input: Any, other: Any, *, alpha: float = 1) -> Any:
+def subtract(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tensor:
     """``input - alpha * other``."""
     return sub(input, other if alpha == 1 else mul(other, alpha))
 
 
-def pow(input: Any, exponent: Any) -> Any:
+def pow(input: TensorLike, exponent: TensorLike) -> Tensor:
     """``input`` to the power ``exponent``."""
     return binary("pow", input, exponent)
 
 
-def float_power(input: Any, exponent: Any) -> Any:
+def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
     """``input`` to the power ``exponent``, in float64."""
     x, y = together(input, exponent)
     return x._cast(np.dtype(np.float64)) ** y._cast(np.dtype(np.float64))
 
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
     """The quotient; of integers in float32.
 
     Parameters
@@ -212,7 +215,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 divide = div
 
 
-def fmod(input: Any, other: Any) -> Any:
+def fmod(input: TensorLike, other: TensorLike) -> Tensor:
     """The remainder of the quotient cut towards zero: it has the sign of ``input``."""
     x, y = together(input, other)
     if x._dt.kind == "b":
@@ -220,10 +223,10 @@ def fmod(input: Any, other: Any) -> Any:
     return x - y * div(x, y, rounding_mode="trunc")
 
 
-def _broadcasting(name: str, scalar_op: str, op: str, doc: str) -> Callable:
+def _broadcasting(name: str, scalar_op: str, op: str, doc: str) -> Callable[[TensorLike, TensorLike], Tensor]:
     """A symmetric function of two operands, one of which may be a number."""
 
-    def function(input: Any, other: Any) -> Any:
+    def function(input: TensorLike, other: TensorLike) -> Tensor:
         if is_number(input):
             input, other = other, input
         if is_number(other) and not is_number(input) and not isinstance(other, (bool, np.bool_)):
@@ -244,12 +247,12 @@ maximum = fmax = _broadcasting("maximum", "_maximum_scalar", "broadcast_maximum"
 minimum = fmin = _broadcasting("minimum", "_minimum_scalar", "broadcast_minimum", "The smaller one, or NaN.")
 
 
-def hypot(input: Any, other: Any) -> Any:
+def hypot(input: TensorLike, other: TensorLike) -> Tensor:
     """The square root of both squares' sum."""
     return ops.broadcast_hypot(*together(input, other, real=True))
 
 
-def atan2(input: Any, other: Any) -> Any:
+def atan2(input: TensorLike, other: TensorLike) -> Tensor:
     """The angle in radians, from -pi to pi, of the point whose height is ``input`` and whose width is ``other``."""
     y, x = together(input, other, real=True)
     angle = ops.arctan(y / x)
@@ -261,47 +264,48 @@ def atan2(input: Any, other: Any) -> Any:
 arctan2 = atan2
 
 
-def logaddexp(input: Any, other: Any) -> Any:
+def logaddexp(input: TensorLike, other: TensorLike) -> Tensor:
     """The logarithm of the sum of both exponentials."""
     x, y = together(input, other, real=True)
     most = ops.BlockGrad(ops.broadcast_maximum(x, y))
     return ops.log(ops.exp(x - most) + ops.exp(y - most)) + most
 
 
-def logaddexp2(input: Any, other: Any) -> Any:
+def logaddexp2(input: TensorLike, other: TensorLike) -> Tensor:
     """The logarithm to base two of the sum of two to both powers."""
     x, y = together(input, other, real=True)
     return logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)
 
 
-def xlogy(input: Any, other: Any) -> Any:
+def xlogy(input: TensorLike, other: TensorLike) -> Tensor:
     """``input * log(other)``, and 0 where ``input`` is."""
     x, y = together(input, other, real=True)
     zero = x == 0
     return where(zero, 0.0, x * ops.log(where(zero, 1.0, y)))
 
 
-def copysign(x: Any, other: Any) -> Any:
+def copysign(x: TensorLike, other: TensorLike) -> Tensor:
     """The size of ``x`` with the sign of ``other``."""
     x, y = together(x, other, real=True)
     return ops.abs(x) * where(y < 0, -1.0, ops.ones_like(y))
 
 
-def heaviside(input: Any, values: Any) -> Any:
+def heaviside(input: TensorLike, values: TensorLike) -> Tensor:
     """0 below zero, 1 above, ``values`` at zero."""
     x, values = together(input, values)
     return where(x == 0, values, (x > 0)._cast(x._dt))
 
 
-def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(input: TensorLike, other: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+           ) -> Tensor:
     """Whether numbers are within ``atol + rtol * |other|`` of each other."""
     x, y = together(input, other, real=True)
     near = (abs(x - y) <= atol + rtol * abs(y)) | (x == y)
     return near | (isnan(x) & isnan(y)) if equal_nan else near
 
 
-def _logic(name: str, op: str, doc: str) -> Callable:
-    def function(input: Any, other: Any) -> Any:
+def _logic(name: str, op: str, doc: str) -> Callable[[TensorLike, TensorLike], Tensor]:
+    def function(input: TensorLike, other: TensorLike) -> Tensor:
         return get(op)(as_bool(input), as_bool(other))
 
     function.__name__ = function.__qualname__ = name
@@ -317,23 +321,23 @@ logical_xor = _logic("logical_xor", "_npi_logical_xor", "Whether just one is tru
 # --------------------------------------------------------------------------------------------------- of more
 
 
-def lerp(input: Any, end: Any, weight: Any) -> Any:
+def lerp(input: TensorLike, end: TensorLike, weight: TensorLike) -> Tensor:
     """``input + weight * (end - input)``."""
     x, y = together(input, end)
     return x + (y - x) * weight
 
 
-def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Any:
+def addcmul(input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, value: TensorLike = 1) -> Tensor:
     """``input + value * tensor1 * tensor2``."""
     return tensor(input) + mul(tensor1, tensor2) * value
 
 
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Any:
+def addcdiv(input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, value: TensorLike = 1) -> Tensor:
     """``input + value * tensor1 / tensor2``."""
     return tensor(input) + true_divide(tensor1, tensor2) * value
 
 
-def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
+def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
     """The number, or ``min`` if that is more, or ``max`` if that is less; each a number, a tensor or None."""
     if min is None and max is None:
         raise ArgumentError("clamp: expected min, max or both")
@@ -347,12 +351,13 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
 clip = clamp
 
 
-def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
+def clip_by_value(x: TensorLike, clip_value_min: TensorLike | None = None, clip_value_max: TensorLike | None = None
+                 ) -> Tensor:
     """The number, or the first limit if that is more, or the second if that is less; see ``clamp``."""
     return clamp(x, clip_value_min, clip_value_max)
 
 
-def where(condition: Any, input: Any, other: Any) -> Any:
+def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:
     """Numbers of ``input`` where the condition holds, of ``other`` elsewhere; each a tensor or a number."""
     condition = tensor(condition)
     if is_number(input) and is_number(other):
@@ -366,7 +371,7 @@ def where(condition: Any, input: Any, other: Any) -> Any:
     return ops._npi_where(condition, *together(input, other))
 
 
-def select(condition: Any, input: Any, other: Any) -> Any:
+def select(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:
     """Numbers of ``input`` where the condition holds, of ``other`` elsewhere; one of both may be a number.
 
     Examples
@@ -378,7 +383,7 @@ def select(condition: Any, input: Any, other: Any) -> Any:
     return where(condition, input, other)
 
 
-def masked_fill(input_x: Any, mask: Any, value: Any) -> Any:
+def masked_fill(input_x: TensorLike, mask: TensorLike, value: TensorLike) -> Tensor:
     """A number, or that of a tensor without axes, where the mask holds; the dtype stays."""
     x = tensor(input_x)
     return ops._npi_where(tensor(mask), like(value, x), x) if not is_number(value) else \

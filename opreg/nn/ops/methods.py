@@ -8,8 +8,8 @@ means one thing as a function and another as a method. MindSpore has two spellin
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from ...core.registry import ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError
 from ..hooks import register_hook, registered_hooks
+from ..tensor import Tensor
 from ..tensor_base import TensorBase, is_number
+from ..typing import Axes, Number, TensorDType, TensorLike, TensorShape
 from . import activation, array, creation, in_place, indexing, linalg, math, random, reduce
 
 __all__ = ["attach", "METHODS", "MXNET_ONLY"]
@@ -30,14 +32,16 @@ MXNET_ONLY = frozenset({"argmax_channel", "broadcast_axes", "broadcast_like", "c
 #: Whose running sums are int32.
 _SMALL = frozenset(map(np.dtype, ("bool", "int8", "int16", "uint8")))
 
+_R = TypeVar("_R")
+
 _SPELLINGS = {"dim": "axis", "keepdim": "keepdims", "keep_dims": "keepdims"}
 
 
-def spelled(function: Callable) -> Callable:
+def spelled(function: Callable[..., _R]) -> Callable[..., _R]:
     """A method whose keywords may be spelled in any of MindSpore's ways."""
 
     @functools.wraps(function)
-    def method(self: Any, *args: Any, **keywords: Any) -> Any:
+    def method(self: Tensor, *args: Any, **keywords: Any) -> _R:
         for name in list(keywords):
             if name in _SPELLINGS:
                 if _SPELLINGS[name] in keywords:
@@ -57,29 +61,33 @@ def _many(args: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 @spelled
-def sum(self: Any, axis: Any = None, keepdims: Any = False, dtype: Any = None, initial: Any = None) -> Any:
+def sum(self: Tensor, axis: Axes = None, keepdims: bool | TensorDType = False, dtype: TensorDType = None,
+        initial: TensorLike | None = None
+       ) -> Tensor:
     """The sum; see ``ops.sum``."""
-    if not isinstance(keepdims, (bool, np.bool_)):  # an older order: axis, dtype, keepdims
-        keepdims, dtype = bool(dtype), keepdims
-    found = reduce.sum(self, axis, keepdims, dtype=dtype)
-    return found if initial is None else found + initial
+    if isinstance(keepdims, (bool, np.bool_)):
+        total = reduce.sum(self, axis, bool(keepdims), dtype=dtype)
+    else:  # an older order: axis, dtype, keepdims
+        total = reduce.sum(self, axis, bool(dtype), dtype=keepdims)
+    return total if initial is None else total + initial
 
 
 @spelled
-def mean(self: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
+def mean(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dtype: TensorDType = None) -> Tensor:
     """The mean; see ``ops.mean``."""
     return reduce.mean(self if dtype is None else self.astype(dtype), axis, keepdims)
 
 
 @spelled
-def prod(self: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
+def prod(self: Tensor, axis: Axes = None, keepdims: bool = False, dtype: TensorDType = None) -> Tensor:
     """The product; see ``ops.prod``."""
     return reduce.prod(self, axis, keepdims, dtype)
 
 
-def _extreme(name: str, value: Callable, both: Callable) -> Callable:
-    def method(self: Any, *args: Any, initial: Any = None, where: Any = None, return_indices: bool = False,
-               **keywords: Any) -> Any:
+def _extreme(name: str, value: Callable[..., Tensor], both: Callable[..., Any]) -> Callable[..., Tensor]:
+    # To type checkers the result is one tensor, which is most often so; it can be unpacked, too.
+    def method(self: Tensor, *args: Any, initial: float | None = None, where: TensorLike | bool | None = None,
+               return_indices: bool = False, **keywords: Any) -> Tensor:
         if args or "dim" in keywords or "keepdim" in keywords:
             axis = args[0] if args else keywords.pop("dim", None)
             keep = args[1] if len(args) > 1 else keywords.pop("keepdim", keywords.pop("keepdims", False))
@@ -97,34 +105,34 @@ def _extreme(name: str, value: Callable, both: Callable) -> Callable:
     return method
 
 
-def _nothing_left(name: str, keywords: dict[str, Any]) -> None:
+def _nothing_left(name: str, keywords: Mapping[str, object]) -> None:
     if keywords:
         raise TypeError(f"{name}: there is no parameter {sorted(keywords)[0]!r}")
 
 
 @spelled
-def argmax(self: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmax(self: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The place of the largest number, as int64; see ``ops.argmax``."""
     return reduce.argmax(self, axis, keepdims)
 
 
 @spelled
-def argmin(self: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmin(self: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The place of the smallest number, as int32; see ``ops.argmin``."""
     return reduce.argmin(self, axis, keepdims)
 
 
-def _by_axis(name: str, function: Callable) -> Callable:
-    def method(self: Any, axis: Any = None, keepdims: bool = False, **more: Any) -> Any:
-        return function(self, axis, keepdims, **more)
+def _by_axis(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def method(self: Tensor, axis: Axes = None, keepdims: bool = False, **further: Any) -> Tensor:
+        return function(self, axis, keepdims, **further)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = function.__doc__
     return spelled(method)
 
 
-def _deviation(name: str, function: Callable) -> Callable:
-    def method(self: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+def _deviation(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def method(self: Tensor, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
         return function(self, axis, ddof, keepdims)
 
     method.__name__ = method.__qualname__ = name
@@ -133,25 +141,25 @@ def _deviation(name: str, function: Callable) -> Callable:
 
 
 @spelled
-def cumsum(self: Any, axis: int | None = None, dtype: Any = None) -> Any:
+def cumsum(self: Tensor, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
     """The sums so far along an axis, or of all in a row; of small integers and truth values as int32."""
     return reduce.cumsum(self, axis, "int32" if dtype is None and self._dt in _SMALL else dtype)
 
 
 @spelled
-def cumprod(self: Any, axis: int, dtype: Any = None) -> Any:
+def cumprod(self: Tensor, axis: int, dtype: TensorDType = None) -> Tensor:
     """The products so far along an axis."""
     return reduce.cumprod(self, axis, dtype)
 
 
 @spelled
-def logsumexp(self: Any, axis: Any, keepdims: bool = False) -> Any:
+def logsumexp(self: Tensor, axis: Axes, keepdims: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials; see ``ops.logsumexp``."""
     return reduce.logsumexp(self, axis, keepdims)
 
 
 @spelled
-def count_nonzero(self: Any, axis: Any = (), keepdims: bool = False, dtype: Any = None) -> Any:
+def count_nonzero(self: Tensor, axis: Axes = (), keepdims: bool = False, dtype: TensorDType = None) -> Tensor:
     """How many are not zero; see ``ops.count_nonzero``."""
     return reduce.count_nonzero(self, axis, keepdims, dtype)
 
@@ -159,51 +167,51 @@ def count_nonzero(self: Any, axis: Any = (), keepdims: bool = False, dtype: Any 
 # ------------------------------------------------------------------------------------------------------ shapes
 
 
-def transpose(self: Any, *axes: Any) -> Any:
+def transpose(self: Tensor, *axes: int | Sequence[int]) -> Tensor:
     """Axes in another order, reversed by default; of more than two axes, two ints exchange these."""
     wanted = _many(axes)
     if len(axes) == 2 and len(self.shape) > 2:
-        return array.swapaxes(self, *axes)
+        return array.swapaxes(self, *wanted)
     return _transpose(self, *wanted)
 
 
 _transpose = TensorBase.transpose
 
 
-def permute(self: Any, *axis: Any) -> Any:
+def permute(self: Tensor, *axis: int | Sequence[int]) -> Tensor:
     """Axes in another order."""
     return _transpose(self, *_many(axis))
 
 
-def flatten(self: Any, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(self: Tensor, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Axes from ``start_dim`` to ``end_dim`` made one, by default all."""
     if not isinstance(order, str):
         order, start_dim = "C", order
     return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
 
 
-def squeeze(self: Any, *axis: Any) -> Any:
+def squeeze(self: Tensor, *axis: int | Sequence[int] | None) -> Tensor:
     """Without those axes, or without all of length one."""
-    wanted: tuple[Any, ...] = _many(axis)
-    return array.squeeze(self, None if not wanted or wanted[0] is None else wanted)
+    wanted = _many(axis)
+    return array.squeeze(self, None if not wanted or axis[0] is None else wanted)
 
 
-def broadcast_to(self: Any, *shape: Any) -> Any:
+def broadcast_to(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
     """Repeated to fill a shape; see ``ops.broadcast_to``."""
     return array.broadcast_to(self, _many(shape))
 
 
-def expand_as(self: Any, other: Any) -> Any:
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """Repeated to fill the shape of another tensor."""
     return array.broadcast_to(self, other.shape)
 
 
-def tile(self: Any, *dims: Any) -> Any:
+def tile(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
     """Laid side by side, so many times along each axis."""
     return array.tile(self, _many(dims))
 
 
-def repeat(self: Any, *repeats: Any, axis: int | None = None) -> Any:
+def repeat(self: Tensor, *repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
     """Laid side by side, so many times along each axis; with ``axis=`` every slice along it repeated in place."""
     if axis is not None:
         return array.repeat_interleave(self, repeats[0], axis)
@@ -214,18 +222,18 @@ def repeat(self: Any, *repeats: Any, axis: int | None = None) -> Any:
 
 
 @spelled
-def split(self: Any, split_size_or_sections: Any, axis: int = 0) -> Any:
+def split(self: Tensor, split_size_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Parts along an axis; see ``ops.split``."""
     return array.split(self, split_size_or_sections, axis)
 
 
 @spelled
-def chunk(self: Any, chunks: int, axis: int = 0) -> Any:
+def chunk(self: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """At most so many parts along an axis; see ``ops.chunk``."""
     return array.chunk(self, chunks, axis)
 
 
-def flip(self: Any, *dims: Any) -> Any:
+def flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
     """In opposite order along axes."""
     return array.flip(self, _many(dims))
 
@@ -233,7 +241,7 @@ def flip(self: Any, *dims: Any) -> Any:
 # ----------------------------------------------------------------------------------------- numbers and indices
 
 
-def gather(self: Any, input_indices: Any, axis: Any, batch_dims: int = 0) -> Any:
+def gather(self: Tensor, input_indices: TensorLike, axis: Any, batch_dims: int = 0) -> Tensor:
     """Slices that indices name, ``gather(indices, axis)``; or numbers along one, ``gather(dim, index)``."""
     if is_number(input_indices):
         return indexing.gather_elements(self, int(input_indices), axis)
@@ -241,46 +249,46 @@ def gather(self: Any, input_indices: Any, axis: Any, batch_dims: int = 0) -> Any
 
 
 @spelled
-def take(self: Any, indices: Any, axis: int | None = None, mode: str = "clip") -> Any:
+def take(self: Tensor, indices: TensorLike, axis: int | None = None, mode: str = "clip") -> Tensor:
     """Slices along an axis that indices name, or numbers of all in a row."""
     return indexing.take(self, indices, axis, mode)
 
 
 @spelled
-def sort(self: Any, axis: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def sort(self: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> tuple[Tensor, Tensor]:
     """Numbers in order along an axis, and the places they come from."""
     return indexing.sort(self, axis, descending)
 
 
 @spelled
-def argsort(self: Any, axis: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def argsort(self: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The places along an axis that its numbers in order come from."""
     return indexing.argsort(self, axis, descending)
 
 
-def where(self: Any, condition: Any, y: Any) -> Any:
+def where(self: Tensor, condition: TensorLike, y: TensorLike) -> Tensor:
     """These numbers where the condition holds, of ``y`` elsewhere."""
     return math.where(condition, self, y)
 
 
-def fill(self: Any, value: Any) -> Any:
+def fill(self: Tensor, value: Tensor | Number) -> Tensor:
     """One number in this shape and dtype."""
     return creation.full_like(self, value)
 
 
-def to(self: Any, *args: Any, **keywords: Any) -> Any:
+def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
     """The numbers in another dtype, or that of another tensor."""
     wanted = keywords.get("dtype", args[0] if args else None)
     return self.astype(wanted._dt if isinstance(wanted, TensorBase) else wanted)
 
 
-def type_as(self: Any, other: Any) -> Any:
+def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The numbers in the dtype of another tensor."""
     return self._cast(other._dt)
 
 
-def _as(name: str, dtype: Any) -> Callable:
-    def method(self: Any) -> Any:
+def _as(name: str, dtype: str) -> Callable[[Tensor], Tensor]:
+    def method(self: Tensor) -> Tensor:
         return self._cast(np.dtype(dtype))
 
     method.__name__ = method.__qualname__ = name
@@ -288,47 +296,47 @@ def _as(name: str, dtype: Any) -> Callable:
     return method
 
 
-def new_zeros(self: Any, size: Any, dtype: Any = None) -> Any:
+def new_zeros(self: Tensor, size: TensorShape, dtype: TensorDType = None) -> Tensor:
     """Zeros of a shape, in this dtype or another."""
     return creation.zeros(size, self._dt if dtype is None else dtype)
 
 
-def new_ones(self: Any, size: Any, dtype: Any = None) -> Any:
+def new_ones(self: Tensor, size: TensorShape, dtype: TensorDType = None) -> Tensor:
     """Ones of a shape, in this dtype or another."""
     return creation.ones(size, self._dt if dtype is None else dtype)
 
 
-def new_full(self: Any, size: Any, fill_value: Any, dtype: Any = None) -> Any:
+def new_full(self: Tensor, size: TensorShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
     """One number in a shape, in this dtype or another."""
     return creation.fill(self._dt if dtype is None else dtype, size, fill_value)
 
 
-def view_as(self: Any, other: Any) -> Any:
+def view_as(self: Tensor, other: Tensor) -> Tensor:
     """The same numbers in the shape of another tensor."""
     return self.reshape(other.shape)
 
 
-def contiguous(self: Any) -> Any:
+def contiguous(self: Tensor) -> Tensor:
     """This tensor."""
     return self
 
 
-def clone(self: Any) -> Any:
+def clone(self: Tensor) -> Tensor:
     """A tensor with the same numbers, through which gradients pass."""
     return ops._copy(self)
 
 
-def is_floating_point(self: Any) -> bool:
+def is_floating_point(self: Tensor) -> bool:
     """Whether it holds floating numbers."""
     return is_floating(self._dt)
 
 
-def argmax_with_value(self: Any, axis: int = 0, keep_dims: bool = False) -> tuple[Any, Any]:
+def argmax_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> tuple[Tensor, Tensor]:
     """The largest number along an axis and its place."""
     return reduce.max(self, axis, keep_dims)
 
 
-def argmin_with_value(self: Any, axis: int = 0, keep_dims: bool = False) -> tuple[Any, Any]:
+def argmin_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> tuple[Tensor, Tensor]:
     """The smallest number along an axis and its place."""
     return reduce.min(self, axis, keep_dims)
 

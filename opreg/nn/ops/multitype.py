@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,13 +20,18 @@ __all__ = ["HyperMap", "Map", "MultitypeFuncGraph", "partial"]
 
 partial = functools.partial
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 
-def _is_tensor(value: Any) -> bool:
+
+def _is_tensor(value: object) -> bool:
     return isinstance(value, (TensorBase, NDArray))
 
 
+#: Whether a value is of a kind.
+_Test: TypeAlias = Callable[[Any], bool]
+
 #: Which values a name stands for.
-_KINDS: dict[str, Callable[[Any], bool]] = {
+_KINDS: dict[str, _Test] = {
     "Tensor": _is_tensor, "Number": is_number, "Bool": lambda value: isinstance(value, (bool, np.bool_)),
     "Int": lambda value: isinstance(value, (int, np.integer)) and not isinstance(value, bool),
     "Float": lambda value: isinstance(value, float) or (isinstance(value, np.generic) and is_floating(value.dtype)),
@@ -43,7 +48,7 @@ _WIDTHS = {**{f"{kind}{bits}": (kind.removeprefix("U"), f"{kind.lower()}{bits}")
 _OF_PYTHON = {int: ("int64",), float: ("float32", "float64")}
 
 
-def _kind(name: Any, strict: bool = True) -> Callable[[Any], bool]:
+def _kind(name: str | dtypes.DType, strict: bool = True) -> _Test:
     """What a value must be that goes with a name or a dtype; numbers of another width go with it where not strict."""
     if isinstance(name, dtypes.DType):
         return lambda value: _is_tensor(value) and value._dt == name.dtype
@@ -86,10 +91,10 @@ class MultitypeFuncGraph:
 
     def __init__(self, name: str, read_value: bool = False):
         self.name = name
-        self.entries: list[tuple[tuple[Any, ...], Callable]] = []
-        self._kinds: list[tuple[tuple[Callable[[Any], bool], ...], ...]] = []
+        self.entries: list[tuple[tuple[str | dtypes.DType, ...], Callable]] = []
+        self._kinds: list[tuple[tuple[_Test, ...], ...]] = []
 
-    def register(self, *type_names: Any) -> Callable[[Callable], Callable]:
+    def register(self, *type_names: str | dtypes.DType) -> Callable[[_F], _F]:
         """Decorate the body for arguments of these types.
 
         Parameters
@@ -100,7 +105,7 @@ class MultitypeFuncGraph:
         """
         kinds = tuple([tuple([_kind(name, strict) for name in type_names]) for strict in (True, False)])
 
-        def deco(function: Callable) -> Callable:
+        def deco(function: _F) -> _F:
             self.entries.append((type_names, function))
             self._kinds.append(kinds)
             return function
@@ -112,8 +117,8 @@ class MultitypeFuncGraph:
             raise TypeError(f"MultitypeFuncGraph {self.name}: the input can not be numpy.ndarray; make a Tensor of it")
         if len(self.entries) == 1:
             return self.entries[0][1](*args)
-        for each in zip(*self._kinds):  # by width, then any
-            for (_, function), kinds in zip(self.entries, each):
+        for manner in zip(*self._kinds):  # by width, then any
+            for (_, function), kinds in zip(self.entries, manner):
                 if len(kinds) == len(args) and all(kind(arg) for kind, arg in zip(kinds, args)):
                     return function(*args)
         known = "; ".join(f"({', '.join(map(str, names))})" for names, _ in self.entries)
@@ -133,20 +138,20 @@ class _Mapped:
         self.ops, self.reverse = ops, reverse
 
     def __call__(self, *args: Any) -> Any:
-        function, given = (self.ops, args) if self.ops is not None else (args[0], args[1:])
-        if not given:
+        function, trees = (self.ops, args) if self.ops is not None else (args[0], args[1:])
+        if not trees:
             raise ArgumentError(f"{type(self).__name__}: there is nothing to map over")
-        return self._over(function, given)
+        return self._over(function, trees)
 
-    def _over(self, function: Any, given: Sequence[Any]) -> Any:
+    def _over(self, function: Callable, trees: Sequence[Any]) -> Any:
         raise NotImplementedError
 
-    def _rows(self, given: Sequence[Any]) -> list[tuple[Any, ...]]:
-        lengths = [len(each) for each in given]
+    def _rows(self, trees: Sequence[Any]) -> list[tuple[Any, ...]]:
+        lengths = [len(tree) for tree in trees]
         if len(set(lengths)) > 1:
             raise ArgumentError(f"{type(self).__name__}: sequences of different lengths: "
                                 f"{', '.join(map(str, lengths))}")
-        return list(zip(*given))
+        return list(zip(*trees))
 
 
 class Map(_Mapped):
@@ -158,8 +163,8 @@ class Map(_Mapped):
     ((4, 6), (1, 2))
     """
 
-    def _over(self, function: Any, given: Sequence[Any]) -> Any:
-        return tuple([function(*row) for row in self._rows(given)])
+    def _over(self, function: Callable, trees: Sequence[Any]) -> Any:
+        return tuple([function(*row) for row in self._rows(trees)])
 
 
 class HyperMap(_Mapped):
@@ -171,7 +176,7 @@ class HyperMap(_Mapped):
     (-1, (-2, -3))
     """
 
-    def _over(self, function: Any, given: Sequence[Any]) -> Any:
-        if not isinstance(given[0], (tuple, list)):
-            return function(*given)
-        return tuple([self._over(function, row) for row in self._rows(given)])
+    def _over(self, function: Callable, trees: Sequence[Any]) -> Any:
+        if not isinstance(trees[0], (tuple, list)):
+            return function(*trees)
+        return tuple([self._over(function, row) for row in self._rows(trees)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,8 @@ from ...core.mode import Recording
 from ...core.registry import ops
 from ...errors import ArgumentError, ShapeError
 from ..parameter import Parameter
+from ..tensor import Tensor
+from ..typing import Sizes, TensorLike
 from .array import expand_dims, squeeze
 from .creation import ones, zeros
 from .lift import floating, like, tensor, together
@@ -22,21 +23,20 @@ __all__ = [
     "batch_norm", "conv1d", "conv2d", "conv3d", "cosine_similarity", "embedding", "group_norm", "interpolate",
     "layer_norm", "lrn", "max_pool2d", "max_pool3d", "pixel_shuffle", "pixel_unshuffle", "rms_norm", "upsample"]
 
-Sizes = int | Sequence[int]
 
-
-def sizes(value: Any, count: int, what: str) -> tuple[int, ...]:
+def sizes(value: Sizes, count: int, what: str) -> tuple[int, ...]:
     """One number for each axis of an image, given as one for all or as a tuple, perhaps behind two ones."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return (int(value),) * count
-    found = tuple(map(int, value))
-    if len(found) == count + 2 and found[:2] == (1, 1):
-        found = found[2:]
-    if len(found) == 1:
-        found *= count
-    if len(found) != count:
+    if isinstance(value, (int, np.integer)):
+        lengths = () if isinstance(value, bool) else (int(value),) * count
+    else:
+        lengths = tuple(map(int, value))
+    if len(lengths) == count + 2 and lengths[:2] == (1, 1):
+        lengths = lengths[2:]
+    if len(lengths) == 1:
+        lengths *= count
+    if len(lengths) != count:
         raise ArgumentError(f"{what} must be an int or {count} of them, got {value!r}")
-    return found
+    return lengths
 
 
 def same_pads(shape: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
@@ -47,19 +47,19 @@ def same_pads(shape: Sequence[int], kernel: Sequence[int], stride: Sequence[int]
     return [(total // 2, total - total // 2) for total in totals]
 
 
-def padded(x: Any, pads: Sequence[tuple[int, int]], value: float = 0.0) -> Any:
+def padded(x: Tensor, pads: Sequence[tuple[int, int]], value: float = 0.0) -> Tensor:
     """Images with numbers around them."""
-    if not any(each for pair in pads for each in pair):
+    width = (0, 0, 0, 0, *(count for pair in pads for count in pair))
+    if not any(width):
         return x
-    width = (0, 0, 0, 0, *(each for pair in pads for each in pair))
     return ops.Pad(x, mode="constant", pad_width=width, constant_value=value)
 
 
 # ---------------------------------------------------------------------------------------------- convolutions
 
 
-def _conv(name: str, count: int, input: Any, weight: Any, bias: Any, stride: Any, pad_mode: str, padding: Any,
-          dilation: Any, groups: int) -> Any:
+def _conv(name: str, count: int, input: TensorLike, weight: TensorLike, bias: TensorLike | None, stride: Sizes,
+          pad_mode: str, padding: Sizes, dilation: Sizes, groups: int) -> Tensor:
     x, w = together(input, weight)
     single = x.ndim == count + 1
     x = expand_dims(x, 0) if single else x
@@ -70,29 +70,29 @@ def _conv(name: str, count: int, input: Any, weight: Any, bias: Any, stride: Any
     if pad_mode == "same":
         pads = same_pads(x.shape[2:], kernel, strides, dilate)
     elif pad_mode == "pad":
-        found = (padding,) * count if isinstance(padding, int) else tuple(padding)
-        pads = list(zip(found[::2], found[1::2])) if len(found) == 2 * count and count > 1 else \
-            [(each, each) for each in sizes(found, count, f"{name}: padding")]
+        widths = (padding,) * count if isinstance(padding, int) else tuple(padding)
+        pads = list(zip(widths[::2], widths[1::2])) if len(widths) == 2 * count and count > 1 else \
+            [(width, width) for width in sizes(widths, count, f"{name}: padding")]
     elif pad_mode != "valid":
         raise ArgumentError(f"{name}: pad_mode must be 'same', 'valid' or 'pad', got {pad_mode!r}")
     elif padding not in (0, (0,) * count):
         raise ArgumentError(f"{name}: padding={padding!r} needs pad_mode='pad'")
     if any(before != after for before, after in pads):
         x, pads = padded(x, pads), [(0, 0)] * count
-    given = (x, w) if bias is None else (x, w, like(bias, x))
-    found = ops.Convolution(*given, kernel=kernel, stride=strides, dilate=dilate, pad=tuple(pair[0] for pair in pads),
-                            num_filter=w.shape[0], num_group=int(groups), no_bias=bias is None)
-    return squeeze(found, 0) if single else found
+    inputs = (x, w) if bias is None else (x, w, like(bias, x))
+    y = ops.Convolution(*inputs, kernel=kernel, stride=strides, dilate=dilate, pad=tuple(pair[0] for pair in pads),
+                        num_filter=w.shape[0], num_group=int(groups), no_bias=bias is None)
+    return squeeze(y, 0) if single else y
 
 
-def conv1d(input: Any, weight: Any, bias: Any = None, stride: Sizes = 1, pad_mode: str = "valid", padding: Sizes = 0,
-           dilation: Sizes = 1, groups: int = 1) -> Any:
+def conv1d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
+           pad_mode: str = "valid", padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """Sums over windows of sequences (batch, channels, length); see ``conv2d``."""
     return _conv("conv1d", 1, input, weight, bias, stride, pad_mode, padding, dilation, groups)
 
 
-def conv2d(input: Any, weight: Any, bias: Any = None, stride: Sizes = 1, pad_mode: str = "valid", padding: Sizes = 0,
-           dilation: Sizes = 1, groups: int = 1) -> Any:
+def conv2d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
+           pad_mode: str = "valid", padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """Sums over windows of images (batch, channels, height, width), weighted by kernels.
 
     Parameters
@@ -105,8 +105,8 @@ def conv2d(input: Any, weight: Any, bias: Any = None, stride: Sizes = 1, pad_mod
     return _conv("conv2d", 2, input, weight, bias, stride, pad_mode, padding, dilation, groups)
 
 
-def conv3d(input: Any, weight: Any, bias: Any = None, stride: Sizes = 1, pad_mode: str = "valid", padding: Sizes = 0,
-           dilation: Sizes = 1, groups: int = 1) -> Any:
+def conv3d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
+           pad_mode: str = "valid", padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """Sums over windows of volumes (batch, channels, depth, height, width); see ``conv2d``."""
     return _conv("conv3d", 3, input, weight, bias, stride, pad_mode, padding, dilation, groups)
 
@@ -114,80 +114,83 @@ def conv3d(input: Any, weight: Any, bias: Any = None, stride: Sizes = 1, pad_mod
 # --------------------------------------------------------------------------------------------------- pooling
 
 
-def pool(kind: str, count: int, x: Any, kernel: Any, stride: Any, padding: Any, ceil: bool, **more: Any) -> Any:
+def pool(kind: str, count: int, x: TensorLike, kernel: Sizes, stride: Sizes, padding: Sizes, ceil: bool, **attrs: object
+        ) -> Tensor:
     """The maxima or averages of windows."""
     x = floating(x)
     single = x.ndim == count + 1
     x = expand_dims(x, 0) if single else x
     if x.ndim != count + 2:
         raise ShapeError(f"{kind} pooling: expected {count + 2} axes, got shape {x.shape}")
-    found = ops.Pooling(x, kernel=sizes(kernel, count, "kernel_size"), stride=sizes(stride, count, "stride"),
-                        pad=sizes(padding, count, "padding"), pool_type=kind,
-                        pooling_convention="full" if ceil else "valid", **more)
-    return squeeze(found, 0) if single else found
+    y = ops.Pooling(x, kernel=sizes(kernel, count, "kernel_size"), stride=sizes(stride, count, "stride"),
+                    pad=sizes(padding, count, "padding"), pool_type=kind,
+                    pooling_convention="full" if ceil else "valid", **attrs)
+    return squeeze(y, 0) if single else y
 
 
-def _no(name: str, **given: Any) -> None:
-    for what, (value, only) in given.items():
+def _no(name: str, **settings: tuple[object, object]) -> None:
+    for what, (value, only) in settings.items():
         if value not in (only, (only,), (only, only), (only, only, only)):
             raise ArgumentError(f"{name}: {what}={value!r} is not available, only {only!r}")
 
 
-def max_pool2d(x: Any, kernel_size: Sizes, stride: Any = None, padding: Sizes = 0, dilation: Sizes = 1,
-               return_indices: bool = False, ceil_mode: bool = False) -> Any:
+def max_pool2d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
+               return_indices: bool = False, ceil_mode: bool = False) -> Tensor:
     """The largest number of each window of images; by default windows do not overlap."""
     _no("max_pool2d", dilation=(dilation, 1), return_indices=(return_indices, False))
     return pool("max", 2, x, kernel_size, kernel_size if stride is None else stride, padding, ceil_mode)
 
 
-def max_pool3d(x: Any, kernel_size: Sizes, stride: Any = None, padding: Sizes = 0, dilation: Sizes = 1,
-               ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool3d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
+               ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
     """The largest number of each window of volumes; by default windows do not overlap."""
     _no("max_pool3d", dilation=(dilation, 1), return_indices=(return_indices, False))
     return pool("max", 3, x, kernel_size, kernel_size if stride is None else stride, padding, ceil_mode)
 
 
-def avg_pool1d(input_x: Any, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0, ceil_mode: bool = False,
-               count_include_pad: bool = True) -> Any:
+def avg_pool1d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0,
+               ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
     """The mean of each window of sequences."""
     return pool("avg", 1, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad=count_include_pad)
 
 
-def avg_pool2d(input_x: Any, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0, ceil_mode: bool = False,
-               count_include_pad: bool = True, divisor_override: int = 0) -> Any:
+def avg_pool2d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0,
+               ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0) -> Tensor:
     """The mean of each window of images, or the sum divided by ``divisor_override``."""
     return _avg(2, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-def avg_pool3d(input_x: Any, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0, ceil_mode: bool = False,
-               count_include_pad: bool = True, divisor_override: int = 0) -> Any:
+def avg_pool3d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0,
+               ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0) -> Tensor:
     """The mean of each window of volumes, or the sum divided by ``divisor_override``."""
     return _avg(3, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-def _avg(count: int, x: Any, kernel: Any, stride: Any, padding: Any, ceil: bool, include: bool, divisor: int) -> Any:
+def _avg(count: int, x: TensorLike, kernel: Sizes, stride: Sizes, padding: Sizes, ceil: bool, include: bool,
+         divisor: int) -> Tensor:
     if divisor:
         return pool("sum", count, x, kernel, stride, padding, ceil) / divisor
     return pool("avg", count, x, kernel, stride, padding, ceil, count_include_pad=bool(include))
 
 
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool2d(input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
     """Means over the cells of a grid of ``output_size``, (height, width) or one for both; None keeps a length."""
     x = floating(input)
     single = x.ndim == 3
     x = expand_dims(x, 0) if single else x
     wanted = (output_size, output_size) if isinstance(output_size, int) else output_size
     size = tuple(have if want is None else int(want) for have, want in zip(x.shape[2:], wanted))
-    found = ops._contrib_AdaptiveAvgPooling2D(x, output_size=size)
-    return squeeze(found, 0) if single else found
+    y = ops._contrib_AdaptiveAvgPooling2D(x, output_size=size)
+    return squeeze(y, 0) if single else y
 
 
-def adaptive_avg_pool1d(input: Any, output_size: int) -> Any:
+def adaptive_avg_pool1d(input: TensorLike, output_size: int) -> Tensor:
     """Means over so many cells of sequences."""
     return squeeze(adaptive_avg_pool2d(expand_dims(input, -2), (1, output_size)), -2)
 
 
-def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | None], return_indices: bool = False
+                       ) -> Tensor:
     """The largest number of each cell of a grid of ``output_size``; None keeps a length."""
     _no("adaptive_max_pool2d", return_indices=(return_indices, False))
     x = floating(input)
@@ -204,15 +207,15 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
 # --------------------------------------------------------------------------------------------- normalisation
 
 
-def batch_norm(input_x: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool = False,
-               momentum: float = 0.1, eps: float = 1e-5) -> Any:
+def batch_norm(input_x: TensorLike, running_mean: TensorLike, running_var: TensorLike, weight: TensorLike,
+               bias: TensorLike, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
     """Mean ``bias`` and deviation ``weight`` in every channel.
 
     With ``training`` the statistics are those of the data, and running ones that are Parameters move towards them by
     the part ``momentum``; otherwise the running ones take their place.
     """
     x = floating(input_x)
-    mean, var, gamma, beta = (tensor(each) for each in (running_mean, running_var, weight, bias))
+    mean, var, gamma, beta = map(tensor, (running_mean, running_var, weight, bias))
     if training and isinstance(mean, Parameter) and isinstance(var, Parameter):
         with Recording(None, True):
             return ops.BatchNorm(x, gamma, beta, mean, var, eps=float(eps), momentum=1 - float(momentum),
@@ -225,7 +228,8 @@ def batch_norm(input_x: Any, running_mean: Any, running_var: Any, weight: Any, b
     return x * scale.reshape(wide)._cast(x._dt) + (beta - mean * scale).reshape(wide)._cast(x._dt)
 
 
-def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def layer_norm(input: TensorLike, normalized_shape: int | Sequence[int], weight: TensorLike | None = None,
+               bias: TensorLike | None = None, eps: float = 1e-5) -> Tensor:
     """Mean zero and deviation one over the last axes, whose lengths are given; times ``weight``, plus ``bias``."""
     x = floating(input)
     shape = tuple([normalized_shape] if isinstance(normalized_shape, int) else normalized_shape)
@@ -238,17 +242,18 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     return ops.LayerNorm(flat, gamma, beta, axis=-1, eps=float(eps)).reshape(x.shape)
 
 
-def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def group_norm(input: TensorLike, num_groups: int, weight: TensorLike | None = None, bias: TensorLike | None = None,
+               eps: float = 1e-5) -> Tensor:
     """Mean zero and deviation one in every group of channels of every sample; times ``weight``, plus ``bias``."""
     x = floating(input)
-    found = ops.GroupNorm(x, ones((num_groups,), x._dt), zeros((num_groups,), x._dt), num_groups=int(num_groups),
-                          eps=float(eps))
+    y = ops.GroupNorm(x, ones((num_groups,), x._dt), zeros((num_groups,), x._dt), num_groups=int(num_groups),
+                      eps=float(eps))
     wide = (-1,) + (1,) * (x.ndim - 2)
-    found = found if weight is None else found * like(weight, x).reshape(wide)
-    return found if bias is None else found + like(bias, x).reshape(wide)
+    y = y if weight is None else y * like(weight, x).reshape(wide)
+    return y if bias is None else y + like(bias, x).reshape(wide)
 
 
-def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Any, Any]:
+def rms_norm(x: TensorLike, gamma: TensorLike, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
     """Divided by the root of the mean square over the axes of ``gamma``, times that; and one by the root.
 
     B. Zhang, R. Sennrich, Root Mean Square Layer Normalization, arXiv:1910.07467.
@@ -259,37 +264,37 @@ def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Any, Any]:
     return x * scale * like(gamma, x), scale
 
 
-def lrn(x: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
-        norm_region: str = "ACROSS_CHANNELS") -> Any:
+def lrn(x: TensorLike, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
+        norm_region: str = "ACROSS_CHANNELS") -> Tensor:
     """Divided by ``(bias + alpha s) ** beta``, s the sum of squares over channels within ``depth_radius``."""
     size = 2 * depth_radius + 1
     return ops.LRN(floating(x), nsize=size, alpha=float(alpha) * size, beta=float(beta), knorm=float(bias))
 
 
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The sum of products along an axis, divided by both lengths, ``eps`` at least."""
     x, y = together(x1, x2, real=True)
-    lengths = [ops.sqrt(ops._np_sum(each * each, axis=dim)) for each in (x, y)]
-    a, b = (ops._maximum_scalar(each, scalar=float(eps)) for each in lengths)
+    lengths = [ops.sqrt(ops._np_sum(vectors * vectors, axis=dim)) for vectors in (x, y)]
+    a, b = (ops._maximum_scalar(length, scalar=float(eps)) for length in lengths)
     return ops._np_sum(x * y, axis=dim) / (a * b)
 
 
 # ------------------------------------------------------------------------------------------------- the rest
 
 
-def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None,
-              norm_type: float = 2.0, scale_grad_by_freq: bool = False) -> Any:
+def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None, max_norm: float | None = None,
+              norm_type: float = 2.0, scale_grad_by_freq: bool = False) -> Tensor:
     """Rows of a table picked by integers; the row ``padding_idx`` has no gradient."""
     _no("embedding", max_norm=(max_norm, None), scale_grad_by_freq=(scale_grad_by_freq, False))
     index, table = tensor(input), tensor(weight)
-    found = ops.Embedding(index, table, input_dim=table.shape[0], output_dim=table.shape[1])
+    rows = ops.Embedding(index, table, input_dim=table.shape[0], output_dim=table.shape[1])
     if padding_idx is None:
-        return found
-    row = padding_idx % table.shape[0]
-    return where(expand_dims(index == row, -1), ops.BlockGrad(found), found)
+        return rows
+    padding = padding_idx % table.shape[0]
+    return where(expand_dims(index == padding, -1), ops.BlockGrad(rows), rows)
 
 
-def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Tensor:
     """Channels spread over blocks of height and width."""
     x, r = tensor(input), int(upscale_factor)
     *lead, c, h, w = x.shape
@@ -298,7 +303,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return wide.reshape((*lead, c // (r * r), h * r, w * r))
 
 
-def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+def pixel_unshuffle(input: TensorLike, downscale_factor: int) -> Tensor:
     """Blocks of height and width laid along the channels: the inverse of ``pixel_shuffle``."""
     x, r = tensor(input), int(downscale_factor)
     *lead, c, h, w = x.shape
@@ -307,8 +312,9 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     return wide.reshape((*lead, c * r * r, h // r, w // r))
 
 
-def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-                align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> Any:
+def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
+                mode: str = "nearest", align_corners: bool | None = None, recompute_scale_factor: bool | None = None
+               ) -> Tensor:
     """Images, sequences or volumes of another size.
 
     Parameters
@@ -322,10 +328,10 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
     """
     x = floating(input)
     count = x.ndim - 2
-    if (size is None) == (scale_factor is None):
-        raise ArgumentError("interpolate: expected size or scale_factor, one of both")
-    if size is not None:
+    if size is not None and scale_factor is None:
         wanted = sizes(size, count, "size")
+    elif size is not None or scale_factor is None:
+        raise ArgumentError("interpolate: expected size or scale_factor, one of both")
     else:
         factors = [scale_factor] * count if isinstance(scale_factor, (int, float)) else list(scale_factor)
         wanted = tuple(math.floor(n * f) for n, f in zip(x.shape[2:], factors))
@@ -338,7 +344,7 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
     return x
 
 
-def _resized(x: Any, axis: int, m: int, nearest: bool, align: bool) -> Any:
+def _resized(x: Tensor, axis: int, m: int, nearest: bool, align: bool) -> Tensor:
     n = x.shape[axis]
     if n == m:
         return x

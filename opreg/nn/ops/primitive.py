@@ -6,7 +6,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from ...errors import ArgumentError, did_you_mean
 from ..settings import constexpr as constexpr  # programs look for it here
@@ -44,12 +44,12 @@ class Primitive:
     def __call__(self, *inputs: Any, **keywords: Any) -> Any:
         raise NotImplementedError(f"Primitive {self.name} does not say how it is computed")
 
-    def add_prim_attr(self, name: str, value: Any) -> Primitive:
+    def add_prim_attr(self, name: str, value: object) -> Self:
         """Keep a further setting; it is shown, and changes nothing."""
         self.attrs[name] = value
         return self
 
-    def clone(self) -> Primitive:
+    def clone(self) -> Self:
         """One like this."""
         return copy.deepcopy(self)
 
@@ -86,29 +86,29 @@ class PrimitiveWithInfer(Primitive):
 
     def __infer__(self, *inputs: Mapping[str, Any]) -> dict[str, Any]:
         """All three at once, of mappings with ``dtype``, ``shape`` and ``value``."""
-        return {what: getattr(self, f"infer_{what}")(*[each[what] for each in inputs])
+        return {what: getattr(self, f"infer_{what}")(*[value[what] for value in inputs])
                 for what in ("dtype", "shape", "value")}
 
 
-def prim_attr_register(function: Callable) -> Callable:
+def prim_attr_register(function: Callable[..., None]) -> Callable[..., None]:
     """Decorate the ``__init__`` of a primitive: its name is that of the class, and its parameters are its settings."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
-    def init(self: Any, *args: Any, **keywords: Any) -> Any:
+    def init(self: Primitive, *args: Any, **keywords: Any) -> None:
         Primitive.__init__(self, type(self).__name__)
         bound = signature.bind(self, *args, **keywords)
         bound.apply_defaults()
         for name, value in list(bound.arguments.items())[1:]:
             self.add_prim_attr(name, value)
             setattr(self, name, value)
-        return function(self, *args, **keywords)
+        function(self, *args, **keywords)
 
     return init
 
 
-def primitive(name: str, function: Callable, settings: Mapping[str, Any] | None = None, doc: str = "",
-              check: Callable[..., Mapping[str, Any] | None] | None = None) -> type[Primitive]:
+def primitive(name: str, function: Callable, settings: Mapping[str, object] | None = None, doc: str = "",
+              check: Callable[..., Mapping[str, object] | None] | None = None) -> type[Primitive]:
     """A class of primitives.
 
     Parameters
@@ -126,40 +126,41 @@ def primitive(name: str, function: Callable, settings: Mapping[str, Any] | None 
     """
     kind = inspect.Parameter
     defaults = dict(settings or {})
-    signature = inspect.Signature([kind(each, kind.POSITIONAL_OR_KEYWORD, default=kind.empty if value is ... else value)
-                                   for each, value in defaults.items()])
+    signature = inspect.Signature([kind(setting, kind.POSITIONAL_OR_KEYWORD,
+                                        default=kind.empty if value is ... else value)
+                                   for setting, value in defaults.items()])
 
-    class Made(Primitive):
+    class Configured(Primitive):
         def __init__(self, *args: Any, **keywords: Any):
             super().__init__(name)
             try:
                 bound = signature.bind(*args, **keywords)
             except TypeError as error:
-                wrong = next((each for each in keywords if each not in defaults), "")
+                wrong = next((keyword for keyword in keywords if keyword not in defaults), "")
                 hint = f". {did_you_mean(wrong, defaults)}" if wrong else ""
                 raise ArgumentError(f"{name}: {error}{hint}") from None
             bound.apply_defaults()
             self.settings = dict(bound.arguments)
             shown = check(**self.settings) if check is not None else None
             self.attrs = dict(self.settings if shown is None else shown)
-            for each, value in self.settings.items():
-                setattr(self, each, value)
+            for setting, value in self.settings.items():
+                setattr(self, setting, value)
 
         def __call__(self, *inputs: Any, **keywords: Any) -> Any:
             return function(*inputs, **keywords, **self.settings)
 
-    Made.__name__ = Made.__qualname__ = name
-    Made.__doc__ = doc or (inspect.getdoc(function) or "").partition("\n\nExamples\n")[0]
-    Made.__module__ = __package__
-    Made.__init__.__signature__ = signature  # type: ignore[attr-defined]
-    Made.__signature__ = signature  # type: ignore[attr-defined]
-    return Made
+    Configured.__name__ = Configured.__qualname__ = name
+    Configured.__doc__ = doc or (inspect.getdoc(function) or "").partition("\n\nExamples\n")[0]
+    Configured.__module__ = __package__
+    Configured.__init__.__signature__ = signature  # type: ignore[attr-defined]
+    Configured.__signature__ = signature  # type: ignore[attr-defined]
+    return Configured
 
 
 def adder(namespace: dict[str, Any], names: list[str]) -> Callable[..., None]:
     """The function that makes a class of primitives of a row, and a name of a module."""
-    def add(name: str, function: Callable, settings: Mapping[str, Any] | None = None,
-            check: Callable[..., Mapping[str, Any] | None] | None = None) -> None:
+    def add(name: str, function: Callable, settings: Mapping[str, object] | None = None,
+            check: Callable[..., Mapping[str, object] | None] | None = None) -> None:
         namespace[name] = primitive(name, function, settings, DOCS.get(name, ""), check)
         names.append(name)
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from opreg.ndarray.ndarray import NDArray
+
 from ...core.registry import ops
 from ...core.spec import Spec, as_dtype
 from ...errors import ShapeError
+from .. import dtype as dtypes
 from ..python_op import call
 from ..state import STATE
-from . import activation, array, control, creation, indexing, linalg, losses, math, random, reduce
+from ..tensor import Tensor
+from ..tensor_base import TensorBase
+from ..typing import Axes, TensorDType, TensorLike, TensorShape
+from . import activation, array, control, creation, indexing, linalg, losses, math, random, reduce, scalars
 from .lift import floating, tensor, together
 from .primitive import Primitive, PrimitiveWithInfer, adder, prim_attr_register
 
@@ -24,7 +30,46 @@ _add = adder(globals(), __all__)
 
 # ---------------------------------------------------------------------------------- functions without settings
 
-_PLAIN: dict[str, Callable[..., Any]] = {
+
+def _add_n(inputs: Sequence[TensorLike]) -> Tensor:
+    return ops.add_n(*together(*inputs), num_args=len(inputs))
+
+
+def _div_no_nan(x: TensorLike, y: TensorLike) -> Tensor:
+    over, under = together(x, y, real=True)
+    zero = under == 0
+    return math.where(zero, 0.0, over / math.where(zero, 1.0, under))
+
+
+def _dtype(x: TensorLike) -> dtypes.DType:
+    return tensor(x).dtype
+
+
+def _fill(shape: TensorShape, value: TensorLike) -> Tensor:
+    return array.broadcast_to(value, shape)
+
+
+def _gelu(input: TensorLike) -> Tensor:
+    return activation.gelu(input, "tanh")
+
+
+def _l2_loss(x: TensorLike) -> Tensor:
+    return ops._np_sum(ops.square(tensor(x))) / 2
+
+
+def _slice(input: TensorLike, begin: Sequence[int], size: Sequence[int]) -> Tensor:
+    return ops.slice(tensor(input), begin=tuple(begin), end=tuple(b + s for b, s in zip(begin, size)))
+
+
+def _squared_difference(x: TensorLike, y: TensorLike) -> Tensor:
+    return ops.square(math.sub(x, y))
+
+
+def _truncate_div(x: TensorLike, y: TensorLike) -> Tensor:
+    return math.div(x, y, rounding_mode="trunc")
+
+
+_PLAIN: dict[str, Callable] = {
         "Abs": math.abs, "ACos": math.acos, "Acosh": math.acosh, "Add": math.add, "Addcdiv": math.addcdiv,
         "Addcmul": math.addcmul, "Asin": math.asin, "Asinh": math.asinh, "Assign": array.assign,
         "AssignAdd": array.assign_add, "AssignSub": array.assign_sub, "Atan": math.atan, "Atan2": math.atan2,
@@ -57,27 +102,15 @@ _PLAIN: dict[str, Callable[..., Any]] = {
         "TensorScatterUpdate": indexing.tensor_scatter_update, "Tile": array.tile, "Transpose": array.transpose,
         "Trunc": math.trunc, "UnsortedSegmentSum": indexing.unsorted_segment_sum, "Zeros": creation.zeros,
         "ZerosLike": creation.zeros_like,
-        "AddN": lambda inputs: ops.add_n(*together(*inputs), num_args=len(inputs)),
-        "DivNoNan": lambda x, y: _div_no_nan(*together(x, y, real=True)),
-        "DType": lambda x: tensor(x).dtype, "FillV2": lambda shape, value: array.broadcast_to(tensor(value), shape),
-        "GeLU": lambda input: activation.gelu(input, "tanh"),
-        "L2Loss": lambda x: ops._np_sum(ops.square(tensor(x))) / 2,
-        "Rint": lambda x: ops._npi_around(tensor(x), decimals=0),
-        "Slice": lambda input, begin, size: ops.slice(tensor(input), begin=tuple(begin),
-                                                      end=tuple(b + s for b, s in zip(begin, size))),
-        "SquaredDifference": lambda x, y: ops.square(math.sub(x, y)),
-        "TruncateDiv": lambda x, y: math.div(x, y, rounding_mode="trunc"), "TruncateMod": math.fmod}
+        "AddN": _add_n, "DivNoNan": _div_no_nan, "DType": _dtype, "FillV2": _fill, "GeLU": _gelu, "L2Loss": _l2_loss,
+        "Rint": math.round, "Slice": _slice, "SquaredDifference": _squared_difference, "TruncateDiv": _truncate_div,
+        "TruncateMod": math.fmod}
 for _name, _function in _PLAIN.items():
     _add(_name, _function)
 TensorAdd = globals()["Add"]
 
 
-def _div_no_nan(x: Any, y: Any) -> Any:
-    zero = y == 0
-    return math.where(zero, 0.0, x / math.where(zero, 1.0, y))
-
-
-def _pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def _pair(name: str, x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
     x, y = together(x, y)
     if name == "MatMul" and (x.ndim != 2 or y.ndim != 2):
         raise ShapeError(f"MatMul: expected two matrices, got shapes {x.shape} and {y.shape}; BatchMatMul takes stacks")
@@ -86,19 +119,19 @@ def _pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def _matmul(x: Any, y: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
+def _matmul(x: TensorLike, y: TensorLike, *, transpose_a: bool, transpose_b: bool) -> Tensor:
     x, y = _pair("MatMul", x, y)
     return ops.dot(x, y, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
-def _batch_matmul(x: Any, y: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
+def _batch_matmul(x: TensorLike, y: TensorLike, *, transpose_a: bool, transpose_b: bool) -> Tensor:
     x, y = _pair("BatchMatMul", x, y)
     return linalg.matmul(array.swapaxes(x, -1, -2) if transpose_a else x,
                          array.swapaxes(y, -1, -2) if transpose_b else y)
 
 
-def _flags(**given: Any) -> None:
-    for name, value in given.items():
+def _flags(**settings: object) -> None:
+    for name, value in settings.items():
         if not isinstance(value, (bool, np.bool_)):
             raise TypeError(f"{name} must be a bool, got {type(value).__name__}")
 
@@ -110,11 +143,14 @@ _add("BatchMatMul", _batch_matmul, {"transpose_a": False, "transpose_b": False},
 # --------------------------------------------------------------------------------------------- reductions
 
 
-def _reduction(function: Callable) -> Callable:
-    return lambda x, axis=(), *, keep_dims, **_: function(x, axis, keep_dims)
+def _reduction(function: Callable[[TensorLike, Axes, bool], Tensor]) -> Callable[..., Tensor]:
+    def reduction(x: TensorLike, axis: Axes = (), *, keep_dims: bool, **_: object) -> Tensor:
+        return function(x, axis, keep_dims)
+
+    return reduction
 
 
-def _narrow(function: Callable) -> Callable:
+def _narrow(function: Callable[[TensorLike, Axes, bool], Tensor]) -> Callable[[TensorLike, Axes, bool], Tensor]:
     """A sum or product in the dtype of what is added up."""
     return lambda x, axis, keep_dims: function(x, axis, keep_dims)._cast(tensor(x)._dt)
 
@@ -127,31 +163,34 @@ for _name, _function, _settings in (
     _add(_name, _reduction(_function), _settings, _flags)
 
 
-def _reduce_std(x: Any, *, axis: Any, unbiased: bool, keep_dims: bool) -> tuple[Any, Any]:
+def _reduce_std(x: TensorLike, *, axis: Axes, unbiased: bool, keep_dims: bool) -> tuple[Tensor, Tensor]:
     return reduce.std_mean(x, axis, int(unbiased), keep_dims)
 
 
-def _with_value(function: Callable) -> Callable:
-    def call(x: Any, *, axis: int, keep_dims: bool) -> tuple[Any, Any]:
+def _with_value(function: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Tensor, Tensor]]:
+    def call(x: TensorLike, *, axis: int, keep_dims: bool) -> tuple[Tensor, Tensor]:
         value, place = function(x, axis, keep_dims)
         return place, value
 
     return call
 
 
-def _place(op: str) -> Callable:
-    return lambda x, *, axis, output_type: getattr(ops, op)(tensor(x), axis=axis)._cast(as_dtype(output_type))
+def _place(op: str) -> Callable[..., Tensor]:
+    def place(x: TensorLike, *, axis: int, output_type: TensorDType) -> Tensor:
+        return getattr(ops, op)(tensor(x), axis=axis)._cast(as_dtype(output_type))
+
+    return place
 
 
-def _cumulative(function: Callable, neutral: int) -> Callable:
-    def call(x: Any, axis: int, *, exclusive: bool, reverse: bool) -> Any:
+def _cumulative(function: Callable[[Tensor, int], Tensor], neutral: int) -> Callable[..., Tensor]:
+    def call(x: TensorLike, axis: int, *, exclusive: bool, reverse: bool) -> Tensor:
         x = array.flip(x, axis) if reverse else tensor(x)
         if exclusive:  # moved on by one, the neutral number first
             one = array.narrow(x, axis, 0, 1)
             x = array.concat((ops._npi_full_like(one, fill_value=float(neutral)),
                               array.narrow(x, axis, 0, x.shape[axis] - 1)), axis)
-        found = function(x, axis)
-        return array.flip(found, axis) if reverse else found
+        running = function(x, axis)
+        return array.flip(running, axis) if reverse else running
 
     return call
 
@@ -168,26 +207,26 @@ _add("CumProd", _cumulative(reduce.cumprod, 1), {"exclusive": False, "reverse": 
 # ------------------------------------------------------------------------------------------- shapes and indices
 
 
-def _split(x: Any, *, axis: int, output_num: int) -> tuple[Any, ...]:
+def _split(x: TensorLike, *, axis: int, output_num: int) -> tuple[Tensor, ...]:
     x = tensor(x)
     if x.shape[axis] % output_num:
         raise ShapeError(f"Split: axis {axis} of {x.shape} does not fall into {output_num} equal parts")
     return array.split(x, x.shape[axis] // output_num, axis)
 
 
-def _pad(x: Any, *, paddings: Any) -> Any:
-    return array.pad(x, [each for pair in reversed(paddings) for each in pair])
+def _pad(x: TensorLike, *, paddings: Sequence[Sequence[int]]) -> Tensor:
+    return array.pad(x, [count for pair in reversed(paddings) for count in pair])
 
 
-def _mirror_pad(x: Any, paddings: Any, *, mode: str) -> Any:
+def _mirror_pad(x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], *, mode: str) -> Tensor:
     if mode != "REFLECT":
         raise ValueError(f"MirrorPad: mode must be REFLECT, got {mode!r}")
-    pairs = paddings.asnumpy().tolist() if hasattr(paddings, "asnumpy") else paddings
-    return array.pad(x, [each for pair in reversed(pairs) for each in pair], "reflect")
+    pairs = paddings.asnumpy().tolist() if isinstance(paddings, (TensorBase, NDArray)) else paddings
+    return array.pad(x, [count for pair in reversed(pairs) for count in pair], "reflect")
 
 
-def _strided_slice(x: Any, begin: Any, end: Any, strides: Any, *, begin_mask: int, end_mask: int, ellipsis_mask: int,
-                   new_axis_mask: int, shrink_axis_mask: int) -> Any:
+def _strided_slice(x: TensorLike, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], *, begin_mask: int,
+                   end_mask: int, ellipsis_mask: int, new_axis_mask: int, shrink_axis_mask: int) -> Tensor:
     if ellipsis_mask or new_axis_mask:
         raise ValueError("StridedSlice: ellipsis_mask and new_axis_mask are not available; use x[...]")
     key = tuple(b if shrink_axis_mask >> i & 1 else
@@ -196,20 +235,40 @@ def _strided_slice(x: Any, begin: Any, end: Any, strides: Any, *, begin_mask: in
     return tensor(x)[key]
 
 
-def _axis_shown(**given: Any) -> dict[str, Any]:
-    return {**given, "axis": (given["axis"],) if isinstance(given["axis"], int) else given["axis"]}
+def _axis_shown(*, axis: int | tuple[int, ...]) -> dict[str, object]:
+    return {"axis": (axis,) if isinstance(axis, int) else axis}
+
+
+def _unstack(x: TensorLike, *, axis: int, num: int | None) -> tuple[Tensor, ...]:
+    return array.unstack(x, axis)
+
+
+def _roll(x: TensorLike, *, shift: Axes, axis: Axes) -> Tensor:
+    return array.roll(x, shift, axis)
+
+
+def _einsum(inputs: Sequence[TensorLike], *, equation: str) -> Tensor:
+    return linalg.einsum(equation, *inputs)
+
+
+def _space_to_depth(x: TensorLike, *, block_size: int) -> Tensor:
+    return ops.space_to_depth(tensor(x), block_size=block_size)
+
+
+def _depth_to_space(x: TensorLike, *, block_size: int) -> Tensor:
+    return ops.depth_to_space(tensor(x), block_size=block_size)
 
 
 _add("Softmax", activation.softmax, {"axis": -1}, _axis_shown)
 _add("LogSoftmax", activation.log_softmax, {"axis": -1})
 _add("Concat", array.concat, {"axis": 0})
 _add("Stack", array.stack, {"axis": 0})
-_add("Unstack", lambda x, *, axis, num: array.unstack(x, axis), {"axis": 0, "num": None})
+_add("Unstack", _unstack, {"axis": 0, "num": None})
 _add("Split", _split, {"axis": 0, "output_num": 1})
 _add("Squeeze", array.squeeze, {"axis": ()})
 _add("BroadcastTo", array.broadcast_to, {"shape": ...})
 _add("ReverseV2", array.reverse, {"axis": ...})
-_add("Roll", lambda x, *, shift, axis: array.roll(x, shift, axis), {"shift": ..., "axis": ...})
+_add("Roll", _roll, {"shift": ..., "axis": ...})
 _add("OneHot", creation.one_hot, {"axis": -1})
 _add("Gather", indexing.gather, {"batch_dims": 0})
 _add("Pad", _pad, {"paddings": ...})
@@ -222,9 +281,9 @@ _add("Meshgrid", creation.meshgrid, {"indexing": "xy"})
 _add("Tril", indexing.tril, {"diagonal": 0})
 _add("Triu", indexing.triu, {"diagonal": 0})
 _add("ScalarToTensor", array.scalar_to_tensor)
-_add("Einsum", lambda inputs, *, equation: linalg.einsum(equation, *inputs), {"equation": ...})
-_add("SpaceToDepth", lambda x, *, block_size: ops.space_to_depth(tensor(x), block_size=block_size), {"block_size": ...})
-_add("DepthToSpace", lambda x, *, block_size: ops.depth_to_space(tensor(x), block_size=block_size), {"block_size": ...})
+_add("Einsum", _einsum, {"equation": ...})
+_add("SpaceToDepth", _space_to_depth, {"block_size": ...})
+_add("DepthToSpace", _depth_to_space, {"block_size": ...})
 _add("Elu", activation.elu, {"alpha": 1.0})
 _add("HShrink", activation.hardshrink, {"lambd": 0.5})
 _add("SoftShrink", activation.softshrink, {"lambd": 0.5})
@@ -234,7 +293,7 @@ _add("NanToNum", math.nan_to_num, {"nan": None, "posinf": None, "neginf": None})
 # --------------------------------------------------------------------------------------------------- losses
 
 
-def _softmax_cross_entropy(logits: Any, labels: Any) -> tuple[Any, Any]:
+def _softmax_cross_entropy(logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
     """Losses, and their gradients as a value."""
     x, y = together(logits, labels, real=True)
     if x.ndim != 2 or x.shape != y.shape:
@@ -243,7 +302,7 @@ def _softmax_cross_entropy(logits: Any, labels: Any) -> tuple[Any, Any]:
     return loss, ops.BlockGrad(ops.softmax(x, axis=-1) - y)
 
 
-def _sparse_cross_entropy(logits: Any, labels: Any, *, is_grad: bool) -> Any:
+def _sparse_cross_entropy(logits: TensorLike, labels: TensorLike, *, is_grad: bool) -> Tensor:
     x = floating(logits)
     if not is_grad:
         return losses.cross_entropy(x, labels)
@@ -251,18 +310,22 @@ def _sparse_cross_entropy(logits: Any, labels: Any, *, is_grad: bool) -> Any:
     return (ops.softmax(x, axis=-1) - hot) / x.shape[0]
 
 
-def _nll(logits: Any, labels: Any, weight: Any, *, reduction: str, ignore_index: int) -> tuple[Any, Any]:
+def _nll(logits: TensorLike, labels: TensorLike, weight: TensorLike, *, reduction: str, ignore_index: int
+        ) -> tuple[Tensor, Tensor]:
     labels, weight = tensor(labels), tensor(weight)
     counts = labels != ignore_index
     total = ops._np_sum(math.where(counts, ops.take(weight, math.where(counts, labels, 0), axis=0), 0.0))
     return losses.nll_loss(logits, labels, weight, ignore_index, reduction), total
 
 
+def _binary_cross_entropy(x: TensorLike, y: TensorLike, weight: TensorLike | None = None, *, reduction: str) -> Tensor:
+    return losses.binary_cross_entropy(x, y, weight, reduction)
+
+
 _add("SoftmaxCrossEntropyWithLogits", _softmax_cross_entropy)
 _add("SparseSoftmaxCrossEntropyWithLogits", _sparse_cross_entropy, {"is_grad": False},
      lambda is_grad: {"is_grad": is_grad, "sens": 1.0})
-_add("BinaryCrossEntropy", lambda x, y, weight=None, *, reduction: losses.binary_cross_entropy(x, y, weight, reduction),
-     {"reduction": "mean"})
+_add("BinaryCrossEntropy", _binary_cross_entropy, {"reduction": "mean"})
 _add("BCEWithLogitsLoss", losses.binary_cross_entropy_with_logits, {"reduction": "mean"})
 _add("NLLLoss", _nll, {"reduction": "mean", "ignore_index": -100})
 _add("SmoothL1Loss", losses.smooth_l1_loss, {"beta": 1.0, "reduction": "none"})
@@ -272,8 +335,8 @@ _add("KLDivLoss", losses.kl_div, {"reduction": "mean"})
 # ------------------------------------------------------------------------------------------- random numbers
 
 
-def _keep_prob(name: str) -> Callable:
-    def check(keep_prob: float, **more: Any) -> dict[str, Any] | None:
+def _keep_prob(name: str) -> Callable[..., dict[str, object] | None]:
+    def check(keep_prob: float, **_: object) -> dict[str, object] | None:
         if isinstance(keep_prob, bool) or not isinstance(keep_prob, (int, float)):
             raise TypeError(f"{name}: keep_prob must be a float, got {type(keep_prob).__name__}")
         if not (0 if name != "Dropout" else 1e-300) <= keep_prob <= 1:
@@ -283,8 +346,8 @@ def _keep_prob(name: str) -> Callable:
     return check
 
 
-def _channels(name: str, count: int) -> Callable:
-    def call(x: Any, *, keep_prob: float) -> tuple[Any, Any]:
+def _channels(name: str, count: int) -> Callable[..., tuple[Tensor, Tensor]]:
+    def call(x: TensorLike, *, keep_prob: float) -> tuple[Tensor, Tensor]:
         x = tensor(x)
         if x.ndim != count + 2:
             raise ShapeError(f"{name}: expected {count + 2} axes, got shape {x.shape}")
@@ -293,23 +356,46 @@ def _channels(name: str, count: int) -> Callable:
     return call
 
 
-def _dropout(x: Any, *, keep_prob: float, **_: Any) -> tuple[Any, Any]:
+def _dropout(x: TensorLike, *, keep_prob: float, **_: object) -> tuple[Tensor, Tensor]:
     x = floating(x)
-    found, kept = random.dropped(x, keep_prob, range(x.ndim))
-    return found, kept._cast(x._dt)
+    y, kept = random.dropped(x, keep_prob, range(x.ndim))
+    return y, kept._cast(x._dt)
+
+
+def _standard_normal(shape: TensorShape, **_: object) -> Tensor:
+    return random.standard_normal(shape)
+
+
+def _standard_laplace(shape: TensorShape, **_: object) -> Tensor:
+    return random.standard_laplace(shape)
+
+
+def _uniform_real(shape: TensorShape, **_: object) -> Tensor:
+    return random.rand(shape)
+
+
+def _uniform_int(shape: TensorShape, low: Tensor | float, high: Tensor | float, **_: object) -> Tensor:
+    return random.uniform(shape, low, high, dtype=np.int32)
+
+
+def _bernoulli(x: TensorLike, p: Tensor | float, **_: object) -> Tensor:
+    return random.bernoulli(x, p)
+
+
+def _multinomial(x: TensorLike, count: int, *, dtype: TensorDType, **_: object) -> Tensor:
+    return random.multinomial(x, count)._cast(as_dtype(dtype))
 
 
 _SEEDS = {"seed": 0, "seed2": 0}
 _add("Dropout", _dropout, {"keep_prob": 0.5, "Seed0": 0, "Seed1": 0}, _keep_prob("Dropout"))
 _add("Dropout2D", _channels("Dropout2D", 2), {"keep_prob": 0.5}, _keep_prob("Dropout2D"))
 _add("Dropout3D", _channels("Dropout3D", 3), {"keep_prob": 0.5}, _keep_prob("Dropout3D"))
-_add("StandardNormal", lambda shape, **_: random.standard_normal(shape), _SEEDS)
-_add("StandardLaplace", lambda shape, **_: random.standard_laplace(shape), _SEEDS)
-_add("UniformReal", lambda shape, **_: random.rand(tuple(shape)), _SEEDS)
-_add("UniformInt", lambda shape, low, high, **_: random.uniform(shape, low, high, dtype=np.int32), _SEEDS)
-_add("Bernoulli", lambda x, p, **_: random.bernoulli(x, p), {"seed": -1, "offset": 0})
-_add("Multinomial", lambda x, count, *, dtype, **_: random.multinomial(x, count)._cast(as_dtype(dtype)),
-     {**_SEEDS, "dtype": np.dtype(np.int32)})
+_add("StandardNormal", _standard_normal, _SEEDS)
+_add("StandardLaplace", _standard_laplace, _SEEDS)
+_add("UniformReal", _uniform_real, _SEEDS)
+_add("UniformInt", _uniform_int, _SEEDS)
+_add("Bernoulli", _bernoulli, {"seed": -1, "offset": 0})
+_add("Multinomial", _multinomial, {**_SEEDS, "dtype": np.dtype(np.int32)})
 
 
 # ------------------------------------------------------------------------------------------------ and the rest
@@ -320,24 +406,24 @@ def _print(*values: Any) -> Any:
         for value in values:
             print(value)
         return values[0] if len(values) == 1 else values
-    given = [STATE.trace.read(value) for value in values if array.is_tensor(value)]
-    shapes = [Spec(value.shape, value._dt) for value in given]
+    tensors = [STATE.trace.read(value) for value in values if array.is_tensor(value)]
+    specs = [Spec(value.shape, value._dt) for value in tensors]
 
-    def show(*numbers: Any) -> list[Any]:
+    def show(*numbers: Tensor) -> list[Tensor]:
         rest = iter(numbers)
         for value in values:
             print(next(rest) if array.is_tensor(value) else value)
         return list(numbers)
 
-    return call(show, given, shapes, shapes, "Print")[0]
+    return call(show, tensors, specs, specs, "Print")[0]
 
 
-def _summary(name: str, value: Any) -> None:
+def _summary(name: str, value: TensorLike) -> None:
     if not isinstance(name, str):
         raise TypeError(f"a summary: the name must be text, got {type(name).__name__}")
 
 
-def _channel(kind: str) -> Callable[[], dict[str, Any]]:
+def _channel(kind: str) -> Callable[[], dict[str, object]]:
     more = {} if kind == "tensor" else {"dyn_input_sizes": [-1, 1]}
     return lambda: {"side_effect_io": True, "channel_name": f"ms_{kind}_summary", **more}
 
@@ -345,7 +431,7 @@ def _channel(kind: str) -> Callable[[], dict[str, Any]]:
 _add("Print", _print, {}, lambda: {"side_effect_io": True})
 for _name in ("Histogram", "Image", "Scalar", "Tensor"):
     _add(f"{_name}Summary", _summary, {}, _channel(_name.lower()))
-_add("Depend", lambda value, expr: value)
+_add("Depend", scalars.depend)
 _add("ForiLoop", control.fori_loop)
 _add("Scan", control.scan)
 _add("WhileLoop", control.while_loop)

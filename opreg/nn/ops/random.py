@@ -6,7 +6,7 @@ The parameter ``seed`` that MindSpore's functions have is taken and has no effec
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ from ...core.registry import get, ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from ..state import STATE
+from ..tensor import Tensor
 from ..tensor_base import is_number
 from ..trace import create
+from ..typing import Number, TensorDType, TensorLike, TensorShape
 from .indexing import topk
 from .lift import floating, shape_of, tensor, whole_dtype
 from .math import where
@@ -28,59 +30,62 @@ __all__ = ["bernoulli", "dropout", "dropout1d", "dropout2d", "dropout3d", "lapla
 _F32 = np.dtype(np.float32)
 
 
-def live(value: Any) -> Any:
+def live(value: TensorLike) -> Tensor:
     """A tensor as one of the trace that goes on, so that what is drawn for it is drawn on every run."""
     return STATE.trace.read(tensor(value)) if STATE.trace is not None else tensor(value)
 
 
-def _shape(size: tuple[Any, ...]) -> tuple[int, ...]:
-    return shape_of(size[0]) if len(size) == 1 and not isinstance(size[0], int) else shape_of(size)
+def _shape(size: Sequence[Any]) -> tuple[int, ...]:
+    """A shape given as arguments, or as one tuple."""
+    return shape_of(size[0] if len(size) == 1 else size)
 
 
-def _uniform(shape: Any, dtype: Any = _F32, low: float = 0.0, high: float = 1.0) -> Any:
+def _uniform(shape: Sequence[int], dtype: np.dtype = _F32, low: float = 0.0, high: float = 1.0) -> Tensor:
     drawn = dtype if is_floating(dtype) else _F32
     return create(get("_random_uniform"), low=low, high=high, shape=tuple(shape), dtype=drawn)
 
 
-def uniform_like(x: Any, low: float, high: float) -> Any:
+def uniform_like(x: Tensor, low: float, high: float) -> Tensor:
     """Numbers between two limits in the shape and dtype of a tensor."""
     return _uniform(x.shape, x._dt, float(low), float(high))
 
 
-def standard_normal(shape: Any, seed: Any = None) -> Any:
+def standard_normal(shape: TensorShape, seed: int | None = None) -> Tensor:
     """Numbers of the normal distribution with mean 0 and deviation 1; float32."""
     return create(get("_random_normal"), loc=0.0, scale=1.0, shape=shape_of(shape), dtype=_F32)
 
 
-def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Any:
+def normal(shape: TensorShape, mean: Tensor | Number, stddev: Tensor | Number, seed: int | None = None) -> Tensor:
     """Numbers of the normal distribution; mean and deviation are numbers or tensors that broadcast to the shape."""
     return standard_normal(_spread(shape, mean, stddev)) * stddev + mean
 
 
-def _spread(shape: Any, *parameters: Any) -> tuple[int, ...]:
-    return np.broadcast_shapes(shape_of(shape), *(() if is_number(each) else each.shape for each in parameters))
+def _spread(shape: TensorShape, *parameters: Tensor | Number) -> tuple[int, ...]:
+    shapes = [() if is_number(parameter) else tensor(parameter).shape for parameter in parameters]
+    return np.broadcast_shapes(shape_of(shape), *shapes)
 
 
-def uniform(shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any = None) -> Any:
+def uniform(shape: TensorShape, minval: Tensor | float, maxval: Tensor | float, seed: int | None = None,
+            dtype: TensorDType = None) -> Tensor:
     """Numbers from ``minval`` up to but not ``maxval``: floating ones, or whole ones of an integer dtype."""
     wanted = whole_dtype(dtype, _F32)
-    drawn = _uniform(_spread(shape, minval, maxval))
-    found = drawn * (maxval - minval) + minval
-    return found._cast(wanted) if is_floating(wanted) else ops.floor(found)._cast(wanted)
+    drawn = _uniform(_spread(shape, minval, maxval)) * (maxval - minval) + minval
+    return (drawn if is_floating(wanted) else ops.floor(drawn))._cast(wanted)
 
 
-def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Any = None) -> Any:
+def laplace(shape: TensorShape, mean: Tensor | Number, lambda_param: Tensor | Number, seed: int | None = None
+           ) -> Tensor:
     """Numbers of the Laplace distribution of a mean and scale."""
     return standard_laplace(_spread(shape, mean, lambda_param)) * lambda_param + mean
 
 
-def standard_laplace(shape: Any, seed: Any = None) -> Any:
+def standard_laplace(shape: TensorShape, seed: int | None = None) -> Tensor:
     """Numbers of the Laplace distribution of mean 0 and scale 1."""
     drawn = _uniform(shape_of(shape), low=-0.5, high=0.5)
     return -ops.sign(drawn) * ops.log(1 - 2 * ops.abs(drawn) + float(np.finfo(np.float32).tiny))
 
 
-def randint(low: int, high: int, size: Any, seed: Any = None, *, dtype: Any = None) -> Any:
+def randint(low: int, high: int, size: TensorShape, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """Whole numbers from ``low`` up to but not ``high``; int64 by default."""
     if not low < high:
         raise ArgumentError(f"randint: low must be less than high, got {low} and {high}")
@@ -88,7 +93,8 @@ def randint(low: int, high: int, size: Any, seed: Any = None, *, dtype: Any = No
                   dtype=np.dtype(np.int64))._cast(whole_dtype(dtype, np.int64))
 
 
-def randint_like(input: Any, low: int, high: int, seed: Any = None, *, dtype: Any = None) -> Any:
+def randint_like(input: TensorLike, low: int, high: int, seed: int | None = None, *, dtype: TensorDType = None
+                ) -> Tensor:
     """``randint`` in the shape of a tensor, and in its dtype or another."""
     x = tensor(input)
     wanted = whole_dtype(dtype, x._dt)
@@ -97,42 +103,42 @@ def randint_like(input: Any, low: int, high: int, seed: Any = None, *, dtype: An
     return randint(low, high, x.shape, dtype=wanted)
 
 
-def rand(*size: Any, dtype: Any = None, seed: Any = None) -> Any:
+def rand(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
     """Numbers from 0 up to but not 1; the shape as arguments, or as one tuple."""
     return _uniform(_shape(size), whole_dtype(dtype, _F32))
 
 
-def rand_like(input: Any, seed: Any = None, *, dtype: Any = None) -> Any:
+def rand_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """``rand`` in the shape of a tensor, and in its dtype or another."""
     x = tensor(input)
     return _uniform(x.shape, whole_dtype(dtype, x._dt))
 
 
-def randn(*size: Any, dtype: Any = None, seed: Any = None) -> Any:
+def randn(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
     """Numbers of the normal distribution; the shape as arguments, or as one tuple."""
     return standard_normal(_shape(size))._cast(whole_dtype(dtype, _F32))
 
 
-def randn_like(input: Any, seed: Any = None, *, dtype: Any = None) -> Any:
+def randn_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """``randn`` in the shape of a tensor, and in its dtype or another."""
     x = tensor(input)
     return standard_normal(x.shape)._cast(whole_dtype(dtype, x._dt))
 
 
-def randperm(n: int, seed: int = 0, offset: int = 0, dtype: Any = None) -> Any:
+def randperm(n: int | Tensor, seed: int = 0, offset: int = 0, dtype: TensorDType = None) -> Tensor:
     """The numbers below ``n`` in random order; int64 by default."""
-    count = int(n.asnumpy()) if hasattr(n, "asnumpy") else int(n)
+    count = int(n)
     if not count:
         return tensor(np.zeros(0, whole_dtype(dtype, np.int64)))
     return ops._shuffle(create(get("_arange"), start=0, stop=count, dtype=whole_dtype(dtype, np.int64)))
 
 
-def shuffle(x: Any, seed: Any = None) -> Any:
+def shuffle(x: TensorLike, seed: int | None = None) -> Tensor:
     """The slices along the first axis in random order."""
     return ops._shuffle(live(x))
 
 
-def bernoulli(input: Any, p: Any = 0.5, seed: Any = None) -> Any:
+def bernoulli(input: TensorLike, p: Tensor | Number = 0.5, seed: int | None = None) -> Tensor:
     """1 with probability ``p``, 0 otherwise, in the shape and dtype of ``input``."""
     x = tensor(input)
     if is_number(p) and not 0 <= p <= 1:
@@ -140,7 +146,7 @@ def bernoulli(input: Any, p: Any = 0.5, seed: Any = None) -> Any:
     return (_uniform(x.shape) < p)._cast(x._dt)
 
 
-def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Any = None) -> Any:
+def multinomial(input: TensorLike, num_samples: int, replacement: bool = True, seed: int | None = None) -> Tensor:
     """Places along the last axis drawn with the probabilities there, in proportion to each other; int32.
 
     Parameters
@@ -163,8 +169,8 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: An
 # --------------------------------------------------------------------------------------------------- dropout
 
 
-def _dropout(name: str, axes: tuple[int, ...], doc: str) -> Callable:
-    def function(input: Any, p: float = 0.5, training: bool = True) -> Any:
+def _dropout(name: str, axes: tuple[int, ...], doc: str) -> Callable[..., Tensor]:
+    def function(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
         if not is_number(p) or not 0 <= p <= 1:
             raise ValueError(f"{name}: p must be from 0 to 1, got {p!r}")
         x = tensor(input)
@@ -181,7 +187,7 @@ def _dropout(name: str, axes: tuple[int, ...], doc: str) -> Callable:
     return function
 
 
-def dropped(x: Any, keep: float, alone: Any) -> tuple[Any, Any]:
+def dropped(x: Tensor, keep: float, alone: Collection[int]) -> tuple[Tensor, Tensor]:
     """Numbers kept with a probability and divided by it, the others 0; and where they were kept.
 
     Along ``alone`` axes every place has a fate of its own, along the others all share it.
@@ -195,7 +201,7 @@ def dropped(x: Any, keep: float, alone: Any) -> tuple[Any, Any]:
 _plain = _dropout("dropout", (), "")
 
 
-def dropout(input: Any, p: float = 0.5, training: bool = True, seed: Any = None) -> Any:
+def dropout(input: TensorLike, p: float = 0.5, training: bool = True, seed: int | None = None) -> Tensor:
     """Each number set to zero with probability ``p`` and the others divided by ``1 - p``, when ``training``.
 
     N. Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting, 2014.

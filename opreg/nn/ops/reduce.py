@@ -9,15 +9,17 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
 from ...core.registry import get, ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError
+from ..tensor import Tensor
 from ..tensor_base import is_number
+from ..typing import ArrayLike, Axes, Number, TensorDType, TensorLike
 from .lift import as_bool, axes, floating, one_axis, tensor, whole_dtype
 from .math import isfinite, maximum, minimum, where
 
@@ -26,10 +28,8 @@ __all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "clip_by
            "nanmean", "nansum", "norm", "prod", "ptp", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "std",
            "std_mean", "sum", "var", "var_mean"]
 
-Axes = Any
 
-
-def sum(input: Any, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def sum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
     """The sum.
 
     Examples
@@ -42,18 +42,18 @@ def sum(input: Any, dim: Axes = None, keepdim: bool = False, *, dtype: Any = Non
     return ops._np_sum(x, axis=axes(dim), keepdims=bool(keepdim), dtype=_whole(x._dt))
 
 
-def mean(x: Any, axis: Axes = None, keep_dims: bool = False) -> Any:
+def mean(x: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
     """The mean; of integers, cut towards zero."""
     x = tensor(x)
     return _in_kind(x, lambda real: ops._npi_mean(real, axis=axes(axis), keepdims=bool(keep_dims)))
 
 
-def _in_kind(x: Any, function: Callable) -> Any:
+def _in_kind(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
     """A function of floating numbers, its result in the dtype of the data."""
     return function(x) if is_floating(x._dt) else function(x._cast(np.dtype(np.float64)))._cast(x._dt)
 
 
-def prod(input: Any, axis: Axes = None, keep_dims: bool = False, dtype: Any = None) -> Any:
+def prod(input: TensorLike, axis: Axes = None, keep_dims: bool = False, dtype: TensorDType = None) -> Tensor:
     """The product."""
     x = tensor(input)
     x = x if dtype is None else x.astype(dtype)
@@ -67,16 +67,16 @@ def _whole(dtype: np.dtype) -> np.dtype | None:
     return dtype if dtype.kind == "u" and dtype.itemsize > 1 else np.dtype(np.int64)
 
 
-def _extreme(name: str, op: str, other: Callable, doc: str) -> Callable:
-    def function(input: Any, axis: Axes = None, keepdims: bool = False, *, initial: float | None = None,
-                 where: Any = None) -> Any:
+def _extreme(name: str, op: str, other: Callable[[TensorLike, TensorLike], Tensor], doc: str) -> Callable[..., Tensor]:
+    def function(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, initial: float | None = None,
+                 where: TensorLike | None = None) -> Tensor:
         x = tensor(input)
         if where is not None:
             if initial is None:
                 raise ArgumentError(f"{name}: where needs initial, for where it holds nowhere")
             x = choose(tensor(where), x, initial)
-        found = get(op)(x, axis=axes(axis), keepdims=bool(keepdims))
-        return found if initial is None else other(found, initial)._cast(x._dt)
+        value = get(op)(x, axis=axes(axis), keepdims=bool(keepdims))
+        return value if initial is None else other(value, initial)._cast(x._dt)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -88,17 +88,18 @@ amax = _extreme("amax", "_np_max", maximum, "The largest number, ``initial`` at 
 amin = _extreme("amin", "_np_min", minimum, "The smallest number, ``initial`` at most, of those where ``where`` holds.")
 
 
-def _with_place(name: str, value: Callable, place: str, doc: str) -> Callable:
-    def function(input: Any, axis: int | None = None, keepdims: bool = False, *, initial: float | None = None,
-                 where: Any = None) -> Any:
+def _with_place(name: str, extreme: Callable[..., Tensor], place: str, doc: str
+                ) -> Callable[..., tuple[Tensor, Tensor]]:
+    def function(input: TensorLike, axis: int | None = None, keepdims: bool = False, *, initial: float | None = None,
+                 where: TensorLike | None = None) -> tuple[Tensor, Tensor]:
         x = tensor(input)
-        found = value(x, axis, keepdims, initial=initial, where=where)
+        value = extreme(x, axis, keepdims, initial=initial, where=where)
         if axis is None:
-            return found, tensor(np.zeros(found.shape, np.int64))
+            return value, tensor(np.zeros(value.shape, np.int64))
         if not x.ndim:
-            return found, tensor(np.zeros((), np.int64))
+            return value, tensor(np.zeros((), np.int64))
         axis = one_axis(axis, x.ndim, name)
-        return found, get(place)(x, axis=axis, keepdims=bool(keepdims))
+        return value, get(place)(x, axis=axis, keepdims=bool(keepdims))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -111,38 +112,38 @@ min = _with_place("min", amin, "_npi_argmin", "The smallest number along an axis
                                               "axes the place is 0, as in MindSpore.")
 
 
-def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The place of the largest number along an axis, or among all in a row: the first of equals; int64."""
     return ops._npi_argmax(tensor(input), axis=dim, keepdims=bool(keepdim) and dim is not None)
 
 
-def argmin(input: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmin(input: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The place of the smallest number along an axis, or among all in a row: the first of equals; int32."""
-    found = ops._npi_argmin(tensor(input), axis=axis, keepdims=bool(keepdims) and axis is not None)
-    return found._cast(np.dtype(np.int32))
+    place = ops._npi_argmin(tensor(input), axis=axis, keepdims=bool(keepdims) and axis is not None)
+    return place._cast(np.dtype(np.int32))
 
 
-def aminmax(input: Any, *, axis: int | None = 0, keepdims: bool = False) -> tuple[Any, Any]:
+def aminmax(input: TensorLike, *, axis: int | None = 0, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """The smallest and the largest number."""
     return amin(input, axis, keepdims), amax(input, axis, keepdims)
 
 
-def ptp(input: Any, axis: Axes = None, keepdims: bool = False) -> Any:
+def ptp(input: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The largest number less the smallest."""
     return amax(input, axis, keepdims) - amin(input, axis, keepdims)
 
 
-def all(input: Any, axis: Axes = None, keep_dims: bool = False) -> Any:
+def all(input: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
     """Whether none is false, or zero."""
     return ops._np_all(as_bool(input), axis=axes(axis), keepdims=bool(keep_dims))
 
 
-def any(input: Any, axis: Axes = None, keep_dims: bool = False) -> Any:
+def any(input: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
     """Whether one is true, or not zero."""
     return ops._np_any(as_bool(input), axis=axes(axis), keepdims=bool(keep_dims))
 
 
-def count_nonzero(x: Any, axis: Axes = (), keep_dims: bool = False, dtype: Any = None) -> Any:
+def count_nonzero(x: TensorLike, axis: Axes = (), keep_dims: bool = False, dtype: TensorDType = None) -> Tensor:
     """How many are not zero; int32 by default."""
     return sum(as_bool(x), axis, keep_dims)._cast(whole_dtype(dtype, np.int32))
 
@@ -150,37 +151,40 @@ def count_nonzero(x: Any, axis: Axes = (), keep_dims: bool = False, dtype: Any =
 # ------------------------------------------------------------------------------------------- deviations and norms
 
 
-def var(input: Any, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Any:
+def var(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
     """The mean of squared distances from the mean; the divisor is the number of numbers less ``ddof``."""
     return ops._npi_var(floating(input), axis=axes(axis), ddof=int(ddof), keepdims=bool(keepdims))
 
 
-def std(input: Any, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Any:
+def std(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
     """The square root of ``var``."""
     return ops._npi_std(floating(input), axis=axes(axis), ddof=int(ddof), keepdims=bool(keepdims))
 
 
-def var_mean(input: Any, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> tuple[Any, Any]:
+def var_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False
+            ) -> tuple[Tensor, Tensor]:
     """``var`` and ``mean``."""
     return var(input, axis, ddof, keepdims), mean(floating(input), axis, keepdims)
 
 
-def std_mean(input: Any, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> tuple[Any, Any]:
+def std_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False
+            ) -> tuple[Tensor, Tensor]:
     """``std`` and ``mean``."""
     return std(input, axis, ddof, keepdims), mean(floating(input), axis, keepdims)
 
 
-def logsumexp(input: Any, dim: Axes, keepdim: bool = False) -> Any:
+def logsumexp(input: TensorLike, dim: Axes, keepdim: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials, without overflow."""
     x = floating(input)
-    where: dict[str, Any] = dict(axis=axes(dim), keepdims=True)
-    most = ops._np_max(ops.BlockGrad(x), **where)
+    kept: Mapping[str, object] = dict(axis=axes(dim), keepdims=True)
+    most = ops._np_max(ops.BlockGrad(x), **kept)
     most = choose(ops._npi_isfinite(most), most, 0.0)
-    found = ops.log(ops._np_sum(ops.exp(x - most), **where)) + most
-    return found if keepdim else ops._np_sum(found, axis=axes(dim))
+    total = ops.log(ops._np_sum(ops.exp(x - most), **kept)) + most
+    return total if keepdim else ops._np_sum(total, axis=axes(dim))
 
 
-def norm(A: Any, ord: Any = None, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepdim: bool = False, *,
+         dtype: TensorDType = None) -> Tensor:
     """The norm of all numbers, or along axes.
 
     Parameters
@@ -191,7 +195,7 @@ def norm(A: Any, ord: Any = None, dim: Axes = None, keepdim: bool = False, *, dt
     """
     x = floating(A) if dtype is None else tensor(A).astype(dtype)
     axis = axes(dim)
-    where: dict[str, Any] = dict(axis=axis, keepdims=bool(keepdim))
+    over: Mapping[str, object] = dict(axis=axis, keepdims=bool(keepdim))
     if ord in (None, "fro"):
         ord = 2
     elif not is_number(ord):
@@ -200,39 +204,49 @@ def norm(A: Any, ord: Any = None, dim: Axes = None, keepdim: bool = False, *, dt
         return _matrix_norm(x, ord, (0, 1) if axis is None else axis, keepdim)
     size = ops.abs(x)
     if math.isinf(ord):
-        return ops._np_max(size, **where) if ord > 0 else ops._np_min(size, **where)
+        return ops._np_max(size, **over) if ord > 0 else ops._np_min(size, **over)
     if ord == 0:
-        return ops._np_sum((x != 0)._cast(x._dt), **where)
+        return ops._np_sum((x != 0)._cast(x._dt), **over)
     if ord == 1:
-        return ops._np_sum(size, **where)
+        return ops._np_sum(size, **over)
     if ord == 2:
-        return ops.sqrt(ops._np_sum(x * x, **where))
-    return ops._np_sum(size ** ord, **where) ** (1 / ord)
+        return ops.sqrt(ops._np_sum(x * x, **over))
+    return ops._np_sum(size ** ord, **over) ** (1 / ord)
 
 
-def _matrix_norm(x: Any, ord: Any, axis: Any, keepdim: bool) -> Any:
-    row, column = (one_axis(each, x.ndim, "norm") for each in axis)
+def _matrix_norm(x: Tensor, ord: Number, axis: tuple[int, ...], keepdim: bool) -> Tensor:
+    row, column = (one_axis(i, x.ndim, "norm") for i in axis)
     if ord not in (1, -1, math.inf, -math.inf):
         raise ArgumentError(f"norm: of matrices ord must be 1, -1, inf, -inf, 'fro' or None, got {ord!r}")
     first = row if ord in (1, -1) else column
     sums = ops._np_sum(ops.abs(x), axis=first, keepdims=True)
-    found = (ops._np_max if ord > 0 else ops._np_min)(sums, axis=(row, column), keepdims=bool(keepdim))
-    return found
+    return (ops._np_max if ord > 0 else ops._np_min)(sums, axis=(row, column), keepdims=bool(keepdim))
 
 
-def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
+@overload
+def clip_by_norm(x: ArrayLike, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor: ...
+@overload
+def clip_by_norm(x: list[Any] | tuple[Any, ...], max_norm: float, norm_type: float = 2.0,
+                 error_if_nonfinite: bool = False) -> Sequence[Tensor]: ...
+def clip_by_norm(x: TensorLike, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+                ) -> Tensor | Sequence[Tensor]:
     """A tensor, or each of a list of them, scaled so that the norm of all their numbers is at most ``max_norm``."""
-    given = [floating(each) for each in x] if isinstance(x, (list, tuple)) else [floating(x)]
-    norms = [norm(each.reshape((-1,)), norm_type).reshape((1,)) for each in given]
+    parts = [floating(part) for part in x] if isinstance(x, (list, tuple)) else [floating(x)]
+    norms = [norm(part.reshape((-1,)), norm_type).reshape((1,)) for part in parts]
     total = norm(ops.Concat(*norms, num_args=len(norms), dim=0), norm_type)
     if error_if_nonfinite and not bool(isfinite(total)):
         raise RuntimeError("clip_by_norm: the norm is not finite")
     factor = minimum(max_norm / (total + 1e-6), 1.0)
-    scaled = [each * factor for each in given]
+    scaled = [part * factor for part in parts]
     return type(x)(scaled) if isinstance(x, (list, tuple)) else scaled[0]
 
 
-def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: None = None) -> Any:
+@overload
+def clip_by_global_norm(x: ArrayLike, clip_norm: float = 1.0, use_norm: None = None) -> Tensor: ...
+@overload
+def clip_by_global_norm(x: list[Any] | tuple[Any, ...], clip_norm: float = 1.0, use_norm: None = None
+                       ) -> tuple[Tensor, ...]: ...
+def clip_by_global_norm(x: TensorLike, clip_norm: float = 1.0, use_norm: None = None) -> Tensor | tuple[Tensor, ...]:
     """Tensors scaled so that the norm of all their numbers together is at most ``clip_norm``; a tuple, or one alone.
 
     Examples
@@ -242,15 +256,15 @@ def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: None = None) -
     """
     if use_norm is not None:
         raise ArgumentError(f"clip_by_global_norm: use_norm must be None, got {use_norm!r}")
-    given = [floating(each) for each in (x if isinstance(x, (list, tuple)) else (x,))]
-    squares = [ops._np_sum(ops.square(each)) for each in given]
+    parts = [floating(part) for part in (x if isinstance(x, (list, tuple)) else (x,))]
+    squares = [ops._np_sum(ops.square(part)) for part in parts]
     total = ops.sqrt(functools.reduce(operator.add, squares))
     factor = clip_norm / maximum(total, float(clip_norm))
-    scaled = tuple([each * factor._cast(each._dt) for each in given])
+    scaled = tuple([part * factor._cast(part._dt) for part in parts])
     return scaled if isinstance(x, (list, tuple)) else scaled[0]
 
 
-def median(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any]:
+def median(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """The number in the middle along an axis, the lower of two, and its place as int64."""
     x = tensor(input)
     axis = one_axis(axis, x.ndim, "median")
@@ -264,36 +278,36 @@ def median(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any
     return value.reshape(shape), place.reshape(shape)
 
 
-def nansum(input: Any, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
+def nansum(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, dtype: TensorDType = None) -> Tensor:
     """The sum of all but NaN."""
     x = tensor(input)
     return sum(choose(ops._npi_isnan(x), 0, x) if is_floating(x._dt) else x, axis, keepdims, dtype=dtype)
 
 
-def nanmean(input: Any, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
+def nanmean(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, dtype: TensorDType = None) -> Tensor:
     """The mean of all but NaN."""
     x = floating(input)
     count = sum(ops._npi_logical_not(ops._npi_isnan(x)), axis, keepdims)
-    found = nansum(x, axis, keepdims) / count._cast(x._dt)
-    return found if dtype is None else found.astype(dtype)
+    quotient = nansum(x, axis, keepdims) / count._cast(x._dt)
+    return quotient if dtype is None else quotient.astype(dtype)
 
 
-def reduce_sum(x: Any, axis: Axes = ()) -> Any:
+def reduce_sum(x: TensorLike, axis: Axes = ()) -> Tensor:
     """The sum."""
     return sum(x, axis)
 
 
-def reduce_mean(x: Any, axis: Axes = ()) -> Any:
+def reduce_mean(x: TensorLike, axis: Axes = ()) -> Tensor:
     """The mean."""
     return mean(x, axis)
 
 
-def reduce_max(x: Any, axis: Axes = ()) -> Any:
+def reduce_max(x: TensorLike, axis: Axes = ()) -> Tensor:
     """The largest number."""
     return amax(x, axis)
 
 
-def reduce_min(x: Any, axis: Axes = ()) -> Any:
+def reduce_min(x: TensorLike, axis: Axes = ()) -> Tensor:
     """The smallest number."""
     return amin(x, axis)
 
@@ -301,24 +315,28 @@ def reduce_min(x: Any, axis: Axes = ()) -> Any:
 # --------------------------------------------------------------------------------------------------- running
 
 
-def cumsum(x: Any, axis: int | None, dtype: Any = None) -> Any:
+def cumsum(x: TensorLike, axis: int | None, dtype: TensorDType = None) -> Tensor:
     """The sums of the numbers so far along an axis."""
     x = tensor(x)
     x = x if dtype is None else x.astype(dtype)
     return ops._np_cumsum(x, axis=axis)
 
 
-def _running(x: Any, axis: int, step: Callable) -> list[Any]:
+#: What is handed on from slice to slice.
+_State: TypeAlias = tuple[Tensor, ...]
+
+
+def _running(x: Tensor, axis: int, step: Callable[[_State | None, Tensor, int], _State]) -> list[Tensor]:
     """Results of a step over the slices along an axis, each handed on to the next, side by side."""
     count = x.shape[axis]
     parts = [ops.slice_axis(x, axis=axis, begin=i, end=i + 1) for i in range(count)]
-    states = [step(None, part, 0) if i == 0 else None for i, part in enumerate(parts)]
-    for i in range(1, count):
-        states[i] = step(states[i - 1], parts[i], i)
+    states: list[_State] = []
+    for i, part in enumerate(parts):
+        states.append(step(states[-1] if states else None, part, i))
     return [ops.Concat(*column, num_args=count, dim=axis) for column in zip(*states)]
 
 
-def cumprod(input: Any, dim: int, dtype: Any = None) -> Any:
+def cumprod(input: TensorLike, dim: int, dtype: TensorDType = None) -> Tensor:
     """The products of the numbers so far along an axis."""
     x = tensor(input)
     x = x.astype(dtype) if dtype is not None else x if is_floating(x._dt) else x._cast(np.dtype(np.int64))
@@ -326,18 +344,19 @@ def cumprod(input: Any, dim: int, dtype: Any = None) -> Any:
     return _running(x, axis, lambda before, part, i: (part if before is None else before[0] * part,))[0]
 
 
-def _cumulative(name: str, compare: str, dtype: Any, doc: str) -> Callable:
-    def function(input: Any, axis: int) -> Any:
+def _cumulative(name: str, compare: str, dtype: TensorDType, doc: str) -> Callable:
+    def function(input: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
         x = tensor(input)
         axis = one_axis(axis, x.ndim, name)
 
-        def step(before: Any, part: Any, i: int) -> tuple[Any, Any]:
+        def step(before: _State | None, part: Tensor, i: int) -> _State:
             if before is None:
                 return part, tensor(np.zeros(part.shape, dtype))
             taken = get(compare)(part, before[0])
             return choose(taken, part, before[0]), choose(taken, i, before[1])
 
-        return tuple(_running(x, axis, step))
+        value, place = _running(x, axis, step)
+        return value, place
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc

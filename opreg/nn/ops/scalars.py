@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...errors import ArgumentError
 from .. import dtype as dtypes
-from ..tensor import tensor
+from ..tensor import Tensor, tensor
 from ..tensor_base import is_number
+from ..typing import Number, TensorDType
 from . import math
 from .primitive import primitive
 
 __all__ = ["Partial", "depend", "make_list", "make_tuple", "scalar_cast", "tail", "tuple_to_array"]
 
+_T = TypeVar("_T")
+
 #: By how many values they take.
-_PYTHON: dict[int, dict[str, Callable[..., Any]]] = {1: {
+_PYTHON: dict[int, dict[str, Callable]] = {1: {
     "scalar_uadd": operator.pos, "scalar_usub": operator.neg, "bool_not": operator.not_, "tuple_len": len,
     "list_len": len,
 }, 2: {
@@ -33,13 +36,13 @@ _PYTHON: dict[int, dict[str, Callable[..., Any]]] = {1: {
     "string_eq": operator.eq, "string_concat": operator.add, "is_": operator.is_, "is_not": operator.is_not,
     "tuple_getitem": operator.getitem, "list_getitem": operator.getitem, "dict_getitem": operator.getitem}}
 
-_TENSORS: dict[str, Callable[..., Any]] = {
+_TENSORS: dict[str, Callable[..., Tensor]] = {
     "tensor_add": math.add, "tensor_sub": math.sub, "tensor_mul": math.mul, "tensor_div": math.true_divide,
     "tensor_floordiv": math.floor_div, "tensor_mod": math.floor_mod, "tensor_pow": math.pow, "tensor_exp": math.exp,
     "tensor_lt": math.less, "tensor_le": math.less_equal, "tensor_gt": math.greater, "tensor_ge": math.greater_equal}
 
 
-def _named(name: str, function: Callable[..., Any], taken: int) -> Callable[..., Any]:
+def _named(name: str, function: Callable, taken: int) -> Callable:
     """The function under a name of its own."""
     def of_one(x: Any) -> Any:
         return function(x)
@@ -47,10 +50,10 @@ def _named(name: str, function: Callable[..., Any], taken: int) -> Callable[...,
     def of_two(x: Any, y: Any) -> Any:
         return function(x, y)
 
-    made = of_one if taken == 1 else of_two
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"What Python's ``{function.__name__}`` gives."
-    return made
+    named = of_one if taken == 1 else of_two
+    named.__name__ = named.__qualname__ = name
+    named.__doc__ = f"What Python's ``{function.__name__}`` gives."
+    return named
 
 
 #: Functions of Python's values by their names.
@@ -60,19 +63,19 @@ globals().update({**OF_PYTHON, **_TENSORS})
 __all__ += [*OF_PYTHON, *_TENSORS]  # noqa: PLE0604  the names are text
 
 
-def _partial(function: Callable, *values: Any) -> Callable:
+def _partial(function: Callable[..., _T], *values: Any) -> Callable[..., _T]:
     return functools.partial(function, *values)
 
 
 Partial = primitive("Partial", _partial, doc="A function with its first arguments given.")
 
 
-def depend(value: Any, expr: Any) -> Any:
+def depend(value: _T, expr: object) -> _T:
     """The first of two values; both are there already, in the order they were computed."""
     return value
 
 
-def make_tuple(*values: Any) -> tuple[Any, ...]:
+def make_tuple(*values: _T) -> tuple[_T, ...]:
     """A tuple of the values.
 
     Examples
@@ -83,12 +86,12 @@ def make_tuple(*values: Any) -> tuple[Any, ...]:
     return values
 
 
-def make_list(*values: Any) -> list[Any]:
+def make_list(*values: _T) -> list[_T]:
     """A list of the values."""
     return list(values)
 
 
-def tail(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def tail(values: tuple[_T, ...]) -> tuple[_T, ...]:
     """All but the first of a tuple.
 
     Examples
@@ -99,7 +102,7 @@ def tail(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(values)[1:]
 
 
-def scalar_cast(input_x: Any, input_y: Any) -> int | float:
+def scalar_cast(input_x: Number, input_y: TensorDType) -> int | float:
     """A number as one of Python's, an integer, a float or a truth value.
 
     Parameters
@@ -130,7 +133,7 @@ def scalar_cast(input_x: Any, input_y: Any) -> int | float:
                         f"mindspore.bool_], but got {input_y!r}")
 
 
-def tuple_to_array(input_x: Any) -> Any:
+def tuple_to_array(input_x: Sequence[Number]) -> Tensor:
     """A tensor of the numbers of a tuple: int32 where the first is an integer, else float32.
 
     Examples
