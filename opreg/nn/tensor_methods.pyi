@@ -50,7 +50,7 @@ class Methods(Value):
         """The inverse of the hyperbolic cosine."""
     def add(self, other: TensorLike) -> Tensor:
         """The sum."""
-    def add_(self, *args: Any, **keywords: Any) -> Tensor:
+    def add_(self, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
         """Add numbers, times ``alpha``."""
     def addbmm(self, batch1: TensorLike, batch2: TensorLike, *, beta: TensorLike = 1,
                alpha: TensorLike = 1) -> Tensor:
@@ -61,7 +61,7 @@ class Methods(Value):
         """``input + value * tensor1 * tensor2``."""
     def addmm(self, mat1: TensorLike, mat2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
         """``beta * input + alpha * mat1 @ mat2``."""
-    def addmm_(self, *args: Any, **keywords: Any) -> Tensor:
+    def addmm_(self, mat1: TensorLike, mat2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
         """``x[...] = ops.addmm(x, …)``."""
     def addmv(self, mat: TensorLike, vec: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
         """``beta * input + alpha * mat @ vec``."""
@@ -139,7 +139,7 @@ class Methods(Value):
         """At most so many parts along an axis."""
     def clamp(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
         """The number, or ``min`` if that is more, or ``max`` if that is less."""
-    def clamp_(self, *args: Any, **keywords: Any) -> Tensor:
+    def clamp_(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
         """``x[...] = ops.clamp(x, …)``."""
     def clip(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
         """The number, or ``min`` if that is more, or ``max`` if that is less."""
@@ -147,7 +147,7 @@ class Methods(Value):
         """A tensor with the same numbers, through which gradients pass."""
     def contiguous(self) -> Tensor:
         """This tensor."""
-    def copy_(self, *args: Any, **keywords: Any) -> Tensor:
+    def copy_(self, value: TensorLike) -> Tensor:
         """Take over the numbers of a tensor."""
     def copysign(self, other: TensorLike) -> Tensor:
         """The size of ``x`` with the sign of ``other``."""
@@ -182,7 +182,7 @@ class Methods(Value):
         """The derivative of ``lgamma``."""
     def div(self, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
         """The quotient."""
-    def div_(self, *args: Any, **keywords: Any) -> Tensor:
+    def div_(self, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
         """``x[...] = ops.div(x, …)``."""
     def divide(self, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
         """The quotient."""
@@ -200,13 +200,13 @@ class Methods(Value):
         """One less the error function."""
     def erfinv(self) -> Tensor:
         """The inverse of the error function."""
-    def erfinv_(self, *args: Any, **keywords: Any) -> Tensor:
+    def erfinv_(self) -> Tensor:
         """``x[...] = ops.erfinv(x, …)``."""
     def exp(self) -> Tensor:
         """The exponential."""
     def exp2(self) -> Tensor:
         """Two to the power of the number."""
-    def exp_(self, *args: Any, **keywords: Any) -> Tensor:
+    def exp_(self) -> Tensor:
         """``x[...] = ops.exp(x, …)``."""
     def expand(self, *shape: _int | Sequence[_int]) -> Tensor:
         """Repeated to fill a shape."""
@@ -218,7 +218,7 @@ class Methods(Value):
         """The exponential less one, exact near zero."""
     def fill(self, value: Tensor | Number) -> Tensor:
         """One number in this shape and dtype."""
-    def fill_(self, *args: Any, **keywords: Any) -> Tensor:
+    def fill_(self, value: Tensor | Number) -> Tensor:
         """Put a number everywhere."""
     def flatten(self, order: str = 'C', *, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """Axes from ``start_dim`` to ``end_dim`` made one, by default all."""
@@ -234,11 +234,11 @@ class Methods(Value):
         """``input`` to the power ``exponent``, in float64."""
     def floor(self) -> Tensor:
         """The next whole number below."""
-    def floor_(self, *args: Any, **keywords: Any) -> Tensor:
+    def floor_(self) -> Tensor:
         """``x[...] = ops.floor(x, …)``."""
     def floor_divide(self, other: TensorLike) -> Tensor:
         """The quotient, rounded down."""
-    def floor_divide_(self, *args: Any, **keywords: Any) -> Tensor:
+    def floor_divide_(self, other: TensorLike) -> Tensor:
         """``x[...] = ops.floor_divide(x, …)``."""
     def fmax(self, other: TensorLike) -> Tensor:
         """The larger one, or NaN."""
@@ -279,11 +279,12 @@ class Methods(Value):
     def index_add(self, indices: TensorLike, y: TensorLike, axis: _int, use_lock: _bool = True,
                   check_index_bound: _bool = True) -> Tensor:
         """Slices of ``y`` added to those along an axis that indices name."""
-    def index_add_(self, *args: Any, **keywords: Any) -> Tensor:
+    def index_add_(self, indices: TensorLike, y: TensorLike, axis: _int, use_lock: _bool = True,
+                   check_index_bound: _bool = True) -> Tensor:
         """``x[...] = ops.index_add(x, …)``."""
     def index_fill(self, axis: _int, index: TensorLike, value: TensorLike) -> Tensor:
         """One number in all slices along an axis that indices name."""
-    def index_fill_(self, *args: Any, **keywords: Any) -> Tensor:
+    def index_fill_(self, axis: _int, index: TensorLike, value: TensorLike) -> Tensor:
         """``x[...] = ops.index_fill(x, …)``."""
     def index_select(self, axis: _int, index: TensorLike) -> Tensor:
         """The slices along an axis that a vector of indices names."""
@@ -323,7 +324,7 @@ class Methods(Value):
         """The natural logarithm of one more, exact near zero."""
     def log2(self) -> Tensor:
         """The logarithm to base two."""
-    def log_(self, *args: Any, **keywords: Any) -> Tensor:
+    def log_(self) -> Tensor:
         """``x[...] = ops.log(x, …)``."""
     def log_softmax(self, axis: _int | Sequence[_int] = -1) -> Tensor:
         """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
@@ -349,7 +350,7 @@ class Methods(Value):
         """Whether numbers of the first are less."""
     def masked_fill(self, mask: TensorLike, value: TensorLike) -> Tensor:
         """A number, or that of a tensor without axes, where the mask holds."""
-    def masked_fill_(self, *args: Any, **keywords: Any) -> Tensor:
+    def masked_fill_(self, mask: TensorLike, value: TensorLike) -> Tensor:
         """``x[...] = ops.masked_fill(x, …)``."""
     def masked_select(self, mask: TensorLike) -> Tensor:
         """The numbers where a mask holds, in a row."""
@@ -377,7 +378,7 @@ class Methods(Value):
         """Axes moved to other places."""
     def mul(self, other: TensorLike) -> Tensor:
         """The product."""
-    def mul_(self, *args: Any, **keywords: Any) -> Tensor:
+    def mul_(self, other: TensorLike) -> Tensor:
         """``x[...] = ops.mul(x, …)``."""
     def multinomial(self, num_samples: _int, replacement: _bool = True, seed: _int | None = None) -> Tensor:
         """Places along the last axis drawn with the probabilities there, in proportion to each other."""
@@ -454,7 +455,7 @@ class Methods(Value):
         """The number, or zero if that is more."""
     def remainder(self, other: TensorLike) -> Tensor:
         """The remainder, with the sign of the divisor."""
-    def remainder_(self, *args: Any, **keywords: Any) -> Tensor:
+    def remainder_(self, other: TensorLike) -> Tensor:
         """``x[...] = ops.remainder(x, …)``."""
     def repeat(self, *repeats: _int | Sequence[_int], axis: _int | None = None) -> Tensor:
         """Laid side by side, so many times along each axis."""
@@ -476,7 +477,7 @@ class Methods(Value):
         """One by the square root."""
     def scatter(self, axis: _int, index: TensorLike, src: TensorLike) -> Tensor:
         """``src`` put at the places along an axis that indices name."""
-    def scatter_(self, *args: Any, **keywords: Any) -> Tensor:
+    def scatter_(self, axis: _int, index: TensorLike, src: TensorLike) -> Tensor:
         """``x[...] = ops.scatter(x, …)``."""
     def searchsorted(self, values: TensorLike, *, out_int32: _bool = False, right: _bool = False,
                      side: str | None = None, sorter: TensorLike | None = None) -> Tensor:
@@ -487,11 +488,11 @@ class Methods(Value):
         """-1, 0 or 1."""
     def sigmoid(self) -> Tensor:
         """``1 / (1 + exp(-x))``."""
-    def sigmoid_(self, *args: Any, **keywords: Any) -> Tensor:
+    def sigmoid_(self) -> Tensor:
         """``x[...] = ops.sigmoid(x, …)``."""
     def sign(self) -> Tensor:
         """-1, 0 or 1."""
-    def sign_(self, *args: Any, **keywords: Any) -> Tensor:
+    def sign_(self) -> Tensor:
         """``x[...] = ops.sign(x, …)``."""
     def sin(self) -> Tensor:
         """The sine, of radians."""
@@ -517,7 +518,7 @@ class Methods(Value):
         """The square root of ``var``."""
     def sub(self, other: TensorLike) -> Tensor:
         """The difference."""
-    def sub_(self, *args: Any, **keywords: Any) -> Tensor:
+    def sub_(self, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
         """Subtract numbers, times ``alpha``."""
     def subtract(self, other: TensorLike, *, alpha: _float = 1) -> Tensor:
         """``input - alpha * other``."""
@@ -536,7 +537,7 @@ class Methods(Value):
         """The tangent, of radians."""
     def tanh(self) -> Tensor:
         """The hyperbolic tangent."""
-    def tanh_(self, *args: Any, **keywords: Any) -> Tensor:
+    def tanh_(self) -> Tensor:
         """``x[...] = ops.tanh(x, …)``."""
     def tensor_split(self, indices_or_sections: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
         """Parts along an axis."""
@@ -577,7 +578,7 @@ class Methods(Value):
         """These numbers where the condition holds, of ``y`` elsewhere."""
     def xlogy(self, other: TensorLike) -> Tensor:
         """``input * log(other)``, and 0 where ``input`` is."""
-    def zero_(self, *args: Any, **keywords: Any) -> Tensor:
+    def zero_(self) -> Tensor:
         """Put zero everywhere."""
     def zeros_like(self, *, dtype: TensorDType = None) -> Tensor:
         """Zeros in the shape of a tensor, and in its dtype or another."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,8 @@ from . import activation, indexing, linalg, math
 __all__ = ["METHODS"]
 
 
-def _method(name: str, function: Callable[..., TensorLike], doc: str = "") -> Callable[..., Tensor]:
+def _method(name: str, function: Callable[..., Tensor], doc: str = "") -> Callable[..., Tensor]:
+    @functools.wraps(function)
     def method(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
         self[...] = function(self, *args, **keywords)
         return self
@@ -30,8 +32,22 @@ def _sub(x: Tensor, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
     return math.sub(x, other if alpha == 1 else math.mul(other, alpha))
 
 
-def _other(x: Tensor, value: TensorLike) -> TensorLike:
-    return value
+def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
+    """Put a number everywhere; gives the tensor itself."""
+    self[...] = value
+    return self
+
+
+def copy_(self: Tensor, value: TensorLike) -> Tensor:
+    """Take over the numbers of a tensor; gives the tensor itself."""
+    self[...] = value
+    return self
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Put zero everywhere; gives the tensor itself."""
+    self[...] = 0
+    return self
 
 
 #: What becomes a method, by name.
@@ -42,6 +58,4 @@ METHODS: dict[str, Callable] = {
         indexing.scatter, linalg.addmm)},
     "add_": _method("add_", _add, "Add numbers, times ``alpha``; gives the tensor itself."),
     "sub_": _method("sub_", _sub, "Subtract numbers, times ``alpha``; gives the tensor itself."),
-    "fill_": _method("fill_", _other, "Put a number everywhere; gives the tensor itself."),
-    "copy_": _method("copy_", _other, "Take over the numbers of a tensor; gives the tensor itself."),
-    "zero_": _method("zero_", lambda x: 0, "Put zero everywhere; gives the tensor itself.")}
+    "fill_": fill_, "copy_": copy_, "zero_": zero_}

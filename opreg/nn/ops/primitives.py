@@ -186,8 +186,8 @@ def _cumulative(function: Callable[[Tensor, int], Tensor], neutral: int) -> Call
     def call(x: TensorLike, axis: int, *, exclusive: bool, reverse: bool) -> Tensor:
         x = array.flip(x, axis) if reverse else tensor(x)
         if exclusive:  # moved on by one, the neutral number first
-            one = array.narrow(x, axis, 0, 1)
-            x = array.concat((ops._npi_full_like(one, fill_value=float(neutral)),
+            first = array.narrow(x, axis, 0, 1)
+            x = array.concat((ops._npi_full_like(first, fill_value=float(neutral)),
                               array.narrow(x, axis, 0, x.shape[axis] - 1)), axis)
         running = function(x, axis)
         return array.flip(running, axis) if reverse else running

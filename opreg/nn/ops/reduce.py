@@ -344,7 +344,8 @@ def cumprod(input: TensorLike, dim: int, dtype: TensorDType = None) -> Tensor:
     return _running(x, axis, lambda before, part, i: (part if before is None else before[0] * part,))[0]
 
 
-def _cumulative(name: str, compare: str, dtype: TensorDType, doc: str) -> Callable:
+def _cumulative(name: str, compare: str, dtype: type[np.integer], doc: str
+                ) -> Callable[[TensorLike, int], tuple[Tensor, Tensor]]:
     def function(input: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
         x = tensor(input)
         axis = one_axis(axis, x.ndim, name)
