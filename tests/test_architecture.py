@@ -35,7 +35,7 @@ def _floors(text: str) -> list[list[str]]:
 #: From the ground up. A module imports from lines above its own.
 ORDER = _floors("""
     opreg.core opreg.elementwise opreg.custom opreg.typing
-    opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
+    opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
     opreg.errors opreg.engine
     opreg.core.mode opreg.core.files opreg.elementwise.special_functions
     opreg.core.spec

@@ -6,7 +6,6 @@ their text is read; text in turn follows the spellings that Apache MXNet's files
 
 from __future__ import annotations
 
-import inspect
 import math
 import numbers
 import re
@@ -19,6 +18,7 @@ import numpy as np
 
 from ..errors import AttrError, DTypeError, did_you_mean
 from .cache import Recent
+from .parameters import parameters_of
 from .spec import TypeFlag, as_dtype
 
 __all__ = ["Field", "Schema", "Limit", "Count", "Few", "Finite", "Positive", "REQUIRED", "to_text", "from_text"]
@@ -205,13 +205,20 @@ def _limited(convert: Converter, limits: list[Limit]) -> Converter:
     return limited
 
 
+_SIMPLE: dict[Any, Converter] = {
+    int: _to_int, float: _to_float, bool: _to_bool, str: _to_str, type(None): _to_none, None: _to_none,
+    np.dtype: as_dtype, Any: lambda value: value, tuple: _to_tuple(from_text), list: _to_tuple(from_text),
+}
+
+
+def _is_limited(kind: Any) -> bool:
+    """Whether an annotation has limits somewhere."""
+    return typing.get_origin(kind) is Annotated or any(map(_is_limited, typing.get_args(kind)))
+
+
 def _converter(kind: Any) -> Converter:
-    simple: dict[Any, Converter] = {
-        int: _to_int, float: _to_float, bool: _to_bool, str: _to_str, type(None): _to_none, None: _to_none,
-        np.dtype: as_dtype, Any: lambda value: value, tuple: _to_tuple(from_text), list: _to_tuple(from_text),
-    }
-    if kind in simple:
-        return simple[kind]
+    if kind in _SIMPLE:
+        return _SIMPLE[kind]
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
         return _limited(_converter(args[0]), [each for each in args[1:] if isinstance(each, Limit)])
@@ -354,14 +361,11 @@ class Schema:
     @classmethod
     def of(cls, function: Callable, skip: int = 0) -> Schema:
         """The schema of a function's keyword-only parameters."""
-        hints, limited = typing.get_type_hints(function), typing.get_type_hints(function, include_extras=True)
-        fields = []
-        for parameter in list(inspect.signature(function).parameters.values())[skip:]:
-            if parameter.kind is parameter.KEYWORD_ONLY:
-                default = REQUIRED if parameter.default is parameter.empty else parameter.default
-                fields.append(Field(parameter.name, hints.get(parameter.name, Any), default,
-                                    limited.get(parameter.name, Any)))
-        return cls(fields)
+        parameters = parameters_of(function)
+        limited = typing.get_type_hints(function, include_extras=True)
+        hints = typing.get_type_hints(function) if any(map(_is_limited, limited.values())) else limited
+        return cls([Field(name, hints.get(name, Any), parameters.defaults.get(name, REQUIRED), limited.get(name, Any))
+                    for name in parameters.keyword_only])
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Typed values of all attributes, defaults filled in. The result is shared: never change it.

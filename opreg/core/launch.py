@@ -8,12 +8,12 @@ steps without arguments that leave results where they belong.
 from __future__ import annotations
 
 import functools
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OpError
+from .parameters import parameters_of
 from .rules import Attrs, Rule
 from .spec import Shape, Spec, known, show, size
 
@@ -41,7 +41,8 @@ class Kernel:
     def __init__(self, function: Callable, name: str = "reference", bound: bool = False,
                  accepts: Callable[[Any], str | None] | None = None):
         self.name, self.rule, self.accepts, self.bound = name, Rule(function), accepts, bound
-        self.takes_out = "out" in inspect.signature(function).parameters
+        parameters = parameters_of(function)
+        self.takes_out = "out" in parameters.keyword_only or "out" in parameters.positional
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"

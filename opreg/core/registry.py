@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import ArgumentError, UnknownOperatorError, did_you_mean
 from .attrs import Schema
 from .op import Op
+from .parameters import parameters_of
 from .slots import load
 
 __all__ = ["REGISTERED", "declare", "register", "alias", "get", "find", "user_operator", "names", "nearest",
@@ -74,15 +75,11 @@ def declare(function: Callable | None = None, /, *, name: str | None = None, ali
     """
     if function is None:
         return lambda function: declare(function, name=name, aliases=aliases, **options)
-    positional, variadic = [], False
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            variadic = True
-        elif parameter.kind is not parameter.KEYWORD_ONLY:
-            positional.append(parameter.name)
+    parameters = parameters_of(function)
+    positional = parameters.positional
     auxiliary = options.get("auxiliary", ())
     arguments: Any = [each for each in positional if callable(auxiliary) or each not in auxiliary]
-    if variadic:
+    if parameters.variadic:
         count = options.setdefault("variadic", "num_args")
         fixed = tuple(arguments)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from .parameters import parameters_of
 from .spec import Shape, as_dtype, common_dtype
 
 __all__ = ["SAME_TYPE", "Attrs", "Dtypes", "Rule", "Shapes", "TypeRule"]
@@ -29,10 +29,8 @@ class Rule:
     __slots__ = ("function", "names", "all")
 
     def __init__(self, function: Callable):
-        parameters = inspect.signature(function).parameters.values()
-        self.function = function
-        self.names = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-        self.all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        parameters = parameters_of(function)
+        self.function, self.names, self.all = function, parameters.keyword_only, parameters.open
 
     def select(self, attrs: Attrs) -> dict[str, Any]:
         """The attributes this rule reads."""
