@@ -1,16 +1,17 @@
-"""What families of operators on floating numbers share: their dtype, and where a result that wants room goes."""
+"""What families of operators on floating numbers share: their dtype, and how results come to be in ``out``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ..core.spec import Shape, common_dtype, is_floating, unify
 from ..errors import DTypeError
+from ..typing import Array, ArrayModule
 
-__all__ = ["numbered", "as_output", "together", "one_of", "floating", "wide", "place", "room", "settle"]
+__all__ = ["numbered", "as_output", "together", "one_of", "floating", "wide", "out_like",
+           "out_or_empty_like", "write_out"]
 
 
 def numbered(count: int) -> list[str]:
@@ -66,25 +67,25 @@ def floating(dtypes: Sequence[np.dtype | None]) -> np.dtype | None:
     return found
 
 
-def wide(array: Any) -> Any:
+def wide(array: Array) -> Array:
     """The array in a dtype whose sums can be trusted: float32 for those of 16 bits."""
     return array.astype("float32") if array.dtype.itemsize < 4 else array
 
 
-def place(out: Any, like: Any) -> Any:
+def out_like(out: Array | None, like: Array) -> Array | None:
     """``out`` in the shape of ``like``, to compute into, or None where its layout or dtype does not allow that."""
     if out is None or out.dtype != like.dtype or not out.flags.c_contiguous:
         return None
     return out.reshape(like.shape)
 
 
-def room(xp: Any, like: Any, target: Any) -> Any:
-    """Where to compute a result like an array: what ``place`` answered, or new memory."""
+def out_or_empty_like(xp: ArrayModule, target: Array | None, like: Array) -> Array:
+    """Where to compute a result like an array: ``target``, what ``out_like`` answered, or new memory."""
     return xp.empty(like.shape, dtype=like.dtype) if target is None else target
 
 
-def settle(out: Any, target: Any, result: Any, shape: Shape) -> Any:
-    """A result in its final shape and place, when ``target`` is what ``place`` answered."""
+def write_out(out: Array | None, target: Array | None, result: Array, shape: Shape) -> Array:
+    """A result in its final shape and place, when ``target`` is what ``out_like`` answered."""
     if out is None:
         return result.reshape(shape)
     if target is None:

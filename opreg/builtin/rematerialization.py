@@ -8,11 +8,11 @@ and the little arithmetic that is left is element-wise.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..core.op import Op
 from ..core.registry import ops
 from ..core.spec import Spec
+from ..core.value import Value
 from .elementwise.activation import dropout
 from .layers.batch_norm import batch_norm, batch_norm_with_relu
 
@@ -20,19 +20,19 @@ __all__: list[str] = []
 
 
 @dropout.again
-def dropout_again(ins: Any, outs: Any, *, axes: tuple[int, ...]) -> Any:
+def dropout_again(ins: Sequence[Value], outs: Sequence[Value], *, axes: tuple[int, ...]) -> Value:
     return ops.broadcast_mul(ins[0], outs[1]) if axes else ops.elemwise_mul(ins[0], outs[1])
 
 
-def _along(value: Any, axis: int, rank: int) -> Any:
+def _along(value: Value, axis: int, rank: int) -> Value:
     """A vector as an array of this rank, along one axis."""
     return ops.Reshape(value, shape=tuple([-1 if i == axis % rank else 1 for i in range(rank)]))
 
 
 def _batch_again(op: Op, ends: bool) -> None:
     @op.again
-    def batch_norm_again(ins: Any, outs: Any, *, specs: Sequence[Spec], fix_gamma: bool, use_global_stats: bool,
-                         axis: int) -> Any:
+    def batch_norm_again(ins: Sequence[Value], outs: Sequence[Value], *, specs: Sequence[Spec], fix_gamma: bool,
+                         use_global_stats: bool, axis: int) -> Value | None:
         data, gamma, beta = ins[:3]
         if specs[0].dtype != specs[1].dtype or use_global_stats:
             return None

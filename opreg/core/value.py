@@ -6,7 +6,7 @@ import math
 import numbers
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -135,6 +135,11 @@ class Value:
     __hash__ = object.__hash__
     _rank = 0
     _broadcasts = True
+    if TYPE_CHECKING:  # set below, for all of ``BINARY``
+        def _operand(self, other: Any) -> Any: ...
+        __add__ = __sub__ = __mul__ = __truediv__ = __mod__ = __pow__ = _operand
+        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rmod__ = __rpow__ = _operand
+        __gt__ = __ge__ = __lt__ = __le__ = _operand
 
     def _apply(self, op: Any, values: Any, attrs: Any) -> Any:
         raise NotImplementedError

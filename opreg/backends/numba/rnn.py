@@ -9,7 +9,7 @@ import numpy as np
 
 from opreg.builtin.layers import rnn_layer
 from opreg.builtin.layers.rnn import backward_rnn, rnn, run, run_back
-from opreg.builtin.layers.rnn_layer import room
+from opreg.builtin.layers.rnn_layer import scratch
 from opreg.builtin.layers.rnn_parts import Kept, Kind, Part, kind_of, of_gates
 from opreg.builtin.outputs import wide
 from opreg.core.launch import Call
@@ -25,7 +25,7 @@ __all__: list[str] = []
 
 
 def _room(direction: int) -> recurrent.Room:
-    return lambda name, shape, dtype: room(np, f"{name} {direction}", shape, dtype)
+    return lambda name, shape, dtype: scratch(np, f"{name} {direction}", shape, dtype)
 
 
 def _kept(kept: Kept, direction: int) -> tuple[Array, Array, Array]:
@@ -37,10 +37,10 @@ def forward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], param
     """Run a layer, as ``rnn_layer.forward`` does."""
     directions = []
     for d, part in enumerate(parts):
-        w_input, w_state, *bias = [of_gates(kind, part[name], parameters)
-                                   for name in ("input", "state", "input_bias", "state_bias")]
-        directions.append(recurrent.forward(kind.mode, np.ascontiguousarray(x[d]), w_input, w_state, bias,
-                                            _kept(kept, d), _room(d)))
+        w_input, w_state, input_bias, state_bias = [of_gates(kind, part[name], parameters) for name in (
+            "input", "state", "input_bias", "state_bias")]
+        directions.append(recurrent.forward(kind.mode, np.ascontiguousarray(x[d]), w_input, w_state,
+                                            (input_bias, state_bias), _kept(kept, d), _room(d)))
     for stage in zip(*directions):
         together([call for calls in stage for call in calls])
 

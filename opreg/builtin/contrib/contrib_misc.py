@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...core.registry import declare, ops
 from ...core.spec import ANY, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 
 __all__: list[str] = []
 
 
-def _wide(xp: Any, data: Any) -> Any:
+def _wide(xp: ArrayModule, data: Array) -> Array:
     return data if data.dtype.name in ("float32", "float64") else data.astype(xp.float32)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...core.registry import declare, ops
 from ...core.spec import as_dtype, show
 from ...errors import ShapeError
+from ...typing import Array, ArrayModule
 from ..outputs import floating
 
 __all__: list[str] = []
@@ -56,8 +55,8 @@ def hawkesll_types(ins, outs):
     return [one] * 5 + [ins[5] or as_dtype("int32")] + [one] * 2, [one, one]
 
 
-def _follow(xp: Any, beta: Any, state: Any, lags: Any, marks: Any, valid_length: Any, max_time: Any
-            ) -> tuple[Any, Any, Any, Any]:
+def _follow(xp: ArrayModule, beta: Array, state: Array, lags: Array, marks: Array, valid_length: Array, max_time: Array
+            ) -> tuple[Array, Array, Array, Array]:
     """Memory and its derivative by ``beta``, of each event's process just before it, and of all at the end."""
     batch, events = lags.shape
     row = xp.arange(batch)
@@ -80,7 +79,7 @@ def _follow(xp: Any, beta: Any, state: Any, lags: Any, marks: Any, valid_length:
     return before, before_slope, memory * fade, (slope - passed * memory) * fade
 
 
-def _valid(xp: Any, lags: Any, marks: Any, valid_length: Any, processes: int) -> tuple[Any, Any]:
+def _valid(xp: ArrayModule, lags: Array, marks: Array, valid_length: Array, processes: int) -> tuple[Array, Array]:
     """Marks that are in range, and which events count: (batch, events, processes), one at the event's process."""
     marks = xp.clip(marks.astype("int64"), 0, processes - 1)
     counts = xp.arange(lags.shape[1]) < valid_length.reshape(-1, 1)
@@ -130,7 +129,7 @@ def backward_hawkesll_xp(xp, g, g_end, lda, alpha, beta, state, lags, marks, val
     row = xp.arange(lda.shape[0]).reshape(-1, 1)
     inverse = 1.0 / (lda[row, marks] + alpha[marks] * beta[marks] * before)
 
-    def by_process(each: Any) -> Any:
+    def by_process(each: Array) -> Array:
         return xp.sum(xp.where(member, xp.expand_dims(each, 2), 0.0), axis=1)
 
     g, length = g.reshape(-1, 1), max_time.reshape(-1, 1)

@@ -7,14 +7,16 @@ expression of the operator that ``act_type`` names.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal
 
 from ...core.attrs import Field, Schema
 from ...core.launch import Call
 from ...core.registry import declare, get, ops
+from ...core.rules import Attrs
 from ...core.spec import Shape, known, show
 from ...elementwise import expression as e
-from ...elementwise.expression import Expression
+from ...elementwise.expression import Expression, Term
 from ...errors import AttrError, ShapeError
 from ..outputs import wide
 from .elementwise import attach, elementwise
@@ -53,19 +55,19 @@ def activation_grad(g, ins, outs, *, act_type):
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 
-def _leaky(x: Any, *, slope: float) -> Any:
+def _leaky(x: Term, *, slope: float) -> Term:
     return e.where(e.greater(x, 0.0), x, x * slope)
 
 
-def _elu(x: Any, *, slope: float) -> Any:
+def _elu(x: Term, *, slope: float) -> Term:
     return e.where(e.greater(x, 0.0), x, e.expm1(x) * slope)
 
 
-def _selu(x: Any) -> Any:
+def _selu(x: Term) -> Term:
     return e.where(e.greater(x, 0.0), x, e.expm1(x) * _SELU_ALPHA) * _SELU_SCALE
 
 
-def _gelu(x: Any) -> Any:
+def _gelu(x: Term) -> Term:
     return x * 0.5 * (e.erf(x * math.sqrt(0.5)) + 1.0)
 
 
@@ -125,7 +127,7 @@ def leaky_relu_infer(data, *gamma, act_type):
     return [data, data] if act_type == "rrelu" else data
 
 
-def _expression(attrs: dict[str, Any]) -> Expression | None:
+def _expression(attrs: Attrs) -> Expression | None:
     """None for what takes more than the number itself."""
     kind = attrs["act_type"]
     return None if kind in ("prelu", "rrelu") else get(f"_{kind}").expression({"slope": attrs["slope"]})
@@ -134,7 +136,7 @@ def _expression(attrs: dict[str, Any]) -> Expression | None:
 attach(leaky_relu, _expression)  # type: ignore[arg-type]  # the kernels below take what has none
 
 
-def _only(act_type: str) -> Any:
+def _only(act_type: str) -> Callable[[Call], str | None]:
     def accepts(call: Call) -> str | None:
         return None if call.attrs["act_type"] == act_type else f"act_type {call.attrs['act_type']}"
 

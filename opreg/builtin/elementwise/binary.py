@@ -18,8 +18,10 @@ from ...core.cache import cached
 from ...core.launch import Kernel
 from ...core.op import Op
 from ...core.registry import REGISTERED, ops
+from ...core.value import Value
 from ...elementwise import expression as e
 from ...elementwise.expression import Expression, Term, floor, where
+from ...typing import Array, ArrayModule
 from .elementwise import elementwise
 
 __all__ = ["binary", "scalar"]
@@ -57,7 +59,7 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
     expression = op.expression
 
     @cached(1024)
-    def among(scalar: float, dtype: Any) -> Expression:
+    def among(scalar: float, dtype: np.dtype) -> Expression:
         """Among integers the number is one too; where integers give integers, one of their dtype as in MXNet, so that
         what is too large for it wraps around."""
         found = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
@@ -66,7 +68,7 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
             return held if held.exact else found  # beside uint64 a negative number is one of int64
         return found
 
-    def scalar_xp(xp: Any, data: Any, *, scalar: float, is_int: bool) -> Any:
+    def scalar_xp(xp: ArrayModule, data: Array, *, scalar: float, is_int: bool) -> Array:
         if data.dtype.kind not in "iub":
             return expression({"scalar": scalar})(xp, data)
         if is_int:
@@ -80,7 +82,7 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
-def _mod(x: Any, y: Any) -> Any:
+def _mod(x: Term | float, y: Term | float) -> Term | float:
     """The remainder with the divisor's sign; zero where the divisor is."""
     if isinstance(y, Term):
         return where(y, e.mod(x, y), 0.0)
@@ -130,7 +132,7 @@ _floating = elementwise(lambda g: g, name="_backward_mod", arguments=("g",),
                         doc="The gradient itself; zeros among integers, where a remainder has none.")
 
 
-def _floating_xp(xp: Any, g: Any) -> Any:
+def _floating_xp(xp: ArrayModule, g: Array) -> Array:
     return xp.zeros_like(g) if g.dtype.kind in "iub" else g.copy()
 
 
@@ -141,7 +143,8 @@ def _without_slope_among_integers(op: Op) -> None:
     of_floats = op._gradient.function
 
     @op.grad
-    def mod_grad(g: Any, ins: Any, outs: Any, *, needs: Sequence[bool], **attrs: Any) -> list[Any]:
+    def mod_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
+                 ) -> list[Value | None]:
         found = of_floats(g, ins, outs, needs=needs, **attrs)
         return [each if each is None else ops._backward_mod(each) for each in found]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import is_floating
 from ...errors import AttrError
+from ...typing import Array, ArrayModule
 from ..outputs import as_output, numbered
 from ..shapes.joining import single
 from ..shapes.shape import stored
@@ -79,7 +81,7 @@ def identity_like_grad(g, ins, outs):
 # ---------------------------------------------------------------------------------------- in another dtype
 
 
-def _cast(xp: Any, data: Any, dtype: Any, out: Any) -> Any:
+def _cast(xp: ArrayModule, data: Array, dtype: np.dtype, out: Array | None) -> Array:
     if out is None:
         return data.astype(dtype)
     out[...] = data  # assignment casts as astype does
@@ -146,7 +148,7 @@ def amp_cast_grad(g, ins, outs):
     return (ops._backward_cast(g, ins[0]),)
 
 
-def _common(dtypes: Any, cast_narrow: bool) -> np.dtype | None:
+def _common(dtypes: Iterable[np.dtype | None], cast_narrow: bool) -> np.dtype | None:
     """The widest or narrowest of the floating dtypes."""
     found = [dtype for dtype in dtypes if dtype is not None and is_floating(dtype)]
     return (min if cast_narrow else max)(found, key=lambda dtype: dtype.itemsize) if found else None

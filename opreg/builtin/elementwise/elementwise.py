@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...backends.numba.elementwise import attach_numba
@@ -22,15 +22,17 @@ from ...core.cache import cached
 from ...core.launch import Call
 from ...core.op import ZERO, Op
 from ...core.registry import declare, ops, register
-from ...core.rules import Rule
+from ...core.rules import Attrs, Rule
 from ...core.spec import Shape, broadcast, is_numpy_float, show, unify
+from ...core.value import Value
 from ...elementwise.expression import Expression, derive, trace
 from ...errors import ShapeError
+from ...typing import Array, ArrayModule
 
 __all__ = ["elementwise", "attach", "traced"]
 
-Traced = Callable[[Mapping[str, Any]], Expression]
-Part = Callable[..., Any]
+Traced = Callable[[Attrs], Expression]
+Part = Callable[[Value, Sequence[Value], Value, Attrs], Value | None]
 
 
 # -------------------------------------------------------------------------------------------- expressions
@@ -44,10 +46,10 @@ def traced(function: Callable, arity: int) -> Traced:
         return lambda attrs: fixed
 
     @cached(1024)
-    def at(zeros: Any, *values: Any) -> Expression:
+    def at(zeros: str | None, *values: object) -> Expression:
         return trace(functools.partial(function, **dict(zip(names, values))), arity)
 
-    def expression(attrs: Mapping[str, Any]) -> Expression:
+    def expression(attrs: Attrs) -> Expression:
         values = [attrs[name] for name in names]
         return at(repr(values) if 0 in values else None, *values)  # 0.0 == -0.0
 
@@ -74,7 +76,7 @@ def _narrowed(expression: Traced, used: Sequence[int]) -> Traced:
 # ------------------------------------------------------------------------------------------------ kernels
 
 
-def _address(array: Any) -> int:
+def _address(array: Array) -> int:
     """Where an array's memory begins; the planner lets no others overlap than those of one address."""
     interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
     return interface["data"][0]
@@ -99,7 +101,7 @@ def attach(op: Op, expression: Traced, finite: bool = False) -> None:
     op.expression = expression
 
     @op.kernel()
-    def elementwise_xp(xp: Any, *arrays: Any, **attrs: Any) -> Any:
+    def elementwise_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Array:
         found = expression(attrs)(xp, *arrays)
         if finite and is_numpy_float(found.dtype) and arrays[0].dtype.kind in "iub":
             found = xp.where(xp.isfinite(found), found, 0.0)
@@ -215,7 +217,7 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
     _differentiate(backward, parts, broadcasts)
     register(backward)
 
-    def apply(g: Any, ins: Sequence[Any], y: Any, attrs: Mapping[str, Any]) -> Any:
+    def apply(g: Value, ins: Sequence[Value], y: Value, attrs: Attrs) -> Value:
         values = (g, *ins, y)
         return backward(*[values[i] for i in used], **attrs)
 
@@ -223,7 +225,7 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
 
 
 def _lowered(slope: Traced, broadcasts: bool) -> Part:
-    def apply(g: Any, ins: Sequence[Any], y: Any, attrs: Mapping[str, Any]) -> Any:
+    def apply(g: Value, ins: Sequence[Value], y: Value, attrs: Attrs) -> Value | None:
         expression = slope(attrs)
         if isinstance(expression.result, float):
             return None
@@ -239,7 +241,8 @@ def _differentiate(op: Op, parts: Sequence[Part | None], broadcasts: bool) -> No
         return
 
     @op.grad
-    def elementwise_grad(g: Any, ins: Any, outs: Any, *, needs: Sequence[bool], **attrs: Any) -> list[Any]:
+    def elementwise_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
+                         ) -> list[Value | None]:
         found = [part(g, ins, outs[0], attrs) if need and part is not None else None
                  for part, need in zip(parts, needs)]
         if broadcasts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from ...core.attrs import Limit
 from ...core.launch import Kernel
 from ...core.op import Op
 from ...elementwise import expression as e
-from ...elementwise.expression import greater, less, maximum, minimum, reciprocal, sign, square, trunc
+from ...elementwise.expression import Term, greater, less, maximum, minimum, reciprocal, sign, square, trunc
+from ...typing import Array, ArrayModule
 from .elementwise import elementwise
 
 __all__ = ["unary"]
@@ -32,12 +33,12 @@ def unary(name: str, function: Callable, derivative: Callable | None = None, doc
 # --------------------------------------------------------------------------------------- without attributes
 
 
-def _round(x: Any) -> Any:
+def _round(x: Term) -> Term:
     whole = trunc(x)
     return whole + e.greater_equal(abs(x - whole), 0.5) * sign(x)
 
 
-def _rint(x: Any) -> Any:
+def _rint(x: Term) -> Term:
     whole = e.floor(x)
     return whole + greater(x - whole, 0.5)
 
@@ -103,19 +104,19 @@ for _name, _function, _derivative, _doc in ROWS:
 # ------------------------------------------------------------------------------------------ with attributes
 
 
-def clip(x: Any, *, a_min: float, a_max: float) -> Any:
+def clip(x: Term, *, a_min: float, a_max: float) -> Term:
     """The number, or ``a_min`` if that is more, or ``a_max`` if that is less."""
     return minimum(maximum(x, a_min), a_max)
 
 
-def clip_slope(g: Any, x: Any, y: Any, *, a_min: float, a_max: float) -> Any:
+def clip_slope(g: Term, x: Term, y: Term, *, a_min: float, a_max: float) -> Term:
     return g * (e.greater_equal(x, a_min) * e.less_equal(x, a_max))
 
 
 _clip = unary("clip", clip, clip_slope, aliases=("_npi_clip",))
 
 
-def clip_xp(xp: Any, data: Any, *, a_min: float, a_max: float) -> Any:
+def clip_xp(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> Array:
     """Bounds that an integer dtype does not hold are its own."""
     if data.dtype.kind in "iu":
         low, high = [_held(bound, np.iinfo(data.dtype)) for bound in (a_min, a_max)]
@@ -131,7 +132,7 @@ def _held(bound: float, limits: np.iinfo) -> int:
 _clip.kernels[0] = Kernel(clip_xp)
 
 
-def hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:
+def hard_sigmoid(x: Term, *, alpha: float = 0.2, beta: float = 0.5) -> Term:
     """``alpha`` times the number plus ``beta``, cut off at 0 and 1."""
     return minimum(maximum(x * alpha + beta, 0.0), 1.0)
 
@@ -140,7 +141,7 @@ unary("hard_sigmoid", hard_sigmoid,
       lambda g, x, y, *, alpha, beta: g * alpha * greater(y, 0.0) * less(y, 1.0))
 
 
-def smooth_l1(x: Any, *, scalar: float = 1.0) -> Any:
+def smooth_l1(x: Term, *, scalar: float = 1.0) -> Term:
     """Half the square of ``scalar`` times the number up to ``1 / scalar ** 2``, linear from there on."""
     # R. Girshick, Fast R-CNN, arXiv:1504.08083, equation 3, with the two branches written as one product.
     limit = 1.0 / scalar ** 2 if scalar else math.inf
@@ -153,7 +154,7 @@ unary("smooth_l1", smooth_l1, lambda g, x, y, *, scalar: g * minimum(maximum(x *
       aliases=("_npx_smooth_l1",))
 
 
-def quadratic(x: Any, *, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Any:
+def quadratic(x: Term, *, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Term:
     """``a x ** 2 + b x + c``."""
     return (x * a + b) * x + c
 
@@ -161,7 +162,7 @@ def quadratic(x: Any, *, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Any:
 unary("_contrib_quadratic", quadratic, lambda g, x, y, *, a, b, c: g * (x * (2.0 * a) + b))
 
 
-def gradientmultiplier(x: Any, *, scalar: float = 1.0, is_int: bool = True) -> Any:
+def gradientmultiplier(x: Term, *, scalar: float = 1.0, is_int: bool = True) -> Term:
     """The number itself, while gradients are multiplied by ``scalar``."""
     return x
 
@@ -174,7 +175,7 @@ unary("_contrib_gradientmultiplier", gradientmultiplier,
 Order = Annotated[int, Limit("from 0 to 170", lambda order: 0 <= order <= 170)]
 
 
-def polygamma(x: Any, *, order: Order = 0) -> Any:
+def polygamma(x: Term, *, order: Order = 0) -> Term:
     """The derivative of ``gammaln`` of order ``order + 1``."""
     return e.polygamma(order)(x)
 

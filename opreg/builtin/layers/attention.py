@@ -7,18 +7,20 @@ A projection holds for each head its query, key and value one after the other, s
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show
 from ...errors import ShapeError
-from ..outputs import as_output, settle, wide
+from ...typing import Array, ArrayModule
+from ..outputs import as_output, wide, write_out
 from ..shapes.shape import stored
 
 __all__: list[str] = []
 
 
-def _part(x: Any, heads: int, parts: int, which: int) -> Any:
+def _part(x: Array, heads: int, parts: int, which: int) -> Array:
     """One part of every head, a view of shape (batch, heads, length, size)."""
     length, batch, features = x.shape
     return x.reshape(length, batch, heads, parts, features // (heads * parts))[..., which, :].transpose(1, 2, 0, 3)
@@ -33,38 +35,38 @@ def _features(name: str, x: Shape, heads: int, parts: int) -> int:
     return x[2] // (heads * parts)
 
 
-def _by_head(x: Any, heads: int) -> Any:
+def _by_head(x: Array, heads: int) -> Array:
     """(batch, heads, ...) of (batch * heads, ...)."""
     return x.reshape(x.shape[0] // heads, heads, *x.shape[1:])
 
 
-def _scale(q: Any) -> float:
+def _scale(q: Array) -> float:
     return 1.0 / math.sqrt(max(q.shape[3], 1))
 
 
-def _scores(xp: Any, q: Any, k: Any, out: Any) -> Any:
+def _scores(xp: ArrayModule, q: Array, k: Array, out: Array | None) -> Array:
     """``q k^T / sqrt(size)`` as (batch * heads, queries, keys)."""
     scaled, turned = q * _scale(q), k.transpose(0, 1, 3, 2)
     if out is None or out.dtype != q.dtype or not out.flags.c_contiguous:
-        return settle(out, None, xp.matmul(scaled, turned), (q.shape[0] * q.shape[1], q.shape[2], k.shape[2]))
+        return write_out(out, None, xp.matmul(scaled, turned), (q.shape[0] * q.shape[1], q.shape[2], k.shape[2]))
     xp.matmul(scaled, turned, out=_by_head(out, q.shape[1]))
     return out
 
 
-def _scores_back(xp: Any, g: Any, q: Any, k: Any, dq: Any, dk: Any) -> None:
+def _scores_back(xp: ArrayModule, g: Array, q: Array, k: Array, dq: Array, dk: Array) -> None:
     scaled = _by_head(g, q.shape[1]) * _scale(q)
     dq[...] = xp.matmul(scaled, k)
     dk[...] = xp.matmul(scaled.transpose(0, 1, 3, 2), q)
 
 
-def _weigh(xp: Any, attention: Any, v: Any, out: Any) -> Any:
+def _weigh(xp: ArrayModule, attention: Array, v: Array, out: Array | None) -> Array:
     """Values weighed, as (queries, batch, heads * size)."""
     batch, heads, _, size = v.shape
     y = xp.matmul(_by_head(attention, heads), v).transpose(2, 0, 1, 3)
-    return settle(out, None, y, (attention.shape[1], batch, heads * size))
+    return write_out(out, None, y, (attention.shape[1], batch, heads * size))
 
 
-def _weigh_back(xp: Any, g: Any, v: Any, attention: Any, dv: Any) -> Any:
+def _weigh_back(xp: ArrayModule, g: Array, v: Array, attention: Array, dv: Array) -> Array:
     """Fill ``dv`` and return the gradient of the weights."""
     by_head = _part(g, v.shape[1], 1, 0)
     dv[...] = xp.matmul(_by_head(attention, v.shape[1]).transpose(0, 1, 3, 2), by_head)
@@ -195,7 +197,7 @@ def backward_encdec_valatt(g, keys_values, attention, *, heads: int):
     """The gradients of ``_contrib_interleaved_matmul_encdec_valatt``."""
 
 
-def _valatt_backward(backward: Any, forward: Any, infer: Any, parts: int) -> None:
+def _valatt_backward(backward: Op, forward: Op, infer: Callable[..., Shape], parts: int) -> None:
     """Give the two backward operators, which differ in the number of parts alone, their rules."""
 
     @backward.infer

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ...core.registry import declare, ops
 from ...core.spec import as_dtype, check_axis, common_dtype
-from ..outputs import floating, place, settle, wide
+from ...core.value import Value
+from ...typing import Array, ArrayModule
+from ..outputs import floating, out_like, wide, write_out
 from .normalize import count_of, from_statistics, layout_of, moments
 
 __all__: list[str] = []
@@ -31,13 +33,13 @@ def _batch_types(ins, outs):
     return [data, *[rest] * 4], [data, rest, rest]
 
 
-def _batch_norm(xp: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any, eps: float,
-                momentum: float, fix_gamma: bool, use_global_stats: bool, axis: int, is_train: bool, out: Any
-                ) -> tuple[Any, Any, Any, Any, Any]:
+def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array,
+                eps: float, momentum: float, fix_gamma: bool, use_global_stats: bool, axis: int, is_train: bool,
+                out: Array | None) -> tuple[Array, Array, Array, Array, Array]:
     """Output, mean, variance and the new moving mean and variance."""
     layout = layout_of(data.shape, "batch", axis, 0)
     x = wide(data).reshape(layout.view)
-    target = place(out, x)
+    target = out_like(out, x)
     offset = beta.reshape(layout.keep)
     if is_train and not use_global_stats:
         mean, variance, y = moments(xp, x, layout, target)
@@ -56,10 +58,11 @@ def _batch_norm(xp: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, mov
         offset = offset - (mean * scale).reshape(layout.keep)
         y = xp.multiply(x, scale.reshape(layout.keep), out=target)
     y += offset
-    return settle(out, target, y, data.shape), mean, variance, moving_mean, moving_var
+    return write_out(out, target, y, data.shape), mean, variance, moving_mean, moving_var
 
 
-def _batch_outputs(xp: Any, results: tuple[Any, ...], last: Any, is_train: bool, out: Any) -> tuple[Any, ...]:
+def _batch_outputs(results: tuple[Array, ...], last: Array, is_train: bool, out: Sequence[Array] | None
+                   ) -> tuple[Array, ...]:
     """What a kernel of BatchNorm returns, ``last`` being its third output."""
     y, mean, _, *states = results
     if out is not None:
@@ -67,8 +70,8 @@ def _batch_outputs(xp: Any, results: tuple[Any, ...], last: Any, is_train: bool,
     return (y, mean, last, *(states if is_train else ()))
 
 
-def _batch_gradient(g: Any, data: Any, gamma: Any, mean: Any, inverse: Any, slope: Any, moving: bool, fix_gamma: bool,
-                    axis: int) -> tuple[Any, Any, Any]:
+def _batch_gradient(g: Sequence[Value | None], data: Value, gamma: Value, mean: Value, inverse: Value,
+                    slope: Value | None, moving: bool, fix_gamma: bool, axis: int) -> tuple[Value, Value, Value]:
     """Gradients of data, gamma and beta; ``slope`` is what the third output hands to ``data - mean``."""
     words = {"over": "batch", "axis": axis, "num_groups": 0}
     product, total = ops._backward_normalize_sums(g[0], data, mean, inverse, **words)
@@ -125,7 +128,7 @@ def batch_norm_xp(xp, data, gamma, beta, moving_mean, moving_var, *, eps, moment
                   is_train, out=None):
     results = _batch_norm(xp, data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, use_global_stats,
                           axis, is_train, None if out is None else out[0])
-    return _batch_outputs(xp, results, 1.0 / xp.sqrt(results[2] + eps), is_train, out)
+    return _batch_outputs(results, 1.0 / xp.sqrt(results[2] + eps), is_train, out)
 
 
 @batch_norm.grad
@@ -188,7 +191,7 @@ for _op in (batch_norm_v1, sync_batch_norm):
                           use_global_stats, is_train, out=None):
         results = _batch_norm(xp, data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma,
                               use_global_stats, 1, is_train, None if out is None else out[0])
-        return _batch_outputs(xp, results, results[2], is_train, out)
+        return _batch_outputs(results, results[2], is_train, out)
 
     @_op.grad
     def batch_variance_grad(g, ins, outs, *, eps, fix_gamma, use_global_stats, output_mean_var, is_train):

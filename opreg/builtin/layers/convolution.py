@@ -23,13 +23,18 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from ...backends.blas import share
 from ...core import threads
 from ...core.attrs import Positive
 from ...core.cache import cached
 from ...core.registry import declare, ops
+from ...core.rules import Attrs
 from ...core.spec import ANY, Shape, show
+from ...core.value import Value
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..matrices.dense import adjoint, bilinear, product, wide, with_bias
 from .sliding import Window, channels_first, channels_last, extent, needed, span, spatial, window
 
@@ -66,7 +71,7 @@ def _parts(count: int, most: int, shares: int = 1) -> list[slice]:
     return [slice(i * count // number, (i + 1) * count // number) for i in range(number)]
 
 
-def _blocks(xp: Any, images: int, groups: int, rows: int, halo: int, cost: int, run: int
+def _blocks(xp: ArrayModule, images: int, groups: int, rows: int, halo: int, cost: int, run: int
             ) -> Iterator[tuple[slice, slice, slice]]:
     """Blocks of images, groups and output rows whose buffers fit the cache.
 
@@ -99,17 +104,17 @@ def _length(part: slice) -> int:
 class _Buffers:
     """Buffers of one call: made when no block has left one of the size."""
 
-    def __init__(self, make: Callable[..., Any]):
+    def __init__(self, make: Callable[[int, int, int], tuple[Array, Array]]):
         self.make = make
-        self.free: dict[Shape, list[Any]] = {}
+        self.free: dict[Shape, list[tuple[Array, Array]]] = {}
 
-    def take(self, *size: int) -> Any:
+    def take(self, *size: int) -> tuple[Array, Array]:
         try:
             return self.free[size].pop()
         except (KeyError, IndexError):
             return self.make(*size)
 
-    def give(self, buffer: Any, *size: int) -> None:
+    def give(self, buffer: tuple[Array, Array], *size: int) -> None:
         self.free.setdefault(size, []).append(buffer)
 
 
@@ -141,7 +146,7 @@ class _Plan:
                  zip(self.size[1:], tap, win.dilate[1:], win.pad[1:], win.stride[1:], self.places[1:])]
         return tuple([place for place, _ in spans]), tuple([read for _, read in spans])
 
-    def split(self, array: Any) -> Any:
+    def split(self, array: Array) -> Array:
         """An array of images with its channels split into groups."""
         n, c, *size = array.shape
         return array.reshape(n, self.groups, c // self.groups, *size)
@@ -170,30 +175,30 @@ class _Plan:
         by_rows = steps * (self.halo * self.outs * self.ins * self.taps / 40 + self.outs * high) + 4 * weights
         return by_rows < steps * 2 * self.ins * self.taps * rows
 
-    def row_blocks(self, xp: Any, dtype: Any) -> list[tuple[slice, slice, slice]]:
+    def row_blocks(self, xp: ArrayModule, dtype: np.dtype) -> list[tuple[slice, slice, slice]]:
         """The blocks of the way by rows."""
         cost = max(self.ins * self.taps, self.outs * self.first) * self.run * dtype.itemsize
         return list(_blocks(xp, self.images, self.groups, self.places[0], self.halo, cost, self.run))
 
-    def row_buffers(self, xp: Any, dtype: Any) -> _Buffers:
+    def row_buffers(self, xp: ArrayModule, dtype: np.dtype) -> _Buffers:
         """Pairs: (G, trailing taps, C, N, rows, …) for the data, (G, first taps, O, N, rows, …)."""
 
-        def make(images: int, groups: int, rows: int) -> tuple[Any, Any]:
+        def make(images: int, groups: int, rows: int) -> tuple[Array, Array]:
             tail = (images, rows + self.halo, *self.places[1:])
             return (xp.zeros((groups, self.taps, self.ins, *tail), dtype),
                     xp.zeros((groups, self.first, self.outs, *tail), dtype))
 
         return _Buffers(make)
 
-    def column_blocks(self, xp: Any, dtype: Any) -> list[tuple[slice, slice, slice]]:
+    def column_blocks(self, xp: ArrayModule, dtype: np.dtype) -> list[tuple[slice, slice, slice]]:
         """The blocks of the way by columns."""
         cost = self.ins * self.first * self.taps * self.run * dtype.itemsize
         return list(_blocks(xp, self.images, self.groups, self.places[0], 0, cost, self.run))
 
-    def column_buffers(self, xp: Any, dtype: Any) -> _Buffers:
+    def column_buffers(self, xp: ArrayModule, dtype: np.dtype) -> _Buffers:
         """A buffer seen as (N, G, C, first taps, trailing taps, rows, …), and as ``matrices``."""
 
-        def make(images: int, groups: int, rows: int) -> tuple[Any, Any]:
+        def make(images: int, groups: int, rows: int) -> tuple[Array, Array]:
             taps, tail = (self.ins, self.first, self.taps), (rows, *self.places[1:])
             if not self.folded:
                 columns = xp.zeros((images, groups, *taps, *tail), dtype)
@@ -204,7 +209,7 @@ class _Plan:
 
         return _Buffers(make)
 
-    def image_blocks(self, xp: Any, dtype: Any) -> Iterator[tuple[slice, slice, slice]]:
+    def image_blocks(self, xp: ArrayModule, dtype: np.dtype) -> Iterator[tuple[slice, slice, slice]]:
         """Blocks of whole images where no number is copied."""
         places = math.prod(self.places)
         cost = max(self.outs * self.ins, (self.ins + self.outs) * places) * dtype.itemsize
@@ -224,25 +229,25 @@ class _Plan:
         """Multiplications of numbers."""
         return math.prod(self.places) * math.prod(self.flat_w) * self.images
 
-    def matrices(self, part: Any) -> Any:
+    def matrices(self, part: Array) -> Array:
         """A part of the output, (N, G, O, rows, …), as matrices of O rows: (N, G, O, places) or (G, O, N places)."""
         images, groups, outs, *tail = part.shape
         if self.folded:
             return _turned(part).reshape(groups, outs, images * math.prod(tail))
         return part.reshape(images, groups, outs, math.prod(tail))
 
-    def images_of(self, matrices: Any, part: Any) -> Any:
+    def images_of(self, matrices: Array, part: Array) -> Array:
         """The reverse of ``matrices``: an array of the shape of ``part``."""
         if not self.folded:
             return matrices.reshape(part.shape)
         images, groups, outs, *tail = part.shape
         return matrices.reshape(groups, outs, images, *tail).transpose(2, 0, 1, *range(3, part.ndim))
 
-    def summed(self, products: Any) -> Any:
+    def summed(self, products: Array) -> Array:
         """Products of matrices, summed over the images."""
         return products if self.folded else products.sum(0)
 
-    def shifted(self, tall: Any, r: slice) -> list[Any]:
+    def shifted(self, tall: Array, r: slice) -> list[Array]:
         """The parts of partial images that belong to the output rows ``r``, one a tap of the first axis."""
         step = self.win.dilate[0]
         return [tall[:, i, :, :, i * step:i * step + _length(r)] for i in range(self.first)]
@@ -261,7 +266,7 @@ class _Plan:
             for t, (place, read) in self.spans:
                 yield (All, All, All, i, t, to, *place), (..., source, *read)
 
-    def fill(self, buffer: Any, x: Any, r: slice, reads: Iterator[tuple[tuple, tuple]]) -> None:
+    def fill(self, buffer: Array, x: Array, r: slice, reads: Iterator[tuple[tuple, tuple]]) -> None:
         """Copy the input to where taps read it."""
         if self.padded and _length(r) < self.places[0]:
             buffer[...] = 0  # the block before had other borders
@@ -269,7 +274,7 @@ class _Plan:
             buffer[to] = x[source]
 
 
-def _deposit(x: Any, buffer: Any, reads: Iterator[tuple[tuple, tuple]], fresh: bool) -> None:
+def _deposit(x: Array, buffer: Array, reads: Iterator[tuple[tuple, tuple]], fresh: bool) -> None:
     """Add numbers of the taps to where they were read; ``fresh`` says that nothing is there yet."""
     for to, source in reads:
         part = x[source]
@@ -285,24 +290,24 @@ def _deposit(x: Any, buffer: Any, reads: Iterator[tuple[tuple, tuple]], fresh: b
 _plan = cached(1024)(_Plan)
 
 
-def _turned(array: Any) -> Any:
+def _turned(array: Array) -> Array:
     """(N, G, C, …) as (G, C, N, …), or a view of such an array back."""
     return array.transpose(1, 2, 0, *range(3, array.ndim))
 
 
-def _matrices(buffer: Any) -> Any:
+def _matrices(buffer: Array) -> Array:
     """A buffer of the way by rows, (G, taps, channels, …), as matrices of taps × channels rows."""
     groups, taps, channels, *tail = buffer.shape
     return buffer.reshape(groups, taps * channels, math.prod(tail))
 
 
-def _stacked(w: Any, plan: _Plan) -> Any:
+def _stacked(w: Array, plan: _Plan) -> Array:
     """Weights for the way by rows: (G, first taps × O, trailing taps × C)."""
     w = w.reshape(plan.groups, plan.outs, plan.ins, plan.first, plan.taps).transpose(0, 3, 1, 4, 2)
     return w.reshape(plan.groups, plan.first * plan.outs, plan.taps * plan.ins)
 
 
-def _flat(w: Any, plan: _Plan) -> Any:
+def _flat(w: Array, plan: _Plan) -> Array:
     """Weights for the way by columns: (G, O, C × taps)."""
     return w.reshape(plan.groups, plan.outs, plan.ins * plan.first * plan.taps)
 
@@ -327,7 +332,8 @@ def product_alone(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) ->
 Then = Callable[[tuple[slice, slice, slice, slice], Any], None]
 
 
-def correlate(xp: Any, x: Any, w: Any, y: Any, win: Window, groups: int = 1, then: Then | None = None) -> None:
+def correlate(xp: ArrayModule, x: Array, w: Array, y: Array, win: Window, groups: int = 1, then: Then | None = None
+              ) -> None:
     """Write to ``y`` the sums over channels and taps of ``x`` times ``w``.
 
     Parameters
@@ -356,19 +362,19 @@ def correlate(xp: Any, x: Any, w: Any, y: Any, win: Window, groups: int = 1, the
         (_correlate_by_rows if plan.by_rows() else _correlate_by_columns)(xp, x, w, y, plan, then)
 
 
-def plus(bias: Any, groups: int, rank: int) -> Then | None:
+def plus(bias: Array | None, groups: int, rank: int) -> Then | None:
     """What adds a bias of shape (O,) to the parts of a convolution in ``rank`` dimensions."""
     if bias is None:
         return None
     shift = bias.reshape(groups, -1, *(1,) * rank)
 
-    def then(at: tuple[slice, slice, slice, slice], part: Any) -> None:
+    def then(at: tuple[slice, slice, slice, slice], part: Array) -> None:
         part += shift[at[1], at[2]]
 
     return then
 
 
-def _store(y: Any, shape: Shape, compute: Callable[[Any], Any]) -> None:
+def _store(y: Array, shape: Shape, compute: Callable[[Array | None], Array]) -> None:
     """Let ``compute`` write to ``y`` seen in another shape, or copy its result where that cannot be."""
     if y.flags.c_contiguous:
         compute(y.reshape(shape))
@@ -376,7 +382,7 @@ def _store(y: Any, shape: Shape, compute: Callable[[Any], Any]) -> None:
         y[...] = compute(None).reshape(y.shape)
 
 
-def _correlate_pointwise(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, then: Then | None) -> None:
+def _correlate_pointwise(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _Plan, then: Then | None) -> None:
     places = math.prod(plan.places)
     weights = w.reshape(plan.groups, plan.outs, plan.ins)
     x, out, y = x.reshape(plan.images, plan.groups, plan.ins, places), y, plan.split(y)
@@ -395,7 +401,7 @@ def _correlate_pointwise(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, then: The
         share(xp, [functools.partial(part, n, g, o) for n, g, _ in several for o in outs], plan.work)
 
 
-def _correlate_by_rows(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, then: Then | None) -> None:
+def _correlate_by_rows(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _Plan, then: Then | None) -> None:
     weights, x, y = _stacked(w, plan), plan.split(x), plan.split(y)
     buffers = plan.row_buffers(xp, x.dtype)
 
@@ -419,15 +425,15 @@ def _correlate_by_rows(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, then: Then 
     share(xp, [functools.partial(block, *each) for each in plan.row_blocks(xp, x.dtype)], plan.work)
 
 
-def _correlate_by_columns(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, then: Then | None) -> None:
+def _correlate_by_columns(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _Plan, then: Then | None) -> None:
     weights, direct = _flat(w, plan), y.flags.c_contiguous and not plan.folded
     x, y = plan.split(x), plan.split(y)
     buffers = plan.column_buffers(xp, x.dtype)
 
-    def filled(c: slice, columns: Any, n: slice, g: slice, r: slice) -> None:
+    def filled(c: slice, columns: Array, n: slice, g: slice, r: slice) -> None:
         plan.fill(columns[:, :, c], x[n, g, c], r, plan.column_reads(r))
 
-    def multiplied(o: slice, matrices: Any, n: slice, g: slice, r: slice) -> None:
+    def multiplied(o: slice, matrices: Array, n: slice, g: slice, r: slice) -> None:
         out = y[n, g, o, r]
         if direct:  # blocks of whole rows are matrices in place
             xp.matmul(weights[g, o], matrices, out=plan.matrices(out))
@@ -456,7 +462,7 @@ def _correlate_by_columns(xp: Any, x: Any, w: Any, y: Any, plan: _Plan, then: Th
         buffers.give(buffer, *map(_length, each))
 
 
-def spread(xp: Any, y: Any, w: Any, x: Any, win: Window, groups: int = 1) -> None:
+def spread(xp: ArrayModule, y: Array, w: Array, x: Array, win: Window, groups: int = 1) -> None:
     """Write to ``x`` what ``correlate`` would have read, weighted: the gradient of its data, given that of ``y``.
 
     Parameters
@@ -477,7 +483,7 @@ def spread(xp: Any, y: Any, w: Any, x: Any, win: Window, groups: int = 1) -> Non
         (_spread_by_rows if plan.by_rows() else _spread_by_columns)(xp, y, w, x, plan)
 
 
-def _spread_by_rows(xp: Any, y: Any, w: Any, x: Any, plan: _Plan) -> None:
+def _spread_by_rows(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) -> None:
     weights, x, y = _stacked(w, plan).swapaxes(1, 2), plan.split(x), plan.split(y)
     buffers = plan.row_buffers(xp, x.dtype)
 
@@ -495,7 +501,7 @@ def _spread_by_rows(xp: Any, y: Any, w: Any, x: Any, plan: _Plan) -> None:
     share(xp, [functools.partial(image, *each) for each in _by_image(plan.row_blocks(xp, x.dtype))], plan.work)
 
 
-def _spread_by_columns(xp: Any, y: Any, w: Any, x: Any, plan: _Plan) -> None:
+def _spread_by_columns(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) -> None:
     weights, x, y = _flat(w, plan).swapaxes(1, 2), plan.split(x), plan.split(y)
     buffers = plan.column_buffers(xp, x.dtype)
 
@@ -518,7 +524,7 @@ def _by_image(blocks: list[tuple[slice, slice, slice]]) -> list[tuple[slice, sli
     return list(found.values())
 
 
-def match(xp: Any, y: Any, x: Any, w: Any, win: Window, groups: int = 1) -> None:
+def match(xp: ArrayModule, y: Array, x: Array, w: Array, win: Window, groups: int = 1) -> None:
     """Write to ``w`` the sums of ``y`` times what each tap reads of ``x``: the gradient of the weight.
 
     Parameters
@@ -536,8 +542,8 @@ def match(xp: Any, y: Any, x: Any, w: Any, win: Window, groups: int = 1) -> None
         (_match_by_rows if plan.by_rows() else _match_by_columns)(xp, y, x, w, plan)
 
 
-def _summed(xp: Any, blocks: Sequence[tuple], shape: Shape, dtype: Any, plan: _Plan,
-            products: Callable[..., Any]) -> Any:
+def _summed(xp: ArrayModule, blocks: Sequence[tuple], shape: Shape, dtype: np.dtype, plan: _Plan,
+            products: Callable[..., Array]) -> Array:
     """The sum of ``products(n, g, r)`` over blocks. Parts of them are summed apart, always the same."""
     parts = _parts(len(blocks), -(-len(blocks) // SHARES))
     totals = [xp.zeros(shape, dtype) for _ in parts or [All]]
@@ -552,21 +558,21 @@ def _summed(xp: Any, blocks: Sequence[tuple], shape: Shape, dtype: Any, plan: _P
     return totals[0]
 
 
-def _match_pointwise(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
+def _match_pointwise(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan) -> None:
     x, y = plan.split(x), plan.split(y)
 
-    def products(n: slice, g: slice, r: slice) -> Any:
+    def products(n: slice, g: slice, r: slice) -> Array:
         return plan.summed(xp.matmul(plan.matrices(y[n, g]), plan.matrices(x[n, g]).swapaxes(-1, -2)))
 
     blocks = list(plan.image_blocks(xp, x.dtype))
     w[...] = _summed(xp, blocks, (plan.groups, plan.outs, plan.ins), x.dtype, plan, products).reshape(w.shape)
 
 
-def _match_by_rows(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
+def _match_by_rows(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan) -> None:
     x, y = plan.split(x), plan.split(y)
     buffers = plan.row_buffers(xp, x.dtype)
 
-    def products(n: slice, g: slice, r: slice) -> Any:
+    def products(n: slice, g: slice, r: slice) -> Array:
         size = _length(n), _length(g), _length(r)
         narrow, tall = buffer = buffers.take(*size)
         plan.fill(narrow, _turned(x[n, g]), r, plan.row_reads(r))
@@ -583,11 +589,11 @@ def _match_by_rows(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
     w[...] = total.transpose(0, 2, 4, 1, 3).reshape(w.shape)
 
 
-def _match_by_columns(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
+def _match_by_columns(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan) -> None:
     x, y = plan.split(x), plan.split(y)
     buffers = plan.column_buffers(xp, x.dtype)
 
-    def products(n: slice, g: slice, r: slice) -> Any:
+    def products(n: slice, g: slice, r: slice) -> Array:
         size = _length(n), _length(g), _length(r)
         columns, matrices = buffer = buffers.take(*size)
         plan.fill(columns, x[n, g], r, plan.column_reads(r))
@@ -603,8 +609,8 @@ def _match_by_columns(xp: Any, y: Any, x: Any, w: Any, plan: _Plan) -> None:
 # ------------------------------------------------------------------------------------------- Convolution
 
 
-def run_convolution(xp: Any, shape: Shape, out: Any, layouts: tuple[str | None, ...], arrays: tuple, compute: Callable
-                    ) -> Any:
+def run_convolution(xp: ArrayModule, shape: Shape, out: Array | None, layouts: tuple[str | None, ...], arrays: tuple,
+                    compute: Callable) -> Array:
     """Let ``compute(target, *arrays)`` write an array of this shape, all of them with channels on axis 1.
 
     ``layouts`` are those of the target and of the arrays. Halves are computed in float32.
@@ -733,7 +739,7 @@ def convolution_bias_grad(h, ins, outs, *, layout):
     return (ops.broadcast_like(ops.Reshape(h, shape=tuple([-1 if axis == "C" else 1 for axis in layout])), ins[0]),)
 
 
-def _bias_gradient(g: Any, attrs: dict[str, Any]) -> Any:
+def _bias_gradient(g: Value, attrs: Attrs) -> Value:
     layout = attrs["layout"] or ("NCW", "NCHW", "NCDHW")[len(attrs["kernel"]) - 1]
     return convolution_bias(g, layout=layout)
 
@@ -802,7 +808,7 @@ def deconvolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad
     x = channels_first(data.shape, layout)
     win, places = of_deconvolution(x[2:], kernel, stride, dilate, pad, adj, target_shape)
 
-    def compute(y: Any, x: Any, w: Any, b: Any) -> None:
+    def compute(y: Array, x: Array, w: Array, b: Array | None) -> None:
         spread(xp, x, w, y, win, num_group)
         if b is not None:
             y += b.reshape(-1, *(1,) * len(places))

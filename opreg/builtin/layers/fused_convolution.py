@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from ...core.attrs import Schema
 from ...core.op import Op
 from ...core.spec import Shape
+from ...typing import Array, ArrayModule
 from .convolution import Then, convolution_infer, correlate, of_weight, run_convolution
 from .sliding import channels_first, window
 
@@ -36,14 +36,16 @@ def folded_convolution_infer(data, weight, *rest, kernel, stride, dilate, pad, n
                              layout=layout)
 
 
-def parts_of(rest: Sequence[Any], no_bias: bool, normalized: bool, added: bool) -> tuple[Any, Sequence[Any], Any]:
+def parts_of(rest: Sequence[Array], no_bias: bool, normalized: bool, added: bool
+             ) -> tuple[Array | None, Sequence[Array], Array | None]:
     """Of the inputs behind the weight: the bias, the four of the norm, the array to be added; None what is not there.
     """
     bias, rest = (None, rest) if no_bias else (rest[0], rest[1:])
     return bias, rest[:4] if normalized else (), rest[-1] if added else None
 
 
-def factors(xp: Any, bias: Any, norm: Sequence[Any], eps: float, fix_gamma: bool) -> tuple[Any, Any]:
+def factors(xp: ArrayModule, bias: Array | None, norm: Sequence[Array], eps: float, fix_gamma: bool
+            ) -> tuple[Array | None, Array | None]:
     """What to multiply each channel by, and what to add then; None for nothing."""
     if not norm:
         return None, bias
@@ -71,16 +73,16 @@ def folded_convolution_xp(xp, data, weight, *rest, kernel, stride, dilate, pad, 
                            lambda y, x, w: correlate(xp, x, w, y, win, num_group, then))
 
 
-def _split(array: Any, groups: int) -> Any:
+def _split(array: Array, groups: int) -> Array:
     """(N, O, …) as (N, G, O / G, …)."""
     shape: Shape = array.shape
     return array.reshape(shape[0], groups, shape[1] // groups, *shape[2:])
 
 
-def _finish(xp: Any, scale: Any, shift: Any, other: Any, relu: bool) -> Then:
+def _finish(xp: ArrayModule, scale: Array | None, shift: Array | None, other: Array | None, relu: bool) -> Then:
     """What is done to a part of the output; the arrays have groups and channels in front, or images before them."""
 
-    def then(at: tuple[slice, slice, slice, slice], part: Any) -> None:
+    def then(at: tuple[slice, slice, slice, slice], part: Array) -> None:
         if scale is not None:
             part *= scale[at[1:3]]
         if shift is not None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show
 from ...core.threads import by_rows
+from ...core.value import Value
 from ...errors import AttrError, ShapeError
-from ..outputs import floating, place, room, settle, wide
+from ...typing import Array, ArrayModule
+from ..outputs import floating, out_like, out_or_empty_like, wide, write_out
 from .normalize import (
     Layout,
     backward_normalize_grad,
@@ -25,14 +28,14 @@ from .normalize import (
 __all__: list[str] = []
 
 
-def _sample_norm(xp: Any, data: Any, gamma: Any, beta: Any, eps: float, layout: Layout, out: Any
-                 ) -> tuple[Any, Any, Any]:
+def _sample_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, eps: float, layout: Layout, out: Array | None
+                 ) -> tuple[Array, Array, Array]:
     """Output, mean and deviation; the two have the shape they have in the view."""
     x = wide(data).reshape(layout.view)
-    target = place(out, x)
-    y, scale, offset = room(xp, x, target), gamma.reshape(layout.scale), beta.reshape(layout.scale)
+    target = out_like(out, x)
+    y, scale, offset = out_or_empty_like(xp, target, x), gamma.reshape(layout.scale), beta.reshape(layout.scale)
 
-    def work(rows: slice) -> tuple[Any, Any]:
+    def work(rows: slice) -> tuple[Array, Array]:
         part = y[rows]
         mean, variance, _ = moments(xp, x[rows], layout._replace(keep=(part.shape[0], *layout.keep[1:])), part)
         deviation = xp.sqrt(variance + eps)
@@ -46,10 +49,11 @@ def _sample_norm(xp: Any, data: Any, gamma: Any, beta: Any, eps: float, layout: 
 
     statistics = by_rows(xp, x, work)
     mean, deviation = (xp.concatenate(each) for each in zip(*statistics)) if len(statistics) > 1 else statistics[0]
-    return settle(out, target, y, data.shape), mean, deviation
+    return write_out(out, target, y, data.shape), mean, deviation
 
 
-def _with_statistics(results: tuple[Any, Any, Any], shape: Shape, out: Any) -> tuple[Any, Any, Any]:
+def _with_statistics(results: tuple[Array, Array, Array], shape: Shape, out: tuple[Array, Array, Array] | None
+                     ) -> tuple[Array, Array, Array]:
     y, mean, last = results
     if out is None:
         return y, mean.reshape(shape), last.reshape(shape)
@@ -57,7 +61,8 @@ def _with_statistics(results: tuple[Any, Any, Any], shape: Shape, out: Any) -> t
     return out
 
 
-def _moved(dx: Any, data: Any, mean: Any, g_mean: Any, slope: Any, words: dict[str, Any]) -> Any:
+def _moved(dx: Value, data: Value, mean: Value, g_mean: Value | None, slope: Value | None, words: dict[str, Any]
+           ) -> Value:
     """``dx`` and what the two statistics hand down, where something reached them."""
     if g_mean is None and slope is None:
         return dx
@@ -134,10 +139,10 @@ def backward_layer_norm_xp(xp, g, data, gamma, mean, inverse, *, axis, out=None)
     letters, sets = layout.total.split("->")
     g, x, gamma = wide(g).reshape(layout.view), wide(data).reshape(layout.view), wide(gamma)
     mean, inverse = wide(mean).reshape(layout.keep), wide(inverse).reshape(layout.keep)
-    target = place(None if out is None else out[0], x)
-    y = room(xp, x, target)
+    target = out_like(None if out is None else out[0], x)
+    y = out_or_empty_like(xp, target, x)
 
-    def work(rows: slice) -> tuple[Any, Any]:
+    def work(rows: slice) -> tuple[Array, Array]:
         normal = xp.subtract(x[rows], mean[rows])
         normal *= inverse[rows]
         part = g[rows]
@@ -156,7 +161,7 @@ def backward_layer_norm_xp(xp, g, data, gamma, mean, inverse, *, axis, out=None)
     sums = [functools.reduce(xp.add, each) for each in zip(*by_rows(xp, x, work))]
     if out is None:
         return (y.reshape(data.shape), *sums)
-    settle(out[0], target, y, data.shape)
+    write_out(out[0], target, y, data.shape)
     out[1][...], out[2][...] = sums
     return out
 
@@ -185,7 +190,8 @@ def backward_layer_norm_grad(h, ins, outs, *, axis):
             d_inverse + product / inverse)
 
 
-def _group_gradient(g: Any, ins: Any, mean: Any, inverse: Any, slope: Any, num_groups: int) -> tuple[Any, Any, Any]:
+def _group_gradient(g: Sequence[Value | None], ins: Sequence[Value], mean: Value, inverse: Value, slope: Value | None,
+                    num_groups: int) -> tuple[Value, Value, Value]:
     words = {"over": "group", "axis": 1, "num_groups": num_groups}
     data, gamma, beta = ins
     product, total = ops._backward_normalize_sums(g[0], data, mean, inverse, **words)

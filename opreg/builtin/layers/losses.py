@@ -16,7 +16,8 @@ from ...core.launch import Call
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, as_dtype, common_dtype, known, show, size, unify
 from ...errors import ShapeError
-from ..outputs import floating, one_of, place, settle, wide
+from ...typing import Array, ArrayModule
+from ..outputs import floating, one_of, out_like, wide, write_out
 from .softmax import SHORT, fold, soften
 
 __all__ = ["plain_classes", "plain_scale", "softmax_view"]
@@ -33,7 +34,7 @@ def _types_with_label(ins, outs):
     return [data, *[label or data for label in ins[1:]]], [data] * len(outs)
 
 
-def _columns(xp: Any, classes: Any, total: int) -> tuple[Any, Any]:
+def _columns(xp: ArrayModule, classes: Array, total: int) -> tuple[Array, Array]:
     """Class numbers as indices that are in range, and which of them were."""
     index = classes.astype("int64")
     inside = (index >= 0) & (index < total)
@@ -123,8 +124,8 @@ softmax_output.types(_types_with_label)
 @softmax_output.kernel()
 def softmax_output_xp(xp, data, label, *, multi_output, preserve_shape, out=None):
     x = wide(data).reshape(softmax_view(data.shape, multi_output, preserve_shape))
-    target = place(out, x)
-    return settle(out, target, soften(xp, x, out=target), data.shape)
+    target = out_like(out, x)
+    return write_out(out, target, soften(xp, x, out=target), data.shape)
 
 
 def _few_classes(call: Call) -> str | None:
@@ -180,7 +181,7 @@ backward_softmax_output.types(_types_with_label)
 def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, multi_output, use_ignore,
                                preserve_shape, normalization, out_grad, smooth_alpha, out=None):
     p = wide(output).reshape(softmax_view(output.shape, multi_output, preserve_shape))
-    target = None if out_grad else place(out, p)  # that one still reads the output, whose memory this may be
+    target = None if out_grad else out_like(out, p)  # that one still reads the output, whose memory this may be
     if label.shape == output.shape:
         dx = xp.subtract(p, label.reshape(p.shape), out=target)
         scale: Any = grad_scale
@@ -201,7 +202,7 @@ def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, m
         dx *= p
     if not (isinstance(scale, float) and scale == 1.0):
         dx *= xp.asarray(scale, dx.dtype)
-    return settle(out, target, dx, output.shape)
+    return write_out(out, target, dx, output.shape)
 
 
 def plain_classes(call: Call) -> str | None:
@@ -238,8 +239,8 @@ def backward_softmax_output_settled(call: Call) -> list[Callable]:
     return steps if scale == 1.0 else [*steps, functools.partial(np.multiply, dx, dx.dtype.type(scale), dx)]
 
 
-def _divisor(xp: Any, label: Any, normalization: str, ignore_label: float, multi_output: bool, rows: int, count: int
-             ) -> Any:
+def _divisor(xp: ArrayModule, label: Array, normalization: str, ignore_label: float, multi_output: bool, rows: int,
+             count: int) -> Array | int:
     if normalization == "valid":
         return xp.maximum(xp.sum(label.astype("int64") != int(ignore_label)), 1)
     places = count // max(rows, 1) if multi_output else 1
@@ -262,7 +263,7 @@ def _regression_fill(ins, outs):
     return [data, label]
 
 
-def _per_sample(label: Any) -> int:
+def _per_sample(label: Array) -> int:
     return max(label.size // max(label.shape[0], 1), 1)
 
 
@@ -313,12 +314,12 @@ for _op in (linear_regression_output, mae_regression_output):
 @logistic_regression_output.kernel()
 def logistic_regression_output_xp(xp, data, label, *, out=None):
     x = wide(data)
-    target = place(out, x)
+    target = out_like(out, x)
     y = xp.negative(x, out=target)
     xp.exp(y, out=y)
     y += 1.0
     xp.reciprocal(y, out=y)
-    return settle(out, target, y, data.shape)
+    return write_out(out, target, y, data.shape)
 
 
 @backward_regression.kernel()
@@ -608,7 +609,7 @@ class _Spelling:
     the blank before a label may be left out, ``steps`` (batch,) how much time counts, ``possible`` whether it suffices.
     """
 
-    def __init__(self, xp: Any, data: Any, label: Any, lengths: Sequence[Any], use_data_lengths: bool,
+    def __init__(self, xp: ArrayModule, data: Array, label: Array, lengths: Sequence[Array], use_data_lengths: bool,
                  use_label_lengths: bool, blank_label: str):
         time, batch, classes = data.shape
         last = blank_label == "last"
@@ -628,18 +629,18 @@ class _Spelling:
         self.ends = 2 * count
         self.possible = count + xp.sum(repeated, axis=1) <= self.steps
 
-    def spoken(self, xp: Any, logp: Any) -> Any:
+    def spoken(self, xp: ArrayModule, logp: Array) -> Array:
         """Log probabilities of the words, (time, batch, words)."""
         return xp.take_along_axis(logp, xp.expand_dims(self.words, 0), axis=2)
 
-    def final(self, xp: Any, dtype: Any) -> Any:
+    def final(self, xp: ArrayModule, dtype: np.dtype) -> Array:
         """0 at the last label and the blank behind it, minus infinity elsewhere."""
         place = xp.arange(self.words.shape[1])
         ends = xp.expand_dims(self.ends, 1)
         return xp.where((place == ends) | (place == ends - 1), 0.0, -xp.inf).astype(dtype)
 
 
-def _ctc_step(xp: Any, logs: Any, skips: Any, shift: int) -> Any:
+def _ctc_step(xp: ArrayModule, logs: Array, skips: Array, shift: int) -> Array:
     """Log sums over the ways into each word, or with ``shift=-1`` out of it."""
     one = xp.full_like(logs, -xp.inf)
     two = xp.full_like(logs, -xp.inf)
@@ -652,7 +653,7 @@ def _ctc_step(xp: Any, logs: Any, skips: Any, shift: int) -> Any:
     return xp.logaddexp(xp.logaddexp(logs, one), two)
 
 
-def _ctc_scores(xp: Any, data: Any) -> Any:
+def _ctc_scores(xp: ArrayModule, data: Array) -> Array:
     x = wide(data)
     return soften(xp, x.reshape(-1, x.shape[2]), log=True).reshape(x.shape)
 

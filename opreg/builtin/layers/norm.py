@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 from ...core.registry import declare, ops
 from ...core.spec import show
+from ...core.value import Value
 from ...errors import AttrError, ShapeError
-from ..outputs import floating, place, settle, wide
+from ...typing import Array, ArrayModule
+from ..outputs import floating, out_like, wide, write_out
 
 __all__: list[str] = []
 
@@ -52,8 +54,8 @@ def l2_normalization_xp(xp, data, *, eps, mode, out=None):
     if out is None:
         return x / norm, norm
     out[1][...] = norm
-    target = place(out[0], x)
-    return settle(out[0], target, xp.divide(x, norm, out=target), data.shape), out[1]
+    target = out_like(out[0], x)
+    return write_out(out[0], target, xp.divide(x, norm, out=target), data.shape), out[1]
 
 
 @l2_normalization.grad
@@ -87,7 +89,7 @@ def backward_l2_normalization_xp(xp, g, output, norm, *, mode):
 def backward_l2_normalization_grad(h, ins, outs, *, mode):
     g, y, norm = ins
 
-    def total(value: Any) -> Any:
+    def total(value: Value) -> Value:
         return ops.sum(value, keepdims=True, **_SUMMED[mode])
 
     return (ops._backward_L2Normalization(h, y, norm, mode=mode), (h * total(g * y) + g * total(h * y)) / -norm,
@@ -97,7 +99,7 @@ def backward_l2_normalization_grad(h, ins, outs, *, mode):
 # -------------------------------------------------------------------------------------------------- LRN
 
 
-def _window(xp: Any, x: Any, nsize: int, out: Any = None) -> Any:
+def _window(xp: ArrayModule, x: Array, nsize: int, out: Array | None = None) -> Array:
     """The sum of each channel and its neighbours, as many on either side as make ``nsize`` in all."""
     reach = min((nsize - 1) // 2, x.shape[1] - 1)
     total = x.copy()

@@ -23,8 +23,10 @@ from ...core.cache import cached
 from ...core.registry import declare, ops
 from ...core.spec import Shape, check_axis, common_dtype, show
 from ...core.threads import by_rows
+from ...core.value import Value
 from ...errors import ShapeError
-from ..outputs import floating, place, room, settle, wide
+from ...typing import Array, ArrayModule
+from ..outputs import floating, out_like, out_or_empty_like, wide, write_out
 
 __all__ = ["Layout", "Over", "count_of", "from_statistics", "layout_of", "moments", "statistics_shape"]
 
@@ -81,7 +83,7 @@ def _check_statistics(data: Shape, others: Sequence[Shape], over: Over, axis: in
     return expected
 
 
-def moments(xp: Any, x: Any, layout: Layout, out: Any = None) -> tuple[Any, Any, Any]:
+def moments(xp: ArrayModule, x: Array, layout: Layout, out: Array | None = None) -> tuple[Array, Array, Array]:
     """Mean, variance and what is left of ``x`` without the mean; all in the view."""
     mean = xp.einsum(layout.total, x).reshape(layout.keep) / layout.size
     centred = xp.subtract(x, mean, out=out)
@@ -90,7 +92,7 @@ def moments(xp: Any, x: Any, layout: Layout, out: Any = None) -> tuple[Any, Any,
     return mean, variance, centred
 
 
-def _part(array: Any, rows: slice) -> Any:
+def _part(array: Array, rows: slice) -> Array:
     """What belongs to some rows of the view: all of an array that has but one for all of them."""
     return array if array.shape[0] == 1 else array[rows]
 
@@ -118,10 +120,10 @@ def normalize_scale_infer(data, scale, *, over, axis, num_groups):
 def normalize_scale_xp(xp, data, scale, *, over, axis, num_groups, out=None):
     layout = layout_of(data.shape, over, axis, num_groups)
     x = wide(data).reshape(layout.view)
-    target = place(out, x)
-    y, scale = room(xp, x, target), scale.reshape(layout.keep)
+    target = out_like(out, x)
+    y, scale = out_or_empty_like(xp, target, x), scale.reshape(layout.keep)
     by_rows(xp, x, lambda rows: xp.multiply(x[rows], _part(scale, rows), out=y[rows]))
-    return settle(out, target, y, data.shape)
+    return write_out(out, target, y, data.shape)
 
 
 @normalize_scale.grad
@@ -198,12 +200,13 @@ def normalize_moments_grad(g, ins, outs, *, over, axis, num_groups):
     return (from_statistics(ins[0], outs[0], g[0] / count, g[1] * inverse * inverse * inverse / -count, words), None)
 
 
-def count_of(data: Any, like: Any, words: dict[str, Any]) -> Any:
+def count_of(data: Value, like: Value, words: dict[str, Any]) -> Value:
     """How many numbers each set has, as a value: a gradient rule does not know shapes."""
     return ops._normalize_total(ops.ones_like(data), like, **words)
 
 
-def from_statistics(data: Any, mean: Any, constant: Any, slope: Any, words: dict[str, Any]) -> Any:
+def from_statistics(data: Value, mean: Value, constant: Value | None, slope: Value | None, words: dict[str, Any]
+                    ) -> Value | None:
     """``constant + slope * (data - mean)``: what a mean and a deviation hand down, each number's share."""
     found = None
     if slope is not None:
@@ -215,7 +218,7 @@ def from_statistics(data: Any, mean: Any, constant: Any, slope: Any, words: dict
     return found
 
 
-def _gathered(xp: Any, sums: Sequence[Any], layout: Layout) -> Any:
+def _gathered(xp: ArrayModule, sums: Sequence[Array], layout: Layout) -> Array:
     """Sums of the sets from those of some rows each: added where a set lies in all rows, else side by side."""
     if len(sums) == 1:
         return sums[0]
@@ -277,12 +280,12 @@ def backward_normalize_xp(xp, g, data, *rest, over, axis, num_groups, out=None):
     *gamma, mean, inverse, product, total = rest
     layout = layout_of(data.shape, over, axis, num_groups)
     x = wide(data).reshape(layout.view)
-    target = place(out, x)
+    target = out_like(out, x)
     factor = inverse * gamma[0] if gamma else inverse
     slope = inverse * product / layout.size
     offset = (slope * mean - total / layout.size).reshape(layout.keep)
     slope, factor = (-slope).reshape(layout.keep), factor.reshape(layout.keep)
-    y, g = room(xp, x, target), wide(g).reshape(layout.view)
+    y, g = out_or_empty_like(xp, target, x), wide(g).reshape(layout.view)
 
     def work(rows: slice) -> None:
         part = xp.multiply(x[rows], _part(slope, rows), out=y[rows])
@@ -291,7 +294,7 @@ def backward_normalize_xp(xp, g, data, *rest, over, axis, num_groups, out=None):
         part *= _part(factor, rows)
 
     by_rows(xp, x, work)
-    return settle(out, target, y, data.shape)
+    return write_out(out, target, y, data.shape)
 
 
 @backward_normalize.grad

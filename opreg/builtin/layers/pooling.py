@@ -13,12 +13,15 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from ...backends.blas import share
 from ...core.cache import cached
 from ...core.op import Op
 from ...core.registry import declare, register
 from ...core.spec import Shape, common_dtype, is_floating, limits, show
 from ...errors import AttrError, DTypeError, ShapeError
+from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
 from .sliding import Window, channels_first, channels_last, span, spatial, window
 
@@ -126,7 +129,7 @@ def window_of(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_poo
     return _pool(shape, kernel, stride, pad, global_pool, pooling_convention, layout).win
 
 
-def _blocks(xp: Any, pool: Pool, itemsize: int) -> Iterator[slice]:
+def _blocks(xp: ArrayModule, pool: Pool, itemsize: int) -> Iterator[slice]:
     """Runs of images whose numbers fit the cache."""
     cost = max(1, math.prod(pool.x[1:]) * itemsize)
     step = max(1, BLOCK.get(xp.__name__, BLOCK_GPU) // cost)
@@ -141,7 +144,7 @@ def _at(axis: int, part: slice) -> tuple[slice, ...]:
 # -------------------------------------------------------------------------------------------- reductions
 
 
-def _reduced(xp: Any, combine: Callable, x: Any, pool: Pool, start: Any) -> Any:
+def _reduced(xp: ArrayModule, combine: Callable, x: Array, pool: Pool, start: float) -> Array:
     """Windows combined, axis after axis; ``start`` is what one that lies outside the input gives."""
     for axis, n, k, s, p, places in pool.axes:
         if k == s == 1 and n == places:
@@ -163,20 +166,20 @@ def _reduced(xp: Any, combine: Callable, x: Any, pool: Pool, start: Any) -> Any:
     return x
 
 
-def _maximum(xp: Any, x: Any, pool: Pool) -> Any:
+def _maximum(xp: ArrayModule, x: Array, pool: Pool) -> Array:
     """Maxima of windows. NaN does not count, nor infinity: a window of nothing else has the lowest number."""
     lowest = limits(x.dtype)[0]
     return xp.fmax(_reduced(xp, xp.fmax, x, pool, lowest), lowest)
 
 
-def _sum(xp: Any, x: Any, pool: Pool) -> Any:
+def _sum(xp: ArrayModule, x: Array, pool: Pool) -> Array:
     """Sums of windows."""
     if pool.whole:
         return x.reshape(x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1]).sum(1).reshape(x.shape[0], *pool.y[1:])
     return _reduced(xp, xp.add, x, pool, 0)
 
 
-def _spread(xp: Any, g: Any, pool: Pool) -> Any:
+def _spread(xp: ArrayModule, g: Array, pool: Pool) -> Array:
     """The gradient of ``_sum``: each number added to all places of its window."""
     for axis, n, k, s, p, places in reversed(list(pool.axes)):  # the last first, while there are few rows
         if k == s == 1 and n == places:
@@ -193,7 +196,7 @@ def _spread(xp: Any, g: Any, pool: Pool) -> Any:
     return g
 
 
-def _counts(xp: Any, pool: Pool, include_pad: bool, dtype: Any) -> Any:
+def _counts(xp: ArrayModule, pool: Pool, include_pad: bool, dtype: np.dtype) -> Array:
     """How many numbers each window averages over: an array that broadcasts over the output, or a number."""
     total: Any = 1
     for axis, n, k, s, p, places in pool.axes:
@@ -266,7 +269,7 @@ def pooling_xp(xp, data, *, kernel, pool_type, global_pool, pooling_convention, 
     return out
 
 
-def _norm(xp: Any, x: Any, pool: Pool, p: int) -> Any:
+def _norm(xp: ArrayModule, x: Array, pool: Pool, p: int) -> Array:
     if p == 1:
         return _sum(xp, x, pool)
     total = _sum(xp, x * x if p == 2 else x * x * x, pool)
@@ -336,7 +339,8 @@ def pooling_sum_grad(h, ins, outs, **attrs):
     return pooling(h, **attrs), None
 
 
-def _hits(xp: Any, x: Any, maxima: Any, pool: Pool, first: bool = True) -> Iterator[tuple[Any, tuple, tuple]]:
+def _hits(xp: ArrayModule, x: Array, maxima: Array, pool: Pool, first: bool = True
+          ) -> Iterator[tuple[Array, tuple, tuple]]:
     """For each tap, where it is the maximum of its window (only the first that is), and what it reads and where."""
     free = xp.ones(maxima.shape, bool)
     for to, read in pool.taps():
@@ -347,13 +351,13 @@ def _hits(xp: Any, x: Any, maxima: Any, pool: Pool, first: bool = True) -> Itera
         yield hit, to, read
 
 
-def _masked(xp: Any, g: Any, hit: Any, out: Any = None) -> Any:
+def _masked(xp: ArrayModule, g: Array, hit: Array, out: Array | None = None) -> Array:
     """``g`` where ``hit``, else zero: a product of bits, which is exact for NaN and infinity, and needs no branches."""
     bits = f"i{g.dtype.itemsize}"
     return xp.multiply(g.view(bits), hit, out=None if out is None else out.view(bits)).view(g.dtype)
 
 
-def _place(xp: Any, g: Any, x: Any, maxima: Any, pool: Pool, first: bool, out: Any) -> None:
+def _place(xp: ArrayModule, g: Array, x: Array, maxima: Array, pool: Pool, first: bool, out: Array) -> None:
     """Write to ``out`` the numbers of ``g`` at the places of the maxima, added where several meet."""
     out[...] = 0
     for hit, to, read in _hits(xp, x, maxima, pool, first):
@@ -416,12 +420,12 @@ def pooling_v1_infer(data, *, kernel, global_pool, pooling_convention, stride, p
     return _output(data, kernel, stride, pad, global_pool, pooling_convention, None)
 
 
-def _padded(xp: Any, data: Any, pool: Pool) -> tuple[Any, Pool, tuple[slice, ...]]:
+def _padded(xp: ArrayModule, data: Array, pool: Pool) -> tuple[Array, Pool, tuple[slice, ...]]:
     """The data in a frame of zeros, a pooling over that without padding, and where in it the data is."""
     inner = (slice(None), *(slice(p, p + n) for _, n, _, _, p, _ in pool.axes))
     shape = (pool.x[0], *(n + 2 * p for _, n, _, _, p, _ in pool.axes), pool.x[-1])
     framed = Pool(pool.win._replace(pad=(0,) * len(pool.win.pad)), shape, pool.y)
-    if data is None or shape == pool.x:
+    if shape == pool.x:
         return data, framed, inner
     frame = xp.zeros(shape, data.dtype)
     frame[inner] = data

@@ -6,19 +6,27 @@ what is around them. Inside, the second direction has its time reversed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
+
+import numpy as np
 
 from ...core.attrs import Few, Positive
 from ...core.registry import declare, ops
 from ...core.rules import Attrs
 from ...core.spec import Shape, as_dtype, common_dtype, show
 from ...errors import ShapeError
+from ...typing import Array, ArrayModule
 from ..outputs import floating, wide
 from . import rnn_layer
 from .rnn_parts import Kept, Kind, count, kind_of, parts_of, reserve_size, views
 
 __all__: list[str] = []
+
+#: Arrays of the caller for results, None for those that nobody reads.
+Outs = Sequence[Array | None] | None
+
+T = TypeVar("T")
 
 Mode = Literal["gru", "lstm", "rnn_relu", "rnn_tanh"]
 
@@ -102,7 +110,7 @@ def rnn_types(ins, outs, *, use_sequence_length):
     return [one] * count + [each or as_dtype("int32") for each in ins[count:]], [one] * (len(outs) - 1) + [inner]
 
 
-def _unpacked(kind: Kind, arrays: Any) -> tuple[Any, ...]:
+def _unpacked(kind: Kind, arrays: Sequence[Array]) -> tuple[Array, Array, Array, Array | None, Array | None]:
     """data, parameters, state, cells or None, lengths or None."""
     data, parameters, state, *rest = arrays
     cell = wide(rest[0]) if kind.mode == "lstm" else None
@@ -110,19 +118,20 @@ def _unpacked(kind: Kind, arrays: Any) -> tuple[Any, ...]:
             rest[-1].astype("int64") if kind.lengths else None)
 
 
-def _target(xp: Any, out: Any, shape: Shape, dtype: Any) -> Any:
+def _target(xp: ArrayModule, out: Array | None, shape: Shape, dtype: np.dtype) -> Array:
     """The array to write a result to, the caller's if it can be."""
-    fits = out is not None and out.dtype == dtype and out.flags.c_contiguous
-    return out if fits else xp.empty(shape, dtype=dtype)
+    if out is not None and out.dtype == dtype and out.flags.c_contiguous:
+        return out
+    return xp.empty(shape, dtype=dtype)
 
 
-def _given(found: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
+def _stored(results: tuple[Array, ...], out: Outs) -> Sequence[Array | None]:
     """The results, in the caller's arrays if there are any."""
     if out is None:
-        return found
-    for target, value in zip(out, found):
-        if target is not None and target is not value:
-            target[...] = value
+        return results
+    for target, result in zip(out, results):
+        if target is not None and target is not result:
+            target[...] = result
     return out
 
 
@@ -157,10 +166,10 @@ def backward_rnn(g_output, g_state_output, g_statecell_output, data, parameters,
     """The gradient of ``RNN``; ``reserve`` is what it kept."""
 
 
-def _split(mode: str, arrays: Any) -> tuple[list[Any], list[Any], Any]:
+def _split(mode: str, inputs: Sequence[T]) -> tuple[list[T], list[T], T]:
     """Gradients of the outputs, the inputs, and what was kept."""
     heads = 3 if mode == "lstm" else 2
-    return list(arrays[:heads]), list(arrays[heads:-1]), arrays[-1]
+    return list(inputs[:heads]), list(inputs[heads:-1]), inputs[-1]
 
 
 @backward_rnn.infer
@@ -188,7 +197,7 @@ def backward_rnn_xp(xp, *arrays, out=None, **attrs):
 # -------------------------------------------------------------------------------------------------- layers
 
 
-def _turned(xp: Any, x: Any, lengths: Any) -> Any:
+def _turned(xp: ArrayModule, x: Array, lengths: Array | None) -> Array:
     """(time, batch, features) with the time of each sample reversed; what is behind its end stays there."""
     if lengths is None:
         return xp.ascontiguousarray(x[::-1])
@@ -197,32 +206,32 @@ def _turned(xp: Any, x: Any, lengths: Any) -> Any:
     return xp.take_along_axis(x, xp.expand_dims(index, 2), axis=0)
 
 
-def _ahead(xp: Any, kind: Kind, x: Any, lengths: Any) -> list[Any]:
+def _ahead(xp: ArrayModule, kind: Kind, x: Array, lengths: Array | None) -> list[Array]:
     """A layer's input as each direction reads it."""
     return [x, _turned(xp, x, lengths)][:kind.directions]
 
 
-def _ahead_back(xp: Any, kind: Kind, dy: Any, lengths: Any) -> Any:
+def _ahead_back(xp: ArrayModule, kind: Kind, dy: Array, lengths: Array | None) -> Array:
     """(directions, time, batch, features) of a gradient with the directions' features side by side."""
     if kind.directions == 1:
         return xp.expand_dims(dy, 0)
     return xp.stack([dy[..., :kind.out], _turned(xp, dy[..., kind.out:], lengths)])
 
 
-def _together(xp: Any, y: Any, lengths: Any) -> Any:
+def _together(xp: ArrayModule, y: Array, lengths: Array | None) -> Array:
     """(time, batch, features) of (directions, time, batch, features)."""
     if y.shape[0] == 1:
         return y[0]
     return xp.concatenate([y[0], _turned(xp, y[1], lengths)], axis=2)
 
 
-def _counts(xp: Any, time: int, lengths: Any, dtype: Any) -> Any:
+def _counts(xp: ArrayModule, time: int, lengths: Array, dtype: np.dtype) -> Array:
     """(time, batch, 1): one for a step within the sample, zero behind its end."""
     return xp.expand_dims(xp.arange(time).reshape(-1, 1) < lengths, 2).astype(dtype)
 
 
-def run(xp: Any, forward: Callable, arrays: Any, is_train: bool, rng: Any, out: Any, attrs: Attrs
-        ) -> tuple[Any, ...]:
+def run(xp: ArrayModule, forward: Callable, arrays: Sequence[Array], is_train: bool, rng: np.random.Generator,
+        out: Outs, attrs: Attrs) -> Sequence[Array | None]:
     """What ``RNN`` computes, with a function that runs a layer."""
     kind = kind_of(**attrs)
     data, parameters, state, cell, lengths = _unpacked(kind, arrays)
@@ -243,10 +252,11 @@ def run(xp: Any, forward: Callable, arrays: Any, is_train: bool, rng: Any, out: 
         x = _output(xp, kept, counts, lengths)
     last = [xp.concatenate([each[:, -1] for each in group])
             for group in zip(*[(kept.states, kept.cells)[:1 if cell is None else 2] for kept in layers])]
-    return _given((x, *last, reserve), out)
+    return _stored((x, *last, reserve), out)
 
 
-def run_back(xp: Any, backward: Callable, arrays: Any, out: Any, attrs: Attrs) -> tuple[Any, ...]:
+def run_back(xp: ArrayModule, backward: Callable, arrays: Sequence[Array], out: Outs, attrs: Attrs
+             ) -> Sequence[Array | None]:
     """What its gradient computes, with a function that runs that of a layer."""
     kind = kind_of(**attrs)
     heads, ins, reserve = _split(kind.mode, arrays)
@@ -275,10 +285,10 @@ def run_back(xp: Any, backward: Callable, arrays: Any, out: Any, attrs: Attrs) -
             d_cell[own] = dc
         if dx is not None:
             dy = dx[0] if d == 1 else dx[0] + _turned(xp, dx[1], lengths)
-    return _given((dy, d_parameters, d_state, *(() if d_cell is None else (d_cell,))), out)
+    return _stored((dy, d_parameters, d_state, *(() if d_cell is None else (d_cell,))), out)
 
 
-def _room_for_input(xp: Any, kind: Kind, x: Any, out: Any, layer: int) -> list[Any] | None:
+def _room_for_input(xp: ArrayModule, kind: Kind, x: Array, out: Outs, layer: int) -> list[Array] | None:
     """Where the gradients of a layer's input go, a direction each; None if nobody wants them."""
     target = None if out is None or layer else out[0]
     if out is not None and not layer and target is None:
@@ -286,7 +296,7 @@ def _room_for_input(xp: Any, kind: Kind, x: Any, out: Any, layer: int) -> list[A
     return [_target(xp, target if kind.directions == 1 else None, x.shape, x.dtype) for _ in range(kind.directions)]
 
 
-def _output(xp: Any, kept: Kept, counts: Any, lengths: Any) -> Any:
+def _output(xp: ArrayModule, kept: Kept, counts: Array | None, lengths: Array | None) -> Array:
     """What the layer above reads."""
     y = kept.states[:, 1:]
     y = _together(xp, y if counts is None else y * counts, lengths)

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...core.threads import by_rows
+from ...typing import Array, ArrayModule
 from .rnn_parts import Kept, Kind, Part, of_gates
 
-__all__ = ["backward", "forward", "room", "rows_of"]
+__all__ = ["backward", "forward", "rows_of", "scratch"]
 
 # OpenBLAS computes a product of at most so many multiplications where the matrices lie, without threads and without
 # rearranging them; the product of a step, cut into some of that size, takes half as long. Narrower ones gain nothing.
@@ -28,13 +32,13 @@ class _Held(threading.local):
     """Temporaries by name and dtype, one of each in a thread."""
 
     def __init__(self) -> None:
-        self.arrays: dict[tuple[str, Any], Any] = {}
+        self.arrays: dict[tuple[str, np.dtype], Array] = {}
 
 
 _HELD = _Held()
 
 
-def room(xp: Any, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
+def scratch(xp: ArrayModule, name: str, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     """Memory for a temporary, valid until the next call with this name."""
     size = math.prod(shape)
     if xp.__name__ != "numpy" or size * dtype.itemsize > _KEPT:
@@ -46,7 +50,7 @@ def room(xp: Any, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 
-def _halves(xp: Any, kind: Kind, dtype: Any) -> Any:
+def _halves(xp: ArrayModule, kind: Kind, dtype: np.dtype) -> Array:
     """For each gate what its argument is multiplied by, so that one function does for all gates.
 
     A sigmoid is ``tanh(x / 2) / 2 + 1 / 2``.
@@ -77,7 +81,7 @@ class _Product:
         Rows of ``x``, which has the shape (directions, gates or 1, batch, features).
     """
 
-    def __init__(self, xp: Any, kind: Kind, matrices: Any, batch: int):
+    def __init__(self, xp: ArrayModule, kind: Kind, matrices: Array, batch: int):
         directions, gates, features, columns = matrices.shape
         width = _columns(kind, batch, features, columns)
         cut = matrices.reshape(directions, gates, features, columns // width, width).transpose(0, 1, 3, 2, 4)
@@ -85,7 +89,7 @@ class _Product:
         self.result = xp.empty((directions, gates, batch, columns), dtype=matrices.dtype)
         self.cut = self.result.reshape(directions, gates, batch, columns // width, width).transpose(0, 1, 3, 2, 4)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Array) -> Array:
         """The products, (directions, gates, batch, columns), in memory that the next call writes again."""
         self.xp.matmul(x[:, :, None], self.matrices, out=self.cut)
         return self.result
@@ -94,13 +98,13 @@ class _Product:
 # ----------------------------------------------------------------------------------------------- forward
 
 
-def rows_of(x: Any) -> Any:
+def rows_of(x: Array) -> Array:
     """(time, batch, features) as a matrix."""
     return x.reshape(x.shape[0] * x.shape[1], x.shape[2])
 
 
-def forward(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any, x: list[Any], kept: Kept, counts: Any
-            ) -> None:
+def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: list[Array], kept: Kept,
+            counts: Array | None) -> None:
     """Run a layer: fill ``kept``, where the first states and cells stand.
 
     ``x`` is its input as each direction reads it; ``counts``, with lengths, is one for a step within a sample, else
@@ -150,7 +154,8 @@ def forward(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any, 
                 cell[...] = c + counts[t] * (cell - c)
 
 
-def _lstm_step(xp: Any, kind: Kind, a: Any, before: Any, cell: Any, out: Any, work: Any, projection: Any) -> None:
+def _lstm_step(xp: ArrayModule, kind: Kind, a: Array, before: Array, cell: Array, out: Array, work: Array,
+               projection: Array | None) -> None:
     """Fill ``cell`` and ``out`` from the gates."""
     xp.multiply(a[:, 1], before, out=cell)
     xp.multiply(a[:, 0], a[:, 2], out=work)
@@ -169,7 +174,8 @@ def _lstm_step(xp: Any, kind: Kind, a: Any, before: Any, cell: Any, out: Any, wo
         xp.matmul(work, projection, out=out)
 
 
-def _gru_step(xp: Any, a: Any, from_state: Any, h: Any, cell: Any, out: Any, work: Any, behind: Any) -> None:
+def _gru_step(xp: ArrayModule, a: Array, from_state: Array, h: Array, cell: Array, out: Array, work: Array,
+              behind: Array | None) -> None:
     """Finish the gates and fill ``cell``, the candidate's part from the state, and ``out``."""
     gates, candidate = a[:, :2], a[:, 2]
     gates += from_state[:, :2]
@@ -188,8 +194,9 @@ def _gru_step(xp: Any, a: Any, from_state: Any, h: Any, cell: Any, out: Any, wor
 # ---------------------------------------------------------------------------------------------- backward
 
 
-def backward(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any, x: list[Any], kept: Kept, counts: Any,
-             dy: Any, ends: tuple[Any, Any], d_parameters: Any, dx: Any) -> tuple[Any, Any]:
+def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: list[Array], kept: Kept,
+             counts: Array | None, dy: Array, ends: tuple[Array, Array | None], d_parameters: Array,
+             dx: Sequence[Array] | None) -> tuple[Array, Array | None]:
     """The gradients of a layer's first states and cells.
 
     Writes those of its parameters, and of its input, a direction each, to ``dx`` unless that is None. ``dy`` is that
@@ -200,8 +207,9 @@ def backward(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any,
     return dh, dc
 
 
-def _through_time(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any, kept: Kept, dy: Any,
-                  ends: tuple[Any, Any], counts: Any) -> tuple[Any, Any, Any, Any, Any]:
+def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, kept: Kept, dy: Array,
+                  ends: tuple[Array, Array | None], counts: Array | None
+                  ) -> tuple[Array, Array, Array, Array | None, Array | None]:
     """Gradients of what the gates' functions are applied to, by input and by state; of the first states and cells;
     of what is projected."""
     directions, time, batch, _ = dy.shape
@@ -255,7 +263,7 @@ def _through_time(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters:
     return da, db, dh, dc, d_shown
 
 
-def _slopes(xp: Any, kind: Kind, kept: Kept) -> tuple[Any, Any]:
+def _slopes(xp: ArrayModule, kind: Kind, kept: Kept) -> tuple[Array, Array]:
     """For all steps what is multiplied by gradients to those of what the gates' functions are applied to.
 
     The first is (direction, gate, time, batch, features). In an LSTM it is for the gradient of the cells, of the out
@@ -266,9 +274,9 @@ def _slopes(xp: Any, kind: Kind, kept: Kept) -> tuple[Any, Any]:
     before_cells, cells = kept.cells[:, :-1], kept.cells[:, 1:]
     shape = states.shape[:3]
     extra: Any = None
-    slopes = room(xp, "slopes", (shape[0], kind.gates, *shape[1:], kind.size), states.dtype)
+    slopes = scratch(xp, "slopes", (shape[0], kind.gates, *shape[1:], kind.size), states.dtype)
     if kind.gates > 1:
-        extra = room(xp, "extra", (*shape, kind.size), slopes.dtype)
+        extra = scratch(xp, "extra", (*shape, kind.size), slopes.dtype)
 
     def work(steps: slice) -> None:
         part = slopes[:, :, steps]
@@ -287,7 +295,7 @@ def _slopes(xp: Any, kind: Kind, kept: Kept) -> tuple[Any, Any]:
     return slopes, extra
 
 
-def _lstm_slopes(xp: Any, a: Any, cells: Any, before: Any, slopes: Any, extra: Any) -> None:
+def _lstm_slopes(xp: ArrayModule, a: Array, cells: Array, before: Array, slopes: Array, extra: Array) -> None:
     enter, candidate, leave = a[:, 0], a[:, 2], a[:, 3]
     xp.subtract(1.0, a, out=slopes)
     slopes *= a
@@ -303,7 +311,7 @@ def _lstm_slopes(xp: Any, a: Any, cells: Any, before: Any, slopes: Any, extra: A
     extra *= leave
 
 
-def _gru_slopes(xp: Any, a: Any, cells: Any, before: Any, slopes: Any, extra: Any) -> None:
+def _gru_slopes(xp: ArrayModule, a: Array, cells: Array, before: Array, slopes: Array, extra: Array) -> None:
     reset, candidate = a[:, 0], a[:, 2]
     xp.subtract(1.0, a, out=slopes)
     xp.multiply(candidate, candidate, out=extra)
@@ -317,13 +325,13 @@ def _gru_slopes(xp: Any, a: Any, cells: Any, before: Any, slopes: Any, extra: An
     xp.multiply(extra, reset, out=slopes[:, 2])
 
 
-def _products(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any, kept: Kept, x: list[Any], da: Any,
-              db: Any, d_shown: Any, d_parameters: Any, dx: Any) -> None:
+def _products(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, kept: Kept, x: list[Array],
+              da: Array, db: Array, d_shown: Array | None, d_parameters: Array, dx: Sequence[Array] | None) -> None:
     """Write the gradients of a layer's parameters and, unless ``dx`` is None, of its input."""
     for d, part in enumerate(parts):
         by_input = _rows_of_gates(xp, kind, "by input", da[d])
         by_state = by_input if da is db else _rows_of_gates(xp, kind, "by state", db[d])
-        into = {name: each.of(d_parameters) for name, each in part.items()}
+        into = {name: piece.of(d_parameters) for name, piece in part.items()}
         xp.matmul(by_input.T, rows_of(x[d]), out=into["input"])
         xp.matmul(by_state.T, rows_of(kept.states[d, :-1]), out=into["state"])
         ones = xp.ones((by_input.shape[0],), dtype=by_input.dtype)
@@ -336,9 +344,9 @@ def _products(xp: Any, kind: Kind, parts: list[dict[str, Part]], parameters: Any
             xp.matmul(by_input, part["input"].of(parameters), out=rows_of(dx[d]))
 
 
-def _rows_of_gates(xp: Any, kind: Kind, name: str, gates: Any) -> Any:
+def _rows_of_gates(xp: ArrayModule, kind: Kind, name: str, gates: Array) -> Array:
     """(time * batch, gates * features) of (gate, time, batch, features): one product then takes all gates."""
     count, time, batch, size = gates.shape
-    found = room(xp, name, (time, batch, count, size), gates.dtype)
+    found = scratch(xp, name, (time, batch, count, size), gates.dtype)
     found[...] = gates.transpose(1, 2, 0, 3)
     return found.reshape(time * batch, count * size)

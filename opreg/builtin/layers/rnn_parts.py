@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ...core.cache import cached
 from ...core.spec import Shape
 from ...errors import AttrError
+from ...typing import Array
 
 __all__ = ["GATES", "Kept", "Kind", "Part", "count", "kind_of", "of_gates", "parts_of", "reserve_size", "views"]
 
@@ -69,7 +70,7 @@ class Part(NamedTuple):
     start: int
     shape: Shape
 
-    def of(self, vector: Any) -> Any:
+    def of(self, vector: Array) -> Array:
         """The view of a vector that is this part."""
         size = self.shape[0] * (self.shape[1] if len(self.shape) > 1 else 1)
         return vector[self.start:self.start + size].reshape(self.shape)
@@ -79,7 +80,7 @@ def _features(kind: Kind, inputs: int, layer: int) -> int:
     return inputs if layer == 0 else kind.directions * kind.out
 
 
-def count(kind: Kind, inputs: Any) -> Any:
+def count(kind: Kind, inputs: int) -> int:
     """How many parameters there are; unknown with the number of inputs."""
     rows, rest = kind.gates * kind.size, kind.projection * kind.size
     first = rows * (inputs + kind.out) + rest
@@ -111,7 +112,7 @@ def parts_of(kind: Kind, inputs: int) -> list[list[dict[str, Part]]]:
     return found
 
 
-def of_gates(kind: Kind, part: Part, vector: Any) -> Any:
+def of_gates(kind: Kind, part: Part, vector: Array) -> Array:
     """The view of a vector that is a part, gates first."""
     return part.of(vector).reshape(kind.gates, kind.size, *part.shape[1:])
 
@@ -123,25 +124,25 @@ class Kept(NamedTuple):
     """Of a layer: gates, the states of its cells (of a GRU, the candidate's part from the state), outputs, the mask of
     the dropout behind it."""
 
-    gates: Any
-    cells: Any
-    states: Any
-    mask: Any
+    gates: Array
+    cells: Array
+    states: Array
+    mask: Array
 
 
-def _kept_shapes(kind: Kind, time: Any, batch: Any, layer: int) -> list[tuple[Any, ...]]:
+def _kept_shapes(kind: Kind, time: int, batch: int, layer: int) -> list[Shape]:
     """The shape of each of these, zero sizes for what there is not."""
     d, cell = kind.directions, kind.size if kind.gates > 1 else 0
     return [(d, kind.gates, time, batch, cell), (d, time + 1, batch, cell), (d, time + 1, batch, kind.out),
             (time, batch, d * kind.out if kind.p and layer < kind.layers - 1 else 0)]
 
 
-def reserve_size(kind: Kind, time: Any, batch: Any) -> Any:
+def reserve_size(kind: Kind, time: int, batch: int) -> int:
     """How many numbers are kept for all layers."""
     return sum(math.prod(shape) for layer in range(kind.layers) for shape in _kept_shapes(kind, time, batch, layer))
 
 
-def views(kind: Kind, reserve: Any, time: int, batch: int) -> list[Kept]:
+def views(kind: Kind, reserve: Array, time: int, batch: int) -> list[Kept]:
     """What is kept of each layer."""
     at, found = 0, []
     for layer in range(kind.layers):

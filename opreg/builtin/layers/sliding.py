@@ -6,13 +6,17 @@ the input is padding.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ...core.cache import cached
 from ...core.spec import ANY, Shape, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array
 
 __all__ = ["Window", "window", "span", "extent", "needed", "spatial", "channels_first", "channels_last"]
+
+#: An array, or the shape of one.
+ArrayOrShape = TypeVar("ArrayOrShape", Array, Shape)
 
 
 class Window(NamedTuple):
@@ -132,7 +136,7 @@ def spatial(shape: Shape, rank: int, layout: str | None) -> Shape:
     return channels_first(shape, layout)
 
 
-def channels_first(value: Any, layout: str | None) -> Any:
+def channels_first(value: ArrayOrShape, layout: str | None) -> ArrayOrShape:
     """An array or shape with its channels moved from where ``layout`` has them to axis 1."""
     if layout is None or layout[1] == "C":
         return value

@@ -7,16 +7,19 @@ element.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from ...core.cache import cached
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, as_dtype, check_axis, limits
 from ...core.threads import by_rows
+from ...core.value import Value
 from ...errors import AttrError, DTypeError
-from ..outputs import as_output, floating, place, room, settle, together, wide
+from ...typing import Array, ArrayModule
+from ..outputs import as_output, floating, out_like, out_or_empty_like, together, wide, write_out
 
 __all__ = ["SHORT", "soften", "fold"]
 
@@ -38,12 +41,13 @@ def fold(shape: Shape, axis: int) -> Shape:
     return (math.prod(shape[:axis]), shape[axis], *((behind,) if behind != 1 else ()))
 
 
-def _sum(xp: Any, x: Any, axis: int) -> Any:
+def _sum(xp: ArrayModule, x: Array, axis: int) -> Array:
     words = ("ij->j", "ij->i", "ijk->ik")[axis + x.ndim - 2]
     return xp.einsum(words, x)[(slice(None), None) if axis else None]
 
 
-def soften(xp: Any, x: Any, scale: float = 1.0, length: Any = None, log: bool = False, out: Any = None) -> Any:
+def soften(xp: ArrayModule, x: Array, scale: float = 1.0, length: Array | None = None, log: bool = False,
+           out: Array | None = None) -> Array:
     """Softmax of ``scale * x`` along the second axis, or its logarithm.
 
     Parameters
@@ -95,22 +99,22 @@ def _scale(temperature: float | None) -> float:
     return 1.0 if temperature is None else 1.0 / temperature
 
 
-def _softened(xp: Any, data: Any, axis: int, scale: float, out: Any, dtype: np.dtype | None = None,
-              length: Any = None, log: bool = False) -> Any:
+def _softened(xp: ArrayModule, data: Array, axis: int, scale: float, out: Array | None, dtype: np.dtype | None = None,
+              length: Array | None = None, log: bool = False) -> Array:
     """A kernel's result, computed in the wider of two dtypes."""
     x = wide(data).reshape(fold(data.shape, axis))
     if dtype is not None and dtype.itemsize > x.dtype.itemsize:
         x = x.astype(dtype)
     if length is not None:
         length = length.reshape(x.shape[:1] + x.shape[2:])
-    target = place(out, x)
-    y = room(xp, x, target)
+    target = out_like(out, x)
+    y = out_or_empty_like(xp, target, x)
 
     def work(rows: slice) -> None:
         soften(xp, x[rows], scale, None if length is None else length[rows], log, y[rows])
 
     by_rows(xp, x, work)
-    return settle(out, target, y, data.shape)
+    return write_out(out, target, y, data.shape)
 
 
 def _infer(data, *, axis, temperature, use_length):
@@ -257,7 +261,8 @@ def _axis(mode: str) -> int:
 # --------------------------------------------------------------------------------------------- gradients
 
 
-def _backward(op: Any, g: Any, y: Any, data: Any, axis: int, temperature: float | None, dtype: Any) -> Any:
+def _backward(op: Op, g: Value, y: Value, data: Value, axis: int, temperature: float | None, dtype: np.dtype | None
+              ) -> Value:
     """The gradient of the data, whose dtype the output need not have."""
     dx = op(g, y, axis=axis, temperature=temperature)
     return dx if dtype is None else ops._backward_cast(dx, data)
@@ -272,8 +277,8 @@ def backward_softmax(g, output, *, axis: int = -1, temperature: float | None = N
 def backward_softmax_xp(xp, g, output, *, axis, temperature, out=None):
     shape = fold(g.shape, axis)
     g, y = wide(g).reshape(shape), wide(output).reshape(shape)
-    target = place(out, g)
-    dx = room(xp, g, target)
+    target = out_like(out, g)
+    dx = out_or_empty_like(xp, target, g)
     words = "ij,ij->i" if g.ndim == 2 else "ijk,ijk->ik"
 
     def work(rows: slice) -> None:
@@ -284,7 +289,7 @@ def backward_softmax_xp(xp, g, output, *, axis, temperature, out=None):
             part *= 1.0 / temperature
 
     by_rows(xp, g, work)
-    return settle(out, target, dx, output.shape)
+    return write_out(out, target, dx, output.shape)
 
 
 @backward_softmax.grad
@@ -305,8 +310,8 @@ def backward_log_softmax(g, output, *, axis: int = -1, temperature: float | None
 def backward_log_softmax_xp(xp, g, output, *, axis, temperature, out=None):
     shape = fold(g.shape, axis)
     g, y = wide(g).reshape(shape), wide(output).reshape(shape)
-    target = place(out, g)
-    dx = room(xp, g, target)
+    target = out_like(out, g)
+    dx = out_or_empty_like(xp, target, g)
 
     def work(rows: slice) -> None:
         part = xp.exp(y[rows], out=dx[rows])
@@ -316,7 +321,7 @@ def backward_log_softmax_xp(xp, g, output, *, axis, temperature, out=None):
             part *= 1.0 / temperature
 
     by_rows(xp, g, work)
-    return settle(out, target, dx, output.shape)
+    return write_out(out, target, dx, output.shape)
 
 
 @backward_log_softmax.grad

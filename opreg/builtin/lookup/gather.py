@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from itertools import accumulate
-from typing import Any
 
 from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..outputs import as_output
 from ..shapes.shape import stored
 from .indexing import add_at, check_some
@@ -17,13 +17,13 @@ from .indexing import add_at, check_some
 __all__: list[str] = []
 
 
-def _columns(xp: Any, indices: Any) -> tuple:
+def _columns(xp: ArrayModule, indices: Array) -> tuple:
     """The rows of an index array, one for each axis they index."""
     whole = indices.astype(xp.int64)
     return tuple([whole[i] for i in range(whole.shape[0])])
 
 
-def _replaced(xp: Any, data: Any, places: Any, values: Any, out: Any) -> Any:
+def _replaced(xp: ArrayModule, data: Array, places: tuple[Array, ...], values: Array, out: Array | None) -> Array:
     """``data`` with the numbers at ``places`` replaced, in an array of its own or in ``out``."""
     out = stored(xp, data, out)
     out[places] = values
@@ -68,7 +68,7 @@ def gather_nd_grad(g, ins, outs):
     return (ops._backward_gather_nd(g, ins[1], ins[0]), None)
 
 
-def _with_data(*, shape: Any) -> tuple[str, ...]:
+def _with_data(*, shape: Shape | None) -> tuple[str, ...]:
     return ("g", "indices", "data") if shape is None else ("g", "indices")
 
 
@@ -324,7 +324,7 @@ def diag_infer(data, *, k, axis1, axis2):
     return (*[dim for i, dim in enumerate(data) if i not in (first, second)], length)
 
 
-def _on_diagonal(xp: Any, values: Any, shape: Shape, k: int, axis1: int, axis2: int) -> Any:
+def _on_diagonal(xp: ArrayModule, values: Array, shape: Shape, k: int, axis1: int, axis2: int) -> Array:
     """Zeros of a shape with ``values``, whose last axis runs along it, on a diagonal."""
     result = xp.zeros(shape, dtype=values.dtype)
     places = xp.arange(values.shape[-1])

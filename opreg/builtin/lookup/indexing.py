@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, common_dtype, show, unify
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..outputs import one_of
 from ..shapes.shape import constant
 
@@ -28,7 +29,7 @@ _FLOAT32 = np.dtype("float32")
 _PREPARED = 1 << 14
 
 
-def whole(xp: Any, indices: Any, length: int, mode: str = "clip") -> Any:
+def whole(xp: ArrayModule, indices: Array, length: int, mode: str = "clip") -> Array:
     """Indices as int64 in ``[0, length)``; with ``raise``, those out of range are made ``length``.
 
     NumPy's indexing raises IndexError for that; CuPy's, which cannot look, wraps around.
@@ -53,7 +54,7 @@ def check_some(data: Shape, axis: int, indices: Shape) -> None:
         raise ShapeError(f"axis {axis} of {show(data)} is empty: there is nothing to look up")
 
 
-def add_at(xp: Any, shape: Shape, places: Any, values: Any) -> Any:
+def add_at(xp: ArrayModule, shape: Shape, places: Array, values: Array) -> Array:
     """Zeros of a shape with values added at flat places, as often as one repeats."""
     flat = xp.zeros(math.prod(shape), dtype=values.dtype)
     # Both in one row: this is the form NumPy has a fast loop for.
@@ -61,7 +62,7 @@ def add_at(xp: Any, shape: Shape, places: Any, values: Any) -> Any:
     return flat.reshape(shape)
 
 
-def _places(xp: Any, indices: Any, shape: Shape, axis: int) -> Any:
+def _places(xp: ArrayModule, indices: Array, shape: Shape, axis: int) -> Array:
     """Flat places in a shape of indices along an axis; outer axes, indices and inner axes make three."""
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
     return (xp.arange(outer).reshape(-1, 1, 1) * shape[axis] + indices) * inner + xp.arange(inner)
@@ -95,7 +96,7 @@ def _numpy_only(call: Call) -> str | None:
     return "mode 'raise' looks at all indices first" if call.attrs.get("mode") == "raise" else None
 
 
-def _take_steps(call: Call, data: Any, indices: Any, axis: int, mode: Any) -> Callable[[], Any]:
+def _take_steps(call: Call, data: Array, indices: Array, axis: int, mode: Mode) -> Callable[[], object]:
     """A step that reads ``data`` at ``indices`` straight into the output."""
     (out,) = call.outs
     if indices.dtype == np.int64:
@@ -225,7 +226,7 @@ def pick_xp(xp, data, index, *, axis, keepdims, mode):
     return result.reshape(_reduced(data.shape, axis, keepdims))
 
 
-def _spots(data: Any, index: Any, axis: int, mode: PickMode) -> Any:
+def _spots(data: Array, index: Array, axis: int, mode: PickMode) -> Callable[[Array], Array] | None:
     """The function that makes flat places in arrays like the data of indices along an axis; None for many indices."""
     axis, shape = check_axis(axis, data.ndim), data.shape
     if index.size > _PREPARED:
@@ -234,7 +235,7 @@ def _spots(data: Any, index: Any, axis: int, mode: PickMode) -> Any:
     first = _places(np, np.zeros((1, 1, 1), np.int64), shape, axis).reshape(-1)
     zero, last = np.zeros((), np.int64), np.asarray(length - 1)
 
-    def run(index: Any) -> Any:
+    def run(index: Array) -> Array:
         places = index.astype(np.int64).reshape(-1)
         if mode == "wrap":
             places %= length
@@ -250,7 +251,9 @@ def _spots(data: Any, index: Any, axis: int, mode: PickMode) -> Any:
 @pick.prepare
 def pick_prepare(data, index, *, axis, keepdims, mode):
     spots, shape = _spots(data, index, axis, mode), _reduced(data.shape, axis, keepdims)
-    return spots and (lambda data, index: data.reshape(-1).take(spots(index)).reshape(shape))
+    if spots is None:
+        return None
+    return lambda data, index: data.reshape(-1).take(spots(index)).reshape(shape)
 
 
 @pick.grad
@@ -282,13 +285,15 @@ def pick_put_xp(xp, g, index, data, *, axis, mode):
 @pick_put.prepare
 def pick_put_prepare(g, index, data, *, axis, mode):
     spots, shape, size, dtype = _spots(data, index, axis, mode), data.shape, data.size, g.dtype
+    if spots is None:
+        return None
 
-    def run(g: Any, index: Any, data: Any) -> Any:
-        found = np.zeros(size, dtype)
-        found[spots(index)] = g.reshape(-1)
-        return found.reshape(shape)
+    def run(g: Array, index: Array, data: Array) -> Array:
+        dx = np.zeros(size, dtype)
+        dx[spots(index)] = g.reshape(-1)
+        return dx.reshape(shape)
 
-    return spots and run
+    return run
 
 
 @pick_put.grad

@@ -6,11 +6,10 @@ says for each sequence of the batch how long it is; without it all are full.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show, unify
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..shapes.shape import constant, stored
 from .indexing import check_some
 
@@ -37,12 +36,12 @@ def _fill(ins: list, axis: int) -> list:
     return ins
 
 
-def _laid(row: Any, axis: int) -> Any:
+def _laid(row: Array, axis: int) -> Array:
     """A row of numbers laid along one of two axes."""
     return row.reshape((1, -1) if axis else (-1, 1))
 
 
-def _times(xp: Any, data: Any, length: Any, axis: int) -> tuple[Any, Any]:
+def _times(xp: ArrayModule, data: Array, length: Array, axis: int) -> tuple[Array, Array]:
     """0, 1, 2 … along time, and the lengths along the batch."""
     return _laid(xp.arange(data.shape[axis]), axis), _laid(length.astype(xp.int64), 1 - axis)
 
@@ -92,7 +91,7 @@ def sequence_mask_grad(g, ins, outs, *, use_sequence_length, axis):
 # ------------------------------------------------------------------------------------------- SequenceLast
 
 
-def _last(xp: Any, shape: Shape, length: Any, axis: int) -> tuple:
+def _last(xp: ArrayModule, shape: Shape, length: Array | None, axis: int) -> tuple:
     """An index that names the last step of each sequence; of an empty one, the first."""
     count, batch = shape[axis], xp.arange(shape[1 - axis])
     if length is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from ...backends.blas import multiplier
@@ -18,7 +18,9 @@ from ...core.op import Op
 from ...core.registry import REGISTERED, declare, ops, register
 from ...core.rules import Rule
 from ...core.spec import Shape, is_narrow, show
+from ...core.value import Value
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..reductions.reduce import reduced
 
 __all__ = ["product", "wide", "bilinear", "adjoint", "with_bias"]
@@ -29,13 +31,13 @@ Storage = Literal["default", "row_sparse", "csr"]
 # ------------------------------------------------------------------------------------------- arithmetic
 
 
-def wide(xp: Any, *arrays: Any) -> tuple[Any, ...]:
+def wide(xp: ArrayModule, *arrays: Any) -> tuple[Any, ...]:
     """The arrays in a dtype that products are accurate and fast in: halves become float32, the rest stays."""
     return tuple([a.astype(xp.float32) if a is not None and is_narrow(a.dtype) else a
                   for a in arrays])
 
 
-def product(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
+def product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
     """``a @ b``, written to ``out`` if it is given. Transposed views go to BLAS as they are, without a copy."""
     if is_narrow(a.dtype):
         a, b = wide(xp, a, b)
@@ -47,7 +49,7 @@ def product(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
     return multiplier(xp, a, b)(a, b, out)
 
 
-def _matrix(xp: Any, a: Any, b: Any, out: Any, shape: Shape) -> Any:
+def _matrix(xp: ArrayModule, a: Array, b: Array, out: Array | None, shape: Shape) -> Array:
     """The product of two matrices in an array of any shape that holds as many numbers."""
     if out is None:
         return product(xp, a, b).reshape(shape)
@@ -58,12 +60,12 @@ def _matrix(xp: Any, a: Any, b: Any, out: Any, shape: Shape) -> Any:
     return out
 
 
-def _size(a: Any, b: Any) -> Shape:
+def _size(a: Array, b: Array) -> Shape:
     """Shape of the product of matrices, or of as many as both have."""
     return (*a.shape[:-1], b.shape[-1])
 
 
-def settled(op: Op, factors: Callable) -> None:
+def attach_bound_product(op: Op, factors: Callable) -> None:
     """Attach the kernel that multiplies what was settled before, for products in an array's own dtype.
 
     ``factors`` makes the two matrices of the first two inputs and attributes. A third input of ``op`` that it reads is
@@ -88,7 +90,7 @@ def settled(op: Op, factors: Callable) -> None:
         return steps + [functools.partial(call.xp.add, out, bias, out) for bias in _bias(call)]
 
 
-def _bias(call: Call) -> list[Any]:
+def _bias(call: Call) -> list[Array]:
     """The third input, where its numbers are read."""
     return [] if 2 in call.op.unread else call.ins[2:]
 
@@ -128,23 +130,26 @@ def bilinear(op: Op, left: Op, right: Op, bias: Callable | None = None) -> None:
         The gradient of the bias.
     """
 
-    def forward(a: Any, b: Any, attrs: dict) -> Any:
+    def forward(a: Value, b: Value, attrs: dict[str, Any]) -> Value:
         return op(a, b, **{**attrs, "no_bias": True} if bias else attrs)
 
     @op.grad
-    def bilinear_grad(g: Any, ins: Any, outs: Any, *, needs: Any, **attrs: Any) -> tuple:
+    def bilinear_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
+                      ) -> tuple:
         a, b = ins[:2]
         return (left(g, b, a, **attrs) if needs[0] else None,
                 right(g, a, b, **attrs) if needs[1] else None,
                 *(bias(g, attrs) if bias and need else None for need in needs[2:]))
 
     @left.grad
-    def left_grad(h: Any, ins: Any, outs: Any, *, needs: Any, **attrs: Any) -> tuple:
+    def left_grad(h: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
+                  ) -> tuple:
         g, b, _ = ins
         return forward(h, b, attrs) if needs[0] else None, right(g, h, b, **attrs) if needs[1] else None, None
 
     @right.grad
-    def right_grad(h: Any, ins: Any, outs: Any, *, needs: Any, **attrs: Any) -> tuple:
+    def right_grad(h: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
+                   ) -> tuple:
         g, a, _ = ins
         return forward(a, h, attrs) if needs[0] else None, left(g, h, a, **attrs) if needs[1] else None, None
 
@@ -196,21 +201,21 @@ def fully_connected_xp(xp, data, weight, bias=None, *, num_hidden, flatten, out=
     return y
 
 
-def _rows(data: Any, flatten: bool) -> Any:
+def _rows(data: Array, flatten: bool) -> Array:
     """The data as a matrix."""
     inputs = _inputs(data.shape, flatten)
     return data.reshape(data.size // inputs if inputs else math.prod(data.shape[:1 if flatten else -1]), inputs)
 
 
-def _dense(data: Any, weight: Any, *, flatten: bool) -> tuple[Any, Any]:
+def _dense(data: Array, weight: Array, *, flatten: bool) -> tuple[Array, Array]:
     return _rows(data, flatten), weight.T
 
 
-def _dense_data(g: Any, weight: Any) -> tuple[Any, Any]:
+def _dense_data(g: Array, weight: Array) -> tuple[Array, Array]:
     return _rows(g, False), weight
 
 
-def _dense_weight(g: Any, data: Any, *, flatten: bool) -> tuple[Any, Any]:
+def _dense_weight(g: Array, data: Array, *, flatten: bool) -> tuple[Array, Array]:
     return _rows(g, False).T, _rows(data, flatten)
 
 
@@ -228,9 +233,9 @@ def fully_connected_weight_xp(xp, g, data, weight, *, flatten, out=None):
     return _matrix(xp, *_dense_weight(g, data, flatten=flatten), out, weight.shape)
 
 
-settled(fully_connected, _dense)
-settled(fully_connected_data, _dense_data)
-settled(fully_connected_weight, _dense_weight)
+attach_bound_product(fully_connected, _dense)
+attach_bound_product(fully_connected_data, _dense_data)
+attach_bound_product(fully_connected_weight, _dense_weight)
 bilinear(fully_connected, fully_connected_data, fully_connected_weight,
          lambda g, attrs: ops.sum(g, axis=-1, exclude=True))
 
@@ -284,7 +289,7 @@ def dot_infer(lhs, rhs, *, transpose_a, transpose_b):
     return shape
 
 
-def _left(lhs: Any, transpose: bool) -> Any:
+def _left(lhs: Array, transpose: bool) -> Array:
     """``lhs`` as a matrix whose columns are summed over."""
     shape = lhs.shape
     if transpose:
@@ -292,7 +297,7 @@ def _left(lhs: Any, transpose: bool) -> Any:
     return lhs.reshape(math.prod(shape[:-1]), shape[-1])
 
 
-def _right(rhs: Any, transpose: bool) -> Any:
+def _right(rhs: Array, transpose: bool) -> Array:
     """``rhs`` as a matrix whose rows are summed over."""
     return _left(rhs, not transpose).T
 
@@ -303,7 +308,7 @@ def dot_xp(xp, lhs, rhs, *, transpose_a, transpose_b, out=None):
     return _matrix(xp, *_dot(lhs, rhs, transpose_a=transpose_a, transpose_b=transpose_b), out, shape)
 
 
-def _dot(lhs: Any, rhs: Any, *, transpose_a: bool, transpose_b: bool) -> tuple[Any, Any]:
+def _dot(lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:
     return _left(lhs, transpose_a), _right(rhs, transpose_b)
 
 
@@ -325,7 +330,7 @@ def dot_rhs_xp(xp, g, lhs, rhs, *, transpose_a, transpose_b, out=None):
     return _matrix(xp, g.T, a, out, rhs.shape) if transpose_b else _matrix(xp, a.T, g, out, rhs.shape)
 
 
-settled(dot, _dot)
+attach_bound_product(dot, _dot)
 bilinear(dot, dot_lhs, dot_rhs)
 
 
@@ -350,7 +355,7 @@ def batch_dot_infer(lhs, rhs, *, transpose_a, transpose_b):
     return (*lhs[:-2], m, n)
 
 
-def _stacks(lhs: Any, rhs: Any, *, transpose_a: bool, transpose_b: bool) -> tuple[Any, Any]:
+def _stacks(lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:
     return lhs.swapaxes(-1, -2) if transpose_a else lhs, rhs.swapaxes(-1, -2) if transpose_b else rhs
 
 
@@ -359,7 +364,7 @@ def batch_dot_xp(xp, lhs, rhs, *, transpose_a, transpose_b, out=None):
     return product(xp, *_stacks(lhs, rhs, transpose_a=transpose_a, transpose_b=transpose_b), out)
 
 
-settled(batch_dot, _stacks)
+attach_bound_product(batch_dot, _stacks)
 
 
 @batch_dot.grad

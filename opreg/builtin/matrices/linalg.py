@@ -9,6 +9,7 @@ an ``MXNetError`` too.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ import numpy as np
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, common_dtype, show
+from ...core.value import Value
 from ...errors import DTypeError, ShapeError
+from ...typing import Array, ArrayModule
 from ..outputs import as_output, together
 
 __all__: list[str] = []
@@ -30,7 +33,7 @@ def _types(ins: list, outs: list) -> tuple[list, list]:
     return [one] * len(ins), [one] * len(outs)
 
 
-def _linalg(function: Any = None, /, **options: Any) -> Any:
+def _linalg(function: Callable | None = None, /, **options: Any) -> Any:
     """Declare ``_linalg_<name>``, publicly ``linalg_<name>``."""
     if function is None:
         return lambda function: _linalg(function, **options)
@@ -60,15 +63,15 @@ def _stacks(stacks: list[Shape]) -> Shape:
     return stacks[0]
 
 
-def _t(array: Any) -> Any:
+def _t(array: Array) -> Array:
     return array.swapaxes(-1, -2)
 
 
-def _transposed(value: Any) -> Any:
+def _transposed(value: Value) -> Value:
     return ops.SwapAxis(value, dim1=-1, dim2=-2)
 
 
-def _half(xp: Any, array: Any, lower: bool) -> Any:
+def _half(xp: ArrayModule, array: Array, lower: bool) -> Array:
     return xp.tril(array) if lower else xp.triu(array)
 
 
@@ -94,8 +97,8 @@ def _product(lhs: Shape, rhs: Shape, transpose_a: bool, transpose_b: bool, axis:
     return (*stack[:place], rows, *stack[place:], columns)
 
 
-def _multiply(xp: Any, lhs: Any, rhs: Any, transpose_a: bool, transpose_b: bool, alpha: float, axis: int,
-              out: Any = None) -> Any:
+def _multiply(xp: ArrayModule, lhs: Array, rhs: Array, transpose_a: bool, transpose_b: bool, alpha: float, axis: int,
+              out: Array | None = None) -> Array:
     plain = axis in (-2, lhs.ndim - 2)
     left, right = (each if plain else xp.moveaxis(each, axis, -2) for each in (lhs, rhs))
     left, right = _t(left) if transpose_a else left, _t(right) if transpose_b else right
@@ -304,7 +307,7 @@ def trsm_grad(g, ins, outs, *, transpose, rightside, lower, alpha):
 # ----------------------------------------------------------------------------------------- decompositions
 
 
-def _mirrored(value: Any) -> Any:
+def _mirrored(value: Value) -> Value:
     """The symmetric matrix that has the lower triangle of a value."""
     low = ops._linalg_triangle(value)
     strict = ops.elemwise_sub(value, ops._linalg_triangle(value, lower=False))
@@ -532,7 +535,7 @@ def inner_grad(g, ins, outs):
     return ops._linalg_scale(B, g), ops._linalg_scale(A, g)
 
 
-def _slope_of_log(A: Any, det: Any) -> Any:
+def _slope_of_log(A: Value, det: Value) -> Value:
     """The gradient of the logarithm of a determinant."""
     return _transposed(ops._linalg_regular_inverse(A, det))
 
@@ -656,7 +659,7 @@ def makediag_grad(g, ins, outs, *, offset):
     return (ops._linalg_extractdiag(g, offset=offset),)
 
 
-def _places(xp: Any, side: int, offset: int, lower: bool) -> tuple[Any, Any]:
+def _places(xp: ArrayModule, side: int, offset: int, lower: bool) -> tuple[Array, Array]:
     """Rows and columns of a triangle with sides of that length: line by line if lower, else column by column."""
     far, near = xp.tril_indices(side)
     far = far + abs(offset)

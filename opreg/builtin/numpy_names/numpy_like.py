@@ -18,6 +18,7 @@ from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import Shape, broadcast, check_axis, is_numpy_float, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..matrices.dense import adjoint, bilinear, product
 from ..shapes.broadcasting import reduce_like_xp
 from ..shapes.shape import as_view, constant, delivered, reshape_fill, reshaped, stored
@@ -84,12 +85,12 @@ def _product_shape(a: Shape, b: Shape) -> Shape:
     return broadcast(a[:-2], b[:-2]) + a[-2:-1] + (b[-1:] if len(b) > 1 else ())
 
 
-def _as_matrices(a: Any, b: Any) -> tuple[Any, Any]:
+def _as_matrices(a: Array, b: Array) -> tuple[Array, Array]:
     """Vectors as the row and the column they stand for."""
     return a.reshape(1, a.shape[0]) if a.ndim == 1 else a, b.reshape(b.shape[0], 1) if b.ndim == 1 else b
 
 
-def _into(xp: Any, a: Any, b: Any, shape: Shape, out: Any) -> Any:
+def _into(xp: ArrayModule, a: Array, b: Array, shape: Shape, out: Array | None) -> Array:
     """The product of two arrays of matrices, as ``shape``, which may lack axes of length one.
 
     Many matrices times one are a single product.
@@ -122,14 +123,14 @@ matmul_a = adjoint("_backward_npi_matmul_a", matmul, ("g", "b", "a"))
 matmul_b = adjoint("_backward_npi_matmul_b", matmul, ("g", "a", "b"))
 
 
-def _head(g: Any, a: Any, b: Any) -> Any:
+def _head(g: Array, a: Array, b: Array) -> Array:
     """The gradient of a product with the axes that vectors took away."""
     rows = a.shape[-2] if a.ndim > 1 else 1
     columns = b.shape[-1] if b.ndim > 1 else 1
     return g.reshape(*broadcast(a.shape[:-2], b.shape[:-2]), rows, columns)
 
 
-def _summed(xp: Any, left: Any, right: Any, like: Any, shape: Shape, out: Any) -> Any:
+def _summed(xp: ArrayModule, left: Array, right: Array, like: Array, shape: Shape, out: Array | None) -> Array:
     """The product of arrays of matrices, summed down to the matrices of ``like``, as ``shape``."""
     if broadcast(left.shape[:-2], right.shape[:-2]) == like.shape[:-2]:
         return _into(xp, left, right, shape, out)
@@ -158,7 +159,7 @@ bilinear(matmul, matmul_a, matmul_b)
 # --------------------------------------------------------------------------------------------------- where
 
 
-def _chosen(xp: Any, condition: Any, x: Any, y: Any, out: Any) -> Any:
+def _chosen(xp: ArrayModule, condition: Array, x: Array, y: Array, out: Array | None) -> Array:
     """Arrays or numbers, one of them where the condition holds, the other elsewhere."""
     truth = condition if condition.dtype.kind == "b" else condition != 0
     if out is None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from ...core.op import ZERO, Op
 from ...core.registry import declare, register
 from ...core.spec import broadcast, common_dtype
 from ...errors import DTypeError
+from ...typing import Array, ArrayModule
 
 __all__: list[str] = []
 
@@ -35,7 +35,7 @@ def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Call
     op.grad(ZERO)
 
     @op.kernel()
-    def ufunc_xp(xp: Any, *arrays: Any, out: Any = None) -> Any:
+    def ufunc_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None) -> Array:
         return getattr(xp, function)(*arrays, out=out)
 
     @op.kernel("ufunc", bound=True)
@@ -55,7 +55,7 @@ def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Calla
     op.grad(ZERO)
 
     @op.kernel()
-    def scalar_xp(xp: Any, data: Any, *, scalar: float, out: Any = None) -> Any:
+    def scalar_xp(xp: ArrayModule, data: Array, *, scalar: float, out: Array | None = None) -> Array:
         return getattr(xp, function)(data, number(xp, data.dtype, scalar), out=out)
 
     @op.kernel("ufunc", bound=True)
@@ -71,7 +71,7 @@ def _either(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     return [left or right, right or left], [_BOOL]
 
 
-def _beside(xp: Any, dtype: Any, scalar: float) -> int | float:
+def _beside(xp: ArrayModule, dtype: np.dtype, scalar: float) -> int | float:
     """A number to compare with: an integer beside integers that can hold it, so that large ones differ."""
     if dtype.kind in "iu" and scalar.is_integer() and xp.iinfo(dtype).min <= scalar <= xp.iinfo(dtype).max:
         return int(scalar)
@@ -135,7 +135,7 @@ def _bits_scalar(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     return ins, outs if data is None else [_INT64 if data.kind == "b" else data]
 
 
-def _wrapped(xp: Any, dtype: Any, scalar: float) -> Any:
+def _wrapped(xp: ArrayModule, dtype: np.dtype, scalar: float) -> Array:
     """The number as an integer of the dtype, cut down to its bits."""
     return xp.asarray(int(scalar), dtype=xp.int64).astype(xp.int64 if dtype.kind == "b" else dtype)
 

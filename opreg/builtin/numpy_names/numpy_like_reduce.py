@@ -19,7 +19,9 @@ from ...core.launch import Call
 from ...core.op import ZERO, Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axes, is_narrow, is_numpy_float, show, unify
+from ...core.value import Value
 from ...errors import ShapeError
+from ...typing import Array, ArrayModule, DTypeLike
 from ..reductions.reduce import reducing, spreading
 from ..shapes.shape import as_view, stored
 
@@ -40,7 +42,7 @@ def _kept(data: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
     return tuple([dim for i, dim in enumerate(data) if i not in axes])
 
 
-def _laid(a: Any, axis: Axes) -> tuple[Any, tuple[int, ...]]:
+def _laid(a: Array, axis: Axes) -> tuple[Array, tuple[int, ...]]:
     """The data and the axes to reduce, at least one: what reduces nothing gets an axis of length one."""
     axes = _axes(axis, a.ndim)
     return (a, axes) if axes else (a.reshape(1, *a.shape), (0,))
@@ -50,7 +52,7 @@ def _count(data: Shape, axes: tuple[int, ...], ddof: int = 0) -> int:
     return max(math.prod([data[i] for i in axes]) - ddof, 0)
 
 
-def _wide(xp: Any, dtype: Any) -> Any:
+def _wide(xp: ArrayModule, dtype: np.dtype) -> DTypeLike:
     """The dtype to add up in."""
     return xp.float32 if is_narrow(dtype) else dtype
 
@@ -140,7 +142,7 @@ def share_grad(g, ins, outs, **attrs):
     return (ops._backward_npi_mean(g, ins[1], **attrs), None)
 
 
-def _filled(g: Any, a: Any, axis: Axes, keepdims: bool, dtype: np.dtype | None) -> Any:
+def _filled(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | None) -> Value:
     """``g`` repeated to fill the shape of the data, in its dtype if a reduction chose another."""
     filled = ops._backward_np_sum(g, a, axis=axis, keepdims=keepdims)
     return filled if dtype is None else ops._backward_cast(filled, a)
@@ -184,7 +186,7 @@ def _reduces(op: Op, function: Callable, *, whole: type | None = None, single: s
         return result.reshape(_kept(a.shape, _axes(axis, a.ndim), keepdims))
 
     if single:
-        _settled(op, single)
+        _attach_bound(op, single)
 
 
 def _check_some(data: Shape, axes: tuple[int, ...]) -> None:
@@ -193,7 +195,7 @@ def _check_some(data: Shape, axes: tuple[int, ...]) -> None:
             raise ShapeError(f"axis {axis} of {show(data)} has length zero: there is nothing to choose from")
 
 
-def _settled(op: Op, name: str) -> None:
+def _attach_bound(op: Op, name: str) -> None:
     """Attach the kernel that is one call of the array module's function, everything about it known before."""
 
     def accepts(call: Call) -> str | None:
@@ -213,17 +215,17 @@ def _settled(op: Op, name: str) -> None:
 # ----------------------------------------------------------------------------------------- sums and products
 
 
-def _sum(xp: Any, a: Any, axes: tuple[int, ...], dtype: Any) -> Any:
+def _sum(xp: ArrayModule, a: Array, axes: tuple[int, ...], dtype: np.dtype) -> Array:
     return xp.sum(a.astype(dtype, copy=False) if dtype.kind in "iub" else a, axis=axes, dtype=_wide(xp, dtype),
                   keepdims=True)
 
 
-def _mean(xp: Any, a: Any, axes: tuple[int, ...], dtype: Any) -> Any:
+def _mean(xp: ArrayModule, a: Array, axes: tuple[int, ...], dtype: np.dtype) -> Array:
     wide = xp.dtype(xp.float64) if dtype.kind in "iub" else dtype
     return _sum(xp, a, axes, wide) / _count(a.shape, axes)
 
 
-def _prod(xp: Any, a: Any, axes: tuple[int, ...], dtype: Any) -> Any:
+def _prod(xp: ArrayModule, a: Array, axes: tuple[int, ...], dtype: np.dtype) -> Array:
     return xp.prod(a.astype(dtype, copy=False) if dtype.kind in "iub" else a, axis=axes, dtype=_wide(xp, dtype),
                    keepdims=True)
 
@@ -313,14 +315,14 @@ _extreme("_np_min", "min", "_np_amin", "The smallest number, or NaN.")
 # ---------------------------------------------------------------------------------------------- deviations
 
 
-def _var(xp: Any, a: Any, axes: tuple[int, ...], dtype: Any, ddof: int) -> Any:
+def _var(xp: ArrayModule, a: Array, axes: tuple[int, ...], dtype: np.dtype, ddof: int) -> Array:
     wide = xp.float64 if dtype.kind in "iub" else _wide(xp, dtype)
     apart = a.astype(wide, copy=False)
     apart = apart - xp.sum(apart, axis=axes, keepdims=True) / _count(a.shape, axes)
     return xp.sum(apart * apart, axis=axes, keepdims=True) / _count(a.shape, axes, ddof)
 
 
-def _var_grad(g: Any, a: Any, axis: Axes, keepdims: bool, dtype: np.dtype | None, ddof: int) -> Any:
+def _var_grad(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | None, ddof: int) -> Value:
     apart = ops.broadcast_sub(a, ops._npi_mean(a, axis=axis, keepdims=True))
     part = ops._backward_npi_mean(ops._mul_scalar(g, scalar=2.0), a, axis=axis, ddof=ddof)
     return ops.elemwise_mul(_filled(part, a, axis, keepdims, dtype), apart)

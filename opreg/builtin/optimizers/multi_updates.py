@@ -6,17 +6,20 @@ new weights come out. The rules are those of ``optimizer_updates``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from ...core.attrs import Few
 from ...core.op import Op
 from ...core.registry import declare
 from ...core.spec import Shape, as_dtype, common_dtype, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..outputs import numbered
 from .optimizer_updates import adamw, lamb_step, lamb_update_phase1, mp_adamw_xp, sgd, sgd_mom
-from .updating import mixed, single, tiled, together, widened
+from .updating import Update, mixed, single, tiled, together, widened
 
 __all__: list[str] = []
 
@@ -83,19 +86,20 @@ def _several(op: Op, parts: int, tail: int = 0, wide: Sequence[int] = (), lists:
     op.types(types)
 
 
-def _each(xp: Any, arrays: Sequence[Any], out: Any, count: int, parts: int) -> Any:
+def _each(xp: ArrayModule, arrays: Sequence[Array], out: Array | tuple[Array | None, ...] | None, count: int, parts: int
+          ) -> Iterator[tuple[int, Sequence[Array], Array]]:
     """Number, arrays and place of the result of each weight."""
     for i in range(count):
         group = arrays[i * parts:(i + 1) * parts]
-        new = None if out is None else out[i] if isinstance(out, (tuple, list)) else out
+        new = out[i] if isinstance(out, (tuple, list)) else out
         yield i, group, xp.empty_like(group[0]) if new is None else new
 
 
-def _multi(rule: Callable, parts: int, dtype: Any) -> Callable:
+def _multi(rule: Callable, parts: int, dtype: np.dtype | None) -> Callable:
     """A kernel that runs a rule for each weight, with its own rate and decay; ``dtype`` is that of the scratch."""
 
     def kernel(xp, *arrays, lrs, wds, num_weights, out=None, **attrs):
-        alike: dict[tuple[float, float], list[Any]] = {}
+        alike: dict[tuple[float, float], list[Update]] = {}
         news = []
         for i, group, new in _each(xp, arrays, out, num_weights, parts):
             alike.setdefault((lrs[i], wds[i]), []).append((new, group))
@@ -248,7 +252,7 @@ def _multi_mp_lamb_update(*data, learning_rates: tuple[float, ...], beta1: float
     """LAMB of several float32 copies of weights: weight, grad, mean, var, weight32 of each."""
 
 
-def _norm(xp: Any, array: Any) -> Any:
+def _norm(xp: ArrayModule, array: Array) -> Array:
     """The Euclidean norm, one number in an array."""
     flat = array.reshape(-1)
     return xp.sqrt(xp.vdot(flat, flat)).reshape(1)
@@ -336,7 +340,7 @@ def multi_all_finite(*data, num_arrays: Few = 1, init_output: bool = True):
     """``all_finite`` over all the arrays together."""
 
 
-def _finite(xp: Any, *data: Any, init_output: bool, out: Any = None) -> Any:
+def _finite(xp: ArrayModule, *data: Array, init_output: bool, out: Array | None = None) -> Array:
     fine = xp.stack([xp.all(xp.isfinite(array)) for array in data])
     fine = xp.all(fine).reshape(1).astype("float32")
     if out is None:

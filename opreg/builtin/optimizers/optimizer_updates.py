@@ -20,8 +20,9 @@ from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...elementwise.expression import sign, sqrt, where
 from ...errors import ShapeError
+from ...typing import Array, ArrayModule
 from .update_formulas import Formula, adam_step, average, clipped, correction, rms_step, trust_ratio
-from .updating import mixed, single, tiled
+from .updating import Scratch, mixed, single, tiled
 
 __all__: list[str] = []
 
@@ -29,7 +30,7 @@ __all__: list[str] = []
 LONG = 1 << 14
 
 
-def _zero(value: Any) -> bool:
+def _zero(value: object) -> bool:
     """Whether it is the number zero; an array is never taken for one."""
     return isinstance(value, (int, float)) and value == 0
 
@@ -323,7 +324,8 @@ def mp_lamb_update_phase1(weight, grad, mean, var, weight32, *, beta1: float = 0
 def mp_lamb_phase1_xp(xp, weight, grad, mean, var, weight32, *, out=None, **attrs):
     new = xp.empty_like(weight32) if out is None else out
 
-    def rule(xp: Any, tmp: Any, new: Any, weight32: Any, grad: Any, *states: Any, **attrs: Any) -> None:
+    def rule(xp: ArrayModule, tmp: Scratch, new: Array, weight32: Array, grad: Array, *states: Array, **attrs: Any
+             ) -> None:
         wide = tmp(9)
         wide[...] = grad
         lamb_direction(xp, tmp, new, weight32, wide, *states, **attrs)

@@ -9,108 +9,130 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from ...core.cache import cached
 from ...core.registry import ops
-from ...core.rules import Rule
+from ...core.rules import Attrs, Rule
+from ...core.value import Value
 from ...elementwise import expression
 from ...elementwise.expression import Expression, Term, compiled, in_order
 from ...elementwise.tiling import Schedule, scheduled
+from ...typing import Array, ArrayModule
+from .updating import Scratch
 
 __all__ = ["Formula", "adadelta_step", "adam_step", "average", "clipped", "correction", "largest",
            "rms_step", "trust_ratio"]
 
 
+class Number(Protocol):
+    """What formulas are written in: numbers, terms, arrays, symbols, tensors."""
+
+    def __add__(self, other: Any, /) -> Any: ...
+
+    def __sub__(self, other: Any, /) -> Any: ...
+
+    def __rsub__(self, other: Any, /) -> Any: ...
+
+    def __mul__(self, other: Any, /) -> Any: ...
+
+    def __truediv__(self, other: Any, /) -> Any: ...
+
+    def __pow__(self, other: Any, /) -> Any: ...
+
+
+N = TypeVar("N", bound=Number)
+
+
 # ----------------------------------------------------------------------------------------------- what is shared
 
 
-def average(state: Any, value: Any, decay: Any, rest: Any = None) -> Any:
-    """A moving average with one value more, which counts ``rest``, by default what ``decay`` leaves."""
-    return state * decay + value * (1.0 - decay if rest is None else rest)
+def average(state: Number, value: Number, decay: Number, weight: Number | None = None) -> Any:
+    """A moving average with one value more, which counts ``weight``, by default what ``decay`` leaves."""
+    return state * decay + value * (1.0 - decay if weight is None else weight)
 
 
-def correction(decay: Any, time: Any) -> Any:
+def correction(decay: Number, time: Number) -> Any:
     """What a moving average that began with zero is multiplied by, so that what it has seen counts in full."""
     return 1.0 / (1.0 - decay ** time)
 
 
-def adam_step(mean: Any, var: Any, epsilon: Any) -> Any:
+def adam_step(mean: Number, var: Number, epsilon: Number) -> Any:
     """The direction of Adam and its kin: averages of gradient and square."""
     return mean / (_sqrt(var) + epsilon)
 
 
-def rms_step(g: Any, square: Any, epsilon: Any = 0.0, mean: Any = None) -> Any:
+def rms_step(g: Number, square: Number, epsilon: Any = 0.0, mean: Number | None = None) -> Any:
     """The direction of RMSProp and AdaGrad: the gradient by its root mean square, or by its deviation from a mean."""
     spread = square if mean is None else square - mean * mean
     return g / _sqrt(spread + epsilon if epsilon else spread)
 
 
-def adadelta_step(g: Any, squares: Any, steps: Any, epsilon: Any) -> Any:
+def adadelta_step(g: Number, squares: Number, steps: Number, epsilon: Number) -> Any:
     """The step of AdaDelta: the gradient, in the proportion of averages of the squares of steps and gradients."""
     return _sqrt(steps + epsilon) / _sqrt(squares + epsilon) * g
 
 
-def largest(state: Any, g: Any, decay: Any) -> Any:
+def largest(state: Value, g: Value, decay: Number) -> Value:
     """The largest gradient so far, old ones less and less: what AdaMax has for Adam's root."""
     return ops.broadcast_maximum(state * decay, ops.abs(g))
 
 
-def trust_ratio(weight: Any, step: Any, one: Any, where: Callable[[Any, Any, Any], Any]) -> Any:
+def trust_ratio(weight: N, step: N, one: N, where: Callable[[Any, N, N], N]) -> N:
     """The norm of a weight by that of its step, one where either is zero: how much longer LAMB makes the step."""
     usable = (weight != 0) & (step != 0)
     return where(usable, weight, one) / where(usable, step, one)
 
 
-def clipped(g: Any, bound: Any) -> Any:
+def clipped(g: Number, bound: float) -> Any:
     """A gradient within bounds; a bound below zero is none."""
     return expression.minimum(expression.maximum(g, -bound), bound) if bound >= 0 else g
 
 
-def _sqrt(x: Any) -> Any:
+def _sqrt(x: Number) -> Any:
     return expression.sqrt(x) if isinstance(x, Term) else ops.sqrt(x)
 
 
 # --------------------------------------------------------------------------------------------- traced for arrays
 
 
-class _Number:
+class _Rate:
     """Stands for an attribute, or for what a formula computes of some: a number above zero, known at each run."""
 
     __slots__ = ("of",)
 
-    def __init__(self, of: Callable[[dict[str, Any]], Any]):
+    def __init__(self, of: Callable[[Attrs], Any]):
         self.of = of
 
-    def __neg__(self) -> _Number:
-        return _Number(lambda attrs: -self.of(attrs))
+    def __neg__(self) -> _Rate:
+        return _Rate(lambda attrs: -self.of(attrs))
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: object) -> bool:
         return True
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: object) -> bool:
         return False
 
     __ge__, __le__ = __gt__, __lt__
 
 
 def _arithmetic(function: Callable, reflected: bool) -> Callable:
-    def method(self: _Number, other: Any) -> Any:
+    def method(self: _Rate, other: Any) -> Any:
         if isinstance(other, Term):
             return NotImplemented
-        get = other.of if isinstance(other, _Number) else lambda attrs: other
+        get = other.of if isinstance(other, _Rate) else lambda attrs: other
         if reflected:
-            return _Number(lambda attrs: function(get(attrs), self.of(attrs)))
-        return _Number(lambda attrs: function(self.of(attrs), get(attrs)))
+            return _Rate(lambda attrs: function(get(attrs), self.of(attrs)))
+        return _Rate(lambda attrs: function(self.of(attrs), get(attrs)))
 
     return method
 
 
 for _name in ("add", "sub", "mul", "truediv", "pow"):
-    setattr(_Number, f"__{_name}__", _arithmetic(getattr(operator, _name), False))
-    setattr(_Number, f"__r{_name}__", _arithmetic(getattr(operator, _name), True))
+    setattr(_Rate, f"__{_name}__", _arithmetic(getattr(operator, _name), False))
+    setattr(_Rate, f"__r{_name}__", _arithmetic(getattr(operator, _name), True))
 
 
 _PLAIN = frozenset({float, int, bool})
@@ -135,18 +157,18 @@ class Formula:
         functools.update_wrapper(self, function)
         self.function, self.names = function, Rule(function).names
         self._traced = cached(64)(self._trace)
-        self._last: tuple[Any, ...] = (None,) * 6
+        self._last: tuple[Any, ...] = (None,) * 6  # attributes, array module, dtype, and what ``_schedule`` says
 
-    def __call__(self, xp: Any, tmp: Any, new: Any, *arrays: Any, **attrs: Any) -> None:
-        before, module, dtype, schedule, numbers, last = self._last
+    def __call__(self, xp: ArrayModule, tmp: Scratch, new: Array, *arrays: Array, **attrs: Any) -> None:
+        last_attrs, module, dtype, schedule, numbers, last = self._last
         plain = _PLAIN.issuperset(map(type, attrs.values()))  # else some are in arrays, as preloaded rates are
-        if not plain or module is not xp or dtype is not new.dtype or before != attrs:  # else as the weight before
-            schedule, numbers, last = self._settle(xp, len(arrays), new.dtype, attrs, plain)
+        if not plain or module is not xp or dtype is not new.dtype or last_attrs != attrs:  # else as the weight before
+            schedule, numbers, last = self._schedule(xp, len(arrays), new.dtype, attrs, plain)
             if plain:
                 self._last = attrs, xp, new.dtype, schedule, numbers, last
         schedule.run([*arrays, *numbers, new, *arrays[2:last]], tmp)
 
-    def traced(self, count: int, attrs: dict[str, Any]) -> tuple[Expression, list[Any]]:
+    def traced(self, count: int, attrs: Attrs) -> tuple[Expression, list[Any]]:
         """The expression for ``count`` arrays, and the numbers that are its further inputs."""
         # Some decide what a formula is made of, as a decay of zero does.
         fixed = tuple([value if isinstance(value, (int, float)) and (value <= 0 or value == 1) else None
@@ -154,7 +176,7 @@ class Formula:
         expression, numbers = self._traced(count, fixed)
         return expression, [number(attrs) for number in numbers]
 
-    def _settle(self, xp: Any, count: int, dtype: Any, attrs: dict[str, Any], plain: bool
+    def _schedule(self, xp: ArrayModule, count: int, dtype: np.dtype, attrs: Attrs, plain: bool
                 ) -> tuple[Schedule, list[Any], int]:
         """Its schedule and numbers, and behind which array those end that it writes."""
         expression, numbers = self.traced(count, attrs)
@@ -168,18 +190,19 @@ class Formula:
 
     def _trace(self, count: int, fixed: tuple) -> tuple[Expression, list[Callable]]:
         inputs = [Term(None, (i,)) for i in range(count)]
-        given = {name: _Number(operator.itemgetter(name)) if value is None else value
+        attrs = {name: _Rate(operator.itemgetter(name)) if value is None else value
                  for name, value in zip(self.names, fixed)}
-        found = self.function(*inputs, **given)
-        results = found if isinstance(found, tuple) else (found,)
-        numbers: dict[int, tuple[_Number, Term]] = {}
+        results = self.function(*inputs, **attrs)
+        if not isinstance(results, tuple):
+            results = (results,)
+        numbers: dict[int, tuple[_Rate, Term]] = {}
 
         def term(value: Any) -> Any:
-            if not isinstance(value, _Number):
+            if not isinstance(value, _Rate):
                 return value
             return numbers.setdefault(id(value), (value, Term(None, ())))[1]
 
-        for each in in_order(*results):
-            each.args = tuple([term(arg) for arg in each.args])
+        for step in in_order(*results):
+            step.args = tuple([term(arg) for arg in step.args])
         return (compiled([*inputs, *[slot for _, slot in numbers.values()]], *results),
                 [number.of for number, _ in numbers.values()])

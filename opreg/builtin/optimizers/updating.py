@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 
 from ...core import threads
+from ...core.rules import Attrs
+from ...core.spec import Shape
+from ...typing import Array, ArrayModule
 
 __all__ = ["Update", "mixed", "single", "tiled", "together", "widened"]
 
@@ -31,11 +34,14 @@ SMALL = 1 << 14
 # Numbers from which another thread is worth waking.
 SHARED = 1 << 18
 
+#: Scratch arrays of the size of a tile, by number.
+Scratch = Callable[[int], Array]
+
 #: A place for a new weight, and the arrays of its rule.
-Update = tuple[Any, Sequence[Any]]
+Update = tuple[Array, Sequence[Array]]
 
 #: Runs a rule of several weights faster if it can, else calls the function that is its last argument.
-faster: Callable[[Callable, Sequence[Update], Any, dict[str, Any], Callable[[], None]], None] | None = None
+faster: Callable[[Callable, Sequence[Update], np.dtype | None, dict[str, Any], Callable[[], None]], None] | None = None
 
 
 # Shapes whose scratch is kept ready.
@@ -46,17 +52,17 @@ class _Held(threading.local):
     """Scratch of one tile each, by number and dtype: fresh memory of this size costs as much as an update."""
 
     def __init__(self) -> None:
-        self.tiles: dict[tuple[int, Any], Any] = {}
-        self.views: dict[tuple[Any, Any], Callable[[int], Any]] = {}
+        self.tiles: dict[tuple[int, np.dtype], Array] = {}
+        self.views: dict[tuple[Shape, np.dtype], Scratch] = {}
 
 
 class _Made(dict):
     """Arrays by number, made when first asked for."""
 
-    def __init__(self, make: Callable[[int], Any]):
+    def __init__(self, make: Scratch):
         self.make = make
 
-    def __missing__(self, number: int) -> Any:
+    def __missing__(self, number: int) -> Array:
         found = self[number] = self.make(number)
         return found
 
@@ -64,7 +70,7 @@ class _Made(dict):
 _held = _Held()
 
 
-def _scratch(xp: Any, like: Any, dtype: Any = None) -> Callable[[int], Any]:
+def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scratch:
     """Scratch arrays by number; those of a tile on the host are kept."""
     shape, size, dtype = like.shape, like.size, dtype or like.dtype
     if size > TILE or xp is not np:
@@ -74,7 +80,7 @@ def _scratch(xp: Any, like: Any, dtype: Any = None) -> Callable[[int], Any]:
     if found is None:
         tiles = _held.tiles
 
-        def view(number: int) -> Any:
+        def view(number: int) -> Array:
             if (number, dtype) not in tiles:
                 tiles[number, dtype] = np.empty(TILE, dtype)
             return tiles[number, dtype][:size].reshape(shape)
@@ -85,7 +91,8 @@ def _scratch(xp: Any, like: Any, dtype: Any = None) -> Callable[[int], Any]:
     return found
 
 
-def tiled(xp: Any, rule: Callable, new: Any, arrays: Sequence[Any], dtype: Any = None, **attrs: Any) -> None:
+def tiled(xp: ArrayModule, rule: Callable, new: Array, arrays: Sequence[Array], dtype: np.dtype | None = None,
+          **attrs: Any) -> None:
     """Run a rule over tiles where that pays: in host memory, on arrays that lie in one piece."""
     if new.size <= SMALL:
         rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
@@ -93,7 +100,8 @@ def tiled(xp: Any, rule: Callable, new: Any, arrays: Sequence[Any], dtype: Any =
         together(xp, rule, [(new, arrays)], dtype, **attrs)
 
 
-def together(xp: Any, rule: Callable, updates: Sequence[Update], dtype: Any = None, **attrs: Any) -> None:
+def together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: np.dtype | None = None, **attrs: Any
+             ) -> None:
     """Run a rule with the same attributes for several weights, which do not depend on each other.
 
     ``dtype`` is that of the scratch, by default the weight's.
@@ -107,13 +115,13 @@ def together(xp: Any, rule: Callable, updates: Sequence[Update], dtype: Any = No
         faster(rule, updates, dtype, attrs, functools.partial(_by_tiles, rule, updates, dtype, attrs))
 
 
-def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: Any, attrs: dict[str, Any]) -> None:
+def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs) -> None:
     """A rule of arrays of the host, by ufuncs."""
     if len(updates) < MANY and sum(new.size for new, _ in updates) <= TILE:
         for update in updates:
             _apply(np, rule, dtype, attrs, *update)
         return
-    alike: dict[tuple[Any, ...], list[Update]] = {}
+    alike: dict[tuple[object, ...], list[Update]] = {}
     parts: list[Update] = []
     for new, arrays in updates:
         every = new, *arrays
@@ -126,16 +134,16 @@ def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: Any, attrs: dict
         else:
             parts.append((new, arrays))
     work = [functools.partial(_apply, np, rule, dtype, attrs, *part) for part in parts]
-    work += [functools.partial(_gather, rule, dtype, attrs, group) for each in alike.values()
-             for group in _groups(each)]
+    work += [functools.partial(_gather, rule, dtype, attrs, group) for several in alike.values()
+             for group in _groups(several)]
     if sum(part[0].size for part in parts) >= SHARED:
         threads.run(work)
     else:
-        for each in work:
-            each()
+        for step in work:
+            step()
 
 
-def _tiles(new: Any, arrays: Sequence[Any]) -> list[Update]:
+def _tiles(new: Array, arrays: Sequence[Array]) -> list[Update]:
     size = new.size
     if size <= TILE:
         return [(new, arrays)]
@@ -145,18 +153,19 @@ def _tiles(new: Any, arrays: Sequence[Any]) -> list[Update]:
     return [(new[cut], [a[cut] if a.size == size else a for a in arrays]) for cut in cuts]
 
 
-def _apply(xp: Any, rule: Callable, dtype: Any, attrs: dict[str, Any], new: Any, arrays: Sequence[Any]) -> None:
+def _apply(xp: ArrayModule, rule: Callable, dtype: np.dtype | None, attrs: Attrs, new: Array, arrays: Sequence[Array]
+           ) -> None:
     rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
 
 
 def _groups(updates: Sequence[Update]) -> list[list[Update]]:
     """Updates in groups of not much more than a tile."""
     ends = list(itertools.accumulate(new.size for new, _ in updates))
-    return [[each for each, _ in group] for _, group in
+    return [[update for update, _ in group] for _, group in
             itertools.groupby(zip(updates, ends), key=lambda pair: pair[1] // TILE)]
 
 
-def _gather(rule: Callable, dtype: Any, attrs: dict[str, Any], updates: Sequence[Update]) -> None:
+def _gather(rule: Callable, dtype: np.dtype | None, attrs: Attrs, updates: Sequence[Update]) -> None:
     """Run a rule on copies, one behind the other, and bring back what it has written: new weights and states."""
     flat = [np.concatenate([a.reshape(-1) for a in column]) for column in zip(*(arrays for _, arrays in updates))]
     _apply(np, rule, dtype, attrs, flat[0], flat)
@@ -184,7 +193,7 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None) -> Callab
     whether it could.
     """
 
-    def kernel(xp: Any, weight: Any, *rest: Any, out: Any = None, **attrs: Any) -> Any:
+    def kernel(xp: ArrayModule, weight: Array, *rest: Array, out: Array | None = None, **attrs: Any) -> Array:
         new = xp.empty_like(weight) if out is None else out
         if new.size <= SMALL:
             rule(xp, _scratch(xp, new), new, weight, *rest, **attrs)
@@ -199,7 +208,8 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None) -> Callab
 def widened(rule: Callable) -> Callable:
     """The rule on float32 copies of weight and gradient: inputs weight, grad, states, weight32."""
 
-    def wide_rule(xp: Any, tmp: Any, new: Any, weight: Any, grad: Any, *rest: Any, **attrs: Any) -> None:
+    def wide_rule(xp: ArrayModule, tmp: Scratch, new: Array, weight: Array, grad: Array, *rest: Array, **attrs: Any
+                  ) -> None:
         *states, weight32 = rest
         wide = tmp(9)
         wide[...] = grad
@@ -213,7 +223,7 @@ def mixed(rule: Callable) -> Callable:
     """The ``widened`` rule as a kernel."""
     wide_rule = widened(rule)
 
-    def kernel(xp: Any, weight: Any, *rest: Any, out: Any = None, **attrs: Any) -> Any:
+    def kernel(xp: ArrayModule, weight: Array, *rest: Array, out: Array | None = None, **attrs: Any) -> Array:
         new = xp.empty_like(weight) if out is None else out
         tiled(xp, wide_rule, new, [weight, *rest], rest[-1].dtype, **attrs)
         return new

@@ -11,16 +11,17 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...core.attrs import Field, Schema
 from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.spec import Shape, show
-from ...elementwise.expression import Expression, derive, exp, gammaln, log, trace
+from ...elementwise.expression import Expression, Term, derive, exp, gammaln, log, trace
 from ...elementwise.special_functions import gammaln as gammaln_xp
 from ...elementwise.special_functions import polygamma
 from ...errors import ShapeError
+from ...typing import Array
 from ..outputs import together
 
 __all__: list[str] = []
@@ -29,32 +30,32 @@ __all__: list[str] = []
 # -------------------------------------------------------------------------------------------- log densities
 
 
-def _uniform(x: Any, low: Any, high: Any) -> Any:
+def _uniform(x: Term, low: Term, high: Term) -> Term:
     return -log(high - low)
 
 
-def _normal(x: Any, mu: Any, sigma: Any) -> Any:
+def _normal(x: Term, mu: Term, sigma: Term) -> Term:
     z = (x - mu) / sigma
     return z * z * -0.5 - log(sigma) - 0.5 * math.log(2.0 * math.pi)
 
 
-def _gamma(x: Any, alpha: Any, beta: Any) -> Any:
+def _gamma(x: Term, alpha: Term, beta: Term) -> Term:
     return alpha * log(beta) + (alpha - 1.0) * log(x) - beta * x - gammaln(alpha)
 
 
-def _exponential(x: Any, lam: Any) -> Any:
+def _exponential(x: Term, lam: Term) -> Term:
     return log(lam) - lam * x
 
 
-def _poisson(x: Any, lam: Any) -> Any:
+def _poisson(x: Term, lam: Term) -> Term:
     return x * log(lam) - lam - gammaln(x + 1.0)
 
 
-def _negative_binomial(x: Any, k: Any, p: Any) -> Any:
+def _negative_binomial(x: Term, k: Term, p: Term) -> Term:
     return gammaln(x + k) - gammaln(x + 1.0) - gammaln(k) + k * log(p) + x * log(1.0 - p)
 
 
-def _generalized_negative_binomial(x: Any, mu: Any, alpha: Any) -> Any:
+def _generalized_negative_binomial(x: Term, mu: Term, alpha: Term) -> Term:
     """The same with ``k = 1 / alpha`` and ``p = 1 / (1 + mu * alpha)``."""
     k, spread = 1.0 / alpha, mu * alpha
     rest = gammaln(x + k) - gammaln(x + 1.0) - gammaln(k) + x * log(spread)
@@ -109,7 +110,7 @@ def _fill(ins: list, outs: list) -> list:
     return [sample, *[one] * (len(ins) - 1)]
 
 
-def _spread(sample: Any, parameter: Any) -> Any:
+def _spread(sample: Array, parameter: Array) -> Array:
     """A parameter with an axis of one for each axis of samples."""
     return parameter.reshape((*parameter.shape, *[1] * (sample.ndim - parameter.ndim)))
 
@@ -181,7 +182,7 @@ def dirichlet_infer(sample, alpha):
     return sample[:-1]
 
 
-def _concentrations(sample: Any, alpha: Any) -> Any:
+def _concentrations(sample: Array, alpha: Array) -> Array:
     lead = alpha.shape[:-1]
     return alpha.reshape((*lead, *[1] * (sample.ndim - alpha.ndim), alpha.shape[-1]))
 

@@ -12,22 +12,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ...core.attrs import Count, Field, Schema
 from ...core.op import ZERO, Op
 from ...core.registry import declare, ops, register
+from ...core.rules import Attrs, Dtypes
 from ...core.spec import ANY, Shape, common_dtype, show, whole_up_to
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..outputs import as_output, together
-from ..shapes.creation import Dims, settled, unsettled
+from ..shapes.creation import Dims, array_shape, inferred_shape
 
 __all__: list[str] = []
 
 FLOATS = ("float16", "float32", "float64")
 INT32 = np.dtype("int32")
+#: A dtype that numbers are drawn in.
+Working = Literal["float32", "float64"]
+#: A parameter of a distribution: a number, or an array of one for each place.
+Parameter = float | Array
 # How many numbers.
 Size = Count | tuple[Count, ...]
 
@@ -36,19 +42,19 @@ def _dims(shape: int | Shape | None) -> Shape:
     return () if shape is None else (shape,) if isinstance(shape, int) else shape
 
 
-def _one_of(dtype: Any, valid: Sequence[str]) -> list[Any]:
+def _one_of(dtype: np.dtype | None, valid: Sequence[str]) -> Dtypes:
     """The output's dtype as an attribute says it, None if it does not; refused unless it is valid."""
     if dtype is not None and dtype.name not in valid:
         raise AttrError(f"attribute dtype: expected one of {', '.join(valid)}, got {dtype}")
     return [dtype]
 
 
-def _work(dtype: Any) -> str:
+def _work(dtype: np.dtype) -> Working:
     """The dtype numbers are drawn in."""
     return "float64" if dtype == "float64" else "float32"
 
 
-def _given(out: Any, shape: Shape, dtype: str) -> Any:
+def _given(out: Array | None, shape: Shape, dtype: Working) -> Array | None:
     """``out`` if a generator can fill it, else None."""
     if out is not None and out.dtype == dtype and out.shape == shape and out.flags.c_contiguous:
         return out
@@ -60,7 +66,8 @@ def _given(out: Any, shape: Shape, dtype: str) -> Any:
 # shape; dtype is float32 or float64; out an array of that shape and dtype, or None.
 
 
-def _uniform(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, low: Any, high: Any) -> Any:
+def _uniform(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: Working, out: Array | None, low: Parameter,
+             high: Parameter) -> Array:
     x = rng.random(shape, dtype=dtype, out=out)
     if isinstance(low, float) and low == 0.0 and high == 1.0:
         return x
@@ -69,7 +76,8 @@ def _uniform(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, low: Any, hi
     return x
 
 
-def _normal(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, loc: Any, scale: Any) -> Any:
+def _normal(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: Working, out: Array | None, loc: Parameter,
+            scale: Parameter) -> Array:
     x = rng.standard_normal(shape, dtype=dtype, out=out)
     if not isinstance(scale, float) or scale != 1.0:
         x *= scale
@@ -78,35 +86,39 @@ def _normal(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, loc: Any, sca
     return x
 
 
-def _gamma(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, alpha: Any, beta: Any) -> Any:
+def _gamma(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: Working, out: Array | None, alpha: Parameter,
+           beta: Parameter) -> Array:
     x = rng.standard_gamma(alpha, shape, dtype=dtype, out=out)
     x *= beta
     return x
 
 
-def _exponential(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, lam: Any) -> Any:
+def _exponential(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: Working, out: Array | None,
+                 lam: Parameter) -> Array:
     x = rng.standard_exponential(shape, dtype=dtype, out=out)
     x /= lam
     return x
 
 
-def _poisson(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, lam: Any) -> Any:
+def _poisson(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: Working, out: Array | None, lam: Parameter
+             ) -> Array:
     return rng.poisson(lam, shape)
 
 
-def _mixed_poisson(xp: Any, rng: Any, shape: Shape, k: Any, scale: Any) -> Any:
+def _mixed_poisson(xp: ArrayModule, rng: np.random.Generator, shape: Shape, k: Parameter, scale: Parameter) -> Array:
     """Poisson numbers with a gamma distributed rate, which is the negative binomial distribution."""
     rate = rng.standard_gamma(k, shape)
     rate *= scale
     return rng.poisson(rate)
 
 
-def _negative_binomial(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, k: Any, p: Any) -> Any:
+def _negative_binomial(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: Working, out: Array | None,
+                       k: Parameter, p: Parameter) -> Array:
     return _mixed_poisson(xp, rng, shape, k, (1.0 - p) / p)
 
 
-def _generalized_negative_binomial(xp: Any, rng: Any, shape: Shape, dtype: str, out: Any, mu: Any,
-                                   alpha: Any) -> Any:
+def _generalized_negative_binomial(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: str,
+                                   out: Array | None, mu: Parameter, alpha: Parameter) -> Array:
     if isinstance(alpha, float):
         return _mixed_poisson(xp, rng, shape, 1.0 / alpha, mu * alpha) if alpha else rng.poisson(mu, shape)
     # Without dispersion the rate is the mean itself.
@@ -157,13 +169,13 @@ DISTRIBUTIONS = (
 )
 
 
-def _check(row: Distribution, attrs: Mapping[str, Any]) -> None:
+def _check(row: Distribution, attrs: Attrs) -> None:
     if not row.sound(*(attrs[name] for name in row.parameters)):
         values = ", ".join(f"{name}={attrs[name]}" for name in row.parameters)
         raise AttrError(f"expected {row.condition}, got {values}")
 
 
-def _below(xp: Any, drawn: Any, dtype: Any, low: Any, high: Any) -> Any:
+def _below(xp: ArrayModule, drawn: Array, dtype: np.dtype, low: Parameter, high: Parameter) -> Array:
     """Rounding may carry a uniform number up to ``high``, which is outside: back to the number before."""
     if isinstance(low, float) and low == 0.0 and drawn.dtype == dtype:
         return drawn  # the product of high and a number below one rounds to one below high
@@ -189,12 +201,12 @@ def _with_attributes(row: Distribution) -> None:
     @op.infer
     def infer(*, shape, **attrs):
         _check(row, attrs)
-        return unsettled(shape)
+        return inferred_shape(shape)
 
     @op.kernel()
     def draw(xp, *, rng, shape, dtype, ctx, out=None, **parameters):
         if out is None:
-            shape, dtype = settled(shape), dtype or "float32"
+            shape, dtype = array_shape(shape), dtype or "float32"
         else:
             shape, dtype = out.shape, out.dtype
         return _store(xp, row, rng, shape, dtype, out, tuple(parameters.values()))
@@ -203,8 +215,8 @@ def _with_attributes(row: Distribution) -> None:
     register(op, f"random_{row.name}", *[row.name] * (row.name in ("uniform", "normal")))
 
 
-def _store(xp: Any, row: Distribution, rng: Any, shape: Shape, dtype: Any, out: Any,
-           parameters: tuple) -> Any:
+def _store(xp: ArrayModule, row: Distribution, rng: np.random.Generator, shape: Shape, dtype: np.dtype,
+           out: Array | None, parameters: tuple) -> Array:
     work = _work(dtype)
     drawn = row.draw(xp, rng, shape, work, _given(out, shape, work), *parameters)
     if row.name == "uniform":
@@ -301,13 +313,13 @@ def randint_infer(*, low, high, shape, dtype):
     bits = 63 if dtype is not None and dtype.name == "int64" else 31
     if low < -2**bits or high > 2**bits:
         raise AttrError(f"low={low}, high={high} do not fit int{bits + 1}")
-    return unsettled(shape)
+    return inferred_shape(shape)
 
 
 @randint.kernel()
 def randint_xp(xp, *, rng, low, high, shape, dtype, out=None):
     if out is None:
-        return rng.integers(low, high, settled(shape), dtype=dtype or "int32")
+        return rng.integers(low, high, array_shape(shape), dtype=dtype or "int32")
     out[...] = rng.integers(low, high, out.shape, dtype=out.dtype)
     return out
 
@@ -451,7 +463,7 @@ def unique_zipfian_xp(xp, *, rng, range_max, shape):
     return drawn[kept].reshape(shape), trials
 
 
-def _first_seen(xp: Any, drawn: Any) -> Any:
+def _first_seen(xp: ArrayModule, drawn: Array) -> Array:
     """Whether a number did not occur before in its row."""
     order = xp.argsort(drawn, axis=1, kind="stable")
     ranked = xp.take_along_axis(drawn, order, axis=1)

@@ -6,7 +6,7 @@ Equal numbers keep their order. NaN counts as the largest number: it comes last,
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..lookup.indexing import check_some
 
 __all__: list[str] = []
@@ -21,7 +22,7 @@ __all__: list[str] = []
 _FLOAT32 = np.dtype("float32")
 
 
-def _ranked(xp: Any, data: Any, axis: int | None, is_ascend: bool) -> tuple[Any, Any, int]:
+def _ranked(xp: ArrayModule, data: Array, axis: int | None, is_ascend: bool) -> tuple[Array, Array, int]:
     """Where the numbers in order lie along an axis; with the data and the axis, both made flat for None."""
     if axis is None:
         data, axis = data.reshape(-1), 0
@@ -144,7 +145,7 @@ def topk_grad(g, ins, outs, *, axis, ret_typ):
     return (None,)
 
 
-def _put_along(xp: Any, values: Any, places: Any, shape: Shape, axis: int) -> Any:
+def _put_along(xp: ArrayModule, values: Array, places: Array, shape: Shape, axis: int) -> Array:
     """Zeros of a shape with values at places along an axis."""
     result = xp.zeros(shape, dtype=values.dtype)
     where = [xp.arange(dim).reshape([-1] + [1] * (len(shape) - i - 1)) for i, dim in enumerate(shape)]

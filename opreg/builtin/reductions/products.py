@@ -10,6 +10,8 @@ from typing import Any
 
 from ...core.registry import declare, ops
 from ...core.spec import check_axes
+from ...core.value import Value
+from ...typing import Array, ArrayModule
 from ..outputs import wide
 
 __all__: list[str] = []
@@ -20,7 +22,7 @@ Axes = int | tuple[int, ...] | None
 class _Parted:
     """Numbers that are multiplied with each other along some axes, apart from the zeros among them."""
 
-    def __init__(self, xp: Any, a: Any, axis: Axes, exclude: bool):
+    def __init__(self, xp: ArrayModule, a: Array, axis: Axes, exclude: bool):
         axes = () if axis == () else check_axes(axis, a.ndim)
         if exclude:
             axes = tuple([i for i in range(a.ndim) if i not in axes])
@@ -32,7 +34,7 @@ class _Parted:
         self.zeros = self.sums(xp, self.zero.astype(xp.int64))
         self.product = xp.prod(self.rest, axis=self.axes, keepdims=True) / self.rest
 
-    def sums(self, xp: Any, each: Any) -> Any:
+    def sums(self, xp: ArrayModule, each: Array) -> Array:
         """The sums over the others."""
         return xp.sum(each, axis=self.axes, keepdims=True) - each
 
@@ -74,7 +76,7 @@ def of_pairs_grad(g, ins, outs, *, axis, exclude):
     h, a = ins
     where: dict[str, Any] = {"axis": axis, "exclude": exclude}
 
-    def total(value: Any) -> Any:
+    def total(value: Value) -> Value:
         return value if axis == () else ops._backward_sum(ops.sum(value, **where), a, **where)
 
     left, right = ops.elemwise_div(h, a), ops.elemwise_div(g, a)

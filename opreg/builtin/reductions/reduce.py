@@ -19,7 +19,9 @@ from ...core.launch import Call
 from ...core.op import ZERO, Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axes, check_axis, is_narrow, is_numpy_float, show, unify
+from ...core.value import Value
 from ...errors import ShapeError
+from ...typing import Array, ArrayModule, DTypeLike
 from ..outputs import as_output
 from ..shapes.shape import as_view, stored
 
@@ -52,7 +54,7 @@ def reduced(data: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
     return tuple([dim for i, dim in enumerate(data) if i not in axes]) or (1,)
 
 
-def reducing(ufunc: np.ufunc, data: Any, axes: tuple[int, ...], shape: Shape, mean: bool = False) -> Callable | None:
+def reducing(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], shape: Shape, mean: bool = False) -> Callable | None:
     """The function that reduces arrays like this one to a shape, for float32 and float64 on the host."""
     if data.dtype.name not in ("float32", "float64") or not axes:
         return None
@@ -61,7 +63,7 @@ def reducing(ufunc: np.ufunc, data: Any, axes: tuple[int, ...], shape: Shape, me
     keepdims = len(shape) == data.ndim or len(axes) == data.ndim  # NumPy gives a number, and no array, for a sum of all
     reshaped = shape != reduced(data.shape, axes, keepdims)
 
-    def run(data: Any) -> Any:
+    def run(data: Array) -> Array:
         found = reduce(data, axes, None, None, keepdims)
         if mean:
             np.divide(found, count, found)
@@ -70,14 +72,14 @@ def reducing(ufunc: np.ufunc, data: Any, axes: tuple[int, ...], shape: Shape, me
     return run
 
 
-def spreading(data: Any, axes: tuple[int, ...], g: Any, mean: bool = False) -> Callable | None:
+def spreading(data: Array, axes: tuple[int, ...], g: Array, mean: bool = False) -> Callable | None:
     """The function that repeats arrays like ``g`` along the axes of the data that were reduced, on the host."""
     if not is_numpy_float(g.dtype):
         return None
     shape, narrow = data.shape, reduced(data.shape, axes, True)
     dtype, empty, count = g.dtype, np.empty, np.asarray(max(math.prod([shape[i] for i in axes]), 1), g.dtype)
 
-    def run(g: Any, data: Any) -> Any:
+    def run(g: Array, data: Array) -> Array:
         found = empty(shape, dtype)
         g = g.reshape(narrow)
         found[...] = np.divide(g, count) if mean else g
@@ -86,7 +88,7 @@ def spreading(data: Any, axes: tuple[int, ...], g: Any, mean: bool = False) -> C
     return run
 
 
-def _wide(xp: Any, data: Any) -> Any:
+def _wide(xp: ArrayModule, data: Array) -> DTypeLike:
     """The dtype to add up in: float32 for smaller floating types, else what the array module takes."""
     return xp.float32 if is_narrow(data.dtype) else None
 
@@ -105,7 +107,7 @@ def _spread_infer(g: Shape, data: Shape, *, axis: Axes, keepdims: bool, exclude:
     return data
 
 
-def _spread_xp(xp: Any, g: Any, data: Any, axis: Axes, exclude: bool, out: Any) -> Any:
+def _spread_xp(xp: ArrayModule, g: Array, data: Array, axis: Axes, exclude: bool, out: Array | None) -> Array:
     axes = _axes(axis, exclude, len(data.shape))
     return stored(xp, xp.broadcast_to(g.reshape(reduced(data.shape, axes, True)), data.shape), out)
 
@@ -210,7 +212,7 @@ def reduction(name: str, function: Callable, doc: str, gradient: Callable | None
     def reduction_grad(g, ins, outs, *, axis, keepdims, exclude):
         (x,), (y,) = ins, outs
 
-        def spread(value: Any, by: Op = sum_backward) -> Any:
+        def spread(value: Value, by: Op = sum_backward) -> Value:
             return by(value, x, axis=axis, keepdims=keepdims, exclude=exclude)
 
         return (gradient(spread, g, x, y),)
@@ -218,18 +220,18 @@ def reduction(name: str, function: Callable, doc: str, gradient: Callable | None
     return op
 
 
-def _sum(xp: Any, data: Any, axes: tuple[int, ...]) -> Any:
+def _sum(xp: ArrayModule, data: Array, axes: tuple[int, ...]) -> Array:
     return xp.sum(data, axis=axes, keepdims=True, dtype=_wide(xp, data))
 
 
-def _mean(xp: Any, data: Any, axes: tuple[int, ...]) -> Any:
+def _mean(xp: ArrayModule, data: Array, axes: tuple[int, ...]) -> Array:
     return _sum(xp, data, axes) / math.prod([data.shape[i] for i in axes])
 
 
 _UFUNCS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-def _settled(op: Op, name: str, mean: bool = False) -> None:
+def _attach_bound(op: Op, name: str, mean: bool = False) -> None:
     """Attach the kernels that are one call of the array module's function, everything about it known before."""
 
     def accepts(call: Call) -> str | None:
@@ -253,24 +255,24 @@ def _settled(op: Op, name: str, mean: bool = False) -> None:
         return reducing(_UFUNCS[name], data, axes, reduced(data.shape, axes, keepdims), mean)
 
 
-def _prod(xp: Any, data: Any, axes: tuple[int, ...]) -> Any:
+def _prod(xp: ArrayModule, data: Array, axes: tuple[int, ...]) -> Array:
     return xp.prod(data, axis=axes, keepdims=True, dtype=_wide(xp, data))
 
 
-def _ties(spread: Callable, g: Any, x: Any, y: Any) -> Any:
+def _ties(spread: Callable, g: Value, x: Value, y: Value) -> Value:
     """Every number that equals the result gets its whole gradient."""
     return ops.elemwise_mul(spread(g), ops._equal(x, spread(y)))
 
 
-_settled(reduction("sum", _sum, "The sum.", lambda spread, g, x, y: spread(g), aliases=("sum_axis",)), "sum")
-_settled(reduction("mean", _mean, "The mean; of integers, cut towards zero.",
-                   lambda spread, g, x, y: spread(g, mean_backward)), "sum", mean=True)
+_attach_bound(reduction("sum", _sum, "The sum.", lambda spread, g, x, y: spread(g), aliases=("sum_axis",)), "sum")
+_attach_bound(reduction("mean", _mean, "The mean; of integers, cut towards zero.",
+                        lambda spread, g, x, y: spread(g, mean_backward)), "sum", mean=True)
 prod = reduction("prod", _prod, "The product.", None)
-_settled(prod, "prod")
-_settled(reduction("max", lambda xp, data, axes: xp.max(data, axis=axes, keepdims=True),
-                   "The largest number, or NaN.", _ties, aliases=("max_axis",), empty=False), "max")
-_settled(reduction("min", lambda xp, data, axes: xp.min(data, axis=axes, keepdims=True),
-                   "The smallest number, or NaN.", _ties, aliases=("min_axis",), empty=False), "min")
+_attach_bound(prod, "prod")
+_attach_bound(reduction("max", lambda xp, data, axes: xp.max(data, axis=axes, keepdims=True),
+                        "The largest number, or NaN.", _ties, aliases=("max_axis",), empty=False), "max")
+_attach_bound(reduction("min", lambda xp, data, axes: xp.min(data, axis=axes, keepdims=True),
+                        "The smallest number, or NaN.", _ties, aliases=("min_axis",), empty=False), "min")
 reduction("nansum", lambda xp, data, axes: _sum(xp, xp.where(data == data, data, 0), axes),
           "The sum of all but NaN.", lambda spread, g, x, y: ops.elemwise_mul(spread(g), ops._equal(x, x)))
 nanprod = reduction("nanprod", lambda xp, data, axes: _prod(xp, xp.where(data == data, data, 1), axes),

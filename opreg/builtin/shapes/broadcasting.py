@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from ...core.attrs import Count
 from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import Shape, check_axis, is_narrow, show, unify
 from ...errors import AttrError, ShapeError
-from .shape import as_view, delivered, room, stored
+from ...typing import Array, ArrayModule
+from .shape import as_view, delivered, out_or_empty, stored
 
 __all__: list[str] = []
 
@@ -111,7 +111,7 @@ def broadcast_axis_grad(g, ins, outs):
 # ----------------------------------------------------------------------------- to the shape of another
 
 
-def _matched(lhs: Shape, rhs: Shape, lhs_axes: Any, rhs_axes: Any) -> Shape:
+def _matched(lhs: Shape, rhs: Shape, lhs_axes: int | Shape | None, rhs_axes: int | Shape | None) -> Shape:
     """The target of ``broadcast_like``."""
     if lhs_axes is None and rhs_axes is None:
         return rhs
@@ -178,7 +178,7 @@ def reduce_like_xp(xp, data, like, *, out=None):
     return delivered(_summed(xp, data, axes).reshape(like.shape), out)
 
 
-def _summed(xp: Any, data: Any, axes: list[int]) -> Any:
+def _summed(xp: ArrayModule, data: Array, axes: list[int]) -> Array:
     """Sums over axes, which stay with length one."""
     rows = data.ndim
     while rows - 1 in axes:
@@ -221,7 +221,7 @@ def tile_infer(data, *, reps):
 @tile.kernel()
 def tile_xp(xp, data, *, reps, out=None):
     times, dims = _repetitions(reps, data.shape)
-    result = room(xp, tile_infer(data.shape, reps=reps), data.dtype, out)
+    result = out_or_empty(xp, tile_infer(data.shape, reps=reps), data.dtype, out)
     pairs = [length for pair in zip(times, dims) for length in pair]
     result.reshape(pairs)[...] = data.reshape([length for dim in dims for length in (1, dim)])
     return delivered(result, out)
@@ -271,7 +271,7 @@ def repeat_infer(data, *, repeats, axis):
 
 @repeat.kernel()
 def repeat_xp(xp, data, *, repeats, axis, out=None):
-    result = room(xp, repeat_infer(data.shape, repeats=repeats, axis=axis), data.dtype, out)
+    result = out_or_empty(xp, repeat_infer(data.shape, repeats=repeats, axis=axis), data.dtype, out)
     cut = data.ndim if axis is None else axis % data.ndim + 1
     outer, inner = math.prod(data.shape[:cut]), math.prod(data.shape[cut:])
     columns = result.reshape(outer, repeats, inner)

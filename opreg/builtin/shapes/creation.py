@@ -6,7 +6,7 @@ A dimension given as 0 is unknown: in a graph it follows from the rest, as the b
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from ...core.op import ZERO
 from ...core.registry import declare
 from ...core.spec import ANY, Shape, as_dtype, check_axis, is_narrow, stated
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from .joining import MANY
 from .shape import constant, stored
 
-__all__ = ["Dims", "unsettled", "settled"]
+__all__ = ["Dims", "inferred_shape", "array_shape"]
 
 _FLOAT32 = np.dtype("float32")
 
@@ -28,12 +29,12 @@ Dim = Annotated[int, Limit("from zero up, or -1 where a graph finds it", lambda 
 Dims = Dim | tuple[Dim, ...]
 
 
-def unsettled(shape: int | Shape | None) -> Shape | None:
+def inferred_shape(shape: int | Shape | None) -> Shape | None:
     """A shape attribute as shape inference reads it."""
     return stated((shape,) if isinstance(shape, int) else shape)
 
 
-def settled(shape: int | Shape | None) -> Shape:
+def array_shape(shape: int | Shape | None) -> Shape:
     """A shape attribute as an array has it that no graph says more of."""
     dims = () if shape is None else (shape,) if isinstance(shape, int) else shape
     if -1 in dims:
@@ -41,9 +42,10 @@ def settled(shape: int | Shape | None) -> Shape:
     return dims
 
 
-def _filled(xp: Any, number: Any, shape: int | tuple[int, ...] | None, dtype: Any, out: Any) -> Any:
+def _filled(xp: ArrayModule, number: float | Array, shape: int | tuple[int, ...] | None, dtype: np.dtype,
+            out: Array | None) -> Array:
     if out is None:
-        return xp.full(settled(shape), number, dtype=dtype)
+        return xp.full(array_shape(shape), number, dtype=dtype)
     out[...] = number
     return out
 
@@ -55,7 +57,7 @@ def zeros(*, shape: Dims = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
 
 @zeros.infer
 def zeros_infer(*, shape):
-    return unsettled(shape)
+    return inferred_shape(shape)
 
 
 @zeros.kernel()
@@ -73,7 +75,7 @@ def ones(*, shape: Dims = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
 
 @ones.infer
 def ones_infer(*, shape):
-    return unsettled(shape)
+    return inferred_shape(shape)
 
 
 @ones.kernel()
@@ -92,7 +94,7 @@ def full(*, shape: Dims | None = None, ctx: str = "", dtype: np.dtype = _FLOAT32
 
 @full.infer
 def full_infer(*, shape):
-    return unsettled(shape)
+    return inferred_shape(shape)
 
 
 @full.kernel()
@@ -110,7 +112,7 @@ def zeros_without_dtype(*, shape: Dims | None = None, ctx: str = "", dtype: int 
 
 @zeros_without_dtype.infer
 def zeros_without_dtype_infer(*, shape):
-    return unsettled(shape)
+    return inferred_shape(shape)
 
 
 @zeros_without_dtype.types
@@ -140,7 +142,7 @@ def _count(start: float, stop: float | None, step: float, repeat: int) -> int:
     return math.ceil((stop - start) / step) * repeat
 
 
-def _steps(xp: Any, count: int, start: float, step: float, repeat: int, dtype: Any) -> Any:
+def _steps(xp: ArrayModule, count: int, start: float, step: float, repeat: int, dtype: np.dtype) -> Array:
     """``start``, ``start + step`` …, each repeated; integers count in whole steps."""
     places = xp.arange(count) // repeat
     if dtype.kind in "iu":
@@ -262,7 +264,7 @@ def index_array(data, *, axes: int | tuple[int, ...] | None = None):
     """For every place in ``data`` its indices, or those along ``axes``, in a new last axis; int64."""
 
 
-def _indexed(rank: int, axes: Any) -> list[int]:
+def _indexed(rank: int, axes: int | Shape | None) -> list[int]:
     if axes is None:
         return list(range(rank))
     return [check_axis(axis, rank, "axes") for axis in ((axes,) if isinstance(axes, int) else axes)]

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 from ...core.attrs import Few, Limit
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
+from ...core.value import Value
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..outputs import numbered, together
 from .shape import stored
 
@@ -19,7 +21,7 @@ __all__ = ["MANY", "single"]
 MANY = 4096
 
 
-def single(results: Sequence[Any]) -> Any:
+def single(results: Sequence[Array]) -> Array | tuple[Array, ...]:
     """Results of a kernel with any number of outputs: one stands for itself, several go in a tuple."""
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -107,7 +109,7 @@ def concat_split_infer(g, *data, dim):
     return list(data)
 
 
-def _pieces(g: Any, shapes: Sequence[Shape], dim: int) -> tuple:
+def _pieces(g: Array, shapes: Sequence[Shape], dim: int) -> tuple[Array, ...]:
     axis = dim % g.ndim
     edges = accumulate((shape[axis] for shape in shapes), initial=0)
     return tuple([g[_axis_slice(axis, *edge)] for edge in pairwise(edges)])
@@ -126,7 +128,8 @@ def concat_split_xp(xp, g, *data, dim, out=None):
     return _all_stored(xp, pieces, out)
 
 
-def _all_stored(xp: Any, views: Sequence[Any], out: Any) -> Any:
+def _all_stored(xp: ArrayModule, views: Sequence[Array], out: Array | Sequence[Array | None] | None
+                ) -> Array | tuple[Array, ...]:
     outs = out if isinstance(out, (tuple, list)) else (out,) * len(views)
     return single([stored(xp, view, each) for view, each in zip(views, outs)])
 
@@ -187,15 +190,15 @@ def _parts(shape: Shape, axis: int, edges: Sequence[int], squeeze_axis: bool) ->
     return [(*shape[:axis], *shape[axis + 1:])] * len(lengths)
 
 
-def _cuts(array: Any, axis: int, edges: Sequence[int], squeeze_axis: bool) -> tuple:
+def _cuts(array: Array, axis: int, edges: Sequence[int], squeeze_axis: bool) -> tuple[Array, ...]:
     if squeeze_axis:
         return tuple([array[(slice(None),) * axis + (start,)] for start in edges[:-1]])
     return tuple([array[_axis_slice(axis, *edge)] for edge in pairwise(edges)])
 
 
-def _regather(g: Any, count: int, axis: int, squeeze_axis: bool) -> Any:
+def _regather(g: Value | Sequence[Value], count: int, axis: int, squeeze_axis: bool) -> Value:
     """The gradient of a split: its parts joined again."""
-    gs = [g] if count == 1 else list(g)
+    gs = [g] if isinstance(g, Value) else list(g)
     if squeeze_axis:
         return ops.stack(*gs, num_args=count, axis=axis)
     return ops.Concat(*gs, num_args=count, dim=axis)

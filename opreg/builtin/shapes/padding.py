@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from .shape import constant, stored
 
 __all__: list[str] = []
@@ -91,7 +92,7 @@ def pad_fold_xp(xp, g, *, mode, pad_width, out=None):
     return stored(xp, g[_core(widths, g.shape)], out)
 
 
-def _folded(xp: Any, g: Any, axis: int, before: int, after: int, mode: str) -> Any:
+def _folded(xp: ArrayModule, g: Array, axis: int, before: int, after: int, mode: str) -> Array:
     """``g`` with its first and last numbers along ``axis`` added where they came from."""
     g = xp.moveaxis(g, axis, 0)
     stop = g.shape[0] - after

@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from ...core.attrs import Count, Few
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show, unify
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from .joining import MANY, single
-from .shape import delivered, room, stored
+from .shape import delivered, out_or_empty, stored
 
 __all__: list[str] = []
 
@@ -29,7 +30,7 @@ def _image(data: Shape, block_size: int) -> None:
         raise AttrError(f"block_size={block_size}: expected a number from one up")
 
 
-def _parts(array: Any, block: int) -> list[Any]:
+def _parts(array: Array, block: int) -> list[Array]:
     """The channels as they go to the places of a block, one place after the other."""
     each = array.shape[1] // block**2
     return [array[:, i * each:(i + 1) * each] for i in range(block**2)]
@@ -55,7 +56,7 @@ def depth_to_space_infer(data, *, block_size):
 
 @depth_to_space.kernel()
 def depth_to_space_xp(xp, data, *, block_size, out=None):
-    result = room(xp, depth_to_space_infer(data.shape, block_size=block_size), data.dtype, out)
+    result = out_or_empty(xp, depth_to_space_infer(data.shape, block_size=block_size), data.dtype, out)
     for i, part in enumerate(_parts(data, block_size)):
         result[_every(i, block_size)] = part
     return delivered(result, out)
@@ -81,7 +82,7 @@ def space_to_depth_infer(data, *, block_size):
 
 @space_to_depth.kernel()
 def space_to_depth_xp(xp, data, *, block_size, out=None):
-    result = room(xp, space_to_depth_infer(data.shape, block_size=block_size), data.dtype, out)
+    result = out_or_empty(xp, space_to_depth_infer(data.shape, block_size=block_size), data.dtype, out)
     for i, part in enumerate(_parts(result, block_size)):
         part[...] = data[_every(i, block_size)]
     return delivered(result, out)
@@ -122,7 +123,7 @@ def _taps(kernel: Dims, stride: Dims, dilate: Dims, counts: Dims) -> Iterator[tu
         yield place, (..., *cut)
 
 
-def _to_columns(xp: Any, data: Any, windows: tuple, out: Any) -> Any:
+def _to_columns(xp: ArrayModule, data: Array, windows: tuple, out: Array | None) -> Array:
     kernel, stride, dilate, pad, counts = windows
     if any(pad):
         data = xp.pad(data, [(0, 0), (0, 0)] + [(p, p) for p in pad])
@@ -133,7 +134,7 @@ def _to_columns(xp: Any, data: Any, windows: tuple, out: Any) -> Any:
     return columns if out is None else stored(xp, columns, out)
 
 
-def _from_columns(xp: Any, columns: Any, space: Dims, windows: tuple) -> Any:
+def _from_columns(xp: ArrayModule, columns: Array, space: Dims, windows: tuple) -> Array:
     kernel, stride, dilate, pad, counts = windows
     channels = columns.shape[1] // math.prod(kernel)
     columns = columns.reshape((columns.shape[0], channels, *kernel, *counts))
@@ -286,11 +287,11 @@ def upsampling_xp(xp, *data, scale, sample_type, multi_input_mode, out=None):
     return delivered(result[:, :, edge:edge + h * scale, edge:edge + w * scale], out)
 
 
-def _nearest(xp: Any, images: Sequence[Any], scale: int, multi_input_mode: str, out: Any) -> Any:
+def _nearest(xp: ArrayModule, images: Sequence[Array], scale: int, multi_input_mode: str, out: Array | None) -> Array:
     """Every number of the images repeated, and the images joined or added up."""
     shapes = [image.shape for image in images]
     shape = upsampling_infer(*shapes, scale=scale, sample_type="nearest", multi_input_mode=multi_input_mode)
-    result, first = room(xp, shape, images[0].dtype, out), 0
+    result, first = out_or_empty(xp, shape, images[0].dtype, out), 0
     for number, (image, (up, across)) in enumerate(zip(images, _enlarged(shapes, scale))):
         part = result[:, first:first + image.shape[1]]
         for i, j in itertools.product(range(up), range(across)):
@@ -356,7 +357,7 @@ def upsampling_data_infer(g, weight, *, scale):
     return (*g[:2], g[2] // scale, g[3] // scale)
 
 
-def _padded(xp: Any, g: Any, scale: int) -> Any:
+def _padded(xp: ArrayModule, g: Array, scale: int) -> Array:
     """A gradient with the edges put back that the enlargement cut off."""
     kernel, edge = _spread(scale)
     far = kernel - scale - edge

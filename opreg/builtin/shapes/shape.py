@@ -17,14 +17,15 @@ from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, known, show, size
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 
-__all__ = ["reshape_codes", "stored", "constant", "room", "delivered", "reshaped", "as_view"]
+__all__ = ["reshape_codes", "stored", "constant", "out_or_empty", "delivered", "reshaped", "as_view"]
 
 
 # ------------------------------------------------------------------------------------------- for families
 
 
-def stored(xp: Any, view: Any, out: Any = None) -> Any:
+def stored(xp: ArrayModule, view: Array, out: Array | None = None) -> Array:
     """A view's numbers in an array of their own, or in ``out``."""
     if out is None:
         return view.copy()
@@ -32,20 +33,20 @@ def stored(xp: Any, view: Any, out: Any = None) -> Any:
     return out
 
 
-def constant(xp: Any, value: float, dtype: Any) -> Any:
+def constant(xp: ArrayModule, value: float, dtype: np.dtype) -> Array:
     """An attribute's number in a dtype; among integers cut and wrapped around, as MXNet stores it."""
     number = xp.asarray(value, dtype=xp.float64)
     return number.astype(xp.int64).astype(dtype) if np.dtype(dtype).kind in "iu" else number.astype(dtype)
 
 
-def reshaped(xp: Any, data: Any, shape: Shape, out: Any = None) -> Any:
+def reshaped(xp: ArrayModule, data: Array, shape: Shape, out: Array | None = None) -> Array:
     """``data`` in another shape, as an array of its own or in ``out``."""
-    result = room(xp, shape, data.dtype, out)
+    result = out_or_empty(xp, shape, data.dtype, out)
     result.reshape(data.shape)[...] = data
     return delivered(result, out)
 
 
-def as_view(array: Any, shape: Shape | None) -> Any:
+def as_view(array: Array, shape: Shape | None) -> Array | None:
     """``array`` in another shape without a copy, or None where its layout asks for one."""
     if shape is None or not (array.flags.c_contiguous or _in_place(array.shape, array.strides, shape)):
         return None
@@ -73,12 +74,12 @@ def _in_place(shape: Shape, strides: Sequence[int], target: Shape) -> bool:
     return True
 
 
-def room(xp: Any, shape: Shape, dtype: Any, out: Any) -> Any:
+def out_or_empty(xp: ArrayModule, shape: Shape, dtype: np.dtype, out: Array | None) -> Array:
     """An array in one piece to write a result to: ``out``, or a new one that ``delivered`` brings there."""
     return out if out is not None and out.flags.c_contiguous else xp.empty(shape, dtype=dtype)
 
 
-def delivered(result: Any, out: Any) -> Any:
+def delivered(result: Array, out: Array | None) -> Array:
     """``result``, stored in ``out`` if that is another array."""
     if out is None or out is result:
         return result
@@ -174,7 +175,7 @@ def _halves(dim: int, left: int, right: int, codes: Sequence[int]) -> list[int]:
     return [left, right]
 
 
-def _target(source: Shape, shape: Any, reverse: bool, target_shape: Any, keep_highest: bool) -> Shape:
+def _target(source: Shape, shape: int | Shape, reverse: bool, target_shape: int | Shape, keep_highest: bool) -> Shape:
     """The output shape of Reshape, by its codes or by the attributes that came before them."""
     codes = (shape,) if isinstance(shape, int) else shape
     if not codes:

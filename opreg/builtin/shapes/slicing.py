@@ -7,12 +7,12 @@ gradient is the cut again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...core.attrs import Few
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..outputs import as_output, together
 from .shape import constant, stored
 
@@ -22,7 +22,7 @@ Cut = tuple[slice, ...]
 Bounds = int | tuple[int | None, ...]
 
 
-def _put(xp: Any, g: Any, shape: Shape, cut: Cut, out: Any) -> Any:
+def _put(xp: ArrayModule, g: Array, shape: Shape, cut: Cut, out: Array | None) -> Array:
     """Zeros of a shape with ``g`` at a cut."""
     if out is None:
         out = xp.zeros(shape, dtype=g.dtype)
@@ -35,11 +35,11 @@ def _put(xp: Any, g: Any, shape: Shape, cut: Cut, out: Any) -> Any:
 # -------------------------------------------------------------------------------------------------- slice
 
 
-def _listed(value: Any) -> tuple:
+def _listed(value: Bounds) -> tuple[int | None, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _cut(begin: Any, end: Any, step: Any, rank: int) -> Cut:
+def _cut(begin: Bounds, end: Bounds, step: Bounds, rank: int) -> Cut:
     """The slices that ``begin``, ``end`` and ``step`` describe, with NumPy's meaning."""
     starts, stops, steps = _listed(begin), _listed(end), _listed(step)
     if len(starts) != len(stops) or (steps and len(steps) != len(starts)):
@@ -351,7 +351,7 @@ def reverse_grad(g, ins, outs, *, axis):
 # ------------------------------------------------------------------------------------------ parts written
 
 
-def _with(xp: Any, data: Any, cut: Cut, value: Any, out: Any) -> Any:
+def _with(xp: ArrayModule, data: Array, cut: Cut, value: Array, out: Array | None) -> Array:
     """``data`` with a part replaced, in an array of its own or in ``out``, which may be ``data``."""
     if out is None:
         out = data.copy()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...core.spec import Shape
+from ...typing import Array, ArrayModule
 from ..lookup.indexing import add_at
 
 __all__ = ["Corner", "corners", "rows", "images", "read", "spread", "slopes"]
@@ -16,13 +17,13 @@ __all__ = ["Corner", "corners", "rows", "images", "read", "spread", "slopes"]
 class Corner(NamedTuple):
     """One of the four pixels around each place: its row, its weight, and the weight's slopes down and to the right."""
 
-    row: Any
-    weight: Any
-    down: Any
-    right: Any
+    row: Array
+    weight: Array
+    down: Array
+    right: Array
 
 
-def corners(xp: Any, y: Any, x: Any, size: tuple[int, int], image: Any = 0) -> list[Corner]:
+def corners(xp: ArrayModule, y: Array, x: Array, size: tuple[int, int], image: Array | int = 0) -> list[Corner]:
     """The four pixels around places ``(y, x)`` of images of ``size``; what lies outside counts as zero.
 
     ``image`` is the number of each place's image.
@@ -30,38 +31,38 @@ def corners(xp: Any, y: Any, x: Any, size: tuple[int, int], image: Any = 0) -> l
     height, width = size
     top, left = xp.floor(y), xp.floor(x)
     below, aside = y - top, x - left
-    found = []
+    neighbours = []
     for down in (0, 1):
         for right in (0, 1):
             row, column = top + down, left + right
             inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
             place = xp.where(inside, row, 0).astype(xp.int64) * width + xp.where(inside, column, 0).astype(xp.int64)
             vertical, horizontal = below if down else 1 - below, aside if right else 1 - aside
-            found.append(Corner(image * (height * width) + place,
+            neighbours.append(Corner(image * (height * width) + place,
                                 xp.where(inside, vertical * horizontal, 0),
                                 xp.where(inside, horizontal if down else -horizontal, 0),
                                 xp.where(inside, vertical if right else -vertical, 0)))
-    return found
+    return neighbours
 
 
-def rows(array: Any) -> Any:
+def rows(array: Array) -> Array:
     """(N, C, *size) as rows of channels."""
     return array.transpose(0, *range(2, array.ndim), 1).reshape(-1, array.shape[1])
 
 
-def images(array: Any, shape: Shape) -> Any:
+def images(array: Array, shape: Shape) -> Array:
     """Rows of channels as (N, C, *size)."""
     n, c, *size = shape
     return array.reshape(n, *size, c).transpose(0, len(size) + 1, *range(1, len(size) + 1))
 
 
-def _taken(xp: Any, source: Any, row: Any) -> Any:
+def _taken(xp: ArrayModule, source: Array, row: Array) -> Array:
     if not source.shape[0]:  # places of no image: all of them outside
         return xp.zeros((row.shape[0], source.shape[1]), source.dtype)
     return xp.take(source, row, axis=0)
 
 
-def read(xp: Any, source: Any, places: list[Corner]) -> Any:
+def read(xp: ArrayModule, source: Array, places: list[Corner]) -> Array:
     """Rows between those of ``source``: a row of channels for every place."""
     total: Any = 0
     for corner in places:
@@ -69,7 +70,7 @@ def read(xp: Any, source: Any, places: list[Corner]) -> Any:
     return total
 
 
-def spread(xp: Any, count: int, g: Any, places: list[Corner]) -> Any:
+def spread(xp: ArrayModule, count: int, g: Array, places: list[Corner]) -> Array:
     """The gradient of ``source``, of ``count`` rows, given that of what was read."""
     channels = g.shape[1]
     flat = xp.concatenate([corner.row for corner in places])[:, None] * channels + xp.arange(channels)
@@ -77,7 +78,7 @@ def spread(xp: Any, count: int, g: Any, places: list[Corner]) -> Any:
     return add_at(xp, (count, channels), flat, values)
 
 
-def slopes(xp: Any, source: Any, g: Any, places: list[Corner]) -> tuple[Any, Any]:
+def slopes(xp: ArrayModule, source: Array, g: Array, places: list[Corner]) -> tuple[Array, Array]:
     """The gradients of the places' ``y`` and ``x``, given that of what was read."""
     y: Any = 0
     x: Any = 0

@@ -7,8 +7,8 @@ A box is four numbers along the last axis: its corners (left, top, right, bottom
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -16,23 +16,27 @@ from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import ANY, as_dtype, common_dtype, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
 
 __all__ = ["apart", "ratio", "survivors", "one_by_one", "floating", "offsets"]
 
 Format = Literal["center", "corner"]
 
+#: Corners and areas, an array each, or one array of them.
+Arrays = Array | Sequence[Array]
+
 #: Boxes that are compared with all later ones at once.
 BLOCK = 32
 
 
-def apart(boxes: Any, axis: int = -1) -> tuple[Any, Any, Any, Any]:
+def apart(boxes: Array, axis: int = -1) -> tuple[Array, Array, Array, Array]:
     """The four numbers of boxes, one array each."""
-    where = (slice(None),) * (axis % boxes.ndim)
-    return tuple([boxes[(*where, i)] for i in range(4)])
+    first, second, third, fourth = [boxes[(slice(None),) * (axis % boxes.ndim) + (i,)] for i in range(4)]
+    return first, second, third, fourth
 
 
-def _corners(xp: Any, boxes: Any, form: Format) -> Any:
+def _corners(xp: ArrayModule, boxes: Array, form: Format) -> Array:
     """Boxes by their corners."""
     if form == "corner":
         return boxes
@@ -41,7 +45,7 @@ def _corners(xp: Any, boxes: Any, form: Format) -> Any:
     return xp.stack((x - width, y - height, x + width, y + height), axis=-1)
 
 
-def _centers(xp: Any, boxes: Any, form: Format) -> Any:
+def _centers(xp: ArrayModule, boxes: Array, form: Format) -> Array:
     """Boxes by their centers and sides."""
     if form == "center":
         return boxes
@@ -50,21 +54,21 @@ def _centers(xp: Any, boxes: Any, form: Format) -> Any:
     return xp.stack((left + width / 2, top + height / 2, width, height), axis=-1)
 
 
-def _area(xp: Any, boxes: Any, form: Format) -> Any:
+def _area(xp: ArrayModule, boxes: Array, form: Format) -> Array:
     """What boxes cover; nothing if a side is negative."""
     left, top, right, bottom = apart(boxes)
     width, height = (right, bottom) if form == "center" else (right - left, bottom - top)
     return xp.where((width < 0) | (height < 0), 0, width * height).astype(boxes.dtype)
 
 
-def _common(xp: Any, a: Any, b: Any, border: int = 0) -> Any:
+def _common(xp: ArrayModule, a: Arrays, b: Arrays, border: int = 0) -> Array:
     """What two boxes, four arrays of corners each, cover together. With a border of one they end with a pixel."""
     width = xp.minimum(a[2], b[2]) - xp.maximum(a[0], b[0]) + border
     height = xp.minimum(a[3], b[3]) - xp.maximum(a[1], b[1]) + border
     return xp.maximum(width, 0) * xp.maximum(height, 0)
 
 
-def ratio(xp: Any, a: Any, b: Any, border: int = 0) -> Any:
+def ratio(xp: ArrayModule, a: Arrays, b: Arrays, border: int = 0) -> Array:
     """Overlap of boxes: what they cover together through what they cover at all.
 
     ``a`` and ``b`` are five arrays each: corners and area.
@@ -77,8 +81,8 @@ def ratio(xp: Any, a: Any, b: Any, border: int = 0) -> Any:
 # Both choose greedily, the best first, and each choice rules out others. The loops are over choices alone.
 
 
-def survivors(xp: Any, alive: Any, rows: Any, clash: Callable[[Any, Any], Any], groups: Any = None,
-              most: int | None = None) -> Any:
+def survivors(xp: ArrayModule, alive: Array, rows: Array, clash: Callable[[Array, Array], Array],
+              groups: Array | None = None, most: int | None = None) -> Array:
     """Which boxes are left when each, the first first, removes the later ones that it clashes with.
 
     Parameters
@@ -109,7 +113,8 @@ def survivors(xp: Any, alive: Any, rows: Any, clash: Callable[[Any, Any], Any], 
     return alive if most is None else alive & (xp.cumsum(alive, axis=1) <= most)
 
 
-def _kept_on_host(alive: Any, rows: Any, clash: Callable[[Any, Any], Any], groups: Any, most: int) -> Any:
+def _kept_on_host(alive: Array, rows: Array, clash: Callable[[Array, Array], Array], groups: Array | None, most: int
+                  ) -> Array:
     """The same where numbers can be looked at: what is removed is compared with nothing any more."""
     kept = np.zeros_like(alive)
     for batch in range(alive.shape[0]):
@@ -134,7 +139,7 @@ def _kept_on_host(alive: Any, rows: Any, clash: Callable[[Any, Any], Any], group
     return kept & (np.cumsum(kept, axis=1) <= most)
 
 
-def one_by_one(xp: Any, scores: Any, rounds: int, enough: Callable[[Any], Any]) -> Any:
+def one_by_one(xp: ArrayModule, scores: Array, rounds: int, enough: Callable[[Array], Array]) -> Array:
     """For each row of ``scores`` (batch, n, m) the column it is matched with, or -1.
 
     The highest score that is ``enough`` matches its row and column, which then take no further part; equal scores
@@ -152,7 +157,7 @@ def one_by_one(xp: Any, scores: Any, rounds: int, enough: Callable[[Any], Any]) 
     return found
 
 
-def _matched(xp: Any, columns: Any, count: int) -> Any:
+def _matched(xp: ArrayModule, columns: Array, count: int) -> Array:
     """The same matches seen from ``count`` columns: for each its row, or -1."""
     hit = columns[:, :, None] == xp.arange(count)
     rows = xp.arange(columns.shape[1])[:, None]
@@ -317,7 +322,7 @@ bipartite_matching.grad(ZERO)
 # ------------------------------------------------------------------------------------- encode and decode
 
 
-def offsets(xp: Any, anchors: Any, boxes: Any) -> tuple[Any, Any, Any, Any]:
+def offsets(xp: ArrayModule, anchors: Arrays, boxes: Arrays) -> tuple[Array, Array, Array, Array]:
     """How to come from anchors to boxes, both by center and sides: steps in sides of the anchor, logarithms of ratios.
 
     S. Ren, K. He, R. Girshick, J. Sun, Faster R-CNN, 2015, equation 2.

@@ -7,11 +7,12 @@ are then a pooling of that.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
 
 __all__: list[str] = []
@@ -72,7 +73,7 @@ def _form(data: Shape, kernel_size: int, max_displacement: int, stride1: int, st
     return form
 
 
-def _framed(xp: Any, x: Any, form: _Form) -> Any:
+def _framed(xp: ArrayModule, x: Array, form: _Form) -> Array:
     """Images in a frame of zeros."""
     if not form.pad:
         return x
@@ -81,7 +82,7 @@ def _framed(xp: Any, x: Any, form: _Form) -> Any:
     return frame
 
 
-def _inside(frame: Any, form: _Form) -> Any:
+def _inside(frame: Array, form: _Form) -> Array:
     """Images without their frame."""
     return frame[:, :, form.pad:frame.shape[2] - form.pad, form.pad:frame.shape[3] - form.pad]
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ...core.attrs import Positive
 from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..layers.convolution import convolution_bias
 from ..layers.sliding import Window, extent, window
 from ..matrices.dense import wide
@@ -60,7 +61,7 @@ def _shapes(data: Shape, form: _Form, num_filter: int) -> tuple[Shape, Shape, Sh
 # ----------------------------------------------------------------------------------------- one image
 
 
-def _corners(xp: Any, offset: Any, form: _Form, size: tuple[int, int], modulated: bool) -> list[Corner]:
+def _corners(xp: ArrayModule, offset: Array, form: _Form, size: tuple[int, int], modulated: bool) -> list[Corner]:
     """The pixels around every tap of every place of one image: (moving groups × taps × places)."""
     (high, across), (kernel, stride, dilate, pad) = offset.shape[1:], form.win
     offset = offset.reshape(form.moving, *kernel, 2, high, across)
@@ -80,7 +81,8 @@ def _corners(xp: Any, offset: Any, form: _Form, size: tuple[int, int], modulated
             for corner in corners(xp, xp.minimum(y, size[0] - 1), xp.minimum(x, size[1] - 1), size, group)]
 
 
-def _moved(xp: Any, data: Any, offset: Any, form: _Form, modulated: bool) -> Iterator[tuple[int, Any, list[Corner]]]:
+def _moved(xp: ArrayModule, data: Array, offset: Array, form: _Form, modulated: bool
+           ) -> Iterator[tuple[int, Array, list[Corner]]]:
     """Each image as rows of channels, a group after the other, and the pixels its taps read."""
     _, channels, *size = data.shape
     for n in range(data.shape[0]):
@@ -88,21 +90,22 @@ def _moved(xp: Any, data: Any, offset: Any, form: _Form, modulated: bool) -> Ite
                _corners(xp, offset[n], form, (size[0], size[1]), modulated))
 
 
-def _columns(values: Any, form: _Form) -> Any:
+def _columns(values: Array, form: _Form) -> Array:
     """Rows of channels, one for each group, tap and place, as matrices (groups, channels × taps, places)."""
     channels = values.shape[1]
     values = values.reshape(form.moving, form.taps, -1, channels).transpose(0, 3, 1, 2)
     return values.reshape(form.groups, form.moving * channels * form.taps // form.groups, -1)
 
 
-def _rows(columns: Any, form: _Form) -> Any:
+def _rows(columns: Array, form: _Form) -> Array:
     """The reverse of ``_columns``."""
     channels = columns.shape[0] * columns.shape[1] // (form.moving * form.taps)
     columns = columns.reshape(form.moving, channels, form.taps, -1).transpose(0, 2, 3, 1)
     return columns.reshape(-1, channels)
 
 
-def _convolve(xp: Any, data: Any, offset: Any, mask: Any, weight: Any, bias: Any, form: _Form) -> Any:
+def _convolve(xp: ArrayModule, data: Array, offset: Array, mask: Array | None, weight: Array, bias: Array | None,
+              form: _Form) -> Array:
     data, offset, mask, weight, bias = wide(xp, data, offset, mask, weight, bias)
     shape = _shapes(data.shape, form, weight.shape[0])[3]
     matrices = weight.reshape(form.groups, weight.shape[0] // form.groups, -1)
@@ -117,7 +120,8 @@ def _convolve(xp: Any, data: Any, offset: Any, mask: Any, weight: Any, bias: Any
     return y
 
 
-def _gradients(xp: Any, g: Any, data: Any, offset: Any, mask: Any, weight: Any, form: _Form) -> tuple[Any, ...]:
+def _gradients(xp: ArrayModule, g: Array, data: Array, offset: Array, mask: Array | None, weight: Array, form: _Form
+               ) -> tuple[Array, ...]:
     """Gradients of data, offset, mask (if there is one) and weight."""
     g, data, offset, mask, weight = wide(xp, g, data, offset, mask, weight)
     matrices = weight.reshape(form.groups, weight.shape[0] // form.groups, -1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...core.attrs import Count
 from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
 from .bilinear import Corner, corners, read, rows, slopes, spread
 from .roi import pooled, rounded, scaled
@@ -78,7 +79,7 @@ def deformable_pooling_infer(data, rois, trans=None, *, spatial_scale, output_di
     return [shape, shape]
 
 
-def _turned(x: Any, form: _Form) -> Any:
+def _turned(x: Array, form: _Form) -> Array:
     """Channels as (N × class × groups down × groups across, each, height, width), a row of channels per cell."""
     n, _, height, width = x.shape
     x = x.reshape(n, form.classes, form.each, form.groups, form.groups, height, width).transpose(0, 1, 3, 4, 2, 5, 6)
@@ -89,13 +90,13 @@ class _Samples(NamedTuple):
     """Samples of every region: arrays over (R, class, cell down, cell across, sample down, sample across)."""
 
     places: list[Corner]
-    inside: Any
-    count: Any
-    high: Any
-    across: Any
+    inside: Array
+    counts: Array
+    high: Array
+    across: Array
 
 
-def _samples(xp: Any, rois: Any, trans: Any, form: _Form, shape: Shape) -> _Samples:
+def _samples(xp: ArrayModule, rois: Array, trans: Array | None, form: _Form, shape: Shape) -> _Samples:
     n, _, height, width = shape
     image, *sides = scaled(xp, rois)
     left, top, right, bottom = [rounded(xp, side) for side in sides]
@@ -104,7 +105,7 @@ def _samples(xp: Any, rois: Any, trans: Any, form: _Form, shape: Shape) -> _Samp
         part = xp.asarray(form.part())
         moves = [xp.take(xp.take(trans[:, axis::2], part, axis=2), part, axis=3) * form.trans_std for axis in (0, 1)]
 
-    def along(first: Any, last: Any, move: Any, axis: int) -> tuple[Any, Any]:
+    def along(first: Array, last: Array, move: Array | None, axis: int) -> tuple[Array, Array]:
         """Sample places along one axis, (R, class, cell, cell, sample), and the regions' lengths."""
         start = (first * form.scale - 0.5)[:, None, None, None]
         length = xp.maximum((last + 1) * form.scale - 0.5 - start[:, 0, 0, 0], 0.1)[:, None, None, None]
@@ -144,10 +145,10 @@ def deformable_pooling_xp(xp, data, rois, trans=None, *, spatial_scale, output_d
                  sample_per_part, trans_std)
     samples = _samples(xp, rois, trans, form, data.shape)
     values = read(xp, rows(_turned(data, form)), samples.places)
-    cells = values.reshape(*samples.count.shape, form.samples ** 2, form.each).sum(4)
-    cells = cells / xp.maximum(samples.count, 1)[..., None].astype(data.dtype)
+    cells = values.reshape(*samples.counts.shape, form.samples ** 2, form.each).sum(4)
+    cells = cells / xp.maximum(samples.counts, 1)[..., None].astype(data.dtype)
     shape = (rois.shape[0], output_dim, pooled_size, pooled_size)
-    count = xp.broadcast_to(samples.count[:, :, None], (rois.shape[0], form.classes, form.each, *shape[2:]))
+    count = xp.broadcast_to(samples.counts[:, :, None], (rois.shape[0], form.classes, form.each, *shape[2:]))
     return cells.transpose(0, 1, 4, 2, 3).reshape(shape), count.reshape(shape).astype(data.dtype)
 
 
@@ -181,7 +182,7 @@ def deformable_pooling_data_xp(xp, g, data, rois, trans=None, *, spatial_scale, 
                  sample_per_part, trans_std)
     samples, source = _samples(xp, rois, trans, form, data.shape), rows(_turned(data, form))
     above = g.reshape(-1, form.classes, form.each, form.cells, form.cells).transpose(0, 1, 3, 4, 2)
-    above = above / xp.maximum(samples.count, 1)[..., None].astype(g.dtype)
+    above = above / xp.maximum(samples.counts, 1)[..., None].astype(g.dtype)
     above = xp.broadcast_to(above[:, :, :, :, None], (*above.shape[:4], form.samples ** 2, form.each))
     above = above.reshape(-1, form.each)
     n, _, height, width = data.shape

@@ -5,12 +5,15 @@ Colors are red, green, blue, or one gray; integers are cut off toward zero, and 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+
+import numpy as np
 
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, is_floating, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..shapes.shape import stored
 
 __all__: list[str] = []
@@ -30,12 +33,12 @@ def _image(data: Shape, batch: bool = True) -> None:
                          f"got shape {show(data)}")
 
 
-def _working(xp: Any, data: Any) -> Any:
+def _working(xp: ArrayModule, data: Array) -> Array:
     """An image in the dtype that it is computed in."""
     return data if data.dtype.name in ("float32", "float64") else data.astype(xp.float32)
 
 
-def _in_range(xp: Any, found: Any, dtype: Any) -> Any:
+def _in_range(xp: ArrayModule, found: Array, dtype: np.dtype) -> Array:
     """Numbers that a short integer can hold."""
     if dtype.kind not in "iu" or dtype.itemsize > 2:
         return found
@@ -144,7 +147,7 @@ def crop_infer(data, *, x, y, width, height):
     return (*data[:-3], height, width, data[-1])
 
 
-def _part(array: Any, x: int, y: int, width: int, height: int) -> Any:
+def _part(array: Array, x: int, y: int, width: int, height: int) -> Array:
     return array[..., y:y + height, x:x + width, :]
 
 
@@ -225,25 +228,25 @@ _declare_flip("top_bottom", 0)
 # Each changes an image of the working dtype by a factor, an array of one number.
 
 
-def _gray(xp: Any, x: Any) -> Any:
+def _gray(xp: ArrayModule, x: Array) -> Array:
     """How bright each place is, one channel."""
     return x if x.shape[-1] == 1 else (x * xp.asarray(_GRAY, dtype=x.dtype)).sum(axis=-1, keepdims=True)
 
 
-def _brightness(xp: Any, x: Any, factor: Any) -> Any:
+def _brightness(xp: ArrayModule, x: Array, factor: Array) -> Array:
     return x * factor
 
 
-def _contrast(xp: Any, x: Any, factor: Any) -> Any:
+def _contrast(xp: ArrayModule, x: Array, factor: Array) -> Array:
     gray = _gray(xp, x)
     return x * factor + gray.sum() / max(1, gray.size) * (1 - factor)
 
 
-def _saturation(xp: Any, x: Any, factor: Any) -> Any:
+def _saturation(xp: ArrayModule, x: Array, factor: Array) -> Array:
     return x if x.shape[-1] == 1 else x * factor + _gray(xp, x) * (1 - factor)
 
 
-def _hue(xp: Any, x: Any, turns: Any) -> Any:
+def _hue(xp: ArrayModule, x: Array, turns: Array) -> Array:
     """Colors turned around the circle of hues, lightness and saturation as they are.
 
     A. Smith, Color gamut transform pairs, 1978, for the hexagon of hues.
@@ -267,7 +270,7 @@ def _hue(xp: Any, x: Any, turns: Any) -> Any:
     return xp.stack([bottom + (top - bottom) * xp.clip(2 - each, 0, 1) for each in distance], axis=-1) * 255
 
 
-def _lighting(xp: Any, x: Any, alpha: Any) -> Any:
+def _lighting(xp: ArrayModule, x: Array, alpha: Array) -> Array:
     """Colors moved along the three directions by parts ``alpha``."""
     if x.shape[-1] == 1:
         return x
@@ -289,7 +292,7 @@ def _colored(op: Op) -> None:
         return data
 
 
-def _declare_factor(name: str, change: Any) -> None:
+def _declare_factor(name: str, change: Callable[[ArrayModule, Array, Array], Array]) -> None:
     @declare(name=f"_image_random_{name}", aliases=(f"_npx__image_random_{name}",), random=True)
     def random_color(data, *, min_factor: float, max_factor: float):
         """The image with its {name} changed by a random factor, any in a range as likely."""

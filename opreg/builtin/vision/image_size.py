@@ -12,6 +12,7 @@ from typing import Any, Literal
 from ...core.registry import declare
 from ...core.spec import ANY, Shape, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 
 __all__: list[str] = []
 
@@ -29,14 +30,14 @@ _SLOPE = -0.75
 # --------------------------------------------------------------------------------- places and their weights
 
 
-def _positions(xp: Any, n: int, m: int, first: int) -> tuple[Any, Any]:
+def _positions(xp: ArrayModule, n: int, m: int, first: int) -> tuple[Array, Array]:
     """Where ``m`` pixels lie among ``n``: pixels before them, by number, and how far behind these they are."""
     place = ((xp.arange(m) + 0.5) * (n / m) - 0.5).astype(xp.float32)
     low = xp.floor(place)
     return low.astype(xp.int64) + first, place - low
 
 
-def _linear(xp: Any, n: int, m: int, area: bool) -> tuple[Any, Any]:
+def _linear(xp: ArrayModule, n: int, m: int, area: bool) -> tuple[Array, Array]:
     """Of two pixels that each of ``m`` lies between the first, which may be outside, and how far behind it is.
 
     When an area is asked for and pixels are enlarged, each covers one or two old ones, and is the average.
@@ -48,20 +49,20 @@ def _linear(xp: Any, n: int, m: int, area: bool) -> tuple[Any, Any]:
     return low.astype(xp.int64), xp.where(part <= 0, 0, part - xp.floor(part)).astype(xp.float32)
 
 
-def _cubic(xp: Any, part: Any) -> list[Any]:
+def _cubic(xp: ArrayModule, part: Array) -> list[Array]:
     """R. Keys, Cubic convolution interpolation for digital image processing, 1981."""
 
-    def near(t: Any) -> Any:
+    def near(t: Array) -> Array:
         return ((_SLOPE + 2) * t - (_SLOPE + 3)) * t * t + 1
 
-    def far(t: Any) -> Any:
+    def far(t: Array) -> Array:
         return ((_SLOPE * t - 5 * _SLOPE) * t + 8 * _SLOPE) * t - 4 * _SLOPE
 
     found = [far(part + 1), near(part), near(1 - part)]
     return [*found, 1 - found[0] - found[1] - found[2]]
 
 
-def _lanczos(xp: Any, part: Any) -> list[Any]:
+def _lanczos(xp: ArrayModule, part: Array) -> list[Array]:
     """sinc(t) sinc(t / 4) at eight distances, made to add up to one."""
     exact = part < 1.2e-7
     t = [xp.where(exact, 1, part + (3 - i)) for i in range(8)]
@@ -73,7 +74,7 @@ def _lanczos(xp: Any, part: Any) -> list[Any]:
     return [xp.where(exact, 1 if i == 3 else 0, each / xp.where(exact, 1, total)) for i, each in enumerate(found)]
 
 
-def _taps(xp: Any, n: int, m: int, interp: int, area: bool, axis: int) -> list[tuple[Any, Any]]:
+def _taps(xp: ArrayModule, n: int, m: int, interp: int, area: bool, axis: int) -> list[tuple[Array, Array]]:
     """Which pixels of ``n`` each of ``m`` is made of, and their weights."""
     if interp in (LINEAR, AREA):
         low, part = _linear(xp, n, m, area)
@@ -90,7 +91,7 @@ def _taps(xp: Any, n: int, m: int, interp: int, area: bool, axis: int) -> list[t
     return [(xp.clip(low + i, 0, n - 1), weight.reshape(shape)) for i, weight in enumerate(weights)]
 
 
-def _covered(xp: Any, n: int, m: int) -> Any:
+def _covered(xp: ArrayModule, n: int, m: int) -> Array:
     """The matrix of averages over ``m`` equal parts of ``n`` pixels."""
     start, place = (xp.arange(m) * (n / m))[:, None], xp.arange(n)
     return xp.maximum(xp.minimum(start + n / m, place + 1) - xp.maximum(start, place), 0) / (n / m)
@@ -99,23 +100,25 @@ def _covered(xp: Any, n: int, m: int) -> Any:
 # ------------------------------------------------------------------------------------------------ resized
 
 
-def _in_parts(xp: Any, weight: Any) -> Any:
+def _in_parts(xp: ArrayModule, weight: Array) -> Array:
     """A weight in parts of a whole."""
     return xp.rint(weight * _PARTS).astype(xp.int32)
 
 
-def _linear_bytes(xp: Any, data: Any, columns: list[tuple[Any, Any]], rows: list[tuple[Any, Any]]) -> Any:
+def _linear_bytes(xp: ArrayModule, data: Array, columns: list[tuple[Array, Array]], rows: list[tuple[Array, Array]]
+                  ) -> Array:
     """Bytes interpolated in whole numbers, with the places at which OpenCV drops digits."""
     x: Any = 0
     for place, weight in columns:
         x = x + xp.take(data, place, axis=2).astype(xp.int32) * _in_parts(xp, weight)
-    x, found = x >> 4, 2
+    x >>= 4
+    y: Any = 2
     for place, weight in rows:
-        found = found + (xp.take(x, place, axis=1) * _in_parts(xp, weight) >> 16)
-    return found >> 2
+        y = y + (xp.take(x, place, axis=1) * _in_parts(xp, weight) >> 16)
+    return y >> 2
 
 
-def _averaged(xp: Any, x: Any, height: int, width: int) -> Any:
+def _averaged(xp: ArrayModule, x: Array, height: int, width: int) -> Array:
     """Images made smaller, each pixel the average of what it covers."""
     batch, old_height, old_width, channels = x.shape
     columns, rows = _covered(xp, old_width, width).astype(x.dtype), _covered(xp, old_height, height).astype(x.dtype)
@@ -124,7 +127,7 @@ def _averaged(xp: Any, x: Any, height: int, width: int) -> Any:
     return xp.matmul(rows, x).reshape(batch, height, channels, width).transpose(0, 1, 3, 2)
 
 
-def _resized(xp: Any, data: Any, height: int, width: int, interp: int) -> Any:
+def _resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int) -> Array:
     """Images (batch, height, width, channel) of another size, in the dtype they are computed in."""
     old_height, old_width = data.shape[1:3]
     if (old_height, old_width) == (height, width):
@@ -156,7 +159,7 @@ def _resized(xp: Any, data: Any, height: int, width: int, interp: int) -> Any:
     return xp.clip(xp.rint(x), xp.iinfo(data.dtype).min, xp.iinfo(data.dtype).max)
 
 
-def _wide(xp: Any, data: Any) -> Any:
+def _wide(xp: ArrayModule, data: Array) -> Array:
     """The dtype that images are computed in."""
     return xp.float32 if data.dtype.name == "float32" else xp.float64
 
@@ -253,7 +256,7 @@ def border_infer(src, *, top, bot, left, right, values):
     return (src[0] + top + bot, src[1] + left + right, src[2])
 
 
-def _source(xp: Any, n: int, before: int, after: int, kind: int) -> Any:
+def _source(xp: ArrayModule, n: int, before: int, after: int, kind: int) -> Array:
     """For each pixel along an axis with borders the one it is a copy of."""
     place = xp.arange(-before, n + after)
     if kind == 3:

@@ -6,12 +6,12 @@ W. Liu and others, SSD: Single Shot MultiBox Detector, 2016. Boxes are given by 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ...core.op import ZERO
 from ...core.registry import declare
 from ...core.spec import ANY, Shape, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
 from .boxes import apart, floating, offsets, one_by_one, ratio, survivors
 
@@ -20,13 +20,13 @@ __all__: list[str] = []
 _VARIANCES = (0.1, 0.1, 0.2, 0.2)
 
 
-def _of_four(xp: Any, boxes: Any) -> tuple[Any, Any, Any, Any, Any]:
+def _of_four(xp: ArrayModule, boxes: Array) -> tuple[Array, Array, Array, Array, Array]:
     """Corners and area of boxes."""
     left, top, right, bottom = apart(boxes)
     return left, top, right, bottom, (right - left) * (bottom - top)
 
 
-def _centered(xp: Any, boxes: Any) -> tuple[Any, Any, Any, Any]:
+def _centered(xp: ArrayModule, boxes: Array) -> tuple[Array, Array, Array, Array]:
     """Center and sides of boxes."""
     left, top, right, bottom = apart(boxes)
     return (left + right) * 0.5, (top + bottom) * 0.5, right - left, bottom - top
@@ -126,7 +126,7 @@ def target_types(ins, outs):
     return floating(ins, outs)
 
 
-def _matches(xp: Any, overlaps: Any, threshold: float) -> tuple[Any, Any, Any]:
+def _matches(xp: ArrayModule, overlaps: Array, threshold: float) -> tuple[Array, Array, Array]:
     """For each anchor its object, whether they match, and their overlap; of ``overlaps`` (batch, n, objects)."""
     count = overlaps.shape[2]
     column = one_by_one(xp, overlaps.copy(), min(overlaps.shape[1:]), lambda best: best > 1e-6)
@@ -169,7 +169,7 @@ def target_xp(xp, anchor, label, cls_pred, *, overlap_threshold, ignore_label, n
             xp.broadcast_to(mask, (batch, n, 4)).reshape(batch, -1), classes)
 
 
-def _hard(xp: Any, cls_pred: Any, free: Any, objects: Any, share: float) -> Any:
+def _hard(xp: ArrayModule, cls_pred: Array, free: Array, objects: Array, share: float) -> Array:
     """Of the anchors that are free those that the network is least sure are background, a share of the objects."""
     top = cls_pred.max(axis=1)
     sure = xp.exp(cls_pred[:, 0] - top) / xp.exp(cls_pred - top[:, None]).sum(axis=1)
@@ -214,7 +214,7 @@ def detection_types(ins, outs):
     return floating(ins, outs)
 
 
-def _moved(xp: Any, anchor: Any, steps: Any, variances: Shape, clip: bool) -> Any:
+def _moved(xp: ArrayModule, anchor: Array, steps: Array, variances: Shape, clip: bool) -> Array:
     """Corners of the boxes that offsets lead to."""
     x, y, width, height = _centered(xp, anchor)
     dx, dy, dw, dh = [step * variance for step, variance in zip(apart(steps), variances)]

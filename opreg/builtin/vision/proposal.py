@@ -6,12 +6,12 @@ S. Ren, K. He, R. Girshick, J. Sun, Faster R-CNN, 2015. Boxes are given by the c
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ...core.op import ZERO
 from ...core.registry import declare
 from ...core.spec import ANY, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
 from .boxes import apart, floating, ratio, survivors
 
@@ -92,7 +92,7 @@ def _declare(name: str, single: bool) -> None:
     proposal.grad(ZERO)
 
 
-def _regions(xp: Any, bbox_pred: Any, info: Any, anchors: Any, stride: int, iou_loss: bool) -> Any:
+def _regions(xp: ArrayModule, bbox_pred: Array, info: Array, anchors: Array, stride: int, iou_loss: bool) -> Array:
     """Corners, cut off at the border of the image, of the regions (batch, height, width, anchors)."""
     batch, numbers, height, width = bbox_pred.shape
     steps = bbox_pred.reshape(batch, numbers // 4, 4, height, width).transpose(0, 3, 4, 1, 2)

@@ -5,13 +5,14 @@ Both weigh rows and columns apart, so an image is multiplied by a small matrix f
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from ...core.registry import declare
 from ...core.spec import ANY, Shape, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
 
 __all__: list[str] = []
@@ -22,7 +23,7 @@ def _image(data: Shape) -> None:
         raise ShapeError(f"data: expected four axes (batch, channel, height, width), got shape {show(data)}")
 
 
-def _weighed(xp: Any, data: Any, rows: Any, columns: Any, out: Any) -> Any:
+def _weighed(xp: ArrayModule, data: Array, rows: Array, columns: Array, out: Array | None) -> Array:
     """``rows @ image @ columns.T`` of every image."""
     (x,) = wide(xp, data)
     n, c, height, width = x.shape
@@ -33,7 +34,7 @@ def _weighed(xp: Any, data: Any, rows: Any, columns: Any, out: Any) -> Any:
     return out
 
 
-def _working(xp: Any, data: Any) -> Any:
+def _working(xp: ArrayModule, data: Array) -> np.dtype:
     """The dtype that images of this dtype are computed in."""
     return wide(xp, data[:0])[0].dtype
 
@@ -62,7 +63,7 @@ def adaptive_pooling_infer(data, *, output_size):
     return (*data[:2], *_grid(output_size))
 
 
-def _cells(xp: Any, n: int, m: int, dtype: Any) -> Any:
+def _cells(xp: ArrayModule, n: int, m: int, dtype: np.dtype) -> Array:
     """The matrix that averages ``n`` numbers over ``m`` cells."""
     cell, place = xp.arange(m).reshape(m, 1), xp.arange(n)
     first, last = cell * n // m, -(-(cell + 1) * n // m)
@@ -148,7 +149,7 @@ def bilinear_resize_infer(data, like=None, *, height, width, scale_height, scale
     return (*data[:2], *sizes)
 
 
-def _between(xp: Any, n: int, m: int, align_corners: bool, dtype: Any) -> Any:
+def _between(xp: ArrayModule, n: int, m: int, align_corners: bool, dtype: np.dtype) -> Array:
     """The matrix that interpolates ``m`` numbers among ``n``."""
     place = xp.arange(m).astype(xp.float64)
     if align_corners:

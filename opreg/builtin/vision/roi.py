@@ -7,14 +7,18 @@ of maxima over blocks whose sides are powers of two: four blocks cover any cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...core.attrs import Count
 from ...core.op import Op
 from ...core.registry import declare, register
 from ...core.spec import Shape, limits, show
+from ...core.value import Value
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..lookup.indexing import add_at
 from ..matrices.dense import wide
 from .bilinear import images
@@ -43,12 +47,12 @@ def divided(data: Shape, cells: int) -> int:
     return data[1] // cells
 
 
-def rounded(xp: Any, x: Any) -> Any:
+def rounded(xp: ArrayModule, x: Array) -> Array:
     """Nearest integers, halves away from zero."""
     return xp.copysign(xp.floor(xp.abs(x) + 0.5), x)
 
 
-def scaled(xp: Any, rois: Any) -> tuple[Any, Any, Any, Any, Any]:
+def scaled(xp: ArrayModule, rois: Array) -> tuple[Array, Array, Array, Array, Array]:
     """The image of each region as an integer, and its left, top, right and bottom."""
     (rois,) = wide(xp, rois)
     return rois[:, 0].astype(xp.int64), rois[:, 1], rois[:, 2], rois[:, 3], rois[:, 4]
@@ -64,11 +68,11 @@ def _linear(op: Op, name: str) -> Op:
         return data
 
     @found.grad
-    def linear_grad(h: Any, ins: Any, outs: Any, **attrs: Any) -> tuple:
+    def linear_grad(h: Value, ins: Sequence[Value], outs: Sequence[Value], **attrs: Any) -> tuple:
         return op(h, ins[1], **attrs), None, None
 
     @op.grad
-    def op_grad(g: Any, ins: Any, outs: Any, **attrs: Any) -> tuple:
+    def op_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], **attrs: Any) -> tuple:
         return found(g, ins[1], ins[0], **attrs), None
 
     return found
@@ -83,16 +87,16 @@ class _Cells(NamedTuple):
     ``groups`` is the grid of groups that channels are divided into when each cell reads channels of its own.
     """
 
-    image: Any
-    rows: Any
-    columns: Any
+    image: Array
+    rows: Array
+    columns: Array
     groups: Shape | None = None
 
     @property
     def size(self) -> Shape:
         return self.rows.shape[1], self.columns.shape[1]
 
-    def of_image(self, xp: Any, count: int) -> Iterator[tuple[int, Any]]:
+    def of_image(self, xp: ArrayModule, count: int) -> Iterator[tuple[int, Array]]:
         """Each image with the rows' weights of its regions; those of other regions are zero.
 
         To choose the regions instead would take their number to the host.
@@ -113,7 +117,7 @@ class _Cells(NamedTuple):
                 yield (i, j), (i * groups[0] // high, j * groups[1] // wide_)
 
 
-def _average(xp: Any, data: Any, cells: _Cells) -> Any:
+def _average(xp: ArrayModule, data: Array, cells: _Cells) -> Array:
     """``rows[r] @ image @ columns[r].T`` for each region: (R, C, cells down, cells across)."""
     n, channels, height, width = data.shape
     (high, across), count = cells.size, cells.rows.shape[0]
@@ -135,7 +139,7 @@ def _average(xp: Any, data: Any, cells: _Cells) -> Any:
     return y
 
 
-def _average_data(xp: Any, g: Any, cells: _Cells, shape: Shape) -> Any:
+def _average_data(xp: ArrayModule, g: Array, cells: _Cells, shape: Shape) -> Array:
     """The gradient of ``_average`` with respect to its data."""
     n, channels, height, width = shape
     high, across = cells.size
@@ -175,7 +179,8 @@ def roi_align_infer(data, rois, *, pooled_size, position_sensitive):
     return pooled(data, rois, channels, pooled_size)
 
 
-def _sampled(xp: Any, start: Any, stop: Any, cells: int, n: int, samples: int, aligned: bool, dtype: Any) -> Any:
+def _sampled(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int, samples: int, aligned: bool,
+             dtype: np.dtype) -> Array:
     """Weights of ``n`` pixels along one axis for the samples of each cell: (R, cells, n)."""
     length = stop - start if aligned else xp.maximum(stop - start, 1.0)
     cell = (length / cells)[:, None, None]
@@ -197,7 +202,7 @@ def _sampled(xp: Any, start: Any, stop: Any, cells: int, n: int, samples: int, a
     return (weights / xp.maximum(count, 1.0)).astype(dtype)
 
 
-def _align_cells(xp: Any, rois: Any, size: Shape, dtype: Any, pooled_size: Shape, spatial_scale: float,
+def _align_cells(xp: ArrayModule, rois: Array, size: Shape, dtype: np.dtype, pooled_size: Shape, spatial_scale: float,
                  sample_ratio: int, position_sensitive: bool, aligned: bool) -> _Cells:
     image, *sides = scaled(xp, rois)
     left, top, right, bottom = [side * spatial_scale - (0.5 if aligned else 0.0) for side in sides]
@@ -241,7 +246,7 @@ def psroi_pooling_infer(data, rois, *, output_dim, pooled_size, group_size):
     return pooled(data, rois, output_dim, (pooled_size, pooled_size))
 
 
-def _boxed(xp: Any, start: Any, stop: Any, cells: int, n: int, dtype: Any) -> Any:
+def _boxed(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int, dtype: np.dtype) -> Array:
     """Weights of ``n`` pixels along one axis that average over each cell: (R, cells, n)."""
     cell = (xp.maximum(stop - start, 0.1) / cells)[:, None]
     number = xp.arange(cells).astype(cell.dtype)
@@ -252,8 +257,8 @@ def _boxed(xp: Any, start: Any, stop: Any, cells: int, n: int, dtype: Any) -> An
     return (inside / xp.maximum(last - first, 1)).astype(dtype)
 
 
-def _boxed_cells(xp: Any, rois: Any, size: Shape, dtype: Any, spatial_scale: float, cells: int, groups: int
-                 ) -> _Cells:
+def _boxed_cells(xp: ArrayModule, rois: Array, size: Shape, dtype: np.dtype, spatial_scale: float, cells: int,
+                 groups: int) -> _Cells:
     image, left, top, right, bottom = scaled(xp, rois)
     rows, columns = [_boxed(xp, rounded(xp, first) * spatial_scale, (rounded(xp, last) + 1) * spatial_scale, cells, n,
                             dtype) for first, last, n in ((top, bottom, size[0]), (left, right, size[1]))]
@@ -294,7 +299,7 @@ def roi_pooling_infer(data, rois, *, pooled_size):
     return [pooled(data, rois, data[1] if len(data) == 4 else 0, pooled_size)] * 2
 
 
-def _spans(xp: Any, start: Any, stop: Any, cells: int, n: int) -> tuple[Any, Any, Any]:
+def _spans(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int) -> tuple[Array, Array, Array]:
     """First pixel of each cell along one axis, their number, and the binary logarithm of that: (R, cells)."""
     cell = (xp.maximum(stop - start + 1, 1.0) / cells)[:, None]
     number = xp.arange(cells).astype(cell.dtype)
@@ -306,14 +311,14 @@ def _spans(xp: Any, start: Any, stop: Any, cells: int, n: int) -> tuple[Any, Any
     return xp.minimum(first, n - 1), length, level
 
 
-def _better(xp: Any, left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, Any]:
+def _better(xp: ArrayModule, left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
     """Of two maxima and their places the larger; of equal ones the one that comes first."""
     (a, i), (b, j) = left, right
     other = (b > a) | ((b == a) & (j < i))
     return xp.where(other, b, a), xp.where(other, j, i)
 
 
-def _doubled(xp: Any, table: tuple[Any, Any], axis: int, step: int) -> tuple[Any, Any]:
+def _doubled(xp: ArrayModule, table: tuple[Array, Array], axis: int, step: int) -> tuple[Array, Array]:
     """Maxima over blocks twice as long along an axis, made of two blocks ``step`` apart."""
     n = table[0].shape[axis]
     after = xp.minimum(xp.arange(n) + step, n - 1)
@@ -321,7 +326,7 @@ def _doubled(xp: Any, table: tuple[Any, Any], axis: int, step: int) -> tuple[Any
     return _better(xp, table, (xp.take(values, after, axis=axis), xp.take(places, after, axis=axis)))
 
 
-def _tables(xp: Any, x: Any) -> tuple[Any, Any]:
+def _tables(xp: ArrayModule, x: Array) -> tuple[Array, Array]:
     """Maxima over blocks of 2^a by 2^b pixels from each pixel on, and their places: (a, b, N, height, width, C)."""
     height, width = x.shape[1:3]
     place = xp.arange(height * width, dtype=xp.int32).reshape(1, height, width, 1)
@@ -360,7 +365,7 @@ def roi_pooling_xp(xp, data, rois, *, pooled_size, spatial_scale):
     rows, columns = (row, xp.maximum(row + tall - (1 << a), 0)), (column, xp.maximum(column + long - (1 << b), 0))
     corners = [(table + y * width + z).reshape(-1) for y in rows for z in columns]
 
-    def some(channel: slice) -> tuple[Any, Any]:
+    def some(channel: slice) -> tuple[Array, Array]:
         part = x[:, channel].transpose(0, 2, 3, 1)
         tables = [each.reshape(-1, part.shape[3]) for each in _tables(xp, part)]
         best: Any = None
@@ -391,7 +396,7 @@ def roi_pooling_data_infer(g, rois, maxidx, data):
     return data
 
 
-def _sources(xp: Any, rois: Any, maxidx: Any, shape: Shape) -> tuple[Any, Any]:
+def _sources(xp: ArrayModule, rois: Array, maxidx: Array, shape: Shape) -> tuple[Array, Array]:
     """Flat places of the maxima in the data, and which of them there are."""
     n, channels, height, width = shape
     there = maxidx >= 0

@@ -13,6 +13,7 @@ import numpy as np
 from ...core.registry import declare
 from ...core.spec import show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
 from .bilinear import corners, images, read, rows
 
@@ -39,7 +40,7 @@ def rotated_roi_align_infer(data, rois, *, pooled_size):
     return (rois[0], data[1], *pooled_size)
 
 
-def _counts(xp: Any, length: Any, cells: int, samples: int, diagonal: float) -> tuple[Any, int]:
+def _counts(xp: ArrayModule, length: Array, cells: int, samples: int, diagonal: float) -> tuple[Array, int]:
     """How many samples a cell of each region has along one side, and the most that any has."""
     if samples > 0:
         return xp.full(length.shape, samples, dtype=length.dtype), samples

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
 from .bilinear import Corner, corners, images, read, rows, slopes, spread
 
@@ -42,20 +45,20 @@ def grid_generator_infer(data, *, transform_type, target_shape):
     return data
 
 
-def _axes(xp: Any, size: Shape, dtype: Any) -> tuple[Any, Any]:
+def _axes(xp: ArrayModule, size: Shape, dtype: np.dtype) -> tuple[Array, Array]:
     """x and y of each place of an image, from -1 to 1, to be broadcast against each other."""
     y, x = [xp.arange(n).astype(dtype) * (2 / max(1, n - 1)) - 1 for n in size]
     return x, y[:, None]
 
 
-def _base(xp: Any, size: Shape, dtype: Any) -> Any:
+def _base(xp: ArrayModule, size: Shape, dtype: np.dtype) -> Array:
     """Rows of x, y and ones for each place of an image."""
     base = xp.ones((3, *size), dtype)
     base[0], base[1] = _axes(xp, size, dtype)
     return base.reshape(3, size[0] * size[1])
 
 
-def _steps(xp: Any, size: Shape, dtype: Any) -> Any:
+def _steps(xp: ArrayModule, size: Shape, dtype: np.dtype) -> Array:
     """What one pixel is in x and y."""
     return xp.asarray([2 / max(1, size[1] - 1), 2 / max(1, size[0] - 1)], dtype).reshape(2, 1, 1)
 
@@ -123,7 +126,7 @@ def bilinear_sampler_infer(data, grid):
     return _sampled(data, grid)
 
 
-def _corners(xp: Any, grid: Any, size: tuple[int, int]) -> list[Corner]:
+def _corners(xp: ArrayModule, grid: Array, size: tuple[int, int]) -> list[Corner]:
     """The corners around each place of a grid over images of ``size``."""
     n, _, height, width = grid.shape
     x, y = [((grid[:, axis] + 1) * ((size[1 - axis] - 1) / 2)).reshape(-1) for axis in (0, 1)]
