@@ -54,12 +54,12 @@ def _signature(op: Op) -> str:
 
 
 def _families() -> Iterator[tuple[str, list[Op]]]:
-    found: dict[str, list[Op]] = {}
+    by_family: dict[str, list[Op]] = {}
     for op in operators():
         if not op.name.startswith(("custom.", "_backward", "_example")) and op.family:
-            found.setdefault(op.family.replace("_", " "), []).append(op)
-    for family in sorted(found):
-        yield family, sorted(found[family], key=lambda op: op.name.lower())
+            by_family.setdefault(op.family.replace("_", " "), []).append(op)
+    for family in sorted(by_family):
+        yield family, sorted(by_family[family], key=lambda op: op.name.lower())
 
 
 def document() -> str:

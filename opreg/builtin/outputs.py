@@ -33,11 +33,11 @@ def together(shapes: Iterable[Shape | None]) -> Shape | None:
     >>> together([None, (2, ANY), (ANY, 3), (4,)])
     (2, 3)
     """
-    found: Shape | None = None
+    joint: Shape | None = None
     for shape in shapes:
-        if found is None or found == shape:
-            found = unify(found, shape)
-    return found
+        if joint is None or joint == shape:
+            joint = unify(joint, shape)
+    return joint
 
 
 def one_of(shape: Shape | None, allowed: Sequence[Shape]) -> Shape | None:
@@ -49,7 +49,7 @@ def one_of(shape: Shape | None, allowed: Sequence[Shape]) -> Shape | None:
     >>> one_of((ANY,), [(2, 3), (2,)])
     (2,)
     """
-    fitting = [each for each in allowed if shape == each]
+    fitting = [candidate for candidate in allowed if shape == candidate]
     return unify(shape, fitting[0]) if len(fitting) == 1 else shape
 
 
@@ -61,10 +61,10 @@ def floating(dtypes: Sequence[np.dtype | None]) -> np.dtype | None:
     DTypeError
         When two differ or one holds no fractions.
     """
-    found = common_dtype(dtypes)
-    if found is not None and not is_floating(found):
-        raise DTypeError(f"expected a floating dtype, got {found}")
-    return found
+    dtype = common_dtype(dtypes)
+    if dtype is not None and not is_floating(dtype):
+        raise DTypeError(f"expected a floating dtype, got {dtype}")
+    return dtype
 
 
 def wide(array: Array) -> Array:

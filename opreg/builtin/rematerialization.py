@@ -38,7 +38,7 @@ def _batch_again(op: Op, ends: bool) -> None:
             return None
         rank = len(specs[0].shape or ())
         scale = outs[2] if fix_gamma else ops.elemwise_mul(outs[2], gamma)
-        mean, scale, beta = [_along(each, axis, rank) for each in (outs[1], scale, beta)]
+        mean, scale, beta = [_along(vector, axis, rank) for vector in (outs[1], scale, beta)]
         y = ops.broadcast_add(ops.broadcast_mul(ops.broadcast_sub(data, mean), scale), beta)
         return ops.relu(y) if ends else y
 

@@ -29,8 +29,8 @@ def fft_infer(data):
 
 @fft.kernel()
 def fft_xp(xp, data):
-    found = xp.fft.fft(_wide(xp, data), axis=-1)
-    return xp.stack((found.real, found.imag), axis=-1).reshape((*data.shape[:-1], 2 * data.shape[-1]))
+    spectrum = xp.fft.fft(_wide(xp, data), axis=-1)
+    return xp.stack((spectrum.real, spectrum.imag), axis=-1).reshape((*data.shape[:-1], 2 * data.shape[-1]))
 
 
 @fft.grad

@@ -51,8 +51,8 @@ def hawkesll_infer(lda, alpha, beta, state, lags, marks, valid_length, max_time)
 
 @hawkesll.types
 def hawkesll_types(ins, outs):
-    one = floating([*ins[:5], *ins[6:], *outs])
-    return [one] * 5 + [ins[5] or as_dtype("int32")] + [one] * 2, [one, one]
+    dtype = floating([*ins[:5], *ins[6:], *outs])
+    return [dtype] * 5 + [ins[5] or as_dtype("int32")] + [dtype] * 2, [dtype, dtype]
 
 
 def _follow(xp: ArrayModule, beta: Array, state: Array, lags: Array, marks: Array, valid_length: Array, max_time: Array
@@ -118,8 +118,8 @@ def backward_hawkesll_infer(g, g_end, *ins):
 
 @backward_hawkesll.types
 def backward_hawkesll_types(ins, outs):
-    found, _ = hawkesll_types(ins[2:], [*ins[:2], *outs])
-    return [found[0]] * 2 + found, [found[0]] * 4
+    dtypes, _ = hawkesll_types(ins[2:], [*ins[:2], *outs])
+    return [dtypes[0]] * 2 + dtypes, [dtypes[0]] * 4
 
 
 @backward_hawkesll.kernel()
@@ -129,8 +129,8 @@ def backward_hawkesll_xp(xp, g, g_end, lda, alpha, beta, state, lags, marks, val
     row = xp.arange(lda.shape[0]).reshape(-1, 1)
     inverse = 1.0 / (lda[row, marks] + alpha[marks] * beta[marks] * before)
 
-    def by_process(each: Array) -> Array:
-        return xp.sum(xp.where(member, xp.expand_dims(each, 2), 0.0), axis=1)
+    def by_process(values: Array) -> Array:
+        return xp.sum(xp.where(member, xp.expand_dims(values, 2), 0.0), axis=1)
 
     g, length = g.reshape(-1, 1), max_time.reshape(-1, 1)
     d_lda = by_process(inverse) - length

@@ -62,11 +62,11 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
     def among(scalar: float, dtype: np.dtype) -> Expression:
         """Among integers the number is one too; where integers give integers, one of their dtype as in MXNet, so that
         what is too large for it wraps around."""
-        found = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
-        if found.exact and dtype.kind != "b":
-            held = expression({"scalar": float(np.int64(scalar).astype(dtype))})
-            return held if held.exact else found  # beside uint64 a negative number is one of int64
-        return found
+        wrapped = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
+        if wrapped.exact and dtype.kind != "b":
+            typed = expression({"scalar": float(np.int64(scalar).astype(dtype))})
+            return typed if typed.exact else wrapped  # beside uint64 a negative number is one of int64
+        return wrapped
 
     def scalar_xp(xp: ArrayModule, data: Array, *, scalar: float, is_int: bool) -> Array:
         if data.dtype.kind not in "iub":
@@ -145,8 +145,8 @@ def _without_slope_among_integers(op: Op) -> None:
     @op.grad
     def mod_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
                  ) -> list[Value | None]:
-        found = of_floats(g, ins, outs, needs=needs, **attrs)
-        return [each if each is None else ops._backward_mod(each) for each in found]
+        gradients = of_floats(g, ins, outs, needs=needs, **attrs)
+        return [gradient if gradient is None else ops._backward_mod(gradient) for gradient in gradients]
 
 
 for _name in ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"):

@@ -150,8 +150,8 @@ def amp_cast_grad(g, ins, outs):
 
 def _common(dtypes: Iterable[np.dtype | None], cast_narrow: bool) -> np.dtype | None:
     """The widest or narrowest of the floating dtypes."""
-    found = [dtype for dtype in dtypes if dtype is not None and is_floating(dtype)]
-    return (min if cast_narrow else max)(found, key=lambda dtype: dtype.itemsize) if found else None
+    known = [dtype for dtype in dtypes if dtype is not None and is_floating(dtype)]
+    return (min if cast_narrow else max)(known, key=lambda dtype: dtype.itemsize) if known else None
 
 
 @declare(variadic="num_outputs", outputs=lambda *, num_outputs: numbered(num_outputs))
@@ -179,14 +179,14 @@ def amp_multicast_types(ins, outs, *, cast_narrow):
 
 @amp_multicast.kernel()
 def amp_multicast_xp(xp, *data, cast_narrow):
-    common = _common([each.dtype for each in data], cast_narrow)
-    return single([each.astype(common if is_floating(each.dtype) else each.dtype) for each in data])
+    common = _common([array.dtype for array in data], cast_narrow)
+    return single([array.astype(common if is_floating(array.dtype) else array.dtype) for array in data])
 
 
 @amp_multicast.grad
 def amp_multicast_grad(g, ins, outs):
     gs = [g] if len(ins) == 1 else g
-    return tuple([None if each is None else ops._backward_cast(each, x) for each, x in zip(gs, ins)])
+    return tuple([None if g is None else ops._backward_cast(g, x) for g, x in zip(gs, ins)])
 
 
 @declare(aliases=("_sparse_cast_storage",), inplace=(0,))

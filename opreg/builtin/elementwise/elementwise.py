@@ -90,9 +90,9 @@ def _accepts(call: Call) -> str | None:
 
 
 @cached(256)
-def _read(expression: Expression, wanted: tuple[bool, ...]) -> Expression:
+def _read(expression: Expression, is_read: tuple[bool, ...]) -> Expression:
     """The expression of those of its results that somebody reads."""
-    return Expression.of(expression.arity, expression.code, list(itertools.compress(expression.results, wanted)))
+    return Expression.of(expression.arity, expression.code, list(itertools.compress(expression.results, is_read)))
 
 
 def attach(op: Op, expression: Traced, finite: bool = False) -> None:
@@ -102,18 +102,18 @@ def attach(op: Op, expression: Traced, finite: bool = False) -> None:
 
     @op.kernel()
     def elementwise_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Array:
-        found = expression(attrs)(xp, *arrays)
-        if finite and is_numpy_float(found.dtype) and arrays[0].dtype.kind in "iub":
-            found = xp.where(xp.isfinite(found), found, 0.0)
-        return found
+        result = expression(attrs)(xp, *arrays)
+        if finite and is_numpy_float(result.dtype) and arrays[0].dtype.kind in "iub":
+            result = xp.where(xp.isfinite(result), result, 0.0)
+        return result
 
     @op.kernel("ufuncs", bound=True, accepts=_accepts)
     def elementwise_ufuncs(call: Call) -> list[Callable]:
-        found, outs = expression(call.attrs), call.outs
+        formula, outs = expression(call.attrs), call.outs
         if any(out is None for out in outs):
-            found = _read(found, tuple([out is not None for out in outs]))
+            formula = _read(formula, tuple([out is not None for out in outs]))
             outs = [out for out in outs if out is not None]
-        return found.steps(call.xp, call.ins, outs, call.scratch, _address)
+        return formula.steps(call.xp, call.ins, outs, call.scratch, _address)
 
     attach_numba(op, expression, elementwise_ufuncs)
 
@@ -156,8 +156,8 @@ def elementwise(function: Callable, *, name: str, arguments: Sequence[str], sche
     _shaped(op, broadcasts)
     attach(op, expression)
     written = derivatives or [None] * len(arguments)
-    slopes = [_derived(expression, i) if each is None else traced(each, len(arguments) + 2)
-              for i, each in enumerate(written)]
+    slopes = [_derived(expression, i) if derivative is None else traced(derivative, len(arguments) + 2)
+              for i, derivative in enumerate(written)]
     ends = [""] if len(arguments) == 1 else [f"_{argument}" for argument in arguments]
     parts = [_backward(op, slope, f"_backward_{_stem(name)}{end}", broadcasts)
              for slope, end in zip(slopes, ends)]
@@ -180,14 +180,14 @@ def _shaped(op: Op, broadcasts: bool) -> None:
 
     @op.fill
     def same(ins: list, outs: list) -> list[Shape | None]:
-        one: Shape | None = None
+        common: Shape | None = None
         for shape in (*ins, *outs):
             try:
-                one = unify(one, shape)
+                common = unify(common, shape)
             except ShapeError:
                 raise ShapeError(f"expected equal shapes, got {' and '.join(map(show, ins))}; "
                                  f"{wide} broadcasts") from None
-        return [one] * len(ins)
+        return [common] * len(ins)
 
     op.infer(lambda *shapes: shapes[0])
 
@@ -243,12 +243,12 @@ def _differentiate(op: Op, parts: Sequence[Part | None], broadcasts: bool) -> No
     @op.grad
     def elementwise_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
                          ) -> list[Value | None]:
-        found = [part(g, ins, outs[0], attrs) if need and part is not None else None
+        gradients = [part(g, ins, outs[0], attrs) if need and part is not None else None
                  for part, need in zip(parts, needs)]
         if broadcasts:
-            return [each if each is None or each._shape_is(x) else ops._reduce_like(each, x)
-                    for each, x in zip(found, ins)]
-        return found
+            return [gradient if gradient is None or gradient._shape_is(x) else ops._reduce_like(gradient, x)
+                    for gradient, x in zip(gradients, ins)]
+        return gradients
 
 
 # --------------------------------------------------------------------------------------------- any number

@@ -274,17 +274,17 @@ class _Plan:
             buffer[to] = x[source]
 
 
-def _deposit(x: Array, buffer: Array, reads: Iterator[tuple[tuple, tuple]], fresh: bool) -> None:
+def _deposit(x: Array, buffer: Array, reads: Iterator[tuple[tuple, tuple]], overwrite: bool) -> None:
     """Add numbers of the taps to where they were read; ``fresh`` says that nothing is there yet."""
     for to, source in reads:
         part = x[source]
-        if fresh and part.shape == x.shape:
+        if overwrite and part.shape == x.shape:
             part[...] = buffer[to]
         else:
-            if fresh:
+            if overwrite:
                 x[...] = 0
             part += buffer[to]
-        fresh = False
+        overwrite = False
 
 
 _plan = cached(1024)(_Plan)
@@ -390,10 +390,10 @@ def _correlate_pointwise(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _P
 
     def part(n: slice, g: slice, o: slice) -> None:
         target = y[n, g, o]
-        found = target.reshape(*target.shape[:3], places) if out.flags.c_contiguous else None
-        found = xp.matmul(weights[g, o], x[n, g], out=found)
+        products = target.reshape(*target.shape[:3], places) if out.flags.c_contiguous else None
+        products = xp.matmul(weights[g, o], x[n, g], out=products)
         if not out.flags.c_contiguous:
-            target[...] = found.reshape(target.shape)
+            target[...] = products.reshape(target.shape)
         if then is not None:
             then((n, g, o, All), target)
 
@@ -422,7 +422,7 @@ def _correlate_by_rows(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _Pla
             then((n, g, All, r), y[n, g, :, r])
         buffers.give(buffer, *size)
 
-    share(xp, [functools.partial(block, *each) for each in plan.row_blocks(xp, x.dtype)], plan.work)
+    share(xp, [functools.partial(block, *slices) for slices in plan.row_blocks(xp, x.dtype)], plan.work)
 
 
 def _correlate_by_columns(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _Plan, then: Then | None) -> None:
@@ -452,14 +452,14 @@ def _correlate_by_columns(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _
     blocks = plan.column_blocks(xp, x.dtype)
     for several, outs in plan.shared(blocks):
         if len(outs) == 1:
-            share(xp, [functools.partial(block, *each) for each in several], plan.work)
+            share(xp, [functools.partial(block, *slices) for slices in several], plan.work)
             continue
-        (each,) = several
-        columns, matrices = buffer = buffers.take(*map(_length, each))
-        share(xp, [functools.partial(filled, c, columns, *each) for c in _parts(plan.ins, -(-plan.ins // len(outs)))],
-              plan.work)
-        share(xp, [functools.partial(multiplied, o, matrices, *each) for o in outs], plan.work)
-        buffers.give(buffer, *map(_length, each))
+        (whole_block,) = several
+        columns, matrices = buffer = buffers.take(*map(_length, whole_block))
+        ins = _parts(plan.ins, -(-plan.ins // len(outs)))
+        share(xp, [functools.partial(filled, c, columns, *whole_block) for c in ins], plan.work)
+        share(xp, [functools.partial(multiplied, o, matrices, *whole_block) for o in outs], plan.work)
+        buffers.give(buffer, *map(_length, whole_block))
 
 
 def spread(xp: ArrayModule, y: Array, w: Array, x: Array, win: Window, groups: int = 1) -> None:
@@ -498,7 +498,7 @@ def _spread_by_rows(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) 
             _deposit(_turned(x[n, g]), narrow, plan.row_reads(r), r.start == 0)
             buffers.give(buffer, *size)
 
-    share(xp, [functools.partial(image, *each) for each in _by_image(plan.row_blocks(xp, x.dtype))], plan.work)
+    share(xp, [functools.partial(image, *slices) for slices in _by_image(plan.row_blocks(xp, x.dtype))], plan.work)
 
 
 def _spread_by_columns(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) -> None:
@@ -513,15 +513,15 @@ def _spread_by_columns(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Pla
             _deposit(x[n, g], columns, plan.column_reads(r), r.start == 0)
             buffers.give(buffer, *size)
 
-    share(xp, [functools.partial(image, *each) for each in _by_image(plan.column_blocks(xp, x.dtype))], plan.work)
+    share(xp, [functools.partial(image, *slices) for slices in _by_image(plan.column_blocks(xp, x.dtype))], plan.work)
 
 
 def _by_image(blocks: list[tuple[slice, slice, slice]]) -> list[tuple[slice, slice, list[slice]]]:
     """Images and groups with their blocks of rows, in order: what these write overlaps."""
-    found: dict[tuple[int, int], tuple[slice, slice, list[slice]]] = {}
+    by_images: dict[tuple[int, int], tuple[slice, slice, list[slice]]] = {}
     for n, g, r in blocks:
-        found.setdefault((n.start, g.start), (n, g, []))[2].append(r)
-    return list(found.values())
+        by_images.setdefault((n.start, g.start), (n, g, []))[2].append(r)
+    return list(by_images.values())
 
 
 def match(xp: ArrayModule, y: Array, x: Array, w: Array, win: Window, groups: int = 1) -> None:
@@ -552,7 +552,7 @@ def _summed(xp: ArrayModule, blocks: Sequence[tuple], shape: Shape, dtype: np.dt
         for n, g, r in blocks[which]:
             totals[number][g] += products(n, g, r)
 
-    share(xp, [functools.partial(part, *each) for each in enumerate(parts)], plan.work)
+    share(xp, [functools.partial(part, *numbered) for numbered in enumerate(parts)], plan.work)
     for other in totals[1:]:
         totals[0] += other
     return totals[0]
@@ -579,9 +579,9 @@ def _match_by_rows(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan) -
         source = _turned(y[n, g, :, r])
         for part in plan.shifted(tall, r):
             part[...] = source
-        found = xp.matmul(_matrices(tall), _matrices(narrow).swapaxes(1, 2))
+        slopes = xp.matmul(_matrices(tall), _matrices(narrow).swapaxes(1, 2))
         buffers.give(buffer, *size)
-        return found
+        return slopes
 
     total = _summed(xp, plan.row_blocks(xp, x.dtype), (plan.groups, plan.first * plan.outs, plan.taps * plan.ins),
                     x.dtype, plan, products)
@@ -597,9 +597,9 @@ def _match_by_columns(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan
         size = _length(n), _length(g), _length(r)
         columns, matrices = buffer = buffers.take(*size)
         plan.fill(columns, x[n, g], r, plan.column_reads(r))
-        found = plan.summed(xp.matmul(plan.matrices(y[n, g, :, r]), matrices.swapaxes(-1, -2)))
+        slopes = plan.summed(xp.matmul(plan.matrices(y[n, g, :, r]), matrices.swapaxes(-1, -2)))
         buffers.give(buffer, *size)
-        return found
+        return slopes
 
     w[...] = _summed(xp, plan.column_blocks(xp, x.dtype),
                      (plan.groups, plan.outs, plan.ins * plan.first * plan.taps), x.dtype, plan,

@@ -67,7 +67,7 @@ def folded_convolution_xp(xp, data, weight, *rest, kernel, stride, dilate, pad, 
     win, rank = window(kernel, stride, dilate, pad), len(kernel)
     if other is not None:
         other = _split(channels_first(other, layout), num_group)
-    scale, shift = [None if each is None else each.reshape(num_group, -1, *(1,) * rank) for each in (scale, shift)]
+    scale, shift = [None if v is None else v.reshape(num_group, -1, *(1,) * rank) for v in (scale, shift)]
     then = _finish(xp, scale, shift, other, relu)
     return run_convolution(xp, shape, out, (layout, layout, of_weight(layout, weights_first)), (data, weight),
                            lambda y, x, w: correlate(xp, x, w, y, win, num_group, then))

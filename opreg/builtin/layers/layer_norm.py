@@ -48,7 +48,7 @@ def _sample_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, eps: f
         return mean, deviation
 
     statistics = by_rows(xp, x, work)
-    mean, deviation = (xp.concatenate(each) for each in zip(*statistics)) if len(statistics) > 1 else statistics[0]
+    mean, deviation = (xp.concatenate(parts) for parts in zip(*statistics)) if len(statistics) > 1 else statistics[0]
     return write_out(out, target, y, data.shape), mean, deviation
 
 
@@ -98,8 +98,8 @@ def layer_norm_infer(data, gamma, beta, *, axis):
 
 @layer_norm.types
 def layer_norm_types(ins, outs):
-    one = floating([*ins, *outs])
-    return [one] * len(ins), [one] * len(outs)
+    dtype = floating([*ins, *outs])
+    return [dtype] * len(ins), [dtype] * len(outs)
 
 
 @layer_norm.kernel()
@@ -158,7 +158,7 @@ def backward_layer_norm_xp(xp, g, data, gamma, mean, inverse, *, axis, out=None)
         dx *= inverse[rows]
         return d_gamma, d_beta
 
-    sums = [functools.reduce(xp.add, each) for each in zip(*by_rows(xp, x, work))]
+    sums = [functools.reduce(xp.add, parts) for parts in zip(*by_rows(xp, x, work))]
     if out is None:
         return (y.reshape(data.shape), *sums)
     write_out(out[0], target, y, data.shape)
@@ -177,8 +177,8 @@ def backward_layer_norm_grad(h, ins, outs, *, axis):
     sums = ops._backward_normalize_sums(scaled, data, mean, inverse, **words)
     d_scaled, d_data, d_mean, d_inverse, *h_sums = backward_normalize_grad(
         h_data, (scaled, data, mean, inverse, *sums), None, scaled=False, **words)
-    found = backward_sums_grad(h_sums, (scaled, data, mean, inverse), sums, **words)
-    d_scaled, d_data, d_mean, d_inverse = map(operator.add, (d_scaled, d_data, d_mean, d_inverse), found)
+    from_sums = backward_sums_grad(h_sums, (scaled, data, mean, inverse), sums, **words)
+    d_scaled, d_data, d_mean, d_inverse = map(operator.add, (d_scaled, d_data, d_mean, d_inverse), from_sums)
     d_g = ops._normalize_scale(d_scaled, gamma, **across)
     d_weight = ops._normalize_total(d_scaled * g, gamma, **across)
     # Then the sums over all sets: of g times the normalised data, and of g.

@@ -146,14 +146,14 @@ def _few_classes(call: Call) -> str | None:
 @softmax_output.kernel("settled", bound=True, accepts=_few_classes)
 def softmax_output_settled(call: Call) -> list[Callable]:
     view = softmax_view(call.ins[0].shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
-    scores, found = (array.reshape(view).T for array in (call.ins[0], call.outs[0]))
+    scores, probabilities = (array.reshape(view).T for array in (call.ins[0], call.outs[0]))
     y, row = (call.scratch(i, shape, scores.dtype) for i, shape in enumerate((scores.shape, scores.shape[1:])))
     ones = np.ones(view[1], scores.dtype)
     return [functools.partial(np.copyto, y, scores),
             functools.partial(np.maximum.reduce, y, 0, None, row), functools.partial(np.subtract, y, row, y),
             functools.partial(np.exp, y, y),
             functools.partial(np.matmul, ones, y, row), functools.partial(np.divide, y, row, y),
-            functools.partial(np.copyto, found, y)]
+            functools.partial(np.copyto, probabilities, y)]
 
 
 @softmax_output.grad
@@ -440,8 +440,8 @@ def make_loss_grad(g, ins, outs):
 
 @make_loss_scaled.types
 def make_loss_scaled_types(ins, outs):
-    one = floating([*ins, *outs])
-    return [one], [one]
+    dtype = floating([*ins, *outs])
+    return [dtype], [dtype]
 
 
 @make_loss_scaled.grad
@@ -595,7 +595,7 @@ def ctc_loss_fill(ins, outs):
 def ctc_loss_types(ins, outs):
     data = floating([ins[0], outs[0]])
     label = ins[1] or data
-    return [data, label, *[each or label for each in ins[2:]]], [data, _wide_dtype(data)]
+    return [data, label, *[lengths or label for lengths in ins[2:]]], [data, _wide_dtype(data)]
 
 
 def _wide_dtype(dtype: np.dtype | None) -> np.dtype | None:
@@ -642,15 +642,15 @@ class _Spelling:
 
 def _ctc_step(xp: ArrayModule, logs: Array, skips: Array, shift: int) -> Array:
     """Log sums over the ways into each word, or with ``shift=-1`` out of it."""
-    one = xp.full_like(logs, -xp.inf)
-    two = xp.full_like(logs, -xp.inf)
+    by_one = xp.full_like(logs, -xp.inf)
+    by_two = xp.full_like(logs, -xp.inf)
     if shift > 0:
-        one[:, 1:] = logs[:, :-1]
-        two[:, 2:] = xp.where(skips[:, 2:], logs[:, :-2], -xp.inf)
+        by_one[:, 1:] = logs[:, :-1]
+        by_two[:, 2:] = xp.where(skips[:, 2:], logs[:, :-2], -xp.inf)
     else:
-        one[:, :-1] = logs[:, 1:]
-        two[:, :-2] = xp.where(skips[:, 2:], logs[:, 2:], -xp.inf)
-    return xp.logaddexp(xp.logaddexp(logs, one), two)
+        by_one[:, :-1] = logs[:, 1:]
+        by_two[:, :-2] = xp.where(skips[:, 2:], logs[:, 2:], -xp.inf)
+    return xp.logaddexp(xp.logaddexp(logs, by_one), by_two)
 
 
 def _ctc_scores(xp: ArrayModule, data: Array) -> Array:
@@ -692,9 +692,9 @@ def backward_ctc_loss(g, data, label, data_lengths, label_lengths, loss, alpha, 
 @backward_ctc_loss.infer
 def backward_ctc_loss_infer(g, data, label, *rest):
     *lengths, loss, alpha = rest
-    one, sums = ctc_loss_infer(data, label, *lengths)
-    if g != one or loss != one or alpha != sums:
-        raise ShapeError(f"expected g and loss of shape {show(one)} and alpha of shape {show(sums)}, "
+    per_sample, sums = ctc_loss_infer(data, label, *lengths)
+    if g != per_sample or loss != per_sample or alpha != sums:
+        raise ShapeError(f"expected g and loss of shape {show(per_sample)} and alpha of shape {show(sums)}, "
                          f"got {show(g)}, {show(loss)} and {show(alpha)}")
     return data
 

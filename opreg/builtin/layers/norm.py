@@ -43,8 +43,8 @@ def l2_normalization_infer(data, *, mode):
 
 @l2_normalization.types
 def l2_normalization_types(ins, outs):
-    one = floating([*ins, *outs])
-    return [one], [one, one]
+    dtype = floating([*ins, *outs])
+    return [dtype], [dtype, dtype]
 
 
 @l2_normalization.kernel()
@@ -131,8 +131,8 @@ def lrn_infer(data, *, nsize):
 
 @lrn.types
 def lrn_types(ins, outs):
-    one = floating([*ins, *outs])
-    return [one], [one, one]
+    dtype = floating([*ins, *outs])
+    return [dtype], [dtype, dtype]
 
 
 @lrn.kernel()

@@ -208,14 +208,14 @@ def count_of(data: Value, like: Value, words: dict[str, Any]) -> Value:
 def from_statistics(data: Value, mean: Value, constant: Value | None, slope: Value | None, words: dict[str, Any]
                     ) -> Value | None:
     """``constant + slope * (data - mean)``: what a mean and a deviation hand down, each number's share."""
-    found = None
+    total = None
     if slope is not None:
-        found = ops._normalize_scale(data, slope, **words)
+        total = ops._normalize_scale(data, slope, **words)
         constant = -slope * mean if constant is None else constant - slope * mean
     if constant is not None:
         spread = ops._normalize_expand(constant, data, **words)
-        found = spread if found is None else found + spread
-    return found
+        total = spread if total is None else total + spread
+    return total
 
 
 def _gathered(xp: ArrayModule, sums: Sequence[Array], layout: Layout) -> Array:
@@ -240,7 +240,7 @@ def backward_sums_xp(xp, g, data, mean, inverse, *, over, axis, num_groups):
     layout = layout_of(data.shape, over, axis, num_groups)
     g, x = wide(g).reshape(layout.view), wide(data).reshape(layout.view)
     sums = by_rows(xp, g, lambda rows: (xp.einsum(layout.total, g[rows]), xp.einsum(layout.dot, g[rows], x[rows])))
-    total, product = (_gathered(xp, each, layout).reshape(mean.shape) for each in zip(*sums))
+    total, product = (_gathered(xp, parts, layout).reshape(mean.shape) for parts in zip(*sums))
     # Without a centred copy of the data; the rounding this costs is that of the data themselves.
     return (product - mean * total) * inverse, total
 
@@ -308,9 +308,9 @@ def backward_normalize_grad(h, ins, outs, *, scaled, over, axis, num_groups):
     share = h_product * product / count
     weight = ops._normalize_total(h * g, mean, **words) - h_total * total / count - share
     slope = k * inverse * product / count
-    found = [ops._normalize_scale(h, k, **words), ops._normalize_scale(h, -slope, **words)]
+    gradients = [ops._normalize_scale(h, k, **words), ops._normalize_scale(h, -slope, **words)]
     if scaled:
-        found.append(ops._reduce_like(inverse * weight, gamma[0]))
+        gradients.append(ops._reduce_like(inverse * weight, gamma[0]))
     through = weight - share
-    return [*found, slope * h_total, through * gamma[0] if scaled else through,
+    return [*gradients, slope * h_total, through * gamma[0] if scaled else through,
             -k * h_product / count, -k * h_total / count]

@@ -196,7 +196,7 @@ def _spread(xp: ArrayModule, g: Array, pool: Pool) -> Array:
     return g
 
 
-def _counts(xp: ArrayModule, pool: Pool, include_pad: bool, dtype: np.dtype) -> Array:
+def _counts(xp: ArrayModule, pool: Pool, include_pad: bool, dtype: np.dtype) -> Array | int:
     """How many numbers each window averages over: an array that broadcasts over the output, or a number."""
     total: Any = 1
     for axis, n, k, s, p, places in pool.axes:

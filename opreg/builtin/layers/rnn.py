@@ -87,12 +87,12 @@ def rnn_fill(ins, outs, **attrs):
         raise ShapeError(f"data: expected shape (time, batch, inputs), got {show(data)}")
     kind = kind_of(**attrs)
     rows = kind.layers * kind.directions
-    found = [data, (count(kind, data[2]),), (rows, data[1], kind.out)]
+    shapes = [data, (count(kind, data[2]),), (rows, data[1], kind.out)]
     if kind.mode == "lstm":
-        found.append((rows, data[1], kind.size))
+        shapes.append((rows, data[1], kind.size))
     if kind.lengths:
-        found.append((data[1],))
-    return found
+        shapes.append((data[1],))
+    return shapes
 
 
 @rnn.infer
@@ -105,9 +105,10 @@ def rnn_infer(data, parameters, state, *rest, **attrs):
 @rnn.types
 def rnn_types(ins, outs, *, use_sequence_length):
     count = len(ins) - use_sequence_length
-    one = floating([*ins[:count], *outs[:-1]])
-    inner = as_dtype("float32") if one is not None and one.itemsize < 4 else one
-    return [one] * count + [each or as_dtype("int32") for each in ins[count:]], [one] * (len(outs) - 1) + [inner]
+    common = floating([*ins[:count], *outs[:-1]])
+    inner = as_dtype("float32") if common is not None and common.itemsize < 4 else common
+    lengths = [dtype or as_dtype("int32") for dtype in ins[count:]]
+    return [common] * count + lengths, [common] * (len(outs) - 1) + [inner]
 
 
 def _unpacked(kind: Kind, arrays: Sequence[Array]) -> tuple[Array, Array, Array, Array | None, Array | None]:
@@ -143,9 +144,9 @@ def rnn_xp(xp, *arrays, is_train, rng, out=None, **attrs):
 @rnn.grad
 def rnn_grad(g, ins, outs, **attrs):
     # What was kept is right in every mode: without training the masks are ones.
-    heads = [ops.zeros_like(out) if each is None else each for each, out in zip(g[:-1], outs[:-1])]
-    found = ops._backward_RNN(*heads, *ins, outs[-1], **attrs)
-    return (*found, None) if attrs["use_sequence_length"] else found
+    heads = [ops.zeros_like(out) if head is None else head for head, out in zip(g[:-1], outs[:-1])]
+    gradients = ops._backward_RNN(*heads, *ins, outs[-1], **attrs)
+    return (*gradients, None) if attrs["use_sequence_length"] else gradients
 
 
 # ---------------------------------------------------------------------------------------------- its gradient
@@ -185,8 +186,8 @@ def backward_rnn_infer(*shapes, **attrs):
 @backward_rnn.types
 def backward_rnn_types(ins, outs, *, mode, use_sequence_length):
     heads, inputs, reserve = _split(mode, ins)
-    found, kept = rnn_types(inputs, [common_dtype([*heads, *outs]), reserve], use_sequence_length=use_sequence_length)
-    return [found[0]] * len(heads) + found + kept[1:], [found[0]] * len(outs)
+    dtypes, kept = rnn_types(inputs, [common_dtype([*heads, *outs]), reserve], use_sequence_length=use_sequence_length)
+    return [dtypes[0]] * len(heads) + dtypes + kept[1:], [dtypes[0]] * len(outs)
 
 
 @backward_rnn.kernel()
@@ -250,7 +251,7 @@ def run(xp: ArrayModule, forward: Callable, arrays: Sequence[Array], is_train: b
             else:
                 kept.mask[...] = 1.0
         x = _output(xp, kept, counts, lengths)
-    last = [xp.concatenate([each[:, -1] for each in group])
+    last = [xp.concatenate([states[:, -1] for states in group])
             for group in zip(*[(kept.states, kept.cells)[:1 if cell is None else 2] for kept in layers])]
     return _stored((x, *last, reserve), out)
 

@@ -28,14 +28,14 @@ _SMALL, _NARROW = 1_000_000, 64
 _KEPT = 1 << 24
 
 
-class _Held(threading.local):
+class _Scratch(threading.local):
     """Temporaries by name and dtype, one of each in a thread."""
 
     def __init__(self) -> None:
         self.arrays: dict[tuple[str, np.dtype], Array] = {}
 
 
-_HELD = _Held()
+_SCRATCH = _Scratch()
 
 
 def scratch(xp: ArrayModule, name: str, shape: tuple[int, ...], dtype: np.dtype) -> Array:
@@ -43,10 +43,10 @@ def scratch(xp: ArrayModule, name: str, shape: tuple[int, ...], dtype: np.dtype)
     size = math.prod(shape)
     if xp.__name__ != "numpy" or size * dtype.itemsize > _KEPT:
         return xp.empty(shape, dtype=dtype)
-    held = _HELD.arrays.get((name, dtype))
-    if held is None or held.size < size:
-        held = _HELD.arrays[name, dtype] = xp.empty(size, dtype=dtype)
-    return held[:size].reshape(shape)
+    buffer = _SCRATCH.arrays.get((name, dtype))
+    if buffer is None or buffer.size < size:
+        buffer = _SCRATCH.arrays[name, dtype] = xp.empty(size, dtype=dtype)
+    return buffer[:size].reshape(shape)
 
 
 
@@ -126,11 +126,11 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
     shape = kind.directions, kind.gates, batch, kind.size
     bias = xp.ascontiguousarray(xp.broadcast_to((own + other) * scale, shape))
     # In the candidate of a GRU nothing is halved.
-    product = _Product(xp, kind, xp.stack([(each * scale).swapaxes(1, 2) for each in w["state"]]), batch)
+    product = _Product(xp, kind, xp.stack([(matrix * scale).swapaxes(1, 2) for matrix in w["state"]]), batch)
     projection = xp.stack([part["projection"].of(parameters).T for part in parts]) if kind.projection else None
     work = xp.empty((kind.directions, batch, kind.size), dtype=gates.dtype)
     for t in range(time):
-        a, h, out, c, cell = gates[:, :, t], *(each[:, t + i] for each in (kept.states, kept.cells) for i in (0, 1))
+        a, h, out, c, cell = gates[:, :, t], *(array[:, t + i] for array in (kept.states, kept.cells) for i in (0, 1))
         from_state = product(h[:, None])
         a += bias
         if kind.mode == "lstm":
@@ -239,20 +239,20 @@ def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], par
             dc += work
             if inside is not None:
                 dc *= inside[:, t]
-            candidates, shown = step[:, :3], step[:, 3]
+            candidates, outputs = step[:, :3], step[:, 3]
             candidates *= dc[:, None]
-            shown *= past
+            outputs *= past
             dc *= kept.gates[:, 1, t]
         else:
             step *= past[:, None]
         if kind.mode == "gru":
             xp.multiply(past, kept.gates[:, 1, t], out=work)
             extra[:, t] *= past
-        found = product(step)
+        from_step = product(step)
         if kind.gates > 1:
-            found.sum(axis=1, out=dh)
+            from_step.sum(axis=1, out=dh)
         else:
-            dh[...] = found[:, 0]
+            dh[...] = from_step[:, 0]
         if kind.mode == "gru":
             dh += work
         if rest is not None:
@@ -304,9 +304,9 @@ def _lstm_slopes(xp: ArrayModule, a: Array, cells: Array, before: Array, slopes:
     xp.multiply(candidate, candidate, out=slopes[:, 2])
     xp.subtract(1.0, slopes[:, 2], out=slopes[:, 2])
     slopes[:, 2] *= enter
-    shown = xp.tanh(cells, out=extra)
-    slopes[:, 3] *= shown
-    shown *= shown
+    outputs = xp.tanh(cells, out=extra)
+    slopes[:, 3] *= outputs
+    outputs *= outputs
     xp.subtract(1.0, extra, out=extra)
     extra *= leave
 
@@ -338,8 +338,8 @@ def _products(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramet
         xp.matmul(ones, by_input, out=into["input_bias"])
         xp.matmul(ones, by_state, out=into["state_bias"])
         if d_shown is not None:
-            shown = kept.gates[d, 3] * xp.tanh(kept.cells[d, 1:])
-            xp.matmul(rows_of(d_shown[d]).T, rows_of(shown), out=into["projection"])
+            outputs = kept.gates[d, 3] * xp.tanh(kept.cells[d, 1:])
+            xp.matmul(rows_of(d_shown[d]).T, rows_of(outputs), out=into["projection"])
         if dx is not None:
             xp.matmul(by_input, part["input"].of(parameters), out=rows_of(dx[d]))
 
@@ -347,6 +347,6 @@ def _products(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramet
 def _rows_of_gates(xp: ArrayModule, kind: Kind, name: str, gates: Array) -> Array:
     """(time * batch, gates * features) of (gate, time, batch, features): one product then takes all gates."""
     count, time, batch, size = gates.shape
-    found = scratch(xp, name, (time, batch, count, size), gates.dtype)
-    found[...] = gates.transpose(1, 2, 0, 3)
-    return found.reshape(time * batch, count * size)
+    rows = scratch(xp, name, (time, batch, count, size), gates.dtype)
+    rows[...] = gates.transpose(1, 2, 0, 3)
+    return rows.reshape(time * batch, count * size)

@@ -92,9 +92,9 @@ def count(kind: Kind, inputs: int) -> int:
 def parts_of(kind: Kind, inputs: int) -> list[list[dict[str, Part]]]:
     """Where what is, for each layer and direction: first all weights, then all biases."""
     rows, at = kind.gates * kind.size, 0
-    found: list[list[dict[str, Part]]] = []
+    layers: list[list[dict[str, Part]]] = []
     for layer in range(kind.layers):
-        found.append([])
+        layers.append([])
         for _ in range(kind.directions):
             shapes = {"input": (rows, _features(kind, inputs, layer)), "state": (rows, kind.out)}
             if kind.projection:
@@ -103,13 +103,13 @@ def parts_of(kind: Kind, inputs: int) -> list[list[dict[str, Part]]]:
             for name, shape in shapes.items():
                 parts[name] = Part(at, shape)
                 at += shape[0] * shape[1]
-            found[-1].append(parts)
+            layers[-1].append(parts)
     for layer in range(kind.layers):
-        for parts in found[layer]:
+        for parts in layers[layer]:
             for name in ("input_bias", "state_bias"):
                 parts[name] = Part(at, (rows,))
                 at += rows
-    return found
+    return layers
 
 
 def of_gates(kind: Kind, part: Part, vector: Array) -> Array:
@@ -144,12 +144,12 @@ def reserve_size(kind: Kind, time: int, batch: int) -> int:
 
 def views(kind: Kind, reserve: Array, time: int, batch: int) -> list[Kept]:
     """What is kept of each layer."""
-    at, found = 0, []
+    at, layers = 0, []
     for layer in range(kind.layers):
         arrays = []
         for shape in _kept_shapes(kind, time, batch, layer):
             size = math.prod(shape)
             arrays.append(reserve[at:at + size].reshape(shape))
             at += size
-        found.append(Kept(*arrays))
-    return found
+        layers.append(Kept(*arrays))
+    return layers

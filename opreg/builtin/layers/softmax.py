@@ -128,8 +128,8 @@ def _infer(data, *, axis, temperature, use_length):
 
 def _types(ins, outs, *, dtype):
     if dtype is None:
-        one = floating([*ins, *outs])
-        return [one], [one]
+        common = floating([*ins, *outs])
+        return [common], [common]
     return [floating(ins)], [floating([dtype, *outs])]
 
 

@@ -23,7 +23,8 @@ def _columns(xp: ArrayModule, indices: Array) -> tuple:
     return tuple([whole[i] for i in range(whole.shape[0])])
 
 
-def _replaced(xp: ArrayModule, data: Array, places: tuple[Array, ...], values: Array, out: Array | None) -> Array:
+def _replaced(xp: ArrayModule, data: Array, places: Array | tuple[Array, ...], values: Array, out: Array | None
+              ) -> Array:
     """``data`` with the numbers at ``places`` replaced, in an array of its own or in ``out``."""
     out = stored(xp, data, out)
     out[places] = values

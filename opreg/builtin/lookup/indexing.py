@@ -163,8 +163,8 @@ def embedding_infer(data, weight, *, output_dim):
 
 @embedding.types
 def embedding_types(ins, outs, *, dtype):
-    found = common_dtype((ins[1], outs[0])) or dtype
-    return [ins[0], found], [found]
+    values = common_dtype((ins[1], outs[0])) or dtype
+    return [ins[0], values], [values]
 
 
 @embedding.kernel()
@@ -366,8 +366,8 @@ def where(condition, x, y):
 @where.fill
 def where_fill(ins, outs):
     condition, x, y = ins
-    one = unify(unify(x, y), outs[0])
-    return [condition, one, one]
+    shape = unify(unify(x, y), outs[0])
+    return [condition, shape, shape]
 
 
 @where.infer

@@ -76,8 +76,8 @@ def sequence_mask_xp(xp, data, sequence_length=None, *, value, axis, out=None):
     out = stored(xp, data, out)
     if sequence_length is not None:
         times, lengths = _times(xp, data, sequence_length, axis)
-        late = (times >= lengths).reshape(data.shape[:2] + (1,) * (data.ndim - 2))
-        xp.copyto(out, constant(xp, value, data.dtype), where=late)
+        behind_end = (times >= lengths).reshape(data.shape[:2] + (1,) * (data.ndim - 2))
+        xp.copyto(out, constant(xp, value, data.dtype), where=behind_end)
     return out
 
 

@@ -105,14 +105,14 @@ def with_bias(*, no_bias: bool) -> tuple[str, ...]:
 
 def adjoint(name: str, op: Op, arguments: tuple[str, str, str]) -> Op:
     """Register a backward operator: it takes the attributes of ``op``, and its last input for the shape only."""
-    found = register(Op(name, op.schema, arguments, unread=(2,), types="T,T,U->T",
+    backward = register(Op(name, op.schema, arguments, unread=(2,), types="T,T,U->T",
                         doc=f"The gradient that ``{op.name}`` passes to its {arguments[2]}."))
 
-    @found.infer
+    @backward.infer
     def adjoint_infer(g: Shape, other: Shape, target: Shape) -> Shape:
         return target
 
-    return found
+    return backward
 
 
 def bilinear(op: Op, left: Op, right: Op, bias: Callable | None = None) -> None:

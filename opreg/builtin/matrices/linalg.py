@@ -27,10 +27,10 @@ __all__: list[str] = []
 
 def _types(ins: list, outs: list) -> tuple[list, list]:
     """One dtype, float32 or float64."""
-    one = common_dtype(ins + outs)
-    if one is not None and one not in (np.float32, np.float64):
-        raise DTypeError(f"expected float32 or float64, got {one}")
-    return [one] * len(ins), [one] * len(outs)
+    dtype = common_dtype(ins + outs)
+    if dtype is not None and dtype not in (np.float32, np.float64):
+        raise DTypeError(f"expected float32 or float64, got {dtype}")
+    return [dtype] * len(ins), [dtype] * len(outs)
 
 
 def _linalg(function: Callable | None = None, /, **options: Any) -> Any:
@@ -100,7 +100,7 @@ def _product(lhs: Shape, rhs: Shape, transpose_a: bool, transpose_b: bool, axis:
 def _multiply(xp: ArrayModule, lhs: Array, rhs: Array, transpose_a: bool, transpose_b: bool, alpha: float, axis: int,
               out: Array | None = None) -> Array:
     plain = axis in (-2, lhs.ndim - 2)
-    left, right = (each if plain else xp.moveaxis(each, axis, -2) for each in (lhs, rhs))
+    left, right = (operand if plain else xp.moveaxis(operand, axis, -2) for operand in (lhs, rhs))
     left, right = _t(left) if transpose_a else left, _t(right) if transpose_b else right
     result = xp.matmul(left, right, out=out if plain else None)
     if alpha != 1.0:
@@ -364,8 +364,8 @@ def potri_grad(g, ins, outs, *, lower):
     low = ins[0] if lower else _transposed(ins[0])
     both = ops.elemwise_add(g, _transposed(g))
     slope = ops._linalg_trsm(low, ops._linalg_gemm2(outs[0], both), rightside=True, transpose=True, alpha=-1.0)
-    found = ops._linalg_triangle(slope)
-    return (found if lower else _transposed(found),)
+    dA = ops._linalg_triangle(slope)
+    return (dA if lower else _transposed(dA),)
 
 
 @_linalg(outputs=("output0", "output1"))

@@ -33,16 +33,16 @@ Dtypes = list[np.dtype | None]
 
 def _literal(source: Shape, newshape: int | Sequence[int]) -> Shape:
     """The shape asked for, with -1 worked out."""
-    asked = (newshape,) if isinstance(newshape, int) else tuple(newshape)
-    if any(dim < -1 for dim in asked) or asked.count(-1) > 1:
+    codes = (newshape,) if isinstance(newshape, int) else tuple(newshape)
+    if any(dim < -1 for dim in codes) or codes.count(-1) > 1:
         raise AttrError(f"newshape={newshape}: expected numbers from zero up and at most one -1, which follows from "
                         "the rest")
-    have, want = math.prod(source), math.prod([dim for dim in asked if dim != -1])
-    if -1 in asked and want and have % want == 0:
-        return tuple([have // want if dim == -1 else dim for dim in asked])
-    if -1 in asked or have != want:
+    have, want = math.prod(source), math.prod([dim for dim in codes if dim != -1])
+    if -1 in codes and want and have % want == 0:
+        return tuple([have // want if dim == -1 else dim for dim in codes])
+    if -1 in codes or have != want:
         raise ShapeError(f"newshape={newshape} does not fit {show(source)}, {have} numbers")
-    return asked
+    return codes
 
 
 @declare(name="_np_reshape")
@@ -281,7 +281,7 @@ def subscript_sum_infer(g, value, *, key):
 def subscript_sum_xp(xp, g, value, *, key):
     part = xp.asarray(g[key])
     parts = key if isinstance(key, tuple) else (key,)
-    if any(isinstance(each, list) or getattr(each, "size", 0) > 1 for each in parts):
+    if any(isinstance(part, list) or getattr(part, "size", 0) > 1 for part in parts):
         numbers = xp.arange(part.size).reshape(part.shape)
         kept = xp.zeros(g.shape, numbers.dtype)
         kept[key] = numbers
@@ -338,8 +338,8 @@ def roll(data, *, shift: Places, axis: Places | None = None):
 @roll.infer
 def roll_infer(data, *, shift, axis):
     axes = (axis,) if isinstance(axis, int) else axis
-    for each in axes or ():
-        check_axis(each, len(data))
+    for a in axes or ():
+        check_axis(a, len(data))
     if axes is not None and not isinstance(shift, int) and len(shift) not in (1, len(axes)):
         raise AttrError(f"shift={shift} and axis={axis} have different lengths")
     if axes is None and not isinstance(shift, int) and len(shift) != 1:
@@ -356,7 +356,7 @@ def roll_xp(xp, data, *, shift, axis):
 
 @roll.grad
 def roll_grad(g, ins, outs, *, shift, axis):
-    back = -shift if isinstance(shift, int) else tuple([-each for each in shift])
+    back = -shift if isinstance(shift, int) else tuple([-places for places in shift])
     return (ops._np_roll(g, shift=back, axis=axis),)
 
 

@@ -35,7 +35,7 @@ def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Call
     op.grad(ZERO)
 
     @op.kernel()
-    def ufunc_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None) -> Array:
+    def ufunc_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None) -> Array | np.generic:
         return getattr(xp, function)(*arrays, out=out)
 
     @op.kernel("ufunc", bound=True)
@@ -55,7 +55,7 @@ def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Calla
     op.grad(ZERO)
 
     @op.kernel()
-    def scalar_xp(xp: ArrayModule, data: Array, *, scalar: float, out: Array | None = None) -> Array:
+    def scalar_xp(xp: ArrayModule, data: Array, *, scalar: float, out: Array | None = None) -> Array | np.generic:
         return getattr(xp, function)(data, number(xp, data.dtype, scalar), out=out)
 
     @op.kernel("ufunc", bound=True)
@@ -124,8 +124,8 @@ def _whole(dtypes: Dtypes) -> None:
 
 def _bits(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     _whole(ins)
-    one = common_dtype([*ins, *outs])
-    return [one] * len(ins), [one]
+    common = common_dtype([*ins, *outs])
+    return [common] * len(ins), [common]
 
 
 def _bits_scalar(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:

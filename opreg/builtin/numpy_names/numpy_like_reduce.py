@@ -60,9 +60,9 @@ def _wide(xp: ArrayModule, dtype: np.dtype) -> DTypeLike:
 # ------------------------------------------------------------------------------------------------- dtypes
 
 
-def _result(dtype: np.dtype, asked: np.dtype | None, whole: type) -> np.dtype:
+def _result(dtype: np.dtype, given_dtype: np.dtype | None, whole: type) -> np.dtype:
     """The dtype asked for, or ``whole`` for integers and truth values, or that of the data."""
-    return asked or (np.dtype(whole) if dtype.kind in "iub" else dtype)
+    return given_dtype or (np.dtype(whole) if dtype.kind in "iub" else dtype)
 
 
 def _results(whole: type) -> Callable:
@@ -181,8 +181,8 @@ def _reduces(op: Op, function: Callable, *, whole: type | None = None, single: s
 
     @op.kernel()
     def reduction_xp(xp, a, *, axis, keepdims, dtype=None, ddof=None):
-        found = a.dtype if whole is None else _result(a.dtype, dtype, whole)
-        result = function(xp, *_laid(a, axis), found, *(() if ddof is None else (ddof,)))
+        wide = a.dtype if whole is None else _result(a.dtype, dtype, whole)
+        result = function(xp, *_laid(a, axis), wide, *(() if ddof is None else (ddof,)))
         return result.reshape(_kept(a.shape, _axes(axis, a.ndim), keepdims))
 
     if single:

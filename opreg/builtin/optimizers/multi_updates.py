@@ -48,13 +48,13 @@ def _several(op: Op, parts: int, tail: int = 0, wide: Sequence[int] = (), lists:
     """Shape and dtype rules of groups of ``parts`` inputs alike, of which those in ``wide`` are float32."""
 
     def fill(ins: list, outs: list, **attrs: Any) -> list:
-        found: list[Any] = []
+        shapes: list[Any] = []
         for i in range(attrs[count]):
             group = ins[i * parts:(i + 1) * parts]
-            known = next((shape for shape in (*group, outs[i]) if shape is not None), None)
-            found += [known if shape is None else shape for shape in group]
+            weight_shape = next((shape for shape in (*group, outs[i]) if shape is not None), None)
+            shapes += [weight_shape if shape is None else shape for shape in group]
         numbers = (attrs[count],) if tail == 2 else (1,)
-        return found + [numbers if shape is None else shape for shape in ins[len(ins) - tail:len(ins)]]
+        return shapes + [numbers if shape is None else shape for shape in ins[len(ins) - tail:len(ins)]]
 
     def infer(*shapes: Shape, **attrs: Any) -> list[Shape]:
         number = attrs[count]
@@ -68,15 +68,15 @@ def _several(op: Op, parts: int, tail: int = 0, wide: Sequence[int] = (), lists:
 
     def types(ins: list, outs: list, **attrs: Any) -> tuple[list, list]:
         number = attrs[count]
-        found = list(ins)
+        dtypes = list(ins)
         for i in range(number):
             own = [i * parts + j for j in range(parts) if j not in wide]
-            one = common_dtype([*(ins[j] for j in own), outs[i]])
+            dtype = common_dtype([*(ins[j] for j in own), outs[i]])
             for j in own:
-                found[j] = one
+                dtypes[j] = dtype
             for j in wide:
-                found[i * parts + j] = common_dtype([ins[i * parts + j], as_dtype("float32")])
-        return found, [found[i * parts] for i in range(number)]
+                dtypes[i * parts + j] = common_dtype([ins[i * parts + j], as_dtype("float32")])
+        return dtypes, [dtypes[i * parts] for i in range(number)]
 
     op.per_instance = True
     # States follow weight and gradient.

@@ -237,8 +237,8 @@ def _adamw_shapes(count: int) -> tuple[Callable, Callable]:
     """Rules of an operator whose last input is one number and whose other ``count`` are alike."""
 
     def fill(ins: list, outs: list) -> list:
-        known = next((shape for shape in (*ins[:count], *outs) if shape is not None), None)
-        return [known if shape is None else shape for shape in ins[:count]] + [ins[count] or (1,)]
+        weight_shape = next((shape for shape in (*ins[:count], *outs) if shape is not None), None)
+        return [weight_shape if shape is None else shape for shape in ins[:count]] + [ins[count] or (1,)]
 
     def infer(*shapes: Shape) -> Shape:
         weight, scale = shapes[0], shapes[count]
@@ -336,8 +336,8 @@ def mp_lamb_phase1_xp(xp, weight, grad, mean, var, weight32, *, out=None, **attr
 
 def _lamb_fill(count: int) -> Callable:
     def fill(ins: list, outs: list) -> list:
-        known = next((shape for shape in (ins[0], ins[1], *ins[4:], *outs) if shape is not None), None)
-        shapes = [known, known, (1,), (1,), *[known] * (count - 4)]
+        weight_shape = next((shape for shape in (ins[0], ins[1], *ins[4:], *outs) if shape is not None), None)
+        shapes = [weight_shape, weight_shape, (1,), (1,), *[weight_shape] * (count - 4)]
         return [shape if given is None else given for given, shape in zip(ins, shapes)]
 
     return fill

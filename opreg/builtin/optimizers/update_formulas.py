@@ -21,7 +21,6 @@ from ...elementwise import expression
 from ...elementwise.expression import Expression, Term, compiled, in_order
 from ...elementwise.tiling import Schedule, scheduled
 from ...typing import Array, ArrayModule
-from .updating import Scratch
 
 __all__ = ["Formula", "adadelta_step", "adam_step", "average", "clipped", "correction", "largest",
            "rms_step", "trust_ratio"]
@@ -159,7 +158,7 @@ class Formula:
         self._traced = cached(64)(self._trace)
         self._last: tuple[Any, ...] = (None,) * 6  # attributes, array module, dtype, and what ``_schedule`` says
 
-    def __call__(self, xp: ArrayModule, tmp: Scratch, new: Array, *arrays: Array, **attrs: Any) -> None:
+    def __call__(self, xp: ArrayModule, tmp: Callable[[int], Array], new: Array, *arrays: Array, **attrs: Any) -> None:
         last_attrs, module, dtype, schedule, numbers, last = self._last
         plain = _PLAIN.issuperset(map(type, attrs.values()))  # else some are in arrays, as preloaded rates are
         if not plain or module is not xp or dtype is not new.dtype or last_attrs != attrs:  # else as the weight before

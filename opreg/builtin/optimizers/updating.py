@@ -48,7 +48,7 @@ faster: Callable[[Callable, Sequence[Update], np.dtype | None, dict[str, Any], C
 _SHAPES = 1024
 
 
-class _Held(threading.local):
+class _TileScratch(threading.local):
     """Scratch of one tile each, by number and dtype: fresh memory of this size costs as much as an update."""
 
     def __init__(self) -> None:
@@ -56,29 +56,29 @@ class _Held(threading.local):
         self.views: dict[tuple[Shape, np.dtype], Scratch] = {}
 
 
-class _Made(dict):
+class _OnDemand(dict):
     """Arrays by number, made when first asked for."""
 
     def __init__(self, make: Scratch):
         self.make = make
 
     def __missing__(self, number: int) -> Array:
-        found = self[number] = self.make(number)
-        return found
+        array = self[number] = self.make(number)
+        return array
 
 
-_held = _Held()
+_tile_scratch = _TileScratch()
 
 
 def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scratch:
     """Scratch arrays by number; those of a tile on the host are kept."""
     shape, size, dtype = like.shape, like.size, dtype or like.dtype
     if size > TILE or xp is not np:
-        return _Made(lambda number: xp.empty(shape, dtype)).__getitem__
-    views = _held.views
-    found = views.get((shape, dtype))
-    if found is None:
-        tiles = _held.tiles
+        return _OnDemand(lambda number: xp.empty(shape, dtype)).__getitem__
+    views = _tile_scratch.views
+    scratch = views.get((shape, dtype))
+    if scratch is None:
+        tiles = _tile_scratch.tiles
 
         def view(number: int) -> Array:
             if (number, dtype) not in tiles:
@@ -87,8 +87,8 @@ def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scr
 
         if len(views) >= _SHAPES:
             views.clear()
-        found = views[shape, dtype] = _Made(view).__getitem__
-    return found
+        scratch = views[shape, dtype] = _OnDemand(view).__getitem__
+    return scratch
 
 
 def tiled(xp: ArrayModule, rule: Callable, new: Array, arrays: Sequence[Array], dtype: np.dtype | None = None,

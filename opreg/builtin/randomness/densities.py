@@ -104,10 +104,10 @@ def _infer(sample: Shape, *parameters: Shape) -> Shape:
 
 
 def _fill(ins: list, outs: list) -> list:
-    sample, one = together([ins[0], outs[0]]), together(ins[1:])
-    if sample is not None and one is not None:
-        one = together([one, sample[:len(one)]])
-    return [sample, *[one] * (len(ins) - 1)]
+    sample, parameters = together([ins[0], outs[0]]), together(ins[1:])
+    if sample is not None and parameters is not None:
+        parameters = together([parameters, sample[:len(parameters)]])
+    return [sample, *[parameters] * (len(ins) - 1)]
 
 
 def _spread(sample: Array, parameter: Array) -> Array:
@@ -133,7 +133,7 @@ def _density(row: Density) -> None:
 
     @op.kernel()
     def density(xp, sample, *parameters, is_log):
-        wide = [xp.broadcast_to(_spread(sample, each), sample.shape) for each in parameters]
+        wide = [xp.broadcast_to(_spread(sample, parameter), sample.shape) for parameter in parameters]
         return expression(is_log)(xp, sample, *wide)
 
     @op.grad
@@ -151,7 +151,7 @@ def _density(row: Density) -> None:
 
     @backward.kernel()
     def backward_density(xp, g, sample, *parameters, is_log, wrt):
-        wide = [xp.broadcast_to(_spread(sample, each), sample.shape) for each in parameters]
+        wide = [xp.broadcast_to(_spread(sample, parameter), sample.shape) for parameter in parameters]
         grads = slope(is_log, wrt)(xp, g, sample, *wide)
         if wrt == 0:
             return grads

@@ -123,9 +123,9 @@ def _generalized_negative_binomial(xp: ArrayModule, rng: np.random.Generator, sh
         return _mixed_poisson(xp, rng, shape, 1.0 / alpha, mu * alpha) if alpha else rng.poisson(mu, shape)
     # Without dispersion the rate is the mean itself.
     spread = alpha > 0.0
-    some = xp.where(spread, alpha, xp.ones_like(alpha))
-    rate = rng.standard_gamma(1.0 / some, shape)
-    rate *= some
+    dispersion = xp.where(spread, alpha, xp.ones_like(alpha))
+    rate = rng.standard_gamma(1.0 / dispersion, shape)
+    rate *= dispersion
     return rng.poisson(xp.where(spread, rate, xp.ones_like(rate)) * mu)
 
 
@@ -349,8 +349,8 @@ def multinomial_types(ins, outs, *, get_prob, dtype):
     drawn = _one_of(dtype, ("uint8", "int32", *FLOATS))
     if not get_prob:
         return ins, drawn
-    one = common_dtype([ins[0], outs[1]])
-    return [one], [*drawn, one]
+    dtype_of_data = common_dtype([ins[0], outs[1]])
+    return [dtype_of_data], [*drawn, dtype_of_data]
 
 
 @multinomial.infer
@@ -378,13 +378,13 @@ def multinomial_xp(xp, data, *, rng, shape, get_prob, dtype):
     ends += places
     # The number before the row's end keeps a draw in its row, and off classes without probability.
     drawn = xp.minimum(rng.random((rows.shape[0], count)) + places, xp.nextafter(places + 1.0, places))
-    found = xp.searchsorted(ends.reshape(-1), drawn.reshape(-1), side="right")
+    chosen = xp.searchsorted(ends.reshape(-1), drawn.reshape(-1), side="right")
     result = (*data.shape[:-1], *_dims(shape)) or (1,)
-    index = found.reshape(rows.shape[0], count) - xp.arange(rows.shape[0])[:, None] * classes
+    index = chosen.reshape(rows.shape[0], count) - xp.arange(rows.shape[0])[:, None] * classes
     index = index.reshape(result).astype(dtype)
     if not get_prob:
         return index
-    return index, xp.log(rows.reshape(-1)[found]).reshape(result)
+    return index, xp.log(rows.reshape(-1)[chosen]).reshape(result)
 
 
 @multinomial.grad
@@ -450,8 +450,8 @@ def unique_zipfian_xp(xp, *, rng, range_max, shape):
     block = 2 * count
     while True:
         # The inverse of the cumulative distribution; its last value rounds up to range_max itself.
-        fresh = xp.exp(rng.random((rows, block)) * math.log(range_max + 1.0)).astype("int64") - 1
-        drawn = xp.concatenate([drawn, xp.minimum(fresh, range_max - 1)], axis=1)
+        candidates = xp.exp(rng.random((rows, block)) * math.log(range_max + 1.0)).astype("int64") - 1
+        drawn = xp.concatenate([drawn, xp.minimum(candidates, range_max - 1)], axis=1)
         first = _first_seen(xp, drawn)
         seen = xp.cumsum(first, axis=1)
         # How much must be drawn depends on what was drawn: the one place where the host has to know.
@@ -467,9 +467,9 @@ def _first_seen(xp: ArrayModule, drawn: Array) -> Array:
     """Whether a number did not occur before in its row."""
     order = xp.argsort(drawn, axis=1, kind="stable")
     ranked = xp.take_along_axis(drawn, order, axis=1)
-    fresh = xp.ones(drawn.shape, dtype=bool)
-    fresh[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
-    return xp.take_along_axis(fresh, xp.argsort(order, axis=1), axis=1)
+    is_first = xp.ones(drawn.shape, dtype=bool)
+    is_first[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
+    return xp.take_along_axis(is_first, xp.argsort(order, axis=1), axis=1)
 
 
 unique_zipfian.grad(ZERO)

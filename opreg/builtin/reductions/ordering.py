@@ -107,11 +107,11 @@ def topk(data, *, axis: int | None = -1, k: int = 1, ret_typ: Returned = "indice
 @topk.types
 def topk_types(ins, outs, *, ret_typ, dtype):
     if ret_typ in ("value", "both"):
-        found = ins[0] or outs[0]
-        return [found], [found, dtype]
+        dtype_of_data = ins[0] or outs[0]
+        return [dtype_of_data], [dtype_of_data, dtype]
     if ret_typ == "mask":
-        found = ins[0] or outs[0]
-        return [found], [found]
+        dtype_of_data = ins[0] or outs[0]
+        return [dtype_of_data], [dtype_of_data]
     return ins, [dtype]
 
 

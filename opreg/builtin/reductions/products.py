@@ -34,9 +34,9 @@ class _Parted:
         self.zeros = self.sums(xp, self.zero.astype(xp.int64))
         self.product = xp.prod(self.rest, axis=self.axes, keepdims=True) / self.rest
 
-    def sums(self, xp: ArrayModule, each: Array) -> Array:
+    def sums(self, xp: ArrayModule, values: Array) -> Array:
         """The sums over the others."""
-        return xp.sum(each, axis=self.axes, keepdims=True) - each
+        return xp.sum(values, axis=self.axes, keepdims=True) - values
 
 
 @declare(name="_prod_of_others")
@@ -66,8 +66,8 @@ def of_pairs_xp(xp, h, data, *, axis, exclude):
     h = wide(h).reshape(parted.data.shape)
     of_zeros = parted.sums(xp, xp.where(parted.zero, h, 0))
     of_rest = parted.sums(xp, xp.where(parted.zero, 0, h / parted.rest))
-    found = xp.where(parted.zeros == 0, of_rest, xp.where(parted.zeros == 1, of_zeros, 0))
-    return (found * parted.product).reshape(data.shape)
+    others = xp.where(parted.zeros == 0, of_rest, xp.where(parted.zeros == 1, of_zeros, 0))
+    return (others * parted.product).reshape(data.shape)
 
 
 @of_pairs.grad

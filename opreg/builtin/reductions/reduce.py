@@ -64,10 +64,10 @@ def reducing(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], shape: Shape, 
     reshaped = shape != reduced(data.shape, axes, keepdims)
 
     def run(data: Array) -> Array:
-        found = reduce(data, axes, None, None, keepdims)
+        result = reduce(data, axes, None, None, keepdims)
         if mean:
-            np.divide(found, count, found)
-        return found.reshape(shape) if reshaped else found
+            np.divide(result, count, result)
+        return result.reshape(shape) if reshaped else result
 
     return run
 
@@ -80,10 +80,10 @@ def spreading(data: Array, axes: tuple[int, ...], g: Array, mean: bool = False) 
     dtype, empty, count = g.dtype, np.empty, np.asarray(max(math.prod([shape[i] for i in axes]), 1), g.dtype)
 
     def run(g: Array, data: Array) -> Array:
-        found = empty(shape, dtype)
+        spread = empty(shape, dtype)
         g = g.reshape(narrow)
-        found[...] = np.divide(g, count) if mean else g
-        return found
+        spread[...] = np.divide(g, count) if mean else g
+        return spread
 
     return run
 
@@ -292,8 +292,9 @@ def prod_grad(g, ins, outs, *, axis, keepdims, exclude):
 @nanprod.grad
 def nanprod_grad(g, ins, outs, **attrs):
     (x,) = ins
-    there = ops._equal(x, x)
-    return ops.where(there, prod_grad(g, [ops.where(there, x, ops.ones_like(x))], outs, **attrs), ops.zeros_like(x))
+    is_number = ops._equal(x, x)
+    slope = prod_grad(g, [ops.where(is_number, x, ops.ones_like(x))], outs, **attrs)
+    return ops.where(is_number, slope, ops.zeros_like(x))
 
 
 # -------------------------------------------------------------------------------------------------- norm
@@ -349,10 +350,10 @@ def moments_infer(data, *, axes, keepdims):
 
 @moments.kernel()
 def moments_xp(xp, data, *, axes, keepdims):
-    found = _axes(axes, False, data.ndim)
-    shape = reduced(data.shape, found, keepdims)
-    mean = _mean(xp, data, found)
-    var = _mean(xp, xp.square(data - mean), found)
+    reduced_axes = _axes(axes, False, data.ndim)
+    shape = reduced(data.shape, reduced_axes, keepdims)
+    mean = _mean(xp, data, reduced_axes)
+    var = _mean(xp, xp.square(data - mean), reduced_axes)
     return mean.reshape(shape), var.reshape(shape)
 
 
@@ -360,7 +361,7 @@ def moments_xp(xp, data, *, axes, keepdims):
 def moments_grad(g, ins, outs, *, axes, keepdims):
     (x,), (mean, _) = ins, outs
     apart = ops.elemwise_sub(x, ops._backward_sum(mean, x, axis=axes, keepdims=keepdims))
-    means, spreads = (ops._backward_mean(each, x, axis=axes, keepdims=keepdims) for each in g)
+    means, spreads = (ops._backward_mean(head, x, axis=axes, keepdims=keepdims) for head in g)
     return (ops.elemwise_add(means, ops.elemwise_mul(spreads, ops._mul_scalar(apart, scalar=2.0))),)
 
 

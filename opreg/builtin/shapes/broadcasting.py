@@ -75,11 +75,11 @@ def _sized(data: Shape, axis: int | Sequence[int], size: int | Sequence[int]) ->
     if len(axes) != len(sizes):
         raise AttrError(f"axis={axis} and size={size} have different lengths")
     result = list(data)
-    for each, length in zip(axes, sizes):
-        each = check_axis(each, len(data))
-        if data[each] != 1:
-            raise ShapeError(f"axis {each} of {show(data)} has length {data[each]}, expected 1")
-        result[each] = length
+    for axis, length in zip(axes, sizes):
+        axis = check_axis(axis, len(data))
+        if data[axis] != 1:
+            raise ShapeError(f"axis {axis} of {show(data)} has length {data[axis]}, expected 1")
+        result[axis] = length
     return tuple(result)
 
 

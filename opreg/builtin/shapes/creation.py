@@ -231,8 +231,8 @@ def reset_arrays_infer(*data):
 
 @reset_arrays.kernel()
 def reset_arrays_xp(xp, *data):
-    for each in data:
-        each[...] = 0
+    for array in data:
+        array[...] = 0
     return ()
 
 

@@ -61,9 +61,9 @@ def _join_fill(ins: list, outs: list, dim: int) -> list:
     ins = [unify(shape, common) for shape in ins]
     unsure = [i for i, shape in enumerate(ins) if shape[axis] is ANY]
     if len(unsure) == 1 and outs[0] is not None and outs[0][axis] is not ANY:
-        one = unsure[0]
-        length = outs[0][axis] - sum(shape[axis] for i, shape in enumerate(ins) if i != one)
-        ins[one] = (*ins[one][:axis], length, *ins[one][axis + 1:])
+        position = unsure[0]
+        length = outs[0][axis] - sum(shape[axis] for i, shape in enumerate(ins) if i != position)
+        ins[position] = (*ins[position][:axis], length, *ins[position][axis + 1:])
     return ins
 
 
@@ -124,14 +124,14 @@ def concat_split_view(array, *, num_args, dim, out_shape):
 
 @concat_split.kernel()
 def concat_split_xp(xp, g, *data, dim, out=None):
-    pieces = _pieces(g, [each.shape for each in data], dim)
+    pieces = _pieces(g, [array.shape for array in data], dim)
     return _all_stored(xp, pieces, out)
 
 
 def _all_stored(xp: ArrayModule, views: Sequence[Array], out: Array | Sequence[Array | None] | None
                 ) -> Array | tuple[Array, ...]:
     outs = out if isinstance(out, (tuple, list)) else (out,) * len(views)
-    return single([stored(xp, view, each) for view, each in zip(views, outs)])
+    return single([stored(xp, view, target) for view, target in zip(views, outs)])
 
 
 @concat_split.grad
@@ -209,8 +209,8 @@ def _even(shape: Shape, num_outputs: int, axis: int) -> tuple[int, list[int]]:
     axis = check_axis(axis, len(shape))
     if shape[axis] % num_outputs != 0:
         raise ShapeError(f"axis {axis} of {show(shape)} does not fall into {num_outputs} equal parts")
-    each = shape[axis] // num_outputs
-    return axis, [i * each for i in range(num_outputs + 1)]
+    length = shape[axis] // num_outputs
+    return axis, [i * length for i in range(num_outputs + 1)]
 
 
 @declare(name="SliceChannel", aliases=("split",),
@@ -266,8 +266,8 @@ def _edges(shape: Shape, indices: int | Sequence[int], axis: int, sections: int)
     axis = check_axis(axis, len(shape))
     length = shape[axis]
     if sections > 0:
-        each, more = length // sections, length % sections
-        return axis, [i * each + min(i, more) for i in range(sections + 1)]
+        quotient, remainder = length // sections, length % sections
+        return axis, [i * quotient + min(i, remainder) for i in range(sections + 1)]
     starts = (indices,) if isinstance(indices, int) else indices
     edges = [*starts, length]
     if not starts or starts[0] != 0 or any(stop < start for start, stop in pairwise(edges)):
@@ -338,9 +338,9 @@ def khatri_rao_infer(*args):
 @khatri_rao.kernel()
 def khatri_rao_xp(xp, *args):
     result = args[0].copy()
-    for each in args[1:]:
-        rows, columns = result.shape[0] * each.shape[0], each.shape[1]
-        result = (result[:, None, :] * each[None, :, :]).reshape(rows, columns)
+    for arg in args[1:]:
+        rows, columns = result.shape[0] * arg.shape[0], arg.shape[1]
+        result = (result[:, None, :] * arg[None, :, :]).reshape(rows, columns)
     return result
 
 
@@ -363,10 +363,10 @@ def khatri_rao_part_infer(g, *args, index):
 
 @khatri_rao_part.kernel()
 def khatri_rao_part_xp(xp, g, *args, index):
-    parts = g.reshape([each.shape[0] for each in args] + [g.shape[1]])
-    for i, each in enumerate(args):
+    parts = g.reshape([arg.shape[0] for arg in args] + [g.shape[1]])
+    for i, arg in enumerate(args):
         if i != index:
             axes = [1] * len(args)
-            axes[i] = each.shape[0]
-            parts = parts * each.reshape((*axes, each.shape[1]))
+            axes[i] = arg.shape[0]
+            parts = parts * arg.reshape((*axes, arg.shape[1]))
     return xp.sum(parts, axis=tuple([i for i in range(len(args)) if i != index]))

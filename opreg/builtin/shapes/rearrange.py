@@ -32,8 +32,8 @@ def _image(data: Shape, block_size: int) -> None:
 
 def _parts(array: Array, block: int) -> list[Array]:
     """The channels as they go to the places of a block, one place after the other."""
-    each = array.shape[1] // block**2
-    return [array[:, i * each:(i + 1) * each] for i in range(block**2)]
+    depth = array.shape[1] // block**2
+    return [array[:, i * depth:(i + 1) * depth] for i in range(block**2)]
 
 
 def _every(place: int, block: int) -> tuple:

@@ -348,10 +348,10 @@ def _squeezed(shape: Shape, axis: int | Sequence[int] | None) -> Shape:
     if axis is None:
         gone = {i for i, dim in enumerate(shape) if dim is not ANY and dim == 1}
     else:
-        gone = {check_axis(each, len(shape)) for each in ((axis,) if isinstance(axis, int) else axis)}
-        for each in sorted(gone):
-            if shape[each] != 1:
-                raise ShapeError(f"axis {each} of {show(shape)} has length {shape[each]}, expected 1")
+        gone = {check_axis(a, len(shape)) for a in ((axis,) if isinstance(axis, int) else axis)}
+        for a in sorted(gone):
+            if shape[a] != 1:
+                raise ShapeError(f"axis {a} of {show(shape)} has length {shape[a]}, expected 1")
     result = tuple([dim for i, dim in enumerate(shape) if i not in gone])
     return result or (1,)
 

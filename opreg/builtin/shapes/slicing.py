@@ -48,7 +48,7 @@ def _cut(begin: Bounds, end: Bounds, step: Bounds, rank: int) -> Cut:
         raise AttrError(f"begin={begin} names {len(starts)} axes, the array has {rank}")
     if 0 in steps:
         raise AttrError(f"step={step}: a step cannot be zero")
-    return tuple([slice(*each) for each in zip(starts, stops, steps or (None,) * len(starts))])
+    return tuple([slice(*bounds) for bounds in zip(starts, stops, steps or (None,) * len(starts))])
 
 
 def _cut_shape(shape: Shape, cut: Cut) -> Shape:
@@ -179,10 +179,10 @@ def _like_shape(data: Shape, like: Shape, axes: int | Sequence[int]) -> Shape:
     if not named and len(data) != len(like):
         raise ShapeError(f"{show(data)} and {show(like)} differ in rank; name the axes to cut")
     result = list(data)
-    for each in named or range(len(data)):
-        axis, other = check_axis(each, len(data), "axes"), check_axis(each, len(like), "axes")
+    for name in named or range(len(data)):
+        axis, other = check_axis(name, len(data), "axes"), check_axis(name, len(like), "axes")
         if like[other] > data[axis]:
-            raise ShapeError(f"axis {each} has length {data[axis]}, cannot cut {like[other]} from it")
+            raise ShapeError(f"axis {name} has length {data[axis]}, cannot cut {like[other]} from it")
         result[axis] = like[other]
     return tuple(result)
 
@@ -280,7 +280,7 @@ def crop_view(array, *, offset, center_crop, out_shape):
 
 @crop.kernel()
 def crop_xp(xp, *data, offset, h_w, center_crop, out=None):
-    size = _crop_size([each.shape for each in data], h_w)
+    size = _crop_size([array.shape for array in data], h_w)
     return stored(xp, data[0][_window(data[0].shape, size, offset, center_crop)], out)
 
 
@@ -315,7 +315,7 @@ def crop_put_grad(g, ins, outs, *, offset, center_crop):
 
 
 def _backwards(axis: int | Sequence[int], rank: int) -> Cut:
-    axes = {check_axis(each, rank) for each in ((axis,) if isinstance(axis, int) else axis)}
+    axes = {check_axis(a, rank) for a in ((axis,) if isinstance(axis, int) else axis)}
     return tuple([slice(None, None, -1 if i in axes else 1) for i in range(rank)])
 
 

@@ -146,15 +146,15 @@ def one_by_one(xp: ArrayModule, scores: Array, rounds: int, enough: Callable[[Ar
     come in the order of rows, then columns. ``scores`` is overwritten.
     """
     batch, n, m = scores.shape
-    every, found = xp.arange(batch), xp.full((batch, n), -1, dtype=xp.int64)
+    every, matches = xp.arange(batch), xp.full((batch, n), -1, dtype=xp.int64)
     for _ in range(rounds if scores.size else 0):
         best = xp.argmax(scores.reshape(batch, n * m), axis=1)
         row, column = best // m, best % m
         good = enough(scores[every, row, column])
-        found[every, row] = xp.where(good, column, found[every, row])
+        matches[every, row] = xp.where(good, column, matches[every, row])
         scores[every, row] = -math.inf
         scores[every, :, column] = -math.inf
-    return found
+    return matches
 
 
 def _matched(xp: ArrayModule, columns: Array, count: int) -> Array:
@@ -166,10 +166,10 @@ def _matched(xp: ArrayModule, columns: Array, count: int) -> Array:
 
 def floating(ins: list, outs: list, what: str = "boxes") -> tuple[list, list]:
     """One floating dtype for everything."""
-    one = common_dtype(ins + outs)
-    if one is not None and one.kind in "iub":
-        raise AttrError(f"{what}: expected floating numbers, got {one}")
-    return [one] * len(ins), [one] * len(outs)
+    dtype = common_dtype(ins + outs)
+    if dtype is not None and dtype.kind in "iub":
+        raise AttrError(f"{what}: expected floating numbers, got {dtype}")
+    return [dtype] * len(ins), [dtype] * len(outs)
 
 
 # --------------------------------------------------------------------------------------------------- nms
@@ -203,8 +203,8 @@ def box_nms_infer(data, *, coord_start, score_index, id_index):
 
 @box_nms.types
 def box_nms_types(ins, outs):
-    ins, found = floating(ins, outs[:1], "data")
-    return ins, [*found, as_dtype("int32")]
+    ins, dtypes = floating(ins, outs[:1], "data")
+    return ins, [*dtypes, as_dtype("int32")]
 
 
 @box_nms.kernel()
@@ -234,9 +234,9 @@ def box_nms_xp(xp, data, *, overlap_thresh, valid_thresh, topk, coord_start, sco
         ordered[:, :, coord_start:coord_start + 4] = xp.where(boxes[:, :, :1] < 0, boxes, converted)
     first = xp.argsort(~alive, axis=1, kind="stable")
     alive = xp.take_along_axis(alive, first, axis=1)[:, :, None]
-    found = xp.where(alive, xp.take_along_axis(ordered, first[:, :, None], axis=1), -1)
+    survivors_first = xp.where(alive, xp.take_along_axis(ordered, first[:, :, None], axis=1), -1)
     places = xp.take_along_axis(order, first, axis=1)[:, :, None]
-    return found.reshape(data.shape), xp.where(alive, places, -1 - places).reshape(*data.shape[:-1], 1)
+    return survivors_first.reshape(data.shape), xp.where(alive, places, -1 - places).reshape(*data.shape[:-1], 1)
 
 
 @box_nms.grad
@@ -272,10 +272,10 @@ def box_iou_types(ins, outs):
 def box_iou_xp(xp, lhs, rhs, *, format):
     sides = [array.reshape(-1, 4) for array in (lhs, rhs)]
     a, b = [(*apart(_corners(xp, side, format)), _area(xp, side, format)) for side in sides]
-    both = _common(xp, [each[:, None] for each in a], b)
+    both = _common(xp, [side[:, None] for side in a], b)
     either = a[4][:, None] + b[4] - both
-    found = xp.where(either > 0, both / xp.where(either > 0, either, 1), 0)
-    return found.reshape(*lhs.shape[:-1], *rhs.shape[:-1])
+    overlap = xp.where(either > 0, both / xp.where(either > 0, either, 1), 0)
+    return overlap.reshape(*lhs.shape[:-1], *rhs.shape[:-1])
 
 
 box_iou.grad(ZERO)
@@ -345,12 +345,12 @@ def box_encode(samples, matches, anchors, refs, means, stds):
 @box_encode.fill
 def box_encode_fill(ins, outs):
     samples, matches, anchors, refs = ins[:4]
-    some = next((shape for shape in (samples, matches) if shape is not None), None)
-    if some is None and anchors is not None:
-        some = anchors[:2]
-    if anchors is None and some is not None:
-        anchors = (*some, 4)
-    return [samples or some, matches or some, anchors, refs, (4,), (4,)]
+    rows = next((shape for shape in (samples, matches) if shape is not None), None)
+    if rows is None and anchors is not None:
+        rows = anchors[:2]
+    if anchors is None and rows is not None:
+        anchors = (*rows, 4)
+    return [samples or rows, matches or rows, anchors, refs, (4,), (4,)]
 
 
 @box_encode.infer
@@ -375,8 +375,8 @@ def box_encode_types(ins, outs):
 @box_encode.kernel()
 def box_encode_xp(xp, samples, matches, anchors, refs, means, stds):
     places = xp.clip(matches.astype(xp.int64), 0, max(refs.shape[1] - 1, 0))
-    wanted = xp.take_along_axis(refs, places[:, :, None], axis=1)
-    steps = offsets(xp, apart(_centers(xp, anchors, "corner")), apart(_centers(xp, wanted, "corner")))
+    matched = xp.take_along_axis(refs, places[:, :, None], axis=1)
+    steps = offsets(xp, apart(_centers(xp, anchors, "corner")), apart(_centers(xp, matched, "corner")))
     codes = (xp.stack(steps, axis=-1) - means) / stds
     chosen = (samples > 0.5)[:, :, None]
     return xp.where(chosen, codes, 0), xp.broadcast_to(chosen, anchors.shape)

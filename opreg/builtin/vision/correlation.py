@@ -127,8 +127,8 @@ def correlation_xp(xp, data1, data2, *, kernel_size, max_displacement, stride1, 
 
 @correlation.grad
 def correlation_grad(g, ins, outs, **attrs):
-    found = correlation_data(g, *ins, **attrs)
-    return found[0], found[1]
+    gradients = correlation_data(g, *ins, **attrs)
+    return gradients[0], gradients[1]
 
 
 @declare(name="_backward_Correlation", outputs=("data1", "data2"))

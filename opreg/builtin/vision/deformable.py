@@ -184,10 +184,10 @@ def deformable_xp(xp, data, offset, weight, bias=None, *, kernel, stride, dilate
 
 @deformable.grad
 def deformable_grad(g, ins, outs, *, kernel, stride, dilate, pad, num_group, num_deformable_group, needs):
-    found = deformable_backward(g, *ins[:3], kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_group=num_group,
-                                num_deformable_group=num_deformable_group)
+    gradients = deformable_backward(g, *ins[:3], kernel=kernel, stride=stride, dilate=dilate, pad=pad,
+                                    num_group=num_group, num_deformable_group=num_deformable_group)
     bias = [convolution_bias(g, layout="NCHW") if need else None for need in needs[3:]]
-    return (found[0], found[1], found[2], *bias)
+    return (gradients[0], gradients[1], gradients[2], *bias)
 
 
 @declare(name="_backward__contrib_DeformableConvolution", outputs=("data", "offset", "weight"))
@@ -251,10 +251,10 @@ def modulated_xp(xp, data, offset, mask, weight, bias=None, *, kernel, stride, d
 
 @modulated.grad
 def modulated_grad(g, ins, outs, *, kernel, stride, dilate, pad, num_group, num_deformable_group, needs):
-    found = modulated_backward(g, *ins[:4], kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_group=num_group,
-                               num_deformable_group=num_deformable_group)
+    gradients = modulated_backward(g, *ins[:4], kernel=kernel, stride=stride, dilate=dilate, pad=pad,
+                                   num_group=num_group, num_deformable_group=num_deformable_group)
     bias = [convolution_bias(g, layout="NCHW") if need else None for need in needs[4:]]
-    return (found[0], found[1], found[2], found[3], *bias)
+    return (gradients[0], gradients[1], gradients[2], gradients[3], *bias)
 
 
 @declare(name="_backward__contrib_ModulatedDeformableConvolution", outputs=("data", "offset", "mask", "weight"))

@@ -128,12 +128,12 @@ def _samples(xp: ArrayModule, rois: Array, trans: Array | None, form: _Form, sha
     cell = group[:, None] * form.groups + group
     source = (xp.clip(image, 0, max(n - 1, 0))[:, None] * form.classes + xp.arange(form.classes))[:, :, None, None]
     source = xp.broadcast_to((source * form.groups ** 2 + cell)[..., None, None], inside.shape)
-    flat, valid = [each.reshape(-1) for each in (y, x)], inside.reshape(-1)
-    found = corners(xp, flat[0], flat[1], (height, width), source.reshape(-1))
+    flat, valid = [array.reshape(-1) for array in (y, x)], inside.reshape(-1)
+    neighbours = corners(xp, flat[0], flat[1], (height, width), source.reshape(-1))
     # On a pixel, where samples beyond the border are held, there is no slope.
     down, right = [valid & (place != xp.floor(place)) for place in flat]
     places = [Corner(corner.row, xp.where(valid, corner.weight, 0), xp.where(down, corner.down, 0),
-                     xp.where(right, corner.right, 0)) for corner in found]
+                     xp.where(right, corner.right, 0)) for corner in neighbours]
     return _Samples(places, inside, inside.sum((4, 5)), high, across)
 
 
@@ -154,10 +154,10 @@ def deformable_pooling_xp(xp, data, rois, trans=None, *, spatial_scale, output_d
 
 @deformable_pooling.grad
 def deformable_pooling_grad(g, ins, outs, **attrs):
-    found = deformable_pooling_data(g[0] if isinstance(g, (tuple, list)) else g, *ins, **attrs)
+    gradients = deformable_pooling_data(g[0] if isinstance(g, (tuple, list)) else g, *ins, **attrs)
     if len(ins) == 2:
-        return found, None
-    return found[0], None, found[1]
+        return gradients, None
+    return gradients[0], None, gradients[1]
 
 
 @declare(name="_backward__contrib_DeformablePSROIPooling", types="T,T,I,T->T,T",

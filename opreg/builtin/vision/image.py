@@ -38,11 +38,11 @@ def _working(xp: ArrayModule, data: Array) -> Array:
     return data if data.dtype.name in ("float32", "float64") else data.astype(xp.float32)
 
 
-def _in_range(xp: ArrayModule, found: Array, dtype: np.dtype) -> Array:
+def _in_range(xp: ArrayModule, colours: Array, dtype: np.dtype) -> Array:
     """Numbers that a short integer can hold."""
     if dtype.kind not in "iu" or dtype.itemsize > 2:
-        return found
-    return xp.clip(found, xp.iinfo(dtype).min, xp.iinfo(dtype).max)
+        return colours
+    return xp.clip(colours, xp.iinfo(dtype).min, xp.iinfo(dtype).max)
 
 
 # ------------------------------------------------------------------------------- to_tensor and normalize
@@ -178,9 +178,9 @@ def crop_put_infer(g, data):
 
 @crop_put.kernel()
 def crop_put_xp(xp, g, data, *, x, y, width, height):
-    found = xp.zeros(data.shape, g.dtype)
-    _part(found, x, y, width, height)[...] = g
-    return found
+    dx = xp.zeros(data.shape, g.dtype)
+    _part(dx, x, y, width, height)[...] = g
+    return dx
 
 
 @crop_put.grad
@@ -267,7 +267,7 @@ def _hue(xp: ArrayModule, x: Array, turns: Array) -> Array:
     bottom = 2 * light - top
     # Along the circle a color rises, is full, falls and is gone; the others do so a third of a turn later.
     distance = [xp.abs((hue - center + 3) % 6 - 3) for center in (0, 2, 4)]
-    return xp.stack([bottom + (top - bottom) * xp.clip(2 - each, 0, 1) for each in distance], axis=-1) * 255
+    return xp.stack([bottom + (top - bottom) * xp.clip(2 - d, 0, 1) for d in distance], axis=-1) * 255
 
 
 def _lighting(xp: ArrayModule, x: Array, alpha: Array) -> Array:
@@ -325,18 +325,18 @@ _colored(color_jitter)
 
 @color_jitter.kernel()
 def color_jitter_xp(xp, data, *, rng, brightness, contrast, saturation, hue):
-    found = _working(xp, data)
+    x = _working(xp, data)
     changes = ((_brightness, 1, brightness), (_contrast, 1, contrast), (_saturation, 1, saturation), (_hue, 0, hue))
-    chosen = [each for each in changes if each[2] > 0]
+    chosen = [change for change in changes if change[2] > 0]
     parts = rng.random((len(chosen),)) * 2 - 1
     # The order is on the device: all take part each time, one of them with its factor.
     order = xp.argsort(rng.random((len(chosen),)))
     for turn in range(len(chosen)):
         for i, (change, neutral, most) in enumerate(chosen):
             factor = xp.where(order[turn:turn + 1] == i, parts[i:i + 1] * most, 0) + neutral
-            found = change(xp, found, factor.astype(found.dtype))
-        found = _in_range(xp, found, data.dtype)
-    return found
+            x = change(xp, x, factor.astype(x.dtype))
+        x = _in_range(xp, x, data.dtype)
+    return x
 
 
 @declare(name="_image_adjust_lighting", aliases=("_npx__image_adjust_lighting",))

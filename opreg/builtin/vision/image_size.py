@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ...core.registry import declare
 from ...core.spec import ANY, Shape, show
 from ...errors import AttrError, ShapeError
-from ...typing import Array, ArrayModule
+from ...typing import Array, ArrayModule, DTypeLike
 
 __all__: list[str] = []
 
@@ -58,8 +58,8 @@ def _cubic(xp: ArrayModule, part: Array) -> list[Array]:
     def far(t: Array) -> Array:
         return ((_SLOPE * t - 5 * _SLOPE) * t + 8 * _SLOPE) * t - 4 * _SLOPE
 
-    found = [far(part + 1), near(part), near(1 - part)]
-    return [*found, 1 - found[0] - found[1] - found[2]]
+    weights = [far(part + 1), near(part), near(1 - part)]
+    return [*weights, 1 - weights[0] - weights[1] - weights[2]]
 
 
 def _lanczos(xp: ArrayModule, part: Array) -> list[Array]:
@@ -67,11 +67,11 @@ def _lanczos(xp: ArrayModule, part: Array) -> list[Array]:
     exact = part < 1.2e-7
     t = [xp.where(exact, 1, part + (3 - i)) for i in range(8)]
     # The sine of pi t is that of pi times the part but for its sign.
-    found = [(-1) ** i * xp.sin(each * (math.pi / 4)) / (each * each) for i, each in enumerate(t)]
+    weights = [(-1) ** i * xp.sin(t_i * (math.pi / 4)) / (t_i * t_i) for i, t_i in enumerate(t)]
     total: Any = 0
-    for each in found:
-        total = total + each
-    return [xp.where(exact, 1 if i == 3 else 0, each / xp.where(exact, 1, total)) for i, each in enumerate(found)]
+    for weight in weights:
+        total = total + weight
+    return [xp.where(exact, 1 if i == 3 else 0, weight / xp.where(exact, 1, total)) for i, weight in enumerate(weights)]
 
 
 def _taps(xp: ArrayModule, n: int, m: int, interp: int, area: bool, axis: int) -> list[tuple[Array, Array]]:
@@ -159,7 +159,7 @@ def _resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int)
     return xp.clip(xp.rint(x), xp.iinfo(data.dtype).min, xp.iinfo(data.dtype).max)
 
 
-def _wide(xp: ArrayModule, data: Array) -> Array:
+def _wide(xp: ArrayModule, data: Array) -> DTypeLike:
     """The dtype that images are computed in."""
     return xp.float32 if data.dtype.name == "float32" else xp.float64
 
@@ -205,8 +205,8 @@ def resize_infer(data, *, size, keep_ratio):
 def resize_xp(xp, data, *, size, keep_ratio, interp):
     height, width = _size(data.shape[-3], data.shape[-2], size, keep_ratio)
     images = data if data.ndim == 4 else data[None]
-    found = _resized(xp, images, height, width, interp)
-    return found.reshape(*data.shape[:-3], height, width, data.shape[-1])
+    resized = _resized(xp, images, height, width, interp)
+    return resized.reshape(*data.shape[:-3], height, width, data.shape[-1])
 
 
 @declare(name="_cvimresize")
@@ -276,7 +276,7 @@ def border_xp(xp, src, *, top, bot, left, right, type, value, values):
     height, width, channels = src.shape
     if type:
         return src[_source(xp, height, top, bot, type)][:, _source(xp, width, left, right, type)]
-    found = xp.zeros((height + top + bot, width + left + right, channels), src.dtype)
-    found[...] = xp.asarray(values[:channels] if values else (value,) * channels, dtype=xp.float64).astype(src.dtype)
-    found[top:top + height, left:left + width] = src
-    return found
+    framed = xp.zeros((height + top + bot, width + left + right, channels), src.dtype)
+    framed[...] = xp.asarray(values[:channels] if values else (value,) * channels, dtype=xp.float64).astype(src.dtype)
+    framed[top:top + height, left:left + width] = src
+    return framed

@@ -9,7 +9,7 @@ import math
 
 from ...core.op import ZERO
 from ...core.registry import declare
-from ...core.spec import ANY, Shape, show
+from ...core.spec import ANY, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
@@ -73,14 +73,14 @@ def prior_types(ins, outs):
 def prior_xp(xp, data, *, sizes, ratios, clip, steps, offsets):
     height, width = data.shape[2:]
     dtype = wide(xp, data[:0])[0].dtype
-    shapes = [(size, math.sqrt(ratios[0])) for size in sizes] + [(sizes[0], math.sqrt(each)) for each in ratios[1:]]
+    shapes = [(size, math.sqrt(ratios[0])) for size in sizes] + [(sizes[0], math.sqrt(ratio)) for ratio in ratios[1:]]
     half_width = xp.asarray([size * height / max(width, 1) * root / 2 for size, root in shapes], dtype=dtype)
     half_height = xp.asarray([size / root / 2 for size, root in shapes], dtype=dtype)
     y, x = [(xp.arange(count).astype(dtype) + offset) * (step if step > 0 else 1 / max(count, 1))
             for count, offset, step in zip((height, width), offsets, steps)]
     x, y = x[:, None], y[:, None, None]
-    found = xp.stack(xp.broadcast_arrays(x - half_width, y - half_height, x + half_width, y + half_height), axis=-1)
-    return (xp.clip(found, 0, 1) if clip else found).reshape(1, -1, 4)
+    boxes = xp.stack(xp.broadcast_arrays(x - half_width, y - half_height, x + half_width, y + half_height), axis=-1)
+    return (xp.clip(boxes, 0, 1) if clip else boxes).reshape(1, -1, 4)
 
 
 prior.grad(ZERO)
@@ -146,25 +146,25 @@ def target_xp(xp, anchor, label, cls_pred, *, overlap_threshold, ignore_label, n
         zeros = xp.zeros((batch, n * 4), label.dtype)
         return zeros, zeros, xp.full((batch, n), ignore_label, dtype=label.dtype)
     anchor, label, cls_pred = wide(xp, anchor, label, cls_pred)
-    there = xp.cumsum(label[:, :, 0] == -1, axis=1) == 0
-    one = [each[:, :, None] for each in _of_four(xp, anchor)]
-    other = [each[:, None, :] for each in _of_four(xp, label[:, :, 1:5])]
-    overlaps = ratio(xp, one, other)
+    is_object = xp.cumsum(label[:, :, 0] == -1, axis=1) == 0
+    anchor_sides = [side[:, :, None] for side in _of_four(xp, anchor)]
+    label_sides = [side[:, None, :] for side in _of_four(xp, label[:, :, 1:5])]
+    overlaps = ratio(xp, anchor_sides, label_sides)
     overlaps = xp.where(xp.isnan(overlaps), 0, overlaps)
-    overlaps = xp.where(there[:, None, :], overlaps, -1).astype(label.dtype)
+    overlaps = xp.where(is_object[:, None, :], overlaps, -1).astype(label.dtype)
     best, positive, overlap = _matches(xp, overlaps, overlap_threshold)
-    some = there.any(axis=1)[:, None]
-    positive &= some
+    has_objects = is_object.any(axis=1)[:, None]
+    positive &= has_objects
     if negative_mining_ratio > 0:
-        free = (overlap < negative_mining_thresh) & ~positive & some
+        free = (overlap < negative_mining_thresh) & ~positive & has_objects
         background = _hard(xp, cls_pred, free, positive.sum(axis=1), negative_mining_ratio)
     else:
-        background = some & ~positive
-    found = xp.take_along_axis(label, best[:, :, None], axis=1)
-    steps = offsets(xp, _centered(xp, anchor), _centered(xp, found[:, :, 1:5]))
+        background = has_objects & ~positive
+    matched = xp.take_along_axis(label, best[:, :, None], axis=1)
+    steps = offsets(xp, _centered(xp, anchor), _centered(xp, matched[:, :, 1:5]))
     codes = xp.stack([step / variance for step, variance in zip(steps, variances)], axis=-1)
     mask = positive[:, :, None]
-    classes = xp.where(positive, found[:, :, 0] + 1, xp.where(background, 0, ignore_label))
+    classes = xp.where(positive, matched[:, :, 0] + 1, xp.where(background, 0, ignore_label))
     return (xp.where(mask, codes, 0).reshape(batch, -1),
             xp.broadcast_to(mask, (batch, n, 4)).reshape(batch, -1), classes)
 
@@ -214,14 +214,14 @@ def detection_types(ins, outs):
     return floating(ins, outs)
 
 
-def _moved(xp: ArrayModule, anchor: Array, steps: Array, variances: Shape, clip: bool) -> Array:
+def _moved(xp: ArrayModule, anchor: Array, steps: Array, variances: tuple[float, ...], clip: bool) -> Array:
     """Corners of the boxes that offsets lead to."""
     x, y, width, height = _centered(xp, anchor)
     dx, dy, dw, dh = [step * variance for step, variance in zip(apart(steps), variances)]
     x, y = dx * width + x, dy * height + y
     width, height = xp.exp(dw) * width / 2, xp.exp(dh) * height / 2
-    found = xp.stack((x - width, y - height, x + width, y + height), axis=-1)
-    return xp.clip(found, 0, 1) if clip else found
+    boxes = xp.stack((x - width, y - height, x + width, y + height), axis=-1)
+    return xp.clip(boxes, 0, 1) if clip else boxes
 
 
 @detection.kernel()

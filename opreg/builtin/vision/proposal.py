@@ -23,15 +23,15 @@ def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) 
 
     Sides before scaling are whole pixels.
     """
-    found: list[tuple[float, ...]] = []
+    anchors: list[tuple[float, ...]] = []
     center = 0.5 * (stride - 1)
     for aspect in ratios:
         width = math.floor(math.sqrt(math.floor(stride * stride / aspect)) + 0.5)
         height = math.floor(width * aspect + 0.5)
         for scale in scales:
             x, y = 0.5 * (width * scale - 1), 0.5 * (height * scale - 1)
-            found.append((center - x, center - y, center + x, center + y))
-    return found
+            anchors.append((center - x, center - y, center + x, center + y))
+    return anchors
 
 
 def _declare(name: str, single: bool) -> None:
@@ -97,17 +97,17 @@ def _regions(xp: ArrayModule, bbox_pred: Array, info: Array, anchors: Array, str
     batch, numbers, height, width = bbox_pred.shape
     steps = bbox_pred.reshape(batch, numbers // 4, 4, height, width).transpose(0, 3, 4, 1, 2)
     down, right = xp.arange(height)[:, None, None] * stride, xp.arange(width)[:, None] * stride
-    left, top, far, bottom = [each + start for each, start in zip(apart(anchors), (right, down, right, down))]
+    left, top, far, bottom = [side + start for side, start in zip(apart(anchors), (right, down, right, down))]
     if iou_loss:
-        found = [a + b for a, b in zip((left, top, far, bottom), apart(steps))]
+        sides = [a + b for a, b in zip((left, top, far, bottom), apart(steps))]
     else:
         dx, dy, dw, dh = apart(steps)
         wide_, high = far - left + 1, bottom - top + 1
         x, y = dx * wide_ + (left + 0.5 * (wide_ - 1)), dy * high + (top + 0.5 * (high - 1))
         wide_, high = 0.5 * (xp.exp(dw) * wide_ - 1), 0.5 * (xp.exp(dh) * high - 1)
-        found = [x - wide_, y - high, x + wide_, y + high]
+        sides = [x - wide_, y - high, x + wide_, y + high]
     last = [info[:, i].reshape(-1, 1, 1, 1) - 1 for i in (1, 0, 1, 0)]
-    return xp.stack([xp.maximum(xp.minimum(each, most), 0) for each, most in zip(found, last)], axis=-1)
+    return xp.stack([xp.maximum(xp.minimum(side, most), 0) for side, most in zip(sides, last)], axis=-1)
 
 
 def proposal_xp(xp, cls_prob, bbox_pred, im_info, *, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold, rpn_min_size,
@@ -141,8 +141,8 @@ def proposal_xp(xp, cls_prob, bbox_pred, im_info, *, rpn_pre_nms_top_n, rpn_post
     place = xp.arange(rpn_post_nms_top_n) % xp.maximum(kept.sum(axis=1), 1)[:, None]
     place = xp.take_along_axis(xp.argsort(~kept, axis=1, kind="stable"), place, axis=1)
     image = xp.broadcast_to(xp.arange(batch).astype(boxes.dtype)[:, None, None], (*place.shape, 1))
-    found = xp.concatenate((image, xp.take_along_axis(boxes, place[:, :, None], axis=1)), axis=2)
-    return found.reshape(-1, 5), xp.take_along_axis(scores, place, axis=1).reshape(-1, 1)
+    regions = xp.concatenate((image, xp.take_along_axis(boxes, place[:, :, None], axis=1)), axis=2)
+    return regions.reshape(-1, 5), xp.take_along_axis(scores, place, axis=1).reshape(-1, 1)
 
 
 _declare("_contrib_Proposal", single=True)

@@ -60,22 +60,22 @@ def scaled(xp: ArrayModule, rois: Array) -> tuple[Array, Array, Array, Array, Ar
 
 def _linear(op: Op, name: str) -> Op:
     """Register the gradient of ``op`` with respect to its data, in which it is linear; the two are each other's."""
-    found = register(Op(name, op.schema, ("g", "rois", "data"), types="T,I,U->T", unread=(2,),
+    backward = register(Op(name, op.schema, ("g", "rois", "data"), types="T,I,U->T", unread=(2,),
                         doc=f"The gradient of the data of ``{op.name}``."))
 
-    @found.infer
+    @backward.infer
     def linear_infer(g: Shape, rois: Shape, data: Shape) -> Shape:
         return data
 
-    @found.grad
+    @backward.grad
     def linear_grad(h: Value, ins: Sequence[Value], outs: Sequence[Value], **attrs: Any) -> tuple:
         return op(h, ins[1], **attrs), None, None
 
     @op.grad
     def op_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], **attrs: Any) -> tuple:
-        return found(g, ins[1], ins[0], **attrs), None
+        return backward(g, ins[1], ins[0], **attrs), None
 
-    return found
+    return backward
 
 
 # ----------------------------------------------------------------------------------- averages over cells
@@ -132,10 +132,10 @@ def _average(xp: ArrayModule, data: Array, cells: _Cells) -> Array:
     y = xp.zeros((count, channels, high, across), data.dtype)
     for image, weights in cells.of_image(xp, n):
         for part in cells.runs(channels * high * width):
-            some = weights[part].shape[0]
-            t = xp.matmul(weights[part].reshape(some * high, height), data[image])
-            t = t.reshape(channels, some, high, width).transpose(1, 0, 2, 3).reshape(some, channels * high, width)
-            y[part] += xp.matmul(t, cells.columns[part].swapaxes(1, 2)).reshape(some, channels, high, across)
+            regions = weights[part].shape[0]
+            t = xp.matmul(weights[part].reshape(regions * high, height), data[image])
+            t = t.reshape(channels, regions, high, width).transpose(1, 0, 2, 3).reshape(regions, channels * high, width)
+            y[part] += xp.matmul(t, cells.columns[part].swapaxes(1, 2)).reshape(regions, channels, high, across)
     return y
 
 
@@ -153,10 +153,10 @@ def _average_data(xp: ArrayModule, g: Array, cells: _Cells, shape: Shape) -> Arr
     x = xp.zeros(shape, g.dtype)
     for image, weights in cells.of_image(xp, n):
         for part in cells.runs(channels * high * width):
-            some = weights[part].shape[0]
-            t = xp.matmul(g[part].reshape(some, channels * high, across), cells.columns[part])
-            t = t.reshape(some, channels, high, width).transpose(1, 0, 2, 3).reshape(channels, some * high, width)
-            x[image] += xp.matmul(weights[part].reshape(some * high, height).T, t)
+            regions = weights[part].shape[0]
+            t = xp.matmul(g[part].reshape(regions, channels * high, across), cells.columns[part])
+            t = t.reshape(regions, channels, high, width).transpose(1, 0, 2, 3).reshape(channels, regions * high, width)
+            x[image] += xp.matmul(weights[part].reshape(regions * high, height).T, t)
     return x
 
 
@@ -332,7 +332,7 @@ def _tables(xp: ArrayModule, x: Array) -> tuple[Array, Array]:
     place = xp.arange(height * width, dtype=xp.int32).reshape(1, height, width, 1)
     # NaN is never the larger of two, so it must not be the first either.
     tall = (xp.where(x == x, x, limits(x.dtype)[0]), xp.broadcast_to(place, x.shape))
-    found = []
+    levels = []
     for a in range(height.bit_length()):
         if a:
             tall = _doubled(xp, tall, 1, 1 << (a - 1))
@@ -341,8 +341,8 @@ def _tables(xp: ArrayModule, x: Array) -> tuple[Array, Array]:
         for b in range(1, width.bit_length()):
             block = _doubled(xp, block, 2, 1 << (b - 1))
             row.append(block)
-        found.append([xp.stack(each) for each in zip(*row)])
-    values, places = [xp.stack(each) for each in zip(*found)]
+        levels.append([xp.stack(tables) for tables in zip(*row)])
+    values, places = [xp.stack(tables) for tables in zip(*levels)]
     return values, places
 
 
@@ -356,28 +356,28 @@ def roi_pooling_xp(xp, data, rois, *, pooled_size, spatial_scale):
         return xp.zeros(shape, x.dtype), xp.full(shape, -1, xp.int32)
     image, *sides = scaled(xp, rois)
     left, top, right, bottom = [rounded(xp, side * spatial_scale) for side in sides]
-    row, tall, a = [each[:, :, None] for each in _spans(xp, top, bottom, high, height)]
-    column, long, b = [each[:, None, :] for each in _spans(xp, left, right, across, width)]
-    known = (image >= 0) & (image < n)
-    empty = (tall * long == 0) | ~known[:, None, None]
+    row, tall, a = [span[:, :, None] for span in _spans(xp, top, bottom, high, height)]
+    column, long, b = [span[:, None, :] for span in _spans(xp, left, right, across, width)]
+    of_image = (image >= 0) & (image < n)
+    empty = (tall * long == 0) | ~of_image[:, None, None]
     levels = a * width.bit_length() + b
-    table = (levels * n + xp.where(known, image, 0)[:, None, None]) * (height * width)
+    table = (levels * n + xp.where(of_image, image, 0)[:, None, None]) * (height * width)
     rows, columns = (row, xp.maximum(row + tall - (1 << a), 0)), (column, xp.maximum(column + long - (1 << b), 0))
     corners = [(table + y * width + z).reshape(-1) for y in rows for z in columns]
 
     def some(channel: slice) -> tuple[Array, Array]:
         part = x[:, channel].transpose(0, 2, 3, 1)
-        tables = [each.reshape(-1, part.shape[3]) for each in _tables(xp, part)]
+        tables = [table.reshape(-1, part.shape[3]) for table in _tables(xp, part)]
         best: Any = None
         for corner in corners:
-            found = tuple([xp.take(each, corner, axis=0) for each in tables])
-            best = found if best is None else _better(xp, best, found)
+            corner_maxima = tuple([xp.take(table, corner, axis=0) for table in tables])
+            best = corner_maxima if best is None else _better(xp, best, corner_maxima)
         return best
 
     step = max(1, BLOCK // max(1, n * height * width * height.bit_length() * width.bit_length()))
     blocks = [some(slice(start, start + step)) for start in range(0, channels, step)]
     empty = empty[:, None]
-    values, places = [images(xp.concatenate(each, axis=1), shape) for each in zip(*blocks)]
+    values, places = [images(xp.concatenate(parts, axis=1), shape) for parts in zip(*blocks)]
     return xp.where(empty, 0, values), xp.where(empty, -1, places)
 
 
@@ -399,16 +399,16 @@ def roi_pooling_data_infer(g, rois, maxidx, data):
 def _sources(xp: ArrayModule, rois: Array, maxidx: Array, shape: Shape) -> tuple[Array, Array]:
     """Flat places of the maxima in the data, and which of them there are."""
     n, channels, height, width = shape
-    there = maxidx >= 0
+    nonempty = maxidx >= 0
     image = xp.clip(rois[:, 0].astype(xp.int64), 0, n - 1)[:, None, None, None]
     flat = (image * channels + xp.arange(channels)[:, None, None]) * (height * width)
-    return flat + xp.where(there, maxidx, 0), there
+    return flat + xp.where(nonempty, maxidx, 0), nonempty
 
 
 @roi_pooling_data.kernel()
 def roi_pooling_data_xp(xp, g, rois, maxidx, data):
-    flat, there = _sources(xp, rois, maxidx, data.shape)
-    return add_at(xp, data.shape, flat, xp.where(there, g, 0))
+    flat, nonempty = _sources(xp, rois, maxidx, data.shape)
+    return add_at(xp, data.shape, flat, xp.where(nonempty, g, 0))
 
 
 @roi_pooling_data.grad
@@ -428,8 +428,8 @@ def roi_pooling_at_infer(h, rois, maxidx):
 
 @roi_pooling_at.kernel()
 def roi_pooling_at_xp(xp, h, rois, maxidx):
-    flat, there = _sources(xp, rois, maxidx, h.shape)
-    return xp.where(there, xp.take(h.reshape(-1), flat), 0)
+    flat, nonempty = _sources(xp, rois, maxidx, h.shape)
+    return xp.where(nonempty, xp.take(h.reshape(-1), flat), 0)
 
 
 @roi_pooling_at.grad

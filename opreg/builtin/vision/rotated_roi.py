@@ -64,7 +64,7 @@ def rotated_roi_align_xp(xp, data, rois, *, pooled_size, spatial_scale, sampling
     vertical, most_vertical = _counts(xp, high, down, sampling_ratio, diagonal)
     horizontal, most_horizontal = _counts(xp, wide_, across, sampling_ratio, diagonal)
     x, y, wide_, high, vertical, horizontal, cos, sin = [
-        each.reshape(count, 1, 1) for each in (x, y, wide_, high, vertical, horizontal, xp.cos(angle), xp.sin(angle))]
+        array.reshape(count, 1, 1) for array in (x, y, wide_, high, vertical, horizontal, xp.cos(angle), xp.sin(angle))]
     row, column = xp.arange(down).reshape(1, down, 1), xp.arange(across).reshape(1, 1, across)
     source, shape = rows(data), (count, down, across)
     total: Any = 0
