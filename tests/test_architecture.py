@@ -127,8 +127,8 @@ INSIDE = {package: _floors(lines) for package, lines in {
             layers.norm layers.normalize optimizers.optimizer_updates shapes.padding reductions.products
             reductions.reduce layers.rnn_layer shapes.slicing layers.softmax elementwise.unary
         layers.batch_norm vision.bilinear elementwise.casting shapes.creation matrices.dense lookup.gather
-            layers.layer_norm layers.losses optimizers.multi_updates numpy_names.numpy_like_reduce reductions.ordering
-            shapes.rearrange layers.rnn lookup.sequence
+            layers.layer_norm layers.losses layers.sequence_losses optimizers.multi_updates
+            numpy_names.numpy_like_reduce reductions.ordering shapes.rearrange layers.rnn lookup.sequence
         rematerialization layers.batch_norm_moving vision.boxes layers.convolution vision.correlation
             numpy_names.numpy_like layers.pooling randomness.random vision.resize vision.roi vision.rotated_roi
             vision.warp

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import inspect
 import weakref
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import opreg as mx
 from opreg.core import op as records
 from opreg.core.attrs import Schema
 from opreg.core.op import Op
+from opreg.core.parameters import parameters_of
 
 nd, autograd = mx.nd, mx.autograd
 X = np.float32([1, 2, 3])
@@ -207,3 +211,33 @@ def test_watching_keeps_nothing_alive():
     del run, function
     gc.collect()
     assert [each() for each in held] == [None, None]
+
+
+def _plain(data, /, weight, *rest, axis, keepdims=False, **attrs):
+    pass
+
+
+@functools.wraps(_plain)
+def _wrapped(*args, **attrs):
+    pass
+
+
+class _Called:
+    def __call__(self, data, *, axis=1):
+        pass
+
+
+@pytest.mark.parametrize("function", [
+    _plain, _wrapped, functools.partial(_plain, axis=3), _Called(), _Called().__call__, lambda: None,
+    lambda data, *more: None, lambda *, axis: None], ids=[
+    "plain", "wrapped", "partial", "object", "method", "of nothing", "variadic", "keywords"])
+def test_parameters_are_those_of_the_signature(function: Callable):
+    """However they are found out."""
+    parameters, names = inspect.signature(function).parameters.values(), parameters_of(function)
+    assert names.positional == tuple(p.name for p in parameters if p.kind in (
+        p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+    assert names.keyword_only == tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    assert dict(names.defaults) == {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY
+                                    and p.default is not p.empty}
+    assert (names.variadic, names.open) == (any(p.kind is p.VAR_POSITIONAL for p in parameters),
+                                            any(p.kind is p.VAR_KEYWORD for p in parameters))

@@ -1,0 +1,208 @@
+"""Losses of sequences: CTCLoss, the cost of class scores in time that should spell a shorter sequence of labels.
+
+Sums over all ways to spell it are kept as logarithms, a step in time after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from ...core.registry import declare, ops
+from ...core.spec import as_dtype, common_dtype, show
+from ...errors import ShapeError
+from ...typing import Array, ArrayModule
+from ..outputs import floating, wide
+from .softmax import soften
+
+__all__: list[str] = []
+
+
+def _ctc_arguments(*, use_data_lengths, use_label_lengths):
+    return ("data", "label", *(("data_lengths",) if use_data_lengths else ()),
+            *(("label_lengths",) if use_label_lengths else ()))
+
+
+@declare(name="CTCLoss", aliases=("ctc_loss", "_contrib_CTCLoss", "_contrib_ctc_loss"), arguments=_ctc_arguments,
+         outputs=("output0", "output1"), visible=lambda: 1)
+def ctc_loss(data, label, data_lengths, label_lengths, *, use_data_lengths: bool = False,
+             use_label_lengths: bool = False, blank_label: Literal["first", "last"] = "first"):
+    """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left out.
+
+    Parameters
+    ----------
+    data : array of shape (time, batch, classes)
+        Scores, before softmax.
+    label : array of shape (batch, length)
+        Class numbers. Without ``label_lengths`` they end at the first 0, or at the first -1 where the blank is the
+        last class.
+    data_lengths, label_lengths : arrays of shape (batch,)
+        How much of each counts, with ``use_data_lengths`` and ``use_label_lengths``.
+    blank_label : {"first", "last"}
+        Which class is the blank.
+
+    The output has the shape (batch,). A sample with less time than its labels need has loss and gradient 0, as in
+    MXNet.
+
+    A. Graves, S. Fernández, F. Gomez, J. Schmidhuber, Connectionist Temporal Classification, 2006.
+    """
+
+
+@ctc_loss.infer
+def ctc_loss_infer(data, label, *lengths):
+    if len(data) != 3 or len(label) != 2:
+        raise ShapeError(f"expected data of shape (time, batch, classes) and label of shape (batch, length), "
+                         f"got {show(data)} and {show(label)}")
+    if data[1] != label[0] or any(length != (data[1],) for length in lengths):
+        raise ShapeError(f"data {show(data)} have a batch of {data[1]}, label {show(label)}, lengths "
+                         f"{', '.join(map(show, lengths)) or 'not given'}")
+    if data[0] < label[1]:
+        raise ShapeError(f"label {show(label)}: {label[1]} labels do not fit into {data[0]} steps of time")
+    return [data[1:2], (data[0], data[1], 2 * label[1] + 1)]
+
+
+@ctc_loss.fill
+def ctc_loss_fill(ins, outs):
+    if ins[0] is None:
+        return ins
+    return [*ins[:2], *[ins[0][1:2]] * (len(ins) - 2)]
+
+
+@ctc_loss.types
+def ctc_loss_types(ins, outs):
+    data = floating([ins[0], outs[0]])
+    label = ins[1] or data
+    return [data, label, *[lengths or label for lengths in ins[2:]]], [data, _wide_dtype(data)]
+
+
+def _wide_dtype(dtype: np.dtype | None) -> np.dtype | None:
+    return as_dtype("float32") if dtype is not None and dtype.itemsize < 4 else dtype
+
+
+class _Spelling:
+    """The labels of a batch with blanks between them, and how one may go from one to the next.
+
+    ``words`` (batch, 2 length + 1) are class numbers, ``ends`` (batch,) the place of the last blank, ``skips`` where
+    the blank before a label may be left out, ``steps`` (batch,) how much time counts, ``possible`` whether it suffices.
+    """
+
+    def __init__(self, xp: ArrayModule, data: Array, label: Array, lengths: Sequence[Array], use_data_lengths: bool,
+                 use_label_lengths: bool, blank_label: str):
+        time, batch, classes = data.shape
+        last = blank_label == "last"
+        blank, padding = (classes - 1, -1) if last else (0, 0)
+        label = label.astype("int64")
+        if use_label_lengths:
+            count = lengths[-1].astype("int64")
+        else:  # labels before the first padding
+            count = xp.sum(xp.cumsum(label == padding, axis=1) == 0, axis=1)
+        self.steps = lengths[0].astype("int64") if use_data_lengths else xp.full((batch,), time)
+        self.words = xp.full((batch, 2 * label.shape[1] + 1), blank)
+        self.words[:, 1::2] = xp.clip(label, 0, classes - 1)
+        differs = label[:, 1:] != label[:, :-1]
+        self.skips = xp.zeros(self.words.shape, dtype=bool)
+        self.skips[:, 3::2] = differs
+        repeated = ~differs & (xp.arange(1, max(label.shape[1], 1)) < xp.expand_dims(count, 1))
+        self.ends = 2 * count
+        self.possible = count + xp.sum(repeated, axis=1) <= self.steps
+
+    def spoken(self, xp: ArrayModule, logp: Array) -> Array:
+        """Log probabilities of the words, (time, batch, words)."""
+        return xp.take_along_axis(logp, xp.expand_dims(self.words, 0), axis=2)
+
+    def final(self, xp: ArrayModule, dtype: np.dtype) -> Array:
+        """0 at the last label and the blank behind it, minus infinity elsewhere."""
+        place = xp.arange(self.words.shape[1])
+        ends = xp.expand_dims(self.ends, 1)
+        return xp.where((place == ends) | (place == ends - 1), 0.0, -xp.inf).astype(dtype)
+
+
+def _ctc_step(xp: ArrayModule, logs: Array, skips: Array, shift: int) -> Array:
+    """Log sums over the ways into each word, or with ``shift=-1`` out of it."""
+    by_one = xp.full_like(logs, -xp.inf)
+    by_two = xp.full_like(logs, -xp.inf)
+    if shift > 0:
+        by_one[:, 1:] = logs[:, :-1]
+        by_two[:, 2:] = xp.where(skips[:, 2:], logs[:, :-2], -xp.inf)
+    else:
+        by_one[:, :-1] = logs[:, 1:]
+        by_two[:, :-2] = xp.where(skips[:, 2:], logs[:, 2:], -xp.inf)
+    return xp.logaddexp(xp.logaddexp(logs, by_one), by_two)
+
+
+def _ctc_scores(xp: ArrayModule, data: Array) -> Array:
+    x = wide(data)
+    return soften(xp, x.reshape(-1, x.shape[2]), log=True).reshape(x.shape)
+
+
+@ctc_loss.kernel()
+def ctc_loss_xp(xp, data, label, *lengths, use_data_lengths, use_label_lengths, blank_label):
+    spelling = _Spelling(xp, data, label, lengths, use_data_lengths, use_label_lengths, blank_label)
+    spoken = spelling.spoken(xp, _ctc_scores(xp, data))
+    alpha = xp.empty_like(spoken)
+    logs = xp.full_like(spoken[0], -xp.inf)
+    logs[:, :2] = spoken[0, :, :2]
+    alpha[0] = logs
+    for t in range(1, data.shape[0]):
+        logs = _ctc_step(xp, logs, spelling.skips, 1) + spoken[t]
+        alpha[t] = logs
+    last = xp.clip(spelling.steps - 1, 0, data.shape[0] - 1)
+    closing = alpha[last, xp.arange(data.shape[1])] + spelling.final(xp, alpha.dtype)
+    top = xp.max(closing, axis=1, keepdims=True)
+    loss = -top[:, 0] - xp.log(xp.sum(xp.exp(closing - top), axis=1))
+    return xp.where(spelling.possible, loss, 0.0), alpha
+
+
+@ctc_loss.grad
+def ctc_loss_grad(g, ins, outs, **attrs):
+    dx = ops._backward_ctc_loss(g[0], *ins, *outs, **attrs)
+    return (dx, *[None] * (len(ins) - 1))
+
+
+@declare(name="_backward_ctc_loss", arguments=lambda *, use_data_lengths, use_label_lengths: (
+    "g", *_ctc_arguments(use_data_lengths=use_data_lengths, use_label_lengths=use_label_lengths), "loss", "alpha"))
+def backward_ctc_loss(g, data, label, data_lengths, label_lengths, loss, alpha, *, use_data_lengths: bool = False,
+                      use_label_lengths: bool = False, blank_label: Literal["first", "last"] = "first"):
+    """The gradient of ``CTCLoss``; ``alpha`` are the forward sums it left."""
+
+
+@backward_ctc_loss.infer
+def backward_ctc_loss_infer(g, data, label, *rest):
+    *lengths, loss, alpha = rest
+    per_sample, sums = ctc_loss_infer(data, label, *lengths)
+    if g != per_sample or loss != per_sample or alpha != sums:
+        raise ShapeError(f"expected g and loss of shape {show(per_sample)} and alpha of shape {show(sums)}, "
+                         f"got {show(g)}, {show(loss)} and {show(alpha)}")
+    return data
+
+
+@backward_ctc_loss.types
+def backward_ctc_loss_types(ins, outs):
+    data = floating([*ins[:2], ins[-2], *outs])
+    return [data, data, *ins[2:-2], data, common_dtype([ins[-1], _wide_dtype(data)])], [data]
+
+
+@backward_ctc_loss.kernel()
+def backward_ctc_loss_xp(xp, g, data, label, *rest, use_data_lengths, use_label_lengths, blank_label):
+    *lengths, loss, alpha = rest
+    time, batch, _ = data.shape
+    spelling = _Spelling(xp, data, label, lengths, use_data_lengths, use_label_lengths, blank_label)
+    logp = _ctc_scores(xp, data)
+    spoken = spelling.spoken(xp, logp)
+    final = spelling.final(xp, spoken.dtype)
+    last = xp.expand_dims(spelling.steps - 1, 1)
+    share = xp.empty_like(spoken)
+    logs = xp.full_like(final, -xp.inf)
+    for t in reversed(range(time)):
+        if t + 1 < time:
+            logs = _ctc_step(xp, logs + spoken[t + 1], spelling.skips, -1)
+        logs = xp.where(last == t, final, logs)  # before the end of a sample, nothing is left of what came after it
+        share[t] = logs
+    share = xp.exp(share + alpha + loss.reshape(1, batch, 1).astype(alpha.dtype))
+    dx = xp.exp(logp)
+    at = (xp.arange(time).reshape(-1, 1, 1), xp.arange(batch).reshape(1, -1, 1), xp.expand_dims(spelling.words, 0))
+    xp.add.at(dx, at, -share)
+    counts = (xp.arange(time).reshape(-1, 1) < spelling.steps) & spelling.possible
+    return xp.where(xp.expand_dims(counts, 2), dx * g.reshape(1, batch, 1), 0.0)
