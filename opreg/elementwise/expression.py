@@ -260,6 +260,10 @@ erf = primitive("erf", special.erf, lambda g, y, a: (g * exp(-square(a)) * (2.0 
 erfinv = primitive("erfinv", special.erfinv, lambda g, y, a: (g * exp(square(y)) * (math.sqrt(math.pi) / 2),))
 
 
+@overload
+def where(condition: Term, left: Operand, right: Operand) -> Term: ...
+@overload
+def where(condition: Operand, left: Operand, right: Operand) -> Operand: ...
 def where(condition: Operand, left: Operand, right: Operand) -> Operand:
     """``left`` where the condition is not zero, else ``right``."""
     if not isinstance(condition, Term):

@@ -85,7 +85,7 @@ def trust_ratio(weight: N, step: N, one: N, where: Callable[[Any, N, N], N]) -> 
     return where(usable, weight, one) / where(usable, step, one)
 
 
-def clipped(g: Number, bound: float) -> Any:
+def clipped(g: Term, bound: float) -> Term:
     """A gradient within bounds; a bound below zero is none."""
     return expression.minimum(expression.maximum(g, -bound), bound) if bound >= 0 else g
 
