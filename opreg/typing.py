@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -20,8 +20,17 @@ Array: TypeAlias = np.ndarray
 #: What kernels are written over, ``numpy`` or ``cupy``: the parameter ``xp``.
 ArrayModule: TypeAlias = ModuleType
 
+
+class HasDType(Protocol):
+    """An object that says by ``dtype`` which one it means, as MindSpore's dtypes do."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy's."""
+
+
 #: A dtype as a caller writes it: an object, a type or a name; None stands for the default of the place.
-DTypeLike: TypeAlias = np.dtype | type | str | None
+DTypeLike: TypeAlias = np.dtype | HasDType | type | str | None
 
 #: A shape as a caller writes it: one length or a sequence of them.
 ShapeLike: TypeAlias = int | Sequence[int]

@@ -174,7 +174,9 @@ INSIDE = {package: _floors(lines) for package, lines in {
             layers.basic layers.pooling ops.array optim.rules
         layers.attention ops.control ops.indexing ops.linalg ops.nn optim
         layers.math ops.layer_primitives ops.losses ops.random
-        layers losses ops.activation
+        layers losses.base ops.activation
+        losses.classes losses.differences losses.margins losses.probabilities
+        losses
         ops.in_place ops.primitives
         ops.methods
         ops

@@ -288,6 +288,7 @@ def ones(*shape: int) -> Tensor:
     (lambda: nn.LSTMCell(3, 4)(ones(2, 3), ones(2, 4)), "LSTMCell: hx must be a pair"),
     (lambda: nn.MultiheadAttention(4, 3), "MultiheadAttention: num_heads 3 must divide embed_dim 4"),
     (lambda: nn.MultiheadAttention(4, 2)(*[ones(2, 3)] * 3), "MultiheadAttention: expected 2 or 3 axes, 4 features"),
+    (lambda: nn.TransformerEncoderLayer(4, 2, activation=None), "TransformerEncoderLayer: activation must be the name"),
 ])
 def test_mistakes(call: Callable, says: str) -> None:
     """A wrong argument is refused with the name of the Cell, as what MindSpore raises: a ValueError or a TypeError."""

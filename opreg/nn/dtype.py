@@ -7,12 +7,17 @@ package ml_dtypes does.
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..core.spec import as_dtype, is_floating
 from ..errors import DTypeError, did_you_mean
+from ..typing import DTypeLike
+
+if TYPE_CHECKING:
+    from .typing import Number
 
 __all__ = [
     "DType", "of", "promote", "promote_number", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype",
@@ -44,7 +49,7 @@ class DType:
 
     dtype: np.dtype
 
-    def __init__(self, name: str, dtype: Any):
+    def __init__(self, name: str, dtype: DTypeLike):
         self._name, self.dtype = name, np.dtype(dtype)
         _KNOWN[self.dtype] = _KNOWN[name] = self
 
@@ -79,11 +84,11 @@ class DType:
     def __repr__(self) -> str:
         return f"mindspore.{self._name.lower()}"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[[object], DType], tuple[str]]:
         return of, (self._name,)
 
 
-_KNOWN: dict[Any, DType] = {}
+_KNOWN: dict[object, DType] = {}
 
 float16 = half = DType("Float16", np.float16)
 float32 = single = DType("Float32", np.float32)
@@ -99,15 +104,15 @@ uint64 = uintp = uint = DType("UInt64", np.uint64)
 bool_ = DType("Bool", np.bool_)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> DType:
     if name != "bfloat16":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}. {did_you_mean(name, __all__)}")
     try:
-        found = _bfloat16()
+        dtype = _bfloat16()
     except DTypeError as error:
         raise AttributeError(str(error)) from None
-    globals()[name] = found
-    return found
+    globals()[name] = dtype
+    return dtype
 
 
 def _bfloat16() -> DType:
@@ -118,7 +123,7 @@ def _bfloat16() -> DType:
 # --------------------------------------------------------------------------------- to and from other worlds
 
 
-def of(value: Any) -> DType:
+def of(value: object) -> DType:
     """The DType of anything that names one: a NumPy dtype or scalar class, a Python type, a name.
 
     Raises
@@ -135,20 +140,21 @@ def of(value: Any) -> DType:
         return _KNOWN[value]
     except (KeyError, TypeError):
         pass
-    found = _KNOWN.get(_numpy_dtype(value))
-    if found is None:
+    dtype = _KNOWN.get(_numpy_dtype(value))
+    if dtype is None:
         raise DTypeError(f"there is no dtype {value!r}. {did_you_mean(str(value), _names(), limit=20)}")
-    return found
+    return dtype
 
 
-def _numpy_dtype(value: Any) -> np.dtype | None:
+def _numpy_dtype(value: object) -> np.dtype | None:
     """What NumPy makes of a name, a dtype, a scalar class or a Python type; other things it is not asked about."""
     if isinstance(value, type):
         word = value.__name__
         valid = value in (int, float, bool) or (issubclass(value, np.generic) and not value.__subclasses__())
+    elif isinstance(value, (str, np.dtype)):
+        word, valid = str(value), True
     else:
-        word = str(value)
-        valid = isinstance(value, (str, np.dtype))
+        return None
     if not valid:
         return None
     if word.lower() == "bfloat16":
@@ -160,10 +166,10 @@ def _numpy_dtype(value: Any) -> np.dtype | None:
 
 
 def _names() -> list[str]:
-    return [repr(each).partition(".")[2] for name, each in _KNOWN.items() if isinstance(name, str)]
+    return [repr(dtype).partition(".")[2] for name, dtype in _KNOWN.items() if isinstance(name, str)]
 
 
-def dtype_to_nptype(type_: Any) -> type:
+def dtype_to_nptype(type_: DTypeLike) -> type:
     """NumPy's scalar class of a dtype.
 
     Examples
@@ -174,7 +180,7 @@ def dtype_to_nptype(type_: Any) -> type:
     return of(type_).dtype.type
 
 
-def dtype_to_pytype(type_: Any) -> type:
+def dtype_to_pytype(type_: DTypeLike) -> type:
     """Python's type for numbers of a dtype: bool, int or float.
 
     Examples
@@ -182,11 +188,11 @@ def dtype_to_pytype(type_: Any) -> type:
     >>> dtype_to_pytype(float16)
     <class 'float'>
     """
-    found = of(type_)
-    return bool if found is bool_ else float if found.is_floating_point else int
+    dtype = of(type_)
+    return bool if dtype is bool_ else float if dtype.is_floating_point else int
 
 
-def pytype_to_dtype(obj: Any) -> DType:
+def pytype_to_dtype(obj: type) -> DType:
     """The dtype that numbers of a Python type or a NumPy scalar class have: int64 and float64 for Python's own.
 
     Raises
@@ -206,10 +212,10 @@ def pytype_to_dtype(obj: Any) -> DType:
 
 # ----------------------------------------------------------------------------------------------- promotion
 
-_PROMOTED: dict[tuple[Any, Any], np.dtype] = {}
+_PROMOTED: dict[tuple[DTypeLike, DTypeLike], np.dtype] = {}
 
 
-def promote(a: Any, b: Any) -> np.dtype:
+def promote(a: DTypeLike, b: DTypeLike) -> np.dtype:
     """The dtype of what an operator makes of arrays of two dtypes.
 
     Unlike NumPy's, integers beside floating numbers do not widen them: int64 and float16 give float16. Unsigned
@@ -250,7 +256,7 @@ def _promoted(a: DType, b: DType) -> DType:
     return float32 if a.is_floating_point else int16  # float16 with bfloat16; int8 with uint8
 
 
-def promote_number(a: Any, number: Any) -> np.dtype:
+def promote_number(a: DTypeLike, number: Number) -> np.dtype:
     """The dtype of what an operator makes of an array and a Python number.
 
     A number has no width: only its kind counts, and only where the array's is a lesser one. The order is truth

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import NoReturn, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .. import fills
 from ..core import generators
+from ..core.spec import Shape
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
+from ..typing import ShapeLike
 from . import dtype as dtypes
 from .tensor import Tensor
+from .typing import TensorDType
 
 __all__ = [
     "initializer", "Initializer", "Zero", "One", "Constant", "Uniform", "Normal", "TruncatedNormal", "XavierUniform",
@@ -26,7 +30,11 @@ __all__ = [
 ]
 
 
-def initializer(init: Any, shape: Any = None, dtype: Any = dtypes.float32) -> Tensor:
+#: What fills a tensor, as a caller writes it: a name, a number, an Initializer, or the tensor itself.
+InitializerLike: TypeAlias = "str | float | Initializer | Tensor"
+
+
+def initializer(init: InitializerLike, shape: ShapeLike | None = None, dtype: TensorDType = dtypes.float32) -> Tensor:
     """A tensor that begins as an initializer says.
 
     Parameters
@@ -62,17 +70,17 @@ def initializer(init: Any, shape: Any = None, dtype: Any = dtypes.float32) -> Te
         return init
     if wanted is None:
         raise ArgumentError(f"initializer: {init!r} needs a shape")
-    return Tensor(shape=wanted, dtype=dtype, init=_found(init))
+    return Tensor(shape=wanted, dtype=dtype, init=_initializer(init))
 
 
-def _dimensions(shape: Any) -> tuple[int, ...]:
-    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    if any(not isinstance(each, numbers.Integral) or each < 1 for each in given):
+def _dimensions(shape: ShapeLike) -> tuple[int, ...]:
+    dimensions = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if any(not isinstance(length, numbers.Integral) or length < 1 for length in dimensions):
         raise AttrError(f"initializer: the shape must consist of positive integers, got {shape!r}")
-    return tuple(int(each) for each in given)
+    return tuple(int(length) for length in dimensions)
 
 
-def _found(init: Any) -> Initializer:
+def _initializer(init: object) -> Initializer:
     if isinstance(init, Initializer):
         return init
     if isinstance(init, numbers.Real):
@@ -90,7 +98,7 @@ def _found(init: Any) -> Initializer:
 
 # -------------------------------------------------------------------------------------------------- the seed
 
-_SEED: dict[str, int | None] = {"given": None}
+_SEED: dict[str, int | None] = {"latest": None}
 
 
 def set_seed(seed: int) -> None:
@@ -118,12 +126,12 @@ def set_seed(seed: int) -> None:
         raise ArgumentError(f"set_seed: expected an integer that is not negative, got {seed!r}")
     generators.seed(int(seed))
     np.random.seed(int(seed) % 2 ** 32)  # noqa: NPY002  it is the one that programs with np.random.randn draw from
-    _SEED["given"] = int(seed)
+    _SEED["latest"] = int(seed)
 
 
 def get_seed() -> int | None:
     """What ``set_seed`` was given last, or None."""
-    return _SEED["given"]
+    return _SEED["latest"]
 
 
 # ------------------------------------------------------------------------------------------------- the kinds
@@ -143,16 +151,16 @@ class Initializer:
     Tensor(shape=[2], dtype=Float32, value= [ 5.00000000e-01,  5.00000000e-01])
     """
 
-    _kwargs: Mapping[str, Any] = {}
+    _kwargs: Mapping[str, object] = {}
 
-    def __init__(self, **kwargs: Any):
+    def __init__(self, **kwargs: object):
         self._kwargs = kwargs
 
-    def __call__(self, arr: np.ndarray) -> Any:
+    def __call__(self, arr: np.ndarray) -> None:
         """Fill an array."""
-        return self._initialize(arr)
+        self._initialize(arr)
 
-    def fill(self, shape: tuple[int, ...], np_dtype: Any) -> np.ndarray:
+    def fill(self, shape: Shape, np_dtype: TensorDType) -> np.ndarray:
         """A new array, filled.
 
         Examples
@@ -171,7 +179,7 @@ class Initializer:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self._kwargs.items())})"
 
-    def _refuse(self, shape: tuple[int, ...], expected: str) -> None:
+    def _refuse(self, shape: Shape, expected: str) -> NoReturn:
         raise ShapeError(f"{type(self).__name__}: expected {expected}, got shape {shape}")
 
 
@@ -192,7 +200,7 @@ class One(Initializer):
 class Constant(Initializer):
     """One number, or an array that broadcasts."""
 
-    def __init__(self, value: Any):
+    def __init__(self, value: ArrayLike | numbers.Real):
         super().__init__(value=value)
         self.value = value
 
@@ -262,12 +270,12 @@ class _Scaled(Initializer):
 
     _distribution = "normal"
 
-    def _fan(self, shape: tuple[int, ...], mode: str) -> float:
+    def _fan(self, shape: Shape, mode: str) -> float:
         if len(shape) < 2:
             self._refuse(shape, "at least two axes, which count outputs and inputs")
         return fills.fan(shape, mode)
 
-    def _deviation(self, shape: tuple[int, ...]) -> float:
+    def _deviation(self, shape: Shape) -> float:
         raise NotImplementedError
 
     def _initialize(self, arr: np.ndarray) -> None:
@@ -282,7 +290,7 @@ class XavierNormal(_Scaled):
         super().__init__(gain=gain)
         self.gain = gain
 
-    def _deviation(self, shape: tuple[int, ...]) -> float:
+    def _deviation(self, shape: Shape) -> float:
         return self.gain * math.sqrt(2 / self._fan(shape, "sum"))
 
 
@@ -326,7 +334,7 @@ class HeNormal(_Scaled):
             raise AttrError(f"{type(self).__name__}: negative_slope must be a number, got {negative_slope!r}")
         self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
 
-    def _deviation(self, shape: tuple[int, ...]) -> float:
+    def _deviation(self, shape: Shape) -> float:
         gain = _GAINS[self.nonlinearity]
         if self.nonlinearity == "leaky_relu":
             gain /= math.sqrt(1 + self.negative_slope**2)
@@ -366,7 +374,7 @@ class VarianceScaling(_Scaled):
         self.scale, self.mode, self.distribution = scale, mode, distribution
         self._distribution = "normal" if distribution == "untruncated_normal" else distribution
 
-    def _deviation(self, shape: tuple[int, ...]) -> float:
+    def _deviation(self, shape: Shape) -> float:
         return math.sqrt(self.scale / self._fan(shape, self.mode.removeprefix("fan_")))
 
 
@@ -458,7 +466,7 @@ _GAINS = {"leaky_relu": math.sqrt(2), "relu": math.sqrt(2), "tanh": 5 / 3, "sigm
           **{f"conv{kind}{axes}d": 1.0 for kind in ("", "_transpose") for axes in (1, 2, 3)}}
 
 
-def _one_of(owner: Initializer, what: str, word: str, valid: Any) -> None:
+def _one_of(owner: Initializer, what: str, word: str, valid: Iterable[str]) -> None:
     if word not in valid:
         raise AttrError(f"{type(owner).__name__}: there is no {what} {word!r}. {did_you_mean(word, valid)}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias, overload
 
 from ...core.mode import Recording
 from ...core.registry import ops
@@ -19,23 +19,26 @@ __all__ = ["ReLU", "ReLU6", "LeakyReLU", "RReLU", "ELU", "CELU", "SeLU", "SELU",
            "Sigmoid", "LogSigmoid", "Tanh", "Softmax", "LogSoftmax", "Softmin", "Softmax2d", "Softsign", "HSigmoid",
            "HSwish", "Hardtanh", "HShrink", "SoftShrink", "Tanhshrink", "PReLU", "Threshold", "GLU", "get_activation"]
 
+#: What a layer applies to its result: the name of an activation, a Cell or another function.
+Activation: TypeAlias = str | Callable[[Tensor], Tensor]
+
 
 # ------------------------------------------------------------------------------------- without parameters
 
 
-def _softplus(x: Any) -> Any:
+def _softplus(x: Tensor) -> Tensor:
     return ops.Activation(x, act_type="softrelu")
 
 
-def _elu(x: Any, alpha: float = 1.0) -> Any:
+def _elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     return ops.LeakyReLU(x, act_type="elu", slope=alpha)
 
 
-def _hard_sigmoid(x: Any) -> Any:
+def _hard_sigmoid(x: Tensor) -> Tensor:
     return ops.clip(x + 3.0, a_min=0.0, a_max=6.0) / 6.0
 
 
-def _gelu_tanh(x: Any) -> Any:
+def _gelu_tanh(x: Tensor) -> Tensor:
     return x * 0.5 * (ops.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0)
 
 
@@ -44,17 +47,17 @@ _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 
 class _Plain(Cell):
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
 
-def _plain(name: str, says: str, function: Callable[[Any], Any]) -> type[_Plain]:
+def _plain(name: str, says: str, function: Callable[[Tensor], Tensor]) -> type[_Plain]:
     """A Cell that applies a function of every number."""
 
     def __init__(self: Cell) -> None:
         Cell.__init__(self)
 
-    def construct(self: Cell, x: Any) -> Tensor:
+    def construct(self: Cell, x: Tensor) -> Tensor:
         return function(x)
 
     construct.__doc__ = says
@@ -81,7 +84,7 @@ Tanhshrink = _plain("Tanhshrink", "``x - tanh(x)``.", lambda x: x - ops.tanh(x))
 # ---------------------------------------------------------------------------------------- with numbers
 
 
-def _number(cell: Cell, name: str, value: Any) -> float:
+def _number(cell: Cell, name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ArgumentError(f"{type(cell).__name__}: {name} must be a number, got {value!r}")
     return value
@@ -94,7 +97,7 @@ class LeakyReLU(Cell):
         super().__init__()
         self.alpha = _number(self, "alpha", alpha)
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
         return ops.LeakyReLU(x, act_type="leaky", slope=self.alpha)
 
@@ -108,7 +111,7 @@ class RReLU(Cell):
         if lower > upper:
             raise ArgumentError(f"RReLU: upper must be no less than lower, got lower {lower}, upper {upper}")
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
         with Recording(None, True):
             y = ops.LeakyReLU(x, act_type="rrelu", lower_bound=self.lower, upper_bound=self.upper)
@@ -122,7 +125,7 @@ class ELU(Cell):
         super().__init__()
         self.alpha = _number(self, "alpha", alpha)
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
         return _elu(x, self.alpha)
 
@@ -136,7 +139,7 @@ class CELU(Cell):
         if alpha <= 0:
             raise ArgumentError(f"CELU: alpha must be above 0, got {alpha}")
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
         return _elu(x / self.alpha) * self.alpha
 
@@ -153,7 +156,7 @@ class GELU(Cell):
         super().__init__()
         self.approximate = bool(approximate)
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
         return _gelu_tanh(x) if self.approximate else ops.LeakyReLU(x, act_type="gelu")
 
@@ -167,7 +170,7 @@ class Hardtanh(Cell):
         if min_val >= max_val:
             raise ArgumentError(f"Hardtanh: min_val must be less than max_val, got {min_val} and {max_val}")
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
         return ops.clip(x, a_min=self.min_val, a_max=self.max_val)
 
@@ -179,7 +182,7 @@ class HShrink(Cell):
         super().__init__()
         self.lambd = _number(self, "lambd", lambd)
 
-    def construct(self, input: Any) -> Tensor:
+    def construct(self, input: Tensor) -> Tensor:
         """The function of ``input``."""
         return _unless(abs(input) <= self.lambd, input, 0.0)
 
@@ -191,7 +194,7 @@ class SoftShrink(Cell):
         super().__init__()
         self.lambd = _number(self, "lambd", lambd)
 
-    def construct(self, input: Any) -> Tensor:
+    def construct(self, input: Tensor) -> Tensor:
         """The function of ``input``."""
         return input - ops.clip(input, a_min=-self.lambd, a_max=self.lambd)
 
@@ -203,12 +206,12 @@ class Threshold(Cell):
         super().__init__()
         self.threshold, self.value = _number(self, "threshold", threshold), _number(self, "value", value)
 
-    def construct(self, input_x: Any) -> Tensor:
+    def construct(self, input_x: Tensor) -> Tensor:
         """The function of ``input_x``."""
         return _unless(input_x <= self.threshold, input_x, self.value)
 
 
-def _unless(replaced: Any, x: Any, value: float) -> Any:
+def _unless(replaced: Tensor, x: Tensor, value: float) -> Tensor:
     """``x`` with a number where a condition holds."""
     return ops._npi_where_lscalar(replaced, x, scalar=float(value))
 
@@ -230,7 +233,7 @@ class PReLU(Cell):
     Tensor(shape=[2], dtype=Float32, value= [-2.50000000e-01,  1.00000000e+00])
     """
 
-    def __init__(self, channel: int = 1, w: Any = 0.25):
+    def __init__(self, channel: int = 1, w: float | list[float] | Tensor = 0.25):
         super().__init__()
         self.channel = whole(self, "channel", channel)
         self.w = Parameter([float(w)] * channel if isinstance(w, (int, float)) else w, name="a")
@@ -238,7 +241,7 @@ class PReLU(Cell):
             raise ArgumentError(f"PReLU: w must have {channel} numbers, one a channel, got the shape "
                                 f"{show(self.w.shape)}")
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
         if self.channel > 1 and (len(x.shape) < 2 or x.shape[1] != self.channel):
             raise ShapeError(f"PReLU: expected {self.channel} channels in the second axis, got the shape "
@@ -260,7 +263,7 @@ class Softmax(Cell):
             raise ArgumentError(f"{type(self).__name__}: axis must be an int, got {axis!r}")
         self.axis = axis
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
         return self._function(x, self.axis)
 
@@ -281,7 +284,7 @@ class GLU(Softmax):
     """The first half along ``axis`` times the sigmoid of the second."""
 
     @staticmethod
-    def _function(x: Any, axis: int) -> Any:
+    def _function(x: Tensor, axis: int) -> Tensor:
         first, second = ops.SliceChannel(x, num_outputs=2, axis=axis)
         return first * ops.sigmoid(second)
 
@@ -289,7 +292,7 @@ class GLU(Softmax):
 class Softmax2d(Cell):
     """The softmax over the channels of images, ([batch,] channels, height, width)."""
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
         if len(x.shape) not in (3, 4):
             raise ShapeError(f"Softmax2d: expected 3 or 4 axes, got the shape {show(x.shape)}")
@@ -303,6 +306,14 @@ _BY_NAME: dict[str, type[Cell]] = {
     "leakyrelu": LeakyReLU, "hswish": HSwish, "hsigmoid": HSigmoid, "logsigmoid": LogSigmoid,
     "softshrink": SoftShrink, "hshrink": HShrink, "threshold": Threshold, "mish": Mish,
 }
+
+
+@overload
+def get_activation(name: str, prim_name: str | None = None) -> Cell: ...
+
+
+@overload
+def get_activation(name: None, prim_name: str | None = None) -> None: ...
 
 
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
@@ -328,7 +339,15 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
     return _BY_NAME[name]()
 
 
-def callable_cell(cell: Cell, name: str, value: Any) -> Any:
+@overload
+def callable_cell(cell: Cell, name: str, value: Activation) -> Callable[[Tensor], Tensor]: ...
+
+
+@overload
+def callable_cell(cell: Cell, name: str, value: Activation | None) -> Callable[[Tensor], Tensor] | None: ...
+
+
+def callable_cell(cell: Cell, name: str, value: Activation | None) -> Callable[[Tensor], Tensor] | None:
     """Something to be called with a tensor: None, the name of an activation, a Cell or another callable."""
     if isinstance(value, str):
         return get_activation(value, type(cell).__name__)

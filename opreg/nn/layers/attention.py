@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from collections.abc import Sequence
+
+import numpy as np
 
 from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..cell import Cell
 from ..dtype import float32
-from .activation import GELU, callable_cell
+from ..tensor import Tensor
+from ..typing import TensorDType
+from .activation import GELU, Activation, callable_cell
 from .basic import Dense, Dropout
 from .checks import chance, filled, flag, whole
 from .containers import CellList
@@ -20,13 +24,13 @@ from .norm import LayerNorm
 __all__ = ["MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"]
 
 
-def _project(x: Any, weight: Any, bias: Any) -> Any:
+def _project(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """``x @ weight.T + bias``, the bias perhaps missing."""
     inputs = (x, weight) if bias is None else (x, weight, bias)
     return ops.FullyConnected(*inputs, num_hidden=weight.shape[0], flatten=False, no_bias=bias is None)
 
 
-def _added(mask: Any, dtype: Any) -> Any:
+def _added(mask: Tensor, dtype: np.dtype) -> Tensor:
     """A mask as numbers to add to scores: minus infinity where it is true."""
     if mask._dt.kind != "b":
         return mask._cast(dtype)
@@ -63,7 +67,7 @@ class MultiheadAttention(Cell):
 
     def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, has_bias: bool = True,
                  add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
-                 vdim: int | None = None, batch_first: bool = False, dtype: Any = float32):
+                 vdim: int | None = None, batch_first: bool = False, dtype: TensorDType = float32):
         super().__init__()
         self.embed_dim, self.num_heads = whole(self, "embed_dim", embed_dim), whole(self, "num_heads", num_heads)
         if embed_dim % num_heads:
@@ -84,12 +88,12 @@ class MultiheadAttention(Cell):
         self.in_proj_bias = filled("zeros", (3 * embed_dim,), "in_proj_bias", dtype) if has_bias else None
         self.out_proj = Dense(embed_dim, embed_dim, has_bias=has_bias, dtype=dtype)
 
-    def _heads(self, x: Any) -> Any:
+    def _heads(self, x: Tensor) -> Tensor:
         """(length, batch, embed_dim) as (batch * heads, length, head_dim)."""
         length, batch = x.shape[:2]
         return x.reshape(length, batch * self.num_heads, self.head_dim).transpose(1, 0, 2)
 
-    def _projected(self, inputs: tuple[Any, Any, Any]) -> list[Any]:
+    def _projected(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Queries, keys and values, in heads."""
         size = self.embed_dim
         weights = (ops.SliceChannel(self.in_proj_weight, num_outputs=3, axis=0) if self._alike else
@@ -101,8 +105,9 @@ class MultiheadAttention(Cell):
                                  f"shape {show(x.shape)}")
         return [self._heads(_project(x, weight, bias)) for x, weight, bias in zip(inputs, weights, biases)]
 
-    def construct(self, query: Any, key: Any, value: Any, key_padding_mask: Any = None, need_weights: bool = True,
-                  attn_mask: Any = None, average_attn_weights: bool = True) -> tuple[Any, Any]:
+    def construct(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+                  need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True
+                 ) -> tuple[Tensor, Tensor | None]:
         """Outputs like ``query``, and weights (batch, queries, keys), for each head unless averaged.
 
         Parameters
@@ -118,12 +123,12 @@ class MultiheadAttention(Cell):
         alone = len(query.shape) == 2
         inputs = [query, key, value]
         if alone:
-            inputs = [ops.expand_dims(each, axis=1) for each in inputs]
+            inputs = [ops.expand_dims(x, axis=1) for x in inputs]
             if key_padding_mask is not None:
                 key_padding_mask = ops.expand_dims(key_padding_mask, axis=0)
         elif self.batch_first:
-            inputs = [each.transpose(1, 0, 2) for each in inputs]
-        queries, keys, values = self._projected(tuple(inputs))
+            inputs = [x.transpose(1, 0, 2) for x in inputs]
+        queries, keys, values = self._projected(inputs)
         length, batch = inputs[0].shape[:2]
         count = inputs[1].shape[0]
         scores = ops.batch_dot(queries * (1 / math.sqrt(self.head_dim)), keys, transpose_b=True)
@@ -168,9 +173,12 @@ class TransformerEncoderLayer(Cell):
     """
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-                 activation: Any = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
-                 norm_first: bool = False, dtype: Any = float32):
+                 activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
+                 norm_first: bool = False, dtype: TensorDType = float32):
         super().__init__()
+        if activation is None:
+            raise ArgumentError("TransformerEncoderLayer: activation must be the name of an activation, a Cell or "
+                                "another function, got None")
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
         self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
         self.dropout = Dropout(p=dropout)
@@ -181,13 +189,14 @@ class TransformerEncoderLayer(Cell):
         self.dropout1, self.dropout2 = Dropout(p=dropout), Dropout(p=dropout)
         self.activation = GELU(False) if activation == "gelu" else callable_cell(self, "activation", activation)
 
-    def _attend(self, x: Any, mask: Any, padding: Any) -> Any:
+    def _attend(self, x: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor:
         return self.dropout1(self.self_attn(x, x, x, padding, False, mask)[0])
 
-    def _forward(self, x: Any) -> Any:
+    def _forward(self, x: Tensor) -> Tensor:
         return self.dropout2(self.dense2(self.dropout(self.activation(self.dense1(x)))))
 
-    def construct(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None) -> Any:
+    def construct(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
+                 ) -> Tensor:
         """The layer of ``src``; masks are as of ``MultiheadAttention``."""
         if self.norm_first:
             x = src + self._attend(self.norm1(src), src_mask, src_key_padding_mask)
@@ -213,7 +222,8 @@ class TransformerEncoder(Cell):
         self.layers = CellList([copy.deepcopy(encoder_layer) for _ in range(whole(self, "num_layers", num_layers))])
         self.num_layers, self.norm = num_layers, norm
 
-    def construct(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None) -> Any:
+    def construct(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
+                 ) -> Tensor:
         """The encoder of ``src``; masks are as of ``MultiheadAttention``."""
         for layer in self.layers:
             src = layer(src, src_mask, src_key_padding_mask)

@@ -13,8 +13,10 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..cell import Cell
 from ..dtype import float32
+from ..initializer import InitializerLike
 from ..tensor import Tensor, tensor
-from .activation import callable_cell
+from ..typing import Sizes, TensorDType
+from .activation import Activation, callable_cell
 from .checks import bound_of, chance, channels_apart, fan_filled, filled, flag, several, whole, word
 
 __all__ = ["Dense", "Flatten", "Unflatten", "Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
@@ -42,8 +44,9 @@ class Dense(Cell):
     Dense(input_channels=3, output_channels=2, has_bias=True)
     """
 
-    def __init__(self, in_channels: int, out_channels: int, weight_init: Any = None, bias_init: Any = None,
-                 has_bias: bool = True, activation: Any = None, dtype: Any = float32):
+    def __init__(self, in_channels: int, out_channels: int, weight_init: InitializerLike | None = None,
+                 bias_init: InitializerLike | None = None, has_bias: bool = True, activation: Activation | None = None,
+                 dtype: TensorDType = float32):
         super().__init__()
         self.in_channels = whole(self, "in_channels", in_channels)
         self.out_channels = whole(self, "out_channels", out_channels)
@@ -53,7 +56,7 @@ class Dense(Cell):
         self.bias = filled(bound_of(bias_init, shape), (out_channels,), "bias", dtype) if has_bias else None
         self.activation = callable_cell(self, "activation", activation)
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The layer of ``x`` (..., in_channels)."""
         inputs = (x, self.weight, self.bias) if self.has_bias else (x, self.weight)
         y = ops.FullyConnected(*inputs, num_hidden=self.out_channels, flatten=False, no_bias=not self.has_bias)
@@ -89,7 +92,7 @@ class Flatten(Cell):
                 raise ArgumentError(f"Flatten: {name} must be an int, got {value!r}")
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """``x`` with fewer axes."""
         if self.start_dim == 1 and self.end_dim == -1:  # works without knowing the shape
             return ops.Flatten(x)
@@ -111,7 +114,7 @@ class Unflatten(Cell):
         self.axis = axis
         self.unflattened_size = several(self, "unflattened_size", tuple(unflattened_size), len(unflattened_size))
 
-    def construct(self, input_x: Any) -> Tensor:
+    def construct(self, input_x: Tensor) -> Tensor:
         """``input_x`` with more axes."""
         axis = self.axis % len(input_x.shape)
         return input_x.reshape(*input_x.shape[:axis], *self.unflattened_size, *input_x.shape[axis + 1:])
@@ -120,10 +123,10 @@ class Unflatten(Cell):
 class Identity(Cell):
     """Its input, whatever it is made with: it stands where another layer was."""
 
-    def __init__(self, *args: Any, **kwargs: Any):
+    def __init__(self, *args: object, **kwargs: object):
         super().__init__()
 
-    def construct(self, input: Any) -> Tensor:
+    def construct(self, input: Tensor) -> Tensor:
         """``input`` itself."""
         return input
 
@@ -147,12 +150,12 @@ class Dropout(Cell):
     Dropout(p=0.3)
     """
 
-    def __init__(self, keep_prob: float = 0.5, p: float | None = None, dtype: Any = float32):
+    def __init__(self, keep_prob: float = 0.5, p: float | None = None, dtype: TensorDType = float32):
         super().__init__()
         self.p = None if p is None else chance(self, "p", p, high=False)
         self.keep_prob = chance(self, "keep_prob", keep_prob, low=False)
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """``x`` with holes, in training."""
         rate = 1 - self.keep_prob if self.p is None else self.p
         return ops.Dropout(x, p=rate, mode="always") if self.training and rate else x
@@ -177,7 +180,7 @@ class _DropoutChannels(Cell):
         super().__init__()
         self.p = chance(self, "p", p)
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """``x`` without some of its channels, in training."""
         if not self.training or not self.p:
             return x
@@ -233,8 +236,9 @@ class Embedding(Cell):
     (2, 2, 3)
     """
 
-    def __init__(self, vocab_size: int, embedding_size: int, use_one_hot: bool = False, embedding_table: Any = "normal",
-                 dtype: Any = float32, padding_idx: int | None = None):
+    def __init__(self, vocab_size: int, embedding_size: int, use_one_hot: bool = False,
+                 embedding_table: InitializerLike = "normal", dtype: TensorDType = float32,
+                 padding_idx: int | None = None):
         super().__init__()
         self.vocab_size = whole(self, "vocab_size", vocab_size)
         self.embedding_size = whole(self, "embedding_size", embedding_size)
@@ -246,7 +250,7 @@ class Embedding(Cell):
                 raise ArgumentError(f"Embedding: padding_idx must be below {vocab_size}, got {padding_idx}")
             self.embedding_table[padding_idx] = 0
 
-    def construct(self, ids: Any) -> Tensor:
+    def construct(self, ids: Tensor) -> Tensor:
         """Rows for ``ids``, in a new last axis."""
         sizes = {"input_dim": self.vocab_size, "output_dim": self.embedding_size}
         if not self.use_one_hot:
@@ -264,12 +268,12 @@ class OneHot(Cell):
     """For each index ``depth`` numbers along a new axis, ``on_value`` at its place and ``off_value`` elsewhere."""
 
     def __init__(self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0,
-                 dtype: Any = float32):
+                 dtype: TensorDType = float32):
         super().__init__()
         self.axis, self.depth = axis, whole(self, "depth", depth)
         self.on_value, self.off_value, self.dtype = on_value, off_value, dtype
 
-    def construct(self, indices: Any) -> Tensor:
+    def construct(self, indices: Tensor) -> Tensor:
         """Numbers for ``indices``."""
         rows = ops.one_hot(indices, depth=self.depth, on_value=self.on_value, off_value=self.off_value,
                            dtype=np.dtype(getattr(self.dtype, "dtype", self.dtype)))
@@ -284,7 +288,7 @@ class OneHot(Cell):
 # -------------------------------------------------------------------------------------------- padding
 
 
-def _padded(x: Any, widths: Sequence[Sequence[int]], mode: str, value: float = 0.0) -> Any:
+def _padded(x: Tensor, widths: Sequence[Sequence[int]], mode: str, value: float = 0.0) -> Tensor:
     """Numbers around ``x``; widths below zero cut some off."""
     for axis, (before, after) in enumerate(widths):
         if before < 0 or after < 0:
@@ -304,14 +308,14 @@ class Pad(Cell):
         Zeros; what a mirror on the outermost number shows; what a mirror behind it shows.
     """
 
-    def __init__(self, paddings: Any, mode: str = "CONSTANT"):
+    def __init__(self, paddings: Sequence[Sequence[int]], mode: str = "CONSTANT"):
         super().__init__()
         if not isinstance(paddings, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in paddings):
             raise ArgumentError(f"Pad: paddings must be a tuple of pairs, got {paddings!r}")
         self.paddings = tuple(several(self, "paddings", pair, 2, 0) for pair in paddings)
         self.mode = word(self, "mode", mode, ("constant", "reflect", "symmetric"))
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """``x`` and what is around it."""
         if len(self.paddings) != len(x.shape):
             raise ShapeError(f"Pad: {len(self.paddings)} pairs do not fit the shape {show(x.shape)}")
@@ -337,16 +341,16 @@ class _PadAround(Cell):
     _axes = 0
     _mode = "constant"
 
-    def __init__(self, padding: Any):
+    def __init__(self, padding: Sizes):
         super().__init__()
         sides = 2 * self._axes
-        given = (padding,) * sides if isinstance(padding, int) else padding
-        fine = isinstance(given, tuple) and all(isinstance(each, int) for each in given)
-        if not fine or len(given) > sides or len(given) % 2:
+        widths = (padding,) * sides if isinstance(padding, int) else padding
+        fine = isinstance(widths, tuple) and all(isinstance(width, int) for width in widths)
+        if not fine or len(widths) > sides or len(widths) % 2:
             raise ArgumentError(f"{type(self).__name__}: padding must be an int or {sides} of them, got {padding!r}")
-        self.padding, self.value = given, 0.0
+        self.padding, self.value = widths, 0.0
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """``x`` and what is around it."""
         rank, pairs = len(x.shape), len(self.padding) // 2
         if rank < pairs:
@@ -365,7 +369,7 @@ class ZeroPad2d(_PadAround):
 class _ConstantPad(_PadAround):
     """Numbers around the last axes, all of one value."""
 
-    def __init__(self, padding: Any, value: float):
+    def __init__(self, padding: Sizes, value: float):
         super().__init__(padding)
         self.value = float(value)
 
@@ -442,8 +446,8 @@ class Upsample(Cell):
         Whether the outermost numbers of a mixture stay where they are.
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None):
+    def __init__(self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
+                 mode: str = "nearest", align_corners: bool | None = None, recompute_scale_factor: bool | None = None):
         super().__init__()
         if (size is None) == (scale_factor is None):
             raise ArgumentError("Upsample: expected either size or scale_factor")
@@ -451,14 +455,14 @@ class Upsample(Cell):
         self.mode = word(self, "mode", mode, ("nearest", "linear", "bilinear"))
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """``x`` (batch, channels, ...) in its new size."""
         old = x.shape[2:]
-        given = self.scale_factor if self.size is None else self.size
-        given = given if isinstance(given, (tuple, list)) else (given,) * len(old)
-        if len(given) != len(old):
-            raise ShapeError(f"Upsample: {len(given)} numbers do not fit the shape {show(x.shape)}")
-        new = tuple(int(n * by) for n, by in zip(old, given)) if self.size is None else tuple(given)
+        setting = self.scale_factor if self.size is None else self.size
+        numbers: tuple[Any, ...] = tuple(setting) if isinstance(setting, (tuple, list)) else (setting,) * len(old)
+        if len(numbers) != len(old):
+            raise ShapeError(f"Upsample: {len(numbers)} numbers do not fit the shape {show(x.shape)}")
+        new = tuple(int(n * factor) for n, factor in zip(old, numbers)) if self.size is None else numbers
         if self.mode == "nearest":
             for axis, (n, m) in enumerate(zip(old, new), 2):
                 places = np.arange(m, dtype=np.int64) * n // m
@@ -487,7 +491,7 @@ class PixelShuffle(Cell):
         super().__init__()
         self.upscale_factor = whole(self, "upscale_factor", upscale_factor)
 
-    def construct(self, input: Any) -> Tensor:
+    def construct(self, input: Tensor) -> Tensor:
         """``input`` (..., channels, height, width) with fewer channels and more pixels."""
         r, shape = self.upscale_factor, input.shape
         if len(shape) < 3 or shape[-3] % (r * r):
@@ -506,7 +510,7 @@ class PixelUnshuffle(Cell):
         super().__init__()
         self.downscale_factor = whole(self, "downscale_factor", downscale_factor)
 
-    def construct(self, input: Any) -> Tensor:
+    def construct(self, input: Tensor) -> Tensor:
         """``input`` (..., channels, height, width) with more channels and fewer pixels."""
         r, shape = self.downscale_factor, input.shape
         if len(shape) < 3 or shape[-2] % r or shape[-1] % r:

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
-from ...core.spec import show
+from ...core.spec import Shape, show
 from ...core.tracing import TraceError
 from ...errors import ArgumentError, did_you_mean
 from .. import initializer as initializers
 from ..cell import Cell
 from ..dtype import float32
+from ..initializer import InitializerLike
 from ..parameter import Parameter
 from ..tensor_base import TensorBase
+from ..typing import Sizes, TensorDType
 
 __all__ = ["no_tensor", "channels_apart", "whole", "several", "flag", "chance", "word", "filled", "fan_filled",
            "bound_of", "open_shape"]
 
 
-def whole(cell: Cell, name: str, value: Any, least: int = 1) -> int:
+def whole(cell: Cell, name: str, value: object, least: int = 1) -> int:
     """A whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ArgumentError(f"{type(cell).__name__}: {name} must be a whole number of at least {least}, got {value!r}")
     return value
 
 
-def several(cell: Cell, name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
+def several(cell: Cell, name: str, value: Sizes, count: int, least: int = 1) -> tuple[int, ...]:
     """``count`` whole numbers: a tuple, or one number for all."""
     if isinstance(value, (tuple, list)) and len(value) == 1:
         value = value[0]
@@ -34,27 +35,27 @@ def several(cell: Cell, name: str, value: Any, count: int, least: int = 1) -> tu
         if len(value) != count:
             raise ArgumentError(f"{type(cell).__name__}: {name} must be a whole number or {count} of them, got "
                                 f"{value!r}")
-        return tuple(whole(cell, name, each, least) for each in value)
+        return tuple(whole(cell, name, number, least) for number in value)
     return (whole(cell, name, value, least),) * count
 
 
-def flag(cell: Cell, name: str, value: Any) -> bool:
+def flag(cell: Cell, name: str, value: object) -> bool:
     """A truth value."""
     if not isinstance(value, bool):
         raise ArgumentError(f"{type(cell).__name__}: {name} must be a bool, got {value!r}")
     return value
 
 
-def chance(cell: Cell, name: str, value: Any, low: bool = True, high: bool = True) -> float:
+def chance(cell: Cell, name: str, value: object, low: bool = True, high: bool = True) -> float:
     """A number from zero to one; ``low`` and ``high`` say whether the ends are included."""
-    fine = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not fine or not 0 <= value <= 1 or (value == 0 and not low) or (value == 1 and not high):
+    if (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1
+            or (value == 0 and not low) or (value == 1 and not high)):
         interval = f"{'[' if low else '('}0, 1{']' if high else ')'}"
         raise ArgumentError(f"{type(cell).__name__}: {name} must be a number in {interval}, got {value!r}")
     return float(value)
 
 
-def word(cell: Cell, name: str, value: Any, words: Iterable[str]) -> str:
+def word(cell: Cell, name: str, value: object, words: Iterable[str]) -> str:
     """One of some words, in lower or upper case."""
     words = tuple(words)
     if not isinstance(value, str) or value.lower() not in words:
@@ -63,7 +64,7 @@ def word(cell: Cell, name: str, value: Any, words: Iterable[str]) -> str:
     return value.lower()
 
 
-def open_shape(x: Any) -> tuple[int, ...] | None:
+def open_shape(x: TensorBase) -> Shape | None:
     """The shape of a value, None in a trace that leaves it open."""
     try:
         return x.shape
@@ -74,29 +75,30 @@ def open_shape(x: Any) -> tuple[int, ...] | None:
 # ------------------------------------------------------------------------------------------- parameters
 
 
-def filled(init: Any, shape: tuple[int, ...], name: str, dtype: Any = float32, requires_grad: bool = True
+def filled(init: InitializerLike, shape: Shape, name: str, dtype: TensorDType = float32, requires_grad: bool = True
            ) -> Parameter:
     """A Parameter filled by an initializer, as ``initializer`` takes it."""
     return Parameter(initializers.initializer(init, shape, dtype), name=name, requires_grad=requires_grad)
 
 
-def fan_filled(init: Any, shape: tuple[int, ...], name: str, dtype: Any = float32) -> Parameter:
+def fan_filled(init: InitializerLike | None, shape: Shape, name: str, dtype: TensorDType = float32) -> Parameter:
     """``filled``, by default uniformly within ``1 / sqrt(inputs)``."""
     return filled(initializers.HeUniform(math.sqrt(5)) if init is None else init, shape, name, dtype)
 
 
-def bound_of(init: Any, shape: tuple[int, ...]) -> Any:
+def bound_of(init: InitializerLike | None, shape: Shape) -> InitializerLike:
     """What fills the bias beside a weight of this shape: by default numbers within ``1 / sqrt(inputs)``."""
     inputs = math.prod(shape[1:])
     return init if init is not None else initializers.Uniform(1 / math.sqrt(inputs)) if inputs else "zeros"
 
 
-def no_tensor(x: Any) -> str | None:
+def no_tensor(x: object) -> str | None:
     """What is wrong with an input that is no tensor."""
     return None if isinstance(x, TensorBase) else f"x must be a Tensor, got {type(x).__name__}"
 
 
-def channels_apart(cell: Cell, x: Any, axis: int, wanted: int, what: str, ranks: tuple[int, ...] = ()) -> str | None:
+def channels_apart(cell: Cell, x: TensorBase, axis: int, wanted: int, what: str, ranks: tuple[int, ...] = ()
+                   ) -> str | None:
     """What is wrong with an input that has not that many ``what`` along an axis, or another number of axes."""
     problem = no_tensor(x)
     if problem is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from typing import Any, Self, TypeAlias, overload
 
 from ...errors import ArgumentError, did_you_mean
 from ..cell import Cell
@@ -12,22 +12,25 @@ from ..tensor import Tensor
 
 __all__ = ["CellList", "SequentialCell", "CellDict"]
 
+#: Cells by name, as a caller writes them.
+NamedCells: TypeAlias = "CellDict | Mapping[str, Cell] | Iterable[tuple[str, Cell]]"
+
 
 class _Children(Cell):
     """What the three share: Cells that come, go and are renamed."""
 
-    def _checked(self, cell: Any) -> Cell:
+    def _checked(self, cell: object) -> Cell:
         if not isinstance(cell, Cell):
             raise ArgumentError(f"For '{type(self).__name__}', each cell must be a Cell, got {type(cell).__name__}")
         return cell
 
-    def _replace(self, named: Iterable[tuple[str, Any]]) -> None:
+    def _replace(self, named: Iterable[tuple[str, object]]) -> None:
         """Hold these Cells and no others; their parameters are named after their places."""
-        named = [(name, self._checked(cell)) for name, cell in named]
+        cells = [(name, self._checked(cell)) for name, cell in named]
         for name in self._cells:
             self.__dict__.pop(name, None)
         self._cells.clear()
-        for name, cell in named:
+        for name, cell in cells:
             self._put_cell(name, cell)
         if self._auto_prefix and self.param_prefix:
             for path, parameter in self.parameters_and_names(self.param_prefix):
@@ -37,17 +40,17 @@ class _Children(Cell):
     def __len__(self) -> int:
         return len(self._cells)
 
-    def __contains__(self, cell: Any) -> bool:
-        return any(each is cell for each in self._cells.values())
+    def __contains__(self, cell: object) -> bool:
+        return any(child is cell for child in self._cells.values())
 
 
 class _Row(_Children):
     """Cells by number."""
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Cell]:
         return iter(self._cells.values())
 
-    def _index(self, index: Any, last: int = 0) -> int:
+    def _index(self, index: int, last: int = 0) -> int:
         """An index from the front; ``last`` is 1 where one past the end is meant too."""
         who, count = type(self).__name__, len(self._cells)
         if isinstance(index, bool) or not isinstance(index, int):
@@ -57,33 +60,39 @@ class _Row(_Children):
                              f"{index}")
         return index + count if index < 0 else index
 
-    def _settle_named(self, named: Iterable[tuple[str, Any]]) -> None:
+    def _settle_named(self, named: Iterable[tuple[str, object]]) -> None:
         """Hold these; names that are numbers become those of the places."""
         self._replace((str(i) if name.isdigit() else name, cell) for i, (name, cell) in enumerate(named))
 
-    def _part(self, index: slice) -> Any:
+    def _part(self, index: slice) -> Self:
         """Some of the Cells, which keep their parents and the names of their parameters."""
         part = type(self)()
         for name, cell in list(self._cells.items())[index]:
             part._cells[name] = part.__dict__[name] = cell
         return part
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Cell: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+
+    def __getitem__(self, index: int | slice) -> Cell | Self:
         if isinstance(index, slice):
             return self._part(index)
         return list(self._cells.values())[self._index(index)]
 
-    def __setitem__(self, index: Any, cell: Any) -> None:
+    def __setitem__(self, index: int, cell: Cell) -> None:
         named, place = list(self._cells.items()), self._index(index)
         named[place] = (named[place][0], cell)
         self._replace(named)
 
-    def __delitem__(self, index: Any) -> None:
+    def __delitem__(self, index: int | slice) -> None:
         named = list(self._cells.items())
         del named[index if isinstance(index, slice) else self._index(index)]
         self._settle_named(named)
 
-    def append(self, cell: Cell) -> Any:
+    def append(self, cell: Cell) -> Self:
         """Add a Cell behind the others; returns this one."""
         self._settle_named([*self._cells.items(), ("0", cell)])
         return self
@@ -112,12 +121,14 @@ class CellList(_Row):
     (2, Identity())
     """
 
-    def __init__(self, *cells: Any, auto_prefix: bool = True):
+    def __init__(self, *cells: Cell | Iterable[Cell], auto_prefix: bool = True):
         super().__init__(auto_prefix)
-        alone = len(cells) == 1 and (isinstance(cells[0], _Row) or not isinstance(cells[0], Cell))
-        self.extend(cells[0] if alone else cells)
+        if len(cells) == 1 and (isinstance(cells[0], _Row) or not isinstance(cells[0], Cell)):
+            self.extend(cells[0])
+        else:
+            self._settle_named(("0", cell) for cell in cells)
 
-    def extend(self, cells: Iterable[Cell]) -> CellList:
+    def extend(self, cells: Iterable[Cell]) -> Self:
         """Add several Cells behind the others; returns this one."""
         if isinstance(cells, Mapping) or not isinstance(cells, Iterable):
             raise ArgumentError(f"For '{type(self).__name__}', expected Cells or a list of them, got "
@@ -149,7 +160,7 @@ class SequentialCell(_Row):
     )
     """
 
-    def __init__(self, *cells: Any):
+    def __init__(self, *cells: Cell | list[Cell] | OrderedDict[str, Cell]):
         super().__init__()
         first = cells[0] if len(cells) == 1 else None
         if isinstance(first, OrderedDict):
@@ -160,7 +171,7 @@ class SequentialCell(_Row):
                                 f"{type(first).__name__}")
         self._settle_named(("0", cell) for cell in (first if isinstance(first, list) else cells))
 
-    def construct(self, input_data: Any) -> Tensor:
+    def construct(self, input_data: Tensor) -> Tensor:
         """The output of the last Cell."""
         for cell in self._cells.values():
             input_data = cell(input_data)
@@ -182,12 +193,12 @@ class CellDict(_Children):
     (Tanh(), ['relu', 'tanh'], False)
     """
 
-    def __init__(self, cells: Any = None, auto_prefix: bool = True):
+    def __init__(self, cells: NamedCells | None = None, auto_prefix: bool = True):
         super().__init__(auto_prefix)
         if cells is not None:
             self.update(cells)
 
-    def _named(self, name: Any, cell: Any) -> tuple[str, Cell]:
+    def _named(self, name: str, cell: Cell) -> tuple[str, Cell]:
         if not isinstance(name, str):
             raise TypeError(f"For 'CellDict', a key must be text, got {type(name).__name__}")
         if not name or "." in name:
@@ -198,7 +209,7 @@ class CellDict(_Children):
             raise TypeError(f"For 'CellDict', the value of {name!r} can not be a {type(cell).__name__}")
         return name, self._checked(cell)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Cell:
         if name not in self._cells:
             raise KeyError(f"For 'CellDict', there is no Cell {name!r}. {did_you_mean(str(name), self._cells)}")
         return self._cells[name]
@@ -212,32 +223,32 @@ class CellDict(_Children):
     def __iter__(self) -> Iterator[str]:
         return iter(self._cells)
 
-    def __contains__(self, name: Any) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self._cells
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[str]:
         """The names."""
         return self._cells.keys()
 
-    def values(self) -> Any:
+    def values(self) -> ValuesView[Cell]:
         """The Cells."""
         return self._cells.values()
 
-    def items(self) -> Any:
+    def items(self) -> ItemsView[str, Cell]:
         """Names with Cells."""
         return self._cells.items()
 
     def pop(self, key: str) -> Cell:
         """Take a Cell out; returns it."""
         cell = self[key]
-        self._replace((name, each) for name, each in list(self._cells.items()) if name != key)
+        self._replace((name, child) for name, child in list(self._cells.items()) if name != key)
         return cell
 
     def clear(self) -> None:
         """Take all Cells out."""
         self._replace(())
 
-    def update(self, cells: Any) -> None:
+    def update(self, cells: NamedCells) -> None:
         """Add Cells, or replace those of the same names.
 
         Parameters

@@ -9,7 +9,9 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..cell import Cell
 from ..dtype import float32
+from ..initializer import InitializerLike
 from ..tensor import Tensor
+from ..typing import Sizes, TensorDType
 from .checks import bound_of, channels_apart, fan_filled, filled, flag, several, whole, word
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose"]
@@ -34,9 +36,11 @@ class _Convolution(Cell):
     _dims = 0
     _transposed = False
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same",
-                 padding: Any = 0, dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None,
-                 bias_init: Any = None, data_format: str = "", dtype: Any = float32, output_padding: Any = 0):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
+                 pad_mode: str = "same", padding: Sizes = 0, dilation: Sizes = 1, group: int = 1,
+                 has_bias: bool = False, weight_init: InitializerLike | None = None,
+                 bias_init: InitializerLike | None = None, data_format: str = "", dtype: TensorDType = float32,
+                 output_padding: Sizes = 0):
         super().__init__()
         rank, dims = max(self._dims, 2), self._dims
         self.in_channels = whole(self, "in_channels", in_channels)
@@ -67,7 +71,7 @@ class _Convolution(Cell):
         self.weight = fan_filled(weight_init, shape, "weight", dtype)
         self.bias = filled(bound_of(bias_init, shape), (out_channels,), "bias", dtype) if has_bias else None
 
-    def _sizes(self, name: str, value: Any, least: int, beside: int = 1) -> tuple[int, ...]:
+    def _sizes(self, name: str, value: Sizes, least: int, beside: int = 1) -> tuple[int, ...]:
         """A number for each axis; data of one axis are seen as images one pixel high."""
         if self._dims > 1:
             return several(self, name, value, self._dims, least)
@@ -77,7 +81,7 @@ class _Convolution(Cell):
     def _reach(self) -> tuple[int, ...]:
         return tuple((k - 1) * d + 1 for k, d in zip(self.kernel_size, self.dilation))
 
-    def _inputs(self, x: Any) -> tuple[Any, ...]:
+    def _inputs(self, x: Tensor) -> tuple[Tensor | None, ...]:
         return (x, self.weight, self.bias) if self.has_bias else (x, self.weight)
 
     def _common(self) -> dict[str, Any]:
@@ -87,7 +91,7 @@ class _Convolution(Cell):
     def misfit(self, *inputs: Any) -> str | None:
         return channels_apart(self, inputs[0], 1, self.in_channels, "channels", (self._dims + 2,))
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The layer of ``x`` (batch, in_channels, ...)."""
         if self._dims > 1:
             return self._convolve(x)
@@ -96,7 +100,7 @@ class _Convolution(Cell):
         y = self._convolve(ops.expand_dims(x, axis=2))
         return ops.squeeze(y, axis=(2,))
 
-    def _convolve(self, x: Any) -> Any:
+    def _convolve(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
     def extend_repr(self) -> str:
@@ -108,7 +112,7 @@ class _Convolution(Cell):
 
 
 class _Forward(_Convolution):
-    def _convolve(self, x: Any) -> Any:
+    def _convolve(self, x: Tensor) -> Tensor:
         sides = self._sides
         if self.pad_mode == "same":
             totals = [kernel - 1 if stride == 1 else max(same_padding(size, kernel, stride), 0)
@@ -120,7 +124,7 @@ class _Forward(_Convolution):
             sides = ((0, 0),) * len(sides)
         return ops.Convolution(*self._inputs(x), pad=tuple(before for before, _ in sides), **self._common())
 
-    def _images(self, x: Any) -> Any:
+    def _images(self, x: Tensor) -> tuple[int, ...]:
         """Lengths of the axes, only asked for where they matter."""
         return self.stride if all(stride == 1 for stride in self.stride) else x.shape[2:]
 
@@ -128,7 +132,7 @@ class _Forward(_Convolution):
 class _Transposed(_Convolution):
     _transposed = True
 
-    def _convolve(self, x: Any) -> Any:
+    def _convolve(self, x: Tensor) -> Tensor:
         """The full transposed convolution, less what padding cuts off."""
         totals = [max(reach - stride, 0) for reach, stride in zip(self._reach, self.stride)]
         sides = self._sides
@@ -144,7 +148,7 @@ class _Transposed(_Convolution):
                 high = y.shape[axis] - (after - pad[axis - 2])
                 y = ops.slice_axis(y, axis=axis, begin=low, end=high)
         if any(self.output_padding):
-            flat = (0, 0, 0, 0, *(width for each in self.output_padding for width in (0, each)))
+            flat = (0, 0, 0, 0, *(width for more in self.output_padding for width in (0, more)))
             y = ops.Pad(y, mode="constant", pad_width=flat)
         return y
 
@@ -193,8 +197,9 @@ class Conv1d(_Forward):
     _dims = 1
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, pad_mode: str = "same",
-                 padding: Any = 0, dilation: int = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None,
-                 bias_init: Any = None, dtype: Any = float32):
+                 padding: Sizes = 0, dilation: int = 1, group: int = 1, has_bias: bool = False,
+                 weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
+                 dtype: TensorDType = float32):
         super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
                          weight_init, bias_init, dtype=dtype)
 
@@ -209,9 +214,10 @@ class Conv2dTranspose(_Transposed):
 
     _dims = 2
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same",
-                 padding: Any = 0, output_padding: Any = 0, dilation: Any = 1, group: int = 1, has_bias: bool = False,
-                 weight_init: Any = None, bias_init: Any = None, dtype: Any = float32):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
+                 pad_mode: str = "same", padding: Sizes = 0, output_padding: Sizes = 0, dilation: Sizes = 1,
+                 group: int = 1, has_bias: bool = False, weight_init: InitializerLike | None = None,
+                 bias_init: InitializerLike | None = None, dtype: TensorDType = float32):
         super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
                          weight_init, bias_init, dtype=dtype, output_padding=output_padding)
 
@@ -221,9 +227,10 @@ class Conv3dTranspose(_Transposed):
 
     _dims = 3
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same",
-                 padding: Any = 0, dilation: Any = 1, group: int = 1, output_padding: Any = 0, has_bias: bool = False,
-                 weight_init: Any = None, bias_init: Any = None, data_format: str = "NCDHW", dtype: Any = float32):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
+                 pad_mode: str = "same", padding: Sizes = 0, dilation: Sizes = 1, group: int = 1,
+                 output_padding: Sizes = 0, has_bias: bool = False, weight_init: InitializerLike | None = None,
+                 bias_init: InitializerLike | None = None, data_format: str = "NCDHW", dtype: TensorDType = float32):
         super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
                          weight_init, bias_init, data_format, dtype, output_padding)
 
@@ -234,7 +241,8 @@ class Conv1dTranspose(_Transposed):
     _dims = 1
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, pad_mode: str = "same",
-                 padding: Any = 0, dilation: int = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None,
-                 bias_init: Any = None, dtype: Any = float32):
+                 padding: Sizes = 0, dilation: int = 1, group: int = 1, has_bias: bool = False,
+                 weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
+                 dtype: TensorDType = float32):
         super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
                          weight_init, bias_init, dtype=dtype)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..cell import Cell
 from ..ops import linalg
 from ..tensor import Tensor
@@ -34,10 +32,10 @@ class MatMul(Cell):
         self.transpose_x1 = flag(self, "transpose_x1", transpose_x1)
         self.transpose_x2 = flag(self, "transpose_x2", transpose_x2)
 
-    def construct(self, x1: Any, x2: Any) -> Tensor:
+    def construct(self, x1: Tensor, x2: Tensor) -> Tensor:
         """The product of ``x1`` and ``x2``."""
         return linalg.matmul(_turned(x1, self.transpose_x1), _turned(x2, self.transpose_x2))
 
 
-def _turned(x: Any, transpose: bool) -> Any:
+def _turned(x: Tensor, transpose: bool) -> Tensor:
     return x.swapaxes(-1, -2) if transpose and len(x.shape) > 1 else x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...core.mode import Recording
@@ -10,8 +11,10 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..cell import Cell
 from ..dtype import float32
+from ..initializer import InitializerLike
 from ..tensor import Tensor
 from ..trace import create
+from ..typing import TensorDType
 from .checks import chance, channels_apart, filled, flag, no_tensor, open_shape, several, whole
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",
@@ -24,8 +27,9 @@ class _Moving(Cell):
     _ranks: tuple[int, ...] = ()
     _axis = 1
 
-    def __init__(self, num_features: int, eps: float, momentum: float, affine: bool, gamma_init: Any, beta_init: Any,
-                 moving_mean_init: Any, moving_var_init: Any, dtype: Any):
+    def __init__(self, num_features: int, eps: float, momentum: float, affine: bool, gamma_init: InitializerLike,
+                 beta_init: InitializerLike, moving_mean_init: InitializerLike, moving_var_init: InitializerLike,
+                 dtype: TensorDType):
         super().__init__()
         self.num_features = whole(self, "num_features", num_features)
         self.eps, self.momentum = eps, chance(self, "momentum", momentum)
@@ -40,7 +44,7 @@ class _Moving(Cell):
         return (f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, gamma={self.gamma}, "
                 f"beta={self.beta}, moving_mean={self.moving_mean}, moving_variance={self.moving_variance}")
 
-    def _check(self, x: Any) -> None:
+    def _check(self, x: Tensor) -> None:
         shape = open_shape(x)
         if shape is not None and (len(shape) not in self._ranks or shape[self._axis] != self.num_features):
             raise ShapeError(f"{type(self).__name__}: expected {' or '.join(map(str, self._ranks))} axes, "
@@ -74,9 +78,9 @@ class BatchNorm2d(_Moving):
     _ranks: tuple[int, ...] = (4,)
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
-                 gamma_init: Any = "ones", beta_init: Any = "zeros", moving_mean_init: Any = "zeros",
-                 moving_var_init: Any = "ones", use_batch_statistics: bool | None = None, data_format: str = "NCHW",
-                 dtype: Any = float32):
+                 gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
+                 moving_mean_init: InitializerLike = "zeros", moving_var_init: InitializerLike = "ones",
+                 use_batch_statistics: bool | None = None, data_format: str = "NCHW", dtype: TensorDType = float32):
         super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
                          moving_var_init, dtype)
         if data_format not in ("NCHW", "NHWC"):
@@ -85,7 +89,7 @@ class BatchNorm2d(_Moving):
             flag(self, "use_batch_statistics", use_batch_statistics)
         self.use_batch_statistics, self._axis = use_batch_statistics, 1 if data_format == "NCHW" else -1
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The layer of ``x``."""
         self._check(x)
         batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
@@ -107,14 +111,15 @@ class BatchNorm3d(Cell):
     """``BatchNorm2d`` of data (batch, channels, depth, height, width), which it has in it as ``bn2d``."""
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
-                 gamma_init: Any = "ones", beta_init: Any = "zeros", moving_mean_init: Any = "zeros",
-                 moving_var_init: Any = "ones", use_batch_statistics: bool | None = None, dtype: Any = float32):
+                 gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
+                 moving_mean_init: InitializerLike = "zeros", moving_var_init: InitializerLike = "ones",
+                 use_batch_statistics: bool | None = None, dtype: TensorDType = float32):
         super().__init__()
         self.bn2d = BatchNorm2d(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
                                 moving_var_init, use_batch_statistics, dtype=dtype)
         self.bn2d._ranks = (5,)
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The layer of ``x``."""
         return self.bn2d(x)
 
@@ -136,8 +141,9 @@ class LayerNorm(Cell):
     J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization, arXiv:1607.06450.
     """
 
-    def __init__(self, normalized_shape: Any, begin_norm_axis: int = -1, begin_params_axis: int = -1,
-                 gamma_init: Any = "ones", beta_init: Any = "zeros", epsilon: float = 1e-7, dtype: Any = float32):
+    def __init__(self, normalized_shape: Sequence[int], begin_norm_axis: int = -1, begin_params_axis: int = -1,
+                 gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros", epsilon: float = 1e-7,
+                 dtype: TensorDType = float32):
         super().__init__()
         if not isinstance(normalized_shape, (tuple, list)) or not normalized_shape:
             raise ArgumentError(f"LayerNorm: normalized_shape must be a tuple or list of int, got {normalized_shape!r}")
@@ -153,7 +159,7 @@ class LayerNorm(Cell):
             return channels_apart(self, x, -1, shape[-1], "numbers")
         return None
 
-    def construct(self, input_x: Any) -> Tensor:
+    def construct(self, input_x: Tensor) -> Tensor:
         """The layer of ``input_x``."""
         gamma, beta = self.gamma, self.beta
         if self.begin_norm_axis == self.begin_params_axis == -1 and len(gamma.shape) == 1:
@@ -178,13 +184,13 @@ class LayerNorm(Cell):
                 f"begin_params_axis={self.begin_params_axis}, gamma={self.gamma}, beta={self.beta}")
 
 
-def _vectors(count: int, like: Any) -> tuple[Any, Any]:
+def _vectors(count: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Ones and zeros, for operators that scale when a layer does so itself."""
     attrs = {"shape": (count,), "dtype": like._dt}
     return create(get("_ones"), **attrs), create(get("_zeros"), **attrs)
 
 
-def _per_channel(y: Any, gamma: Any, beta: Any) -> Any:
+def _per_channel(y: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
     """``y * gamma + beta`` along the second axis."""
     shape = (-1, *(1,) * (len(y.shape) - 2))
     return y * gamma.reshape(*shape) + beta.reshape(*shape)
@@ -209,7 +215,8 @@ class GroupNorm(Cell):
     """
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
-                 gamma_init: Any = "ones", beta_init: Any = "zeros", dtype: Any = float32):
+                 gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
+                 dtype: TensorDType = float32):
         super().__init__()
         self.num_groups = whole(self, "num_groups", num_groups)
         self.num_channels = whole(self, "num_channels", num_channels)
@@ -219,7 +226,7 @@ class GroupNorm(Cell):
         self.gamma = filled(gamma_init, (num_channels,), "gamma", dtype, requires_grad=affine)
         self.beta = filled(beta_init, (num_channels,), "beta", dtype, requires_grad=affine)
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The layer of ``x`` (batch, num_channels, ...)."""
         if len(x.shape) < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(f"GroupNorm: expected {self.num_channels} channels in the second axis, got the shape "
@@ -246,10 +253,11 @@ class InstanceNorm2d(_Moving):
     _ranks = (4,)
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
-                 gamma_init: Any = "ones", beta_init: Any = "zeros", dtype: Any = float32):
+                 gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
+                 dtype: TensorDType = float32):
         super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, "zeros", "ones", dtype)
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The layer of ``x``."""
         self._check(x)
         return ops.InstanceNorm(x, self.gamma, self.beta, eps=self.eps)

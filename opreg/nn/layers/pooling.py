@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..cell import Cell
 from ..tensor import Tensor
+from ..typing import Sizes
 from .checks import flag, open_shape, several, whole, word
 from .conv import same_padding
 
@@ -23,7 +24,7 @@ class _Pool(Cell):
     _dims = 0
     _type = ""
 
-    def __init__(self, kernel_size: Any, stride: Any, pad_mode: str, padding: Any, ceil_mode: bool,
+    def __init__(self, kernel_size: Sizes, stride: Sizes, pad_mode: str, padding: Sizes, ceil_mode: bool,
                  count_include_pad: bool = True, divisor_override: int | None = None, data_format: str = ""):
         super().__init__()
         self._kernel = several(self, "kernel_size", kernel_size, self._dims)
@@ -46,7 +47,7 @@ class _Pool(Cell):
         if data_format not in ("", "NCHW"):
             raise ArgumentError(f"{type(self).__name__}: data_format must be NCHW, got {data_format!r}")
 
-    def construct(self, x: Any) -> Tensor:
+    def construct(self, x: Tensor) -> Tensor:
         """The maximum or average of each window of ``x`` ([batch,] channels, ...)."""
         shape, axes = open_shape(x), self._dims
         if shape is None:
@@ -58,7 +59,7 @@ class _Pool(Cell):
             return ops.squeeze(self._padded(ops.expand_dims(x, axis=0)), axis=(0,))
         return self._padded(x)
 
-    def _padded(self, x: Any) -> Any:
+    def _padded(self, x: Tensor) -> Tensor:
         if self.pad_mode != "SAME":
             return self._windows(x, self._pad, "full" if self.ceil_mode else "valid")
         pad, first = [], []
@@ -78,7 +79,7 @@ class _Pool(Cell):
                 y = ops.slice_axis(y, axis=axis, begin=begin, end=None)
         return y
 
-    def _windows(self, x: Any, pad: tuple[int, ...], convention: str, count: bool | None = None) -> Any:
+    def _windows(self, x: Tensor, pad: tuple[int, ...], convention: str, count: bool | None = None) -> Tensor:
         attrs = {"kernel": self._kernel, "stride": self._stride, "pad": pad, "pooling_convention": convention}
         if self._type == "max":
             return ops.Pooling(x, pool_type="max", **attrs)
@@ -95,10 +96,10 @@ class _Pool(Cell):
 class _MaxPool(_Pool):
     _type = "max"
 
-    def __init__(self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0,
-                 dilation: Any = 1, return_indices: bool = False, ceil_mode: bool = False, data_format: str = ""):
+    def __init__(self, kernel_size: Sizes = 1, stride: Sizes = 1, pad_mode: str = "valid", padding: Sizes = 0,
+                 dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False, data_format: str = ""):
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format=data_format)
-        if any(each != 1 for each in several(self, "dilation", dilation, self._dims)) or return_indices:
+        if any(step != 1 for step in several(self, "dilation", dilation, self._dims)) or return_indices:
             raise ArgumentError(f"{type(self).__name__}: dilation and return_indices are not supported")
 
 
@@ -154,7 +155,7 @@ class AvgPool2d(_Pool):
 
     _dims, _type = 2, "avg"
 
-    def __init__(self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0,
+    def __init__(self, kernel_size: Sizes = 1, stride: Sizes = 1, pad_mode: str = "valid", padding: Sizes = 0,
                  ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
                  data_format: str = ""):
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override,
@@ -182,15 +183,15 @@ class _Adaptive(Cell):
     _dims = 0
     _operator = ""
 
-    def __init__(self, output_size: Any):
+    def __init__(self, output_size: int | Sequence[int | None] | None):
         super().__init__()
-        given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * self._dims
-        if len(given) != self._dims:
+        sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * self._dims
+        if len(sizes) != self._dims:
             raise ArgumentError(f"{type(self).__name__}: output_size must be an int or {self._dims} of them, got "
                                 f"{output_size!r}")
-        self.output_size = tuple(None if each is None else whole(self, "output_size", each) for each in given)
+        self.output_size = tuple(None if size is None else whole(self, "output_size", size) for size in sizes)
 
-    def construct(self, input: Any) -> Tensor:
+    def construct(self, input: Tensor) -> Tensor:
         """The average or maximum of each cell of the grid, ([batch,] channels, ...)."""
         shape, axes = input.shape, self._dims
         if len(shape) not in (axes + 1, axes + 2):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from ...core.mode import Recording
 from ...core.registry import get, ops
@@ -12,10 +13,15 @@ from ...errors import ArgumentError, ShapeError
 from .. import initializer as initializers
 from ..cell import Cell
 from ..dtype import float32
+from ..tensor import Tensor
 from ..trace import create
+from ..typing import TensorDType
 from .checks import chance, filled, flag, whole, word
 
 __all__ = ["RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"]
+
+#: States of a layer: hidden ones, of an LSTM a pair, hidden and cell.
+States: TypeAlias = Tensor | tuple[Tensor, ...]
 
 
 class _Recurrent(Cell):
@@ -25,7 +31,8 @@ class _Recurrent(Cell):
     _gates = 1
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, has_bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, dtype: Any = float32):
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+                 dtype: TensorDType = float32):
         super().__init__()
         self.input_size = whole(self, "input_size", input_size)
         self.hidden_size = whole(self, "hidden_size", hidden_size)
@@ -47,7 +54,7 @@ class _Recurrent(Cell):
         ends = ("", "_reverse")[:self.num_directions]
         return [f"_l{layer}{end}" for layer in range(self.num_layers) for end in ends]
 
-    def _packed(self, x: Any) -> Any:
+    def _packed(self, x: Tensor) -> Tensor:
         """All parameters in one vector, as the operator wants them: weights of each layer, then biases."""
         parts = [getattr(self, kind + place).reshape(-1) for place in self._places()
                  for kind in ("weight_ih", "weight_hh")]
@@ -58,7 +65,7 @@ class _Recurrent(Cell):
             parts.append(create(get("_zeros"), shape=(count,), dtype=x._dt))
         return ops.Concat(*parts, num_args=len(parts), dim=0)
 
-    def _states(self, x: Any, hx: Any) -> tuple[Any, ...]:
+    def _states(self, x: Tensor, hx: States | None) -> tuple[Tensor, ...]:
         """Initial states: those given, or zeros."""
         count = 2 if self._mode == "lstm" else 1
         shape = (len(self._places()), x.shape[1], self.hidden_size)
@@ -74,7 +81,8 @@ class _Recurrent(Cell):
                                  f"{show(state.shape)}")
         return tuple(states)
 
-    def construct(self, x: Any, hx: Any = None, seq_length: Any = None) -> Any:
+    def construct(self, x: Tensor, hx: States | None = None, seq_length: Tensor | None = None
+                  ) -> tuple[Tensor, States]:
         """Outputs of the last layer at all steps, and the last states of all layers.
 
         Parameters
@@ -134,8 +142,8 @@ class RNN(_Recurrent):
     """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, has_bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, dtype: Any = float32,
-                 *, nonlinearity: str = "tanh"):
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+                 dtype: TensorDType = float32, *, nonlinearity: str = "tanh"):
         super().__init__(input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype)
         self.nonlinearity = word(self, "nonlinearity", nonlinearity, ("tanh", "relu"))
         self._mode = f"rnn_{self.nonlinearity}"
@@ -175,7 +183,7 @@ class _Step(Cell):
 
     _gates = 1
 
-    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: Any = float32):
+    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: TensorDType = float32):
         super().__init__()
         self.input_size = whole(self, "input_size", input_size)
         self.hidden_size = whole(self, "hidden_size", hidden_size)
@@ -186,7 +194,7 @@ class _Step(Cell):
         self.bias_ih = filled(within, (rows,), "bias_ih", dtype) if has_bias else None
         self.bias_hh = filled(within, (rows,), "bias_hh", dtype) if has_bias else None
 
-    def _products(self, x: Any, h: Any) -> tuple[Any, Any]:
+    def _products(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """``W x + b`` and ``V h + c``."""
         for name, value, size in (("x", x, self.input_size), ("hx", h, self.hidden_size)):
             if len(value.shape) != 2 or value.shape[1] != size:
@@ -202,11 +210,11 @@ class RNNCell(_Step):
     """One step of an ``RNN``: of ``x`` (batch, input_size) and ``hx`` (batch, hidden_size), the next ``hx``."""
 
     def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, nonlinearity: str = "tanh",
-                 dtype: Any = float32):
+                 dtype: TensorDType = float32):
         super().__init__(input_size, hidden_size, has_bias, dtype)
         self.nonlinearity = word(self, "nonlinearity", nonlinearity, ("tanh", "relu"))
 
-    def construct(self, x: Any, hx: Any) -> Any:
+    def construct(self, x: Tensor, hx: Tensor) -> Tensor:
         """The next state."""
         of_x, of_h = self._products(x, hx)
         return ops.Activation(of_x + of_h, act_type=self.nonlinearity)
@@ -217,7 +225,7 @@ class LSTMCell(_Step):
 
     _gates = 4
 
-    def construct(self, x: Any, hx: Any) -> tuple[Any, Any]:
+    def construct(self, x: Tensor, hx: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """The next states."""
         if not isinstance(hx, (tuple, list)) or len(hx) != 2:
             raise ArgumentError(f"LSTMCell: hx must be a pair of tensors, got {type(hx).__name__}")
@@ -232,9 +240,9 @@ class GRUCell(_Step):
 
     _gates = 3
 
-    def construct(self, x: Any, hx: Any) -> Any:
+    def construct(self, x: Tensor, hx: Tensor) -> Tensor:
         """The next state."""
-        of_x, of_h = (ops.SliceChannel(each, num_outputs=3, axis=1) for each in self._products(x, hx))
+        of_x, of_h = (ops.SliceChannel(product, num_outputs=3, axis=1) for product in self._products(x, hx))
         reset, update = (ops.sigmoid(of_x[i] + of_h[i]) for i in (0, 1))
         candidate = ops.tanh(of_x[2] + reset * of_h[2])
         return candidate + update * (hx - candidate)

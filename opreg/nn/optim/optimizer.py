@@ -7,9 +7,10 @@ written in operators, once; called eagerly, the optimizers of this package run i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from opreg.ndarray.ndarray import NDArray
 
@@ -19,14 +20,31 @@ from ...errors import ArgumentError, ShapeError, did_you_mean
 from ..cell import Cell
 from ..parameter import Parameter, ParameterTuple, assign
 from ..state import STATE
-from ..tensor import tensor
+from ..tensor import Tensor, tensor
 from ..tensor_base import TensorBase, is_number
 from .schedule import LearningRateSchedule, ListedRate
 from .settings import flag, number
 
-__all__ = ["Optimizer", "store"]
+__all__ = ["Optimizer", "store", "Params", "Rate"]
+
+#: What an optimizer trains: Parameters, or groups of them with settings of their own.
+Params: TypeAlias = Iterable[Parameter | dict[str, Any]]
+#: A learning rate as a caller writes it: a number, one for each step, or a Cell that is called with the step.
+Rate: TypeAlias = float | NDArray | np.ndarray | Sequence[float] | LearningRateSchedule
 
 _KEYS = ("params", "lr", "weight_decay", "order_params", "grad_centralization")
+
+
+T = TypeVar("T")
+
+
+class _Row(NamedTuple):
+    """A parameter with its settings, and whether its gradients are centered."""
+
+    parameter: Parameter
+    rate: Parameter | LearningRateSchedule
+    decay: float | Cell
+    centered: bool
 
 
 class Optimizer(Cell):
@@ -60,30 +78,34 @@ class Optimizer(Cell):
     #: Whether an eager call runs a plan of ``construct``.
     _planned = False
 
-    def __init__(self, learning_rate: Any, parameters: Any, weight_decay: Any = 0.0, loss_scale: float = 1.0):
+    def __init__(self, learning_rate: Rate, parameters: Params, weight_decay: float | Cell = 0.0,
+                 loss_scale: float = 1.0):
         super().__init__(auto_prefix=False)
         self.loss_scale = number(self.cls_name, "loss_scale", loss_scale, inside=True)
         self.need_scale = self.loss_scale != 1.0
         self.global_step = Parameter(tensor(np.zeros(1, np.int32)), name="global_step")
-        given = self._listed(parameters, "parameters")
-        self.is_group = isinstance(given[0], dict)
-        kind = dict if self.is_group else Parameter
-        for each in given:
-            if not isinstance(each, kind):
+        listed = self._listed(parameters, "parameters")
+        kind = dict if isinstance(listed[0], dict) else Parameter
+        for member in listed:
+            if not isinstance(member, kind):
                 raise TypeError(f"{self.cls_name}: parameters must be Parameters, or dicts of groups, got "
-                                f"{type(each).__name__}")
+                                f"{type(member).__name__}")
+        groups = [member for member in listed if isinstance(member, dict)]
+        self.is_group = bool(groups)
         rate = self._rate(learning_rate, "learning_rate")
         decay = self._decay(weight_decay)
-        self.is_group_lr = self.is_group and any("lr" in group for group in given)
+        self.is_group_lr = self.is_group and any("lr" in group for group in groups)
         if self.is_group:
-            rows = self._rows(given, rate, decay)
+            rows = self._rows(groups, rate, decay)
         else:
-            rows = [(p, rate, 0.0 if "beta" in p.name or "gamma" in p.name else decay, False) for p in given]
-        self.parameters = ParameterTuple([row[0] for row in rows])
-        self._rates, self._decays, self._centered = (tuple([row[i] for row in rows]) for i in (1, 2, 3))
-        self.dynamic_lr = any(isinstance(each, Cell) for each in self._rates)
-        self.dynamic_weight_decay = any(isinstance(each, Cell) for each in self._decays)
-        self.decay_flags = tuple([isinstance(each, Cell) or each > 0 for each in self._decays])
+            rows = [_Row(p, rate, 0.0 if "beta" in p.name or "gamma" in p.name else decay, False)
+                    for p in listed if isinstance(p, Parameter)]
+        self.parameters = ParameterTuple([row.parameter for row in rows])
+        self._rates, self._decays = tuple([row.rate for row in rows]), tuple([row.decay for row in rows])
+        self._centered = tuple([row.centered for row in rows])
+        self.dynamic_lr = any(isinstance(rate, Cell) for rate in self._rates)
+        self.dynamic_weight_decay = any(isinstance(setting, Cell) for setting in self._decays)
+        self.decay_flags = tuple([isinstance(setting, Cell) or setting > 0 for setting in self._decays])
         self.exec_weight_decay = any(self.decay_flags)
         if self.is_group:
             self._adopt_all(self._decays)
@@ -94,53 +116,57 @@ class Optimizer(Cell):
         else:
             self.learning_rate = self._rates[0]
 
-    def _adopt_all(self, settings: Sequence[Any]) -> None:
+    def _adopt_all(self, settings: Sequence[object]) -> None:
         """Make Cells among settings children, and Parameters parameters of this."""
-        for each in {id(each): each for each in settings}.values():
-            if isinstance(each, Cell):
-                self.insert_child_to_cell(f"schedule{len(self._cells)}", each)
-            elif isinstance(each, Parameter):
-                self.insert_param_to_cell(each.name, each)
+        for setting in {id(setting): setting for setting in settings}.values():
+            if isinstance(setting, Cell):
+                self.insert_child_to_cell(f"schedule{len(self._cells)}", setting)
+            elif isinstance(setting, Parameter):
+                self.insert_param_to_cell(setting.name, setting)
 
     # ---------------------------------------------------------------------------------------- what was given
 
-    def _listed(self, parameters: Any, what: str) -> list[Any]:
+    def _listed(self, parameters: Iterable[T] | None, what: str) -> list[T]:
         if parameters is None:
             raise ValueError(f"{self.cls_name}: {what} must not be None")
         if isinstance(parameters, Parameter) or not isinstance(parameters, Iterable):
             raise TypeError(f"{self.cls_name}: {what} must be a list, got {type(parameters).__name__}")
-        found = list(parameters)
-        if not found:
+        members = list(parameters)
+        if not members:
             raise ValueError(f"{self.cls_name}: {what} must not be empty; has the network parameters that are trained?")
-        return found
+        return members
 
-    def _rate(self, rate: Any, name: str) -> Any:
+    def _rate(self, rate: Rate, name: str) -> Parameter | LearningRateSchedule:
         """A learning rate as a Parameter, or as a Cell that is called with the step."""
         if isinstance(rate, LearningRateSchedule):
             return rate
+        steps: ArrayLike
         if is_number(rate):
-            rate = number(self.cls_name, name, rate)
-        elif not isinstance(rate, (NDArray, np.ndarray)):
-            if isinstance(rate, (str, dict)) or not isinstance(rate, Iterable):
-                raise TypeError(f"{self.cls_name}: {name} must be a float, a Tensor, a list of floats or a "
-                                f"LearningRateSchedule, got {type(rate).__name__}")
-            rate = [number(self.cls_name, name, each) for each in rate]
-        values = tensor(np.array(rate.asnumpy() if isinstance(rate, NDArray) else rate, np.float32))
+            steps = number(self.cls_name, name, rate)
+        elif isinstance(rate, (NDArray, np.ndarray)):
+            steps = rate.asnumpy() if isinstance(rate, NDArray) else rate
+        elif isinstance(rate, (str, dict)) or not isinstance(rate, Iterable):
+            raise TypeError(f"{self.cls_name}: {name} must be a float, a Tensor, a list of floats or a "
+                            f"LearningRateSchedule, got {type(rate).__name__}")
+        else:
+            steps = [number(self.cls_name, name, step) for step in rate]
+        values = tensor(np.array(steps, np.float32))
         if values.ndim > 1 or not values.size:
             raise ValueError(f"{self.cls_name}: {name} must be one number or several, got shape {show(values.shape)}")
-        held = Parameter(values, name=name)
-        return ListedRate(held) if values.ndim else held
+        parameter = Parameter(values, name=name)
+        return ListedRate(parameter) if values.ndim else parameter
 
-    def _decay(self, decay: Any) -> Any:
+    def _decay(self, decay: float | Cell) -> float | Cell:
         """A weight decay as a float or a Cell, multiplied by the loss scale, as gradients are."""
         if isinstance(decay, Cell):
             return _Scaled(decay, self.loss_scale) if self.need_scale else decay
         return number(self.cls_name, "weight_decay", decay) * self.loss_scale
 
-    def _rows(self, groups: list[dict[str, Any]], rate: Any, decay: Any) -> list[tuple]:
+    def _rows(self, groups: list[dict[str, Any]], rate: Parameter | LearningRateSchedule, decay: float | Cell
+             ) -> list[_Row]:
         """Parameter, rate, decay, and whether its gradients are centered, of every parameter."""
-        rows: dict[int, tuple] = {}
-        order: Any = None
+        rows: dict[int, _Row] = {}
+        order: list[Parameter] | None = None
         listed = isinstance(rate, ListedRate) and rate.learning_rate.size
         for i, group in enumerate(groups):
             for key in group:
@@ -165,7 +191,7 @@ class Optimizer(Cell):
                     raise TypeError(f"{self.cls_name}: group {i}: params must be Parameters, got {type(p).__name__}")
                 if id(p) in rows:
                     raise ArgumentError(f"{self.cls_name}: Parameter {p.name} is in two groups")
-                rows[id(p)] = p, own_rate, own_decay, centered
+                rows[id(p)] = _Row(p, own_rate, own_decay, centered)
         if order is None:
             return list(rows.values())
         if sorted(map(id, order)) != sorted(rows):
@@ -184,27 +210,34 @@ class Optimizer(Cell):
         """Change the parameters by their gradients; every optimizer defines its own."""
         raise NotImplementedError(f"{self.cls_name}: define construct(self, gradients)")
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> Tensor | tuple[Tensor, ...]:
         """The learning rate of this step; one for each parameter, in a tuple, where groups have their own."""
-        found = self._now(self._rates)
-        return tuple(found) if self.is_group_lr else found[0]
+        rates = self._now(self._rates)
+        return tuple(rates) if self.is_group_lr else rates[0]
 
-    def get_weight_decay(self) -> Any:
+    def get_weight_decay(self) -> Tensor | float | tuple[Tensor | float, ...]:
         """The weight decay of this step times the loss scale; one for each parameter, in a tuple, with groups."""
         return tuple(self._now(self._decays)) if self.is_group else self._now([self.weight_decay])[0]
 
     def _now(self, settings: Sequence[Any]) -> list[Any]:
         """Settings at this step: those that are Cells are called once each."""
-        known: dict[int, Any] = {}
-        for each in settings:
-            if isinstance(each, Cell) and id(each) not in known:
-                known[id(each)] = each(self.global_step).reshape(())
-        return [known.get(id(each), each) for each in settings]
+        known: dict[int, Tensor] = {}
+        for setting in settings:
+            if isinstance(setting, Cell) and id(setting) not in known:
+                known[id(setting)] = setting(self.global_step).reshape(())
+        return [known.get(id(setting), setting) for setting in settings]
 
-    def get_lr_parameter(self, param: Any) -> Any:
+    @overload
+    def get_lr_parameter(self, param: Parameter) -> Parameter | LearningRateSchedule: ...
+
+    @overload
+    def get_lr_parameter(self, param: list[Parameter]) -> list[Parameter | LearningRateSchedule]: ...
+
+    def get_lr_parameter(self, param: Parameter | list[Parameter]
+                         ) -> Parameter | LearningRateSchedule | list[Parameter | LearningRateSchedule]:
         """The Parameter, or the LearningRateSchedule, that holds the learning rate of a parameter or of several."""
         if isinstance(param, list):
-            return [self.get_lr_parameter(each) for each in param]
+            return [self.get_lr_parameter(parameter) for parameter in param]
         if not isinstance(param, Parameter):
             raise TypeError(f"get_lr_parameter: expected a Parameter or a list of them, got {type(param).__name__}")
         for p, rate in zip(self.parameters, self._rates):
@@ -212,24 +245,24 @@ class Optimizer(Cell):
                 return rate.learning_rate if isinstance(rate, ListedRate) else rate
         raise ValueError(f"get_lr_parameter: Parameter {param.name} is not one of {self.cls_name}")
 
-    def decay_weight(self, gradients: Sequence[Any]) -> tuple:
+    def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Gradients to which the weight decay times the parameter is added."""
         if not self.exec_weight_decay:
             return tuple(gradients)
         return tuple([g + p * decay if flag else g for p, g, decay, flag in
                       zip(self.parameters, gradients, self._now(self._decays), self.decay_flags)])
 
-    def gradients_centralization(self, gradients: Sequence[Any]) -> tuple:
+    def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Gradients from which, where a group asks for it, their mean over all but the first axis is taken."""
         return tuple([g - ops.mean(g, axis=tuple(range(1, len(g.shape))), keepdims=True)
                       if centered and len(g.shape) > 1 and g.shape[1] % 16 == 0 else g
                       for g, centered in zip(gradients, self._centered)])
 
-    def scale_grad(self, gradients: Sequence[Any]) -> tuple:
+    def scale_grad(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Gradients divided by the loss scale."""
         return tuple([g * (1.0 / self.loss_scale) for g in gradients]) if self.need_scale else tuple(gradients)
 
-    def flatten_gradients(self, gradients: Any) -> Any:
+    def flatten_gradients(self, gradients: T) -> T:
         """The gradients themselves."""
         return gradients
 
@@ -238,7 +271,7 @@ class Optimizer(Cell):
         return ParameterTuple([Parameter(ops.zeros_like(p) + value, f"{prefix}.{p.name}", p.requires_grad)
                                for p in self.parameters])
 
-    def _prepared(self, gradients: Any, decay: bool = True) -> Iterator[tuple[Any, Any, Any]]:
+    def _prepared(self, gradients: Sequence[Tensor], decay: bool = True) -> Iterator[tuple[Parameter, Tensor, Tensor]]:
         """Parameters, their gradients as the rule wants them, and their learning rates; the step goes on."""
         gradients = self._checked(gradients)
         if decay:
@@ -248,7 +281,7 @@ class Optimizer(Cell):
         assign(self.global_step, self.global_step + 1)
         return zip(self.parameters, gradients, rates)
 
-    def _checked(self, gradients: Any) -> tuple:
+    def _checked(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         if isinstance(gradients, TensorBase) or not isinstance(gradients, (tuple, list)):
             raise TypeError(f"{self.cls_name}: expected a tuple of gradients, got {type(gradients).__name__}")
         if len(gradients) != len(self.parameters):
@@ -263,7 +296,7 @@ class Optimizer(Cell):
         return tuple([g._cast(p._dt) for p, g in zip(self.parameters, gradients)])
 
 
-def store(parameter: Parameter, value: Any) -> None:
+def store(parameter: Parameter, value: Tensor) -> None:
     """Assign a value that may have been computed in a wider dtype."""
     assign(parameter, value._cast(parameter._dt))
 
@@ -275,5 +308,5 @@ class _Scaled(Cell):
         super().__init__(auto_prefix=False)
         self.inner, self.factor = inner, factor
 
-    def construct(self, step: Any) -> Any:
+    def construct(self, step: Tensor) -> Tensor:
         return self.inner(step) * self.factor

@@ -7,8 +7,7 @@ rates are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -22,10 +21,10 @@ from ...builtin.optimizers.update_formulas import (
     trust_ratio,
 )
 from ...core.registry import ops
+from ..cell import Cell
 from ..parameter import Parameter
-from ..tensor import tensor
-from ..tensor_base import TensorBase
-from .optimizer import Optimizer, store
+from ..tensor import Tensor, tensor
+from .optimizer import Optimizer, Params, Rate, store
 from .settings import flag, number
 
 __all__ = ["SGD", "Momentum", "Adam", "AdamWeightDecay", "AdaMax", "RMSProp", "Adagrad", "Adadelta", "Lamb"]
@@ -43,11 +42,11 @@ def _rest(decay: float) -> float:
     return float(np.float32(1.0) - np.float32(decay))
 
 
-def _once(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _once(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """The function, computed once for each of the values it is asked for: learning rates that parameters share."""
-    known: dict[int, Any] = {}
+    known: dict[int, tuple[Tensor, Tensor]] = {}
 
-    def call(value: Any) -> Any:
+    def call(value: Tensor) -> Tensor:
         if id(value) not in known:
             known[id(value)] = value, function(value)
         return known[id(value)][1]
@@ -60,12 +59,12 @@ class _Rule(Optimizer):
 
     _planned = True
 
-    def _averages(self, beta1: Any, beta2: Any, eps: Any) -> None:
+    def _averages(self, beta1: float, beta2: float, eps: float) -> None:
         self.beta1 = number(self.cls_name, "beta1", beta1, 0.0, 1.0, inside=True)
         self.beta2 = number(self.cls_name, "beta2", beta2, 0.0, 1.0, inside=True)
         self.eps = number(self.cls_name, "eps", eps, inside=True)
 
-    def _mean(self, state: Parameter, value: Any, decay: float) -> Any:
+    def _mean(self, state: Parameter, value: Tensor, decay: float) -> Tensor:
         """A moving average with a further value in it, which becomes the state."""
         now = average(state, value, decay, _rest(decay))
         store(state, now)
@@ -99,21 +98,21 @@ class SGD(_Rule):
     array([0.5, 1.5], dtype=float32)
     """
 
-    def __init__(self, params: Any, learning_rate: Any = 0.1, momentum: float = 0.0, dampening: float = 0.0,
+    def __init__(self, params: Params, learning_rate: Rate = 0.1, momentum: float = 0.0, dampening: float = 0.0,
                  weight_decay: float = 0.0, nesterov: bool = False, loss_scale: float = 1.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        held = number("SGD", "momentum", momentum)
+        momentum_value = number("SGD", "momentum", momentum)
         self.dampening = number("SGD", "dampening", dampening)
         self.nesterov = flag("SGD", "nesterov", nesterov)
-        if nesterov and (not held or dampening):
+        if nesterov and (not momentum_value or dampening):
             raise ValueError(f"SGD: nesterov needs a momentum above 0 and a dampening of 0, got {momentum} and "
                              f"{dampening}")
-        self._moving = held > 0
-        self.momentum = Parameter(held, name="momentum")
+        self._moving = momentum_value > 0
+        self.momentum = Parameter(momentum_value, name="momentum")
         if self._moving:
             self.accum = self._states("accum")
 
-    def construct(self, gradients: Any) -> tuple:
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         share = self._share() if self._moving and self.dampening else None
         for i, (p, g, lr) in enumerate(self._prepared(gradients)):
             step = g
@@ -125,7 +124,7 @@ class SGD(_Rule):
             store(p, p - step * lr)
         return self._done
 
-    def _share(self) -> Any:
+    def _share(self) -> Tensor:
         """How much of a gradient the velocity takes up: all of it in the first step."""
         return 1.0 - (self.global_step > 0)._cast(_FLOAT).reshape(()) * self.dampening
 
@@ -143,14 +142,14 @@ class Momentum(_Rule):
         Whether ``g + momentum * v`` takes the place of ``v`` where the parameter changes.
     """
 
-    def __init__(self, params: Any, learning_rate: Any, momentum: float, weight_decay: Any = 0.0,
+    def __init__(self, params: Params, learning_rate: Rate, momentum: float, weight_decay: float | Cell = 0.0,
                  loss_scale: float = 1.0, use_nesterov: bool = False):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.momentum = Parameter(number("Momentum", "momentum", momentum), name="momentum")
         self.use_nesterov = flag("Momentum", "use_nesterov", use_nesterov)
         self.moments = self._states("moments")
 
-    def construct(self, gradients: Any) -> tuple:
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         for v, (p, g, lr) in zip(self.moments, self._prepared(gradients)):
             step = v * self.momentum + g
             store(v, step)
@@ -181,10 +180,10 @@ class Adam(_Rule):
         Accepted, without effect here.
     """
 
-    def __init__(self, params: Any, learning_rate: Any = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
-                 eps: float = 1e-8, use_locking: bool = False, use_nesterov: bool = False, weight_decay: Any = 0.0,
-                 loss_scale: float = 1.0, use_amsgrad: bool = False, use_lazy: bool = False,
-                 use_offload: bool = False):
+    def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+                 eps: float = 1e-8, use_locking: bool = False, use_nesterov: bool = False,
+                 weight_decay: float | Cell = 0.0, loss_scale: float = 1.0, use_amsgrad: bool = False,
+                 use_lazy: bool = False, use_offload: bool = False):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self._averages(beta1, beta2, eps)
         self.use_nesterov = flag("Adam", "use_nesterov", use_nesterov)
@@ -194,7 +193,7 @@ class Adam(_Rule):
         if use_amsgrad:
             self.vhat = self._states("vhat")
 
-    def construct(self, gradients: Any) -> tuple:
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         power1, power2 = self.beta1_power * self.beta1, self.beta2_power * self.beta2
         store(self.beta1_power, power1)
         store(self.beta2_power, power2)
@@ -225,13 +224,13 @@ class AdamWeightDecay(_Rule):
         Keeps the denominator from zero.
     """
 
-    def __init__(self, params: Any, learning_rate: Any = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
-                 eps: float = 1e-6, weight_decay: Any = 0.0):
+    def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+                 eps: float = 1e-6, weight_decay: float | Cell = 0.0):
         super().__init__(learning_rate, params, weight_decay)
         self._averages(beta1, beta2, eps)
         self.moments1, self.moments2 = self._states("adam_m"), self._states("adam_v")
 
-    def construct(self, gradients: Any) -> tuple:
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         decays = self._now(self._decays)
         for i, (p, g, lr) in enumerate(self._prepared(gradients, decay=False)):
             m = self._mean(self.moments1[i], g, self.beta1)
@@ -259,13 +258,13 @@ class Lamb(_Rule):
         Keeps the denominator from zero.
     """
 
-    def __init__(self, params: Any, learning_rate: Any, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-6,
-                 weight_decay: Any = 0.0):
+    def __init__(self, params: Params, learning_rate: Rate, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-6,
+                 weight_decay: float | Cell = 0.0):
         super().__init__(learning_rate, params, weight_decay)
         self._averages(beta1, beta2, eps)
         self.moments1, self.moments2 = self._states("lamb_m"), self._states("lamb_v")
 
-    def construct(self, gradients: Any) -> tuple:
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         decays = self._now(self._decays)
         time = self.global_step._cast(_FLOAT).reshape(()) + 1.0
         first, second = correction(self.beta1, time), correction(self.beta2, time)
@@ -280,7 +279,7 @@ class Lamb(_Rule):
         return self._done
 
 
-def _norm(x: Any) -> Any:
+def _norm(x: Tensor) -> Tensor:
     return ops.sqrt(ops._np_sum(ops.square(x._cast(_FLOAT))))
 
 
@@ -297,14 +296,14 @@ class AdaMax(_Rule):
         Keeps the denominator from zero.
     """
 
-    def __init__(self, params: Any, learning_rate: Any = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
-                 eps: float = 1e-8, weight_decay: Any = 0.0, loss_scale: float = 1.0):
+    def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+                 eps: float = 1e-8, weight_decay: float | Cell = 0.0, loss_scale: float = 1.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self._averages(beta1, beta2, eps)
         self.beta1_power = _one("beta1_power")
         self.moment1, self.moment2 = self._states("moment1"), self._states("moment2")
 
-    def construct(self, gradients: Any) -> tuple:
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         power = self.beta1_power * self.beta1
         store(self.beta1_power, power)
         corrected = _once(lambda lr: lr / (1.0 - power.reshape(())))
@@ -335,9 +334,9 @@ class RMSProp(_Rule):
         Accepted, without effect here.
     """
 
-    def __init__(self, params: Any, learning_rate: Any = 0.1, decay: float = 0.9, momentum: float = 0.0,
+    def __init__(self, params: Params, learning_rate: Rate = 0.1, decay: float = 0.9, momentum: float = 0.0,
                  epsilon: float = 1e-10, use_locking: bool = False, centered: bool = False, loss_scale: float = 1.0,
-                 weight_decay: Any = 0.0):
+                 weight_decay: float | Cell = 0.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.decay = number("RMSProp", "decay", decay)
         self.momentum = number("RMSProp", "momentum", momentum)
@@ -347,7 +346,7 @@ class RMSProp(_Rule):
         if centered:
             self.mg = self._states("mean_grad")
 
-    def construct(self, gradients: Any) -> tuple:
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         for i, (p, g, lr) in enumerate(self._prepared(gradients)):
             spread = self._mean(self.ms[i], g * g, self.decay)
             mean = self._mean(self.mg[i], g, self.decay) if self.centered else None
@@ -370,15 +369,15 @@ class Adagrad(_Rule):
         Whether the sum grows.
     """
 
-    def __init__(self, params: Any, accum: float = 0.1, learning_rate: Any = 0.001, update_slots: bool = True,
-                 loss_scale: float = 1.0, weight_decay: Any = 0.0):
+    def __init__(self, params: Params, accum: float = 0.1, learning_rate: Rate = 0.001, update_slots: bool = True,
+                 loss_scale: float = 1.0, weight_decay: float | Cell = 0.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.update_slots = flag("Adagrad", "update_slots", update_slots)
         self.accum = self._states("accum", number("Adagrad", "accum", accum))
 
-    def construct(self, gradients: Any) -> tuple:
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         for total, (p, g, lr) in zip(self.accum, self._prepared(gradients)):
-            now: TensorBase = total
+            now: Tensor = total
             if self.update_slots:
                 now = total + g * g
                 store(total, now)
@@ -401,14 +400,14 @@ class Adadelta(_Rule):
         Keeps the denominator from zero.
     """
 
-    def __init__(self, params: Any, learning_rate: Any = 1.0, rho: float = 0.9, epsilon: float = 1e-6,
-                 loss_scale: float = 1.0, weight_decay: Any = 0.0):
+    def __init__(self, params: Params, learning_rate: Rate = 1.0, rho: float = 0.9, epsilon: float = 1e-6,
+                 loss_scale: float = 1.0, weight_decay: float | Cell = 0.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.rho = number("Adadelta", "rho", rho, 0.0, 1.0)
         self.epsilon = number("Adadelta", "epsilon", epsilon)
         self.accum, self.accum_update = self._states("accum"), self._states("accum_update")
 
-    def construct(self, gradients: Any) -> tuple:
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         for i, (p, g, lr) in enumerate(self._prepared(gradients)):
             spread = self._mean(self.accum[i], g * g, self.rho)
             step = adadelta_step(g, spread, self.accum_update[i], self.epsilon)

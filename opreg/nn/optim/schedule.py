@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ...core.registry import ops
 from ..cell import Cell
 from ..parameter import Parameter
-from ..tensor import tensor
+from ..tensor import Tensor, tensor
 from .settings import count, flag, number
 
 __all__ = ["LearningRateSchedule", "ExponentialDecayLR", "NaturalExpDecayLR", "InverseDecayLR", "CosineDecayLR",
@@ -31,7 +30,7 @@ class LearningRateSchedule(Cell):
     Tensor(shape=[], dtype=Float32, value= 0.25)
     """
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         """The learning rate of a step; every schedule defines its own."""
         raise NotImplementedError(f"{self.cls_name}: define construct(self, global_step)")
 
@@ -43,11 +42,11 @@ class ListedRate(LearningRateSchedule):
         super().__init__(auto_prefix=False)
         self.learning_rate = learning_rate
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         return ops.take(self.learning_rate, global_step, axis=0, mode="clip")
 
 
-def _steps(global_step: Any) -> Any:
+def _steps(global_step: Tensor) -> Tensor:
     """The step as a floating number."""
     return tensor(global_step)._cast(np.dtype(np.float32))
 
@@ -62,7 +61,7 @@ class _Decay(LearningRateSchedule):
         self.decay_steps = count(self.cls_name, "decay_steps", decay_steps)
         self.is_stair = flag(self.cls_name, "is_stair", is_stair)
 
-    def _part(self, global_step: Any) -> Any:
+    def _part(self, global_step: Tensor) -> Tensor:
         part = _steps(global_step) / self.decay_steps
         return ops.floor(part) if self.is_stair else part
 
@@ -87,7 +86,7 @@ class ExponentialDecayLR(_Decay):
     Tensor(shape=[], dtype=Float32, value= 0.125)
     """
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         return self.decay_rate ** self._part(global_step) * self.learning_rate
 
 
@@ -100,7 +99,7 @@ class NaturalExpDecayLR(_Decay):
         As ``ExponentialDecayLR`` has them.
     """
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         step = self._part(global_step) * self.decay_steps if self.is_stair else _steps(global_step)
         return ops.exp(step * -self.decay_rate) * self.learning_rate
 
@@ -114,7 +113,7 @@ class InverseDecayLR(_Decay):
         As ``ExponentialDecayLR`` has them.
     """
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         return self.learning_rate / (self._part(global_step) * self.decay_rate + 1.0)
 
 
@@ -137,7 +136,7 @@ class CosineDecayLR(LearningRateSchedule):
         if min_lr >= max_lr:
             raise ValueError(f"CosineDecayLR: max_lr must be above min_lr, got {max_lr} and {min_lr}")
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         part = ops._minimum_scalar(_steps(global_step), scalar=float(self.decay_steps)) / self.decay_steps
         return (ops.cos(part * math.pi) + 1.0) * (0.5 * (self.max_lr - self.min_lr)) + self.min_lr
 
@@ -166,7 +165,7 @@ class PolynomialDecayLR(LearningRateSchedule):
         self.power = number("PolynomialDecayLR", "power", power, inside=True)
         self.update_decay_steps = flag("PolynomialDecayLR", "update_decay_steps", update_decay_steps)
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         part = _steps(global_step) / self.decay_steps
         if self.update_decay_steps:
             part = part / ops._maximum_scalar(ops.ceil(part), scalar=1.0)
@@ -191,7 +190,7 @@ class WarmUpLR(LearningRateSchedule):
         self.learning_rate = number("WarmUpLR", "learning_rate", learning_rate)
         self.warmup_steps = count("WarmUpLR", "warmup_steps", warmup_steps)
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         part = ops._minimum_scalar(_steps(global_step), scalar=float(self.warmup_steps)) / self.warmup_steps
         return part * self.learning_rate
 
@@ -213,12 +212,12 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
             raise TypeError(f"{owner}: {name} must be a list or tuple, got {type(value).__name__}")
     if len(milestone) != len(learning_rates):
         raise ValueError(f"{owner}: expected a rate for each of {len(milestone)} milestones, got {len(learning_rates)}")
-    found: list[float] = []
+    rates: list[float] = []
     for i, (end, rate) in enumerate(zip(milestone, learning_rates)):
-        if count(owner, f"milestone {i}", end) <= len(found):
-            raise ValueError(f"{owner}: milestones must grow, got {end} behind {len(found)}")
-        found += [number(owner, f"learning rate {i}", rate)] * (end - len(found))
-    return found
+        if count(owner, f"milestone {i}", end) <= len(rates):
+            raise ValueError(f"{owner}: milestones must grow, got {end} behind {len(rates)}")
+        rates += [number(owner, f"learning rate {i}", rate)] * (end - len(rates))
+    return rates
 
 
 def _by_epoch(owner: str, total_step: int, step_per_epoch: int, rate: Callable[[int], float]) -> list[float]:

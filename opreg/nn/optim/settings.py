@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import numbers
 
 import numpy as np
-
-from ..tensor_base import is_number
 
 __all__ = ["number", "count", "flag"]
 
 
-def number(owner: str, name: str, value: Any, least: float = 0.0, most: float = math.inf, inside: bool = False
+def number(owner: str, name: str, value: object, least: float = 0.0, most: float = math.inf, inside: bool = False
            ) -> float:
     """A setting as a float, between ``least`` and ``most``; not one of these two themselves where it must be inside.
 
@@ -26,16 +24,17 @@ def number(owner: str, name: str, value: Any, least: float = 0.0, most: float = 
     >>> number("SGD", "momentum", 1)
     1.0
     """
-    if not is_number(value) or isinstance(value, (bool, np.bool_)):
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise TypeError(f"{owner}: {name} must be a float, got {type(value).__name__}")
-    if not (least < value < most if inside else least <= value <= most):
+    result = float(value)
+    if not (least < result < most if inside else least <= result <= most):
         lower = "" if least == -math.inf else f" {'above' if inside else 'at least'} {least:g}"
         upper = "" if most == math.inf else f" {'below' if inside else 'at most'} {most:g}"
         raise ValueError(f"{owner}: {name} must be{lower}{' and' if lower and upper else ''}{upper}, got {value!r}")
-    return float(value)
+    return result
 
 
-def count(owner: str, name: str, value: Any) -> int:
+def count(owner: str, name: str, value: object) -> int:
     """A setting that counts something, from 1 on."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise TypeError(f"{owner}: {name} must be an int, got {type(value).__name__}")
@@ -44,7 +43,7 @@ def count(owner: str, name: str, value: Any) -> int:
     return int(value)
 
 
-def flag(owner: str, name: str, value: Any) -> bool:
+def flag(owner: str, name: str, value: object) -> bool:
     """A setting that is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{owner}: {name} must be a bool, got {type(value).__name__}")

@@ -1,0 +1,177 @@
+"""Losses of scores of classes, labels being indices of them or probabilities."""
+
+from __future__ import annotations
+
+import math
+
+from ...core.registry import ops
+from ...core.spec import show
+from ...errors import ShapeError
+from ..ops import losses as functions
+from ..ops.losses import above
+from ..optim.settings import flag, number
+from ..tensor import Tensor
+from .base import LossBase, mean, sum_over
+
+__all__ = ["SoftmaxCrossEntropyWithLogits", "NLLLoss", "CrossEntropyLoss", "FocalLoss", "MultiMarginLoss"]
+
+
+class SoftmaxCrossEntropyWithLogits(LossBase):
+    """The cross-entropy of the labels and the softmax of logits of shape (n, classes), one number for each of n.
+
+    Parameters
+    ----------
+    sparse : bool
+        Whether labels are indices of classes, of shape (n,), or probabilities, of the shape of the logits.
+    reduction : {"none", "mean", "sum"}
+        What becomes of the n numbers.
+
+    Examples
+    --------
+    >>> loss = SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+    >>> round(float(loss(Tensor([[1.0, 1.0]]), Tensor([0])).asnumpy()), 4)
+    0.6931
+    """
+
+    def __init__(self, sparse: bool = False, reduction: str = "none"):
+        super().__init__(reduction)
+        self.sparse = flag(self.cls_name, "sparse", sparse)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._tensors(logits=logits, labels=labels)
+        scores = ops.log_softmax(logits, axis=-1)
+        if self.sparse:
+            if labels.shape != logits.shape[:-1]:
+                raise ShapeError(f"{self.cls_name}: labels must have shape {show(logits.shape[:-1])}, got "
+                                 f"{show(labels.shape)}")
+            return self.get_loss(-ops.pick(scores, labels, axis=-1))
+        self._alike(logits=logits, labels=labels)
+        return self.get_loss(-sum_over(scores * labels, -1))
+
+
+class NLLLoss(LossBase):
+    """Minus the logarithms of probabilities at the labels.
+
+    Called with logarithms of shape (n, classes, …) and indices of classes of shape (n, …).
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        A weight for each class; the mean is weighted by them.
+    ignore_index : int
+        A label that counts nothing.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the elements.
+    """
+
+    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"):
+        super().__init__(reduction)
+        self.weight = self._weight("weight", weight)
+        self.ignore_index = ignore_index
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._tensors(logits=logits, labels=labels)
+        return functions.nll_loss(logits, labels, self.weight, self.ignore_index, self.reduction)
+
+
+class CrossEntropyLoss(NLLLoss):
+    """The cross-entropy of labels and the softmax of logits of shape (n, classes, …).
+
+    Labels are indices of classes, of shape (n, …), or probabilities, of the shape of the logits.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        A weight for each class; the mean over indices is weighted by them.
+    ignore_index : int
+        An index that counts nothing.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the elements.
+    label_smoothing : float
+        How much of each label is given to all classes alike, from 0 to 1.
+
+    Examples
+    --------
+    >>> round(float(CrossEntropyLoss()(Tensor([[1.0, 1.0]]), Tensor([0])).asnumpy()), 4)
+    0.6931
+    """
+
+    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
+                 label_smoothing: float = 0.0):
+        super().__init__(weight, ignore_index, reduction)
+        self.label_smoothing = number(self.cls_name, "label_smoothing", label_smoothing, 0.0, 1.0)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._tensors(logits=logits, labels=labels)
+        return functions.cross_entropy(logits, labels, self.weight, self.ignore_index, self.reduction,
+                                       self.label_smoothing)
+
+
+class FocalLoss(LossBase):
+    """``-(1 - p) ** gamma * log(p)``, ``p`` the softmax of logits of shape (n, classes, …) at the labels.
+
+    Labels are indices of classes, of shape (n, 1, …), or of one weight a class, of the shape of the logits.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        A weight for each class.
+    gamma : float
+        How much less what is right already counts.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the elements.
+    """
+
+    def __init__(self, weight: Tensor | None = None, gamma: float = 2.0, reduction: str = "mean"):
+        super().__init__(reduction)
+        self.weight, self.gamma = self._weight("weight", weight), number(self.cls_name, "gamma", gamma)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._tensors(logits=logits, labels=labels)
+        if len(logits.shape) != len(labels.shape) or len(labels.shape) < 2 or \
+                labels.shape[1] not in (1, logits.shape[1]):
+            raise ShapeError(f"{self.cls_name}: labels must have shape (n, 1, …) or that of the logits, "
+                             f"{show(logits.shape)}, got {show(labels.shape)}")
+        logits = logits.reshape((*logits.shape[:2], -1))
+        labels = labels.reshape((*labels.shape[:2], -1))
+        scores = ops.log_softmax(logits, axis=1)
+        factor = (1.0 - ops.exp(scores)) ** self.gamma
+        if self.weight is not None:
+            scores = scores * self.weight.reshape((1, -1, 1))
+        elements = -factor * scores
+        if labels.shape[1] == 1:
+            return self.get_loss(mean(ops.pick(elements, labels.reshape((labels.shape[0], -1)), axis=1), 1))
+        return self.get_loss(mean(elements * labels, -1))
+
+
+class MultiMarginLoss(LossBase):
+    """The mean over other classes of ``max(0, margin - x[label] + x[class]) ** p``, of logits of shape (n, classes).
+
+    Parameters
+    ----------
+    p : {1, 2}
+        The power.
+    margin : float
+        By how much the score at the label shall be ahead.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the n numbers.
+    weight : Tensor, optional
+        A weight for each class as a label.
+    """
+
+    def __init__(self, p: int = 1, margin: float = 1.0, reduction: str = "mean", weight: Tensor | None = None):
+        super().__init__(reduction)
+        if p not in (1, 2):
+            raise ValueError(f"{self.cls_name}: p must be 1 or 2, got {p!r}")
+        self.p, self.margin = int(p), number(self.cls_name, "margin", margin, -math.inf)
+        self.weight = self._weight("weight", weight)
+
+    def construct(self, x: Tensor, target: Tensor) -> Tensor:
+        self._tensors(x=x, target=target)
+        count = x.shape[1]
+        other = 1.0 - ops.one_hot(target, depth=count, dtype=x._dt)
+        behind = above(x - ops.pick(x, target, axis=1, keepdims=True) + self.margin) * other
+        rows = sum_over(behind if self.p == 1 else ops.square(behind), 1) / count
+        if self.weight is not None:
+            rows = rows * ops.take(self.weight, target, axis=0, mode="clip")
+        return self._reduce(rows)

@@ -1,0 +1,103 @@
+"""Losses of the difference of predictions and labels."""
+
+from __future__ import annotations
+
+from ...core.registry import ops
+from ..ops import losses as functions
+from ..optim.settings import number
+from ..tensor import Tensor
+from .base import LossBase
+
+__all__ = ["L1Loss", "MAELoss", "MSELoss", "RMSELoss", "SmoothL1Loss", "HuberLoss"]
+
+
+class L1Loss(LossBase):
+    """The magnitude of the difference; shapes broadcast.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        What becomes of the elements.
+
+    Examples
+    --------
+    >>> L1Loss()(Tensor([1.0, 2.0]), Tensor([0.0, 5.0]))
+    Tensor(shape=[], dtype=Float32, value= 2)
+    """
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._tensors(logits=logits, labels=labels)
+        return functions.l1_loss(logits, labels, self.reduction)
+
+
+class MAELoss(L1Loss):
+    """The magnitude of the difference; another name of ``L1Loss``."""
+
+
+class MSELoss(LossBase):
+    """The square of the difference; shapes broadcast.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        What becomes of the elements.
+
+    Examples
+    --------
+    >>> MSELoss()(Tensor([1.0, 2.0]), Tensor([0.0, 5.0]))
+    Tensor(shape=[], dtype=Float32, value= 5)
+    """
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._tensors(logits=logits, labels=labels)
+        return functions.mse_loss(logits, labels, self.reduction)
+
+
+class RMSELoss(MSELoss):
+    """The root of the mean of the square of the difference."""
+
+    def __init__(self) -> None:
+        super().__init__("mean")
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return ops.sqrt(super().construct(logits, labels))
+
+
+class SmoothL1Loss(LossBase):
+    """``0.5 * d ** 2 / beta`` up to ``beta``, ``d - 0.5 * beta`` beyond, ``d`` the magnitude of the difference.
+
+    Parameters
+    ----------
+    beta : float
+        Where the parabola ends.
+    reduction : {"none", "mean", "sum"}
+        What becomes of the elements.
+    """
+
+    def __init__(self, beta: float = 1.0, reduction: str = "none"):
+        super().__init__(reduction)
+        self.beta = number(self.cls_name, "beta", beta, inside=True)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._alike(logits=logits, labels=labels)
+        return functions.smooth_l1_loss(logits, labels, self.beta, self.reduction)
+
+
+class HuberLoss(LossBase):
+    """``0.5 * d ** 2`` up to ``delta``, ``delta * (d - 0.5 * delta)`` beyond, ``d`` the magnitude of the difference.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        What becomes of the elements.
+    delta : float
+        Where the parabola ends.
+    """
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0):
+        super().__init__(reduction)
+        self.delta = number(self.cls_name, "delta", delta, inside=True)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._alike(logits=logits, labels=labels)
+        return functions.huber_loss(logits, labels, self.reduction, self.delta)

@@ -1,0 +1,153 @@
+"""Losses of probabilities: of one of two classes, divergences, densities."""
+
+from __future__ import annotations
+
+import math
+
+from ...core.registry import ops
+from ..ops import losses as functions
+from ..ops.losses import above
+from ..optim.settings import flag, number
+from ..tensor import Tensor
+from .base import LossBase, mean
+
+__all__ = [
+    "BCELoss", "BCEWithLogitsLoss", "MultiLabelSoftMarginLoss", "KLDivLoss", "PoissonNLLLoss", "GaussianNLLLoss",
+]
+
+
+class BCELoss(LossBase):
+    """The cross-entropy of labels and probabilities of one of two classes.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        A weight for each element; it broadcasts.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the elements.
+    """
+
+    def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
+        super().__init__(reduction)
+        self.weight = self._weight("weight", weight)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._alike(logits=logits, labels=labels)
+        return functions.binary_cross_entropy(logits, labels, self.weight, self.reduction)
+
+
+class BCEWithLogitsLoss(LossBase):
+    """The cross-entropy of labels and the sigmoid of logits.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        What becomes of the elements.
+    weight : Tensor, optional
+        A weight for each element; it broadcasts.
+    pos_weight : Tensor, optional
+        A weight for what speaks for a class; it broadcasts.
+    """
+
+    def __init__(self, reduction: str = "mean", weight: Tensor | None = None, pos_weight: Tensor | None = None):
+        super().__init__(reduction)
+        self.weight, self.pos_weight = self._weight("weight", weight), self._weight("pos_weight", pos_weight)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._alike(logits=logits, labels=labels)
+        return functions.binary_cross_entropy_with_logits(logits, labels, self.weight, self.pos_weight, self.reduction)
+
+
+class MultiLabelSoftMarginLoss(LossBase):
+    """The cross-entropy of labels and the sigmoid of logits, its mean over classes, the last axis.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        A weight for each class.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the means.
+    """
+
+    def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
+        super().__init__(reduction)
+        self.weight = self._weight("weight", weight)
+
+    def construct(self, x: Tensor, target: Tensor) -> Tensor:
+        self._alike(x=x, target=target)
+        elements = ops._softrelu(-x) + (1.0 - target) * x
+        return self._reduce(mean(elements if self.weight is None else elements * self.weight, -1))
+
+
+class KLDivLoss(LossBase):
+    """``labels * (log(labels) - logits)``: the divergence of logarithms of probabilities from probabilities.
+
+    Parameters
+    ----------
+    reduction : {"mean", "batchmean", "sum", "none"}
+        What becomes of the elements; ``batchmean`` is the sum divided by the length of the first axis.
+    """
+
+    _reductions = ("mean", "batchmean", "sum", "none")
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._alike(logits=logits, labels=labels)
+        return functions.kl_div(logits, labels, self.reduction)
+
+
+class PoissonNLLLoss(LossBase):
+    """Minus the logarithm of a Poisson density: ``exp(x) - target * x``; without ``log_input`` ``x`` is the rate.
+
+    Parameters
+    ----------
+    log_input : bool
+        Whether the logarithm of the rate is given.
+    full : bool
+        Whether Stirling's approximation of the logarithm of the factorial is added, where the target is above 1.
+    eps : float
+        Keeps the logarithm of a rate finite.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the elements.
+    """
+
+    def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"):
+        super().__init__(reduction)
+        self.log_input, self.full, self.eps = log_input, full, eps
+
+    def construct(self, input: Tensor, target: Tensor) -> Tensor:
+        self._tensors(input=input, target=target)
+        target = target._cast(input._dt)
+        if self.log_input:
+            elements = ops.exp(input) - target * input
+        else:
+            elements = input - target * ops.log(input + self.eps)
+        if self.full:
+            large = above(target, 1.0)
+            stirling = (large + 0.5) * ops.log(large) - large + 0.5 * math.log(2 * math.pi)
+            elements = elements + stirling * (target > 1)._cast(input._dt)
+        return self.get_loss(elements)
+
+
+class GaussianNLLLoss(LossBase):
+    """Minus the logarithm of a normal density: ``0.5 * (log(var) + (logits - labels) ** 2 / var)``.
+
+    Parameters
+    ----------
+    full : bool
+        Whether the constant is added.
+    eps : float
+        The least variance.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the elements.
+    """
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
+        super().__init__(reduction)
+        self.full = flag(self.cls_name, "full", full)
+        self.eps = number(self.cls_name, "eps", eps, inside=True)
+
+    def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:
+        self._tensors(logits=logits, labels=labels, var=var)
+        var = above(var, self.eps)
+        elements = (ops.log(var) + ops.square(logits - labels) / var) * 0.5
+        return self._reduce(elements + 0.5 * math.log(2 * math.pi) if self.full else elements)
