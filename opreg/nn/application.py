@@ -7,8 +7,8 @@ traced, and can be differentiated again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol import infer as inference
@@ -24,11 +24,16 @@ from ..errors import NotDifferentiableError
 from .parameter import Parameter
 from .python_op import call
 from .state import STATE
-from .tensor import made
+from .tensor import Tensor, made
+from .tensor_base import TensorBase
 from .trace import FunctionTracer, TracedTensor
-from .tree import LEAF
+from .tree import LEAF, Structure
 
-__all__ = ["Application", "applied", "followed", "kept_of", "spread"]
+#: Gradients of the tensors of the inputs, and of the internal parameters; None for zeros.
+Gradients: TypeAlias = tuple[Sequence[TensorBase | None], Sequence[TensorBase | None]]
+T = TypeVar("T")
+
+__all__ = ["Application", "Gradients", "applied", "followed", "kept_of", "spread"]
 
 
 class Application:
@@ -67,16 +72,16 @@ class Application:
         Outputs of the body, then what it assigns.
     """
 
-    def __init__(self, title: str, kind: str, inputs: Any, count: int, internal: Sequence[Parameter] = ()):
+    def __init__(self, title: str, kind: str, inputs: Structure, count: int, internal: Sequence[Parameter] = ()):
         self.title, self.kind, self.inputs, self.count, self.internal = title, kind, inputs, count, list(internal)
-        self.out: Any = LEAF
+        self.out = LEAF
         self.visible = 0
         self.ins: list[Spec] = []
         self.outs: list[Spec] = []
         self.body: FunctionTracer | None = None
         self.slots: list[Node] = []
         self.captured: list[Node] = []
-        self.arrays: list[Any] = []
+        self.arrays: list[NDArray | None] = []
         self.heads: list[Entry] = []
 
     @property
@@ -94,14 +99,16 @@ class Application:
 
     __str__ = __repr__
 
-    def compute(self, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
+                ) -> Gradients:
         """Gradients of the inputs' tensors and of the internal parameters, from those that arrive at the outputs."""
         raise NotImplementedError
 
 
-def followed(application: Application, op: Op, leaves: Sequence[Any], words: Sequence[str],
-             run: Callable[[Sequence[Any]], list[Any]]) -> list[Any]:
-    """Add an application to the trace as one node.
+def followed(trace: FunctionTracer, application: Application, op: Op, leaves: Sequence[TensorBase],
+             words: Sequence[str], run: Callable[[Sequence[TracedTensor]], Sequence[TensorBase]]
+            ) -> Sequence[TensorBase]:
+    """Add an application to a trace as one node.
 
     Parameters
     ----------
@@ -117,7 +124,6 @@ def followed(application: Application, op: Op, leaves: Sequence[Any], words: Seq
     list of TracedTensor
         The visible outputs.
     """
-    trace = STATE.trace
     values = [trace.read(leaf) for leaf in leaves]
     body = application.body = FunctionTracer(application.title, trace)
     application.ins = [value._spec for value in values]
@@ -125,22 +131,22 @@ def followed(application: Application, op: Op, leaves: Sequence[Any], words: Seq
     application.slots = [slot._entry[0] for slot in slots]
     body.slots = dict(zip(application.slots, values))
     with body:
-        heads = [body.read(each) for each in run(slots)]
+        heads = [body.read(result) for result in run(slots)]
         for weight in application.internal:
             body.read(weight)
         assigned = [(parameter, body.values[key]) for key, parameter in body.updated.items()]
     application.outs = [head._spec for head in heads]
-    application.heads = [each._entry for each in (*heads, *[value for _, value in assigned])]
+    application.heads = [value._entry for value in (*heads, *[value for _, value in assigned])]
     application.captured = list(body.outer)
-    held = {node: array for array, node in body.variables.values()}
-    application.arrays = [held.get(node) for node in application.captured]
+    arrays = {node: array for array, node in body.variables.values()}
+    application.arrays = [arrays.get(node) for node in application.captured]
     entries = [value._entry for value in (*values, *[body.outer[node] for node in application.captured])]
     body.close()
     node = trace.add(op, {"record": application}, entries, {op.name.strip("_"): application.kind})
     for i, (parameter, _) in enumerate(assigned, len(heads)):
         trace.assign(parameter, trace.wrap((node, i)))
     results = [trace.wrap((node, i)) for i in range(application.visible)]
-    return results if MODE.recording else [ops.BlockGrad(each) for each in results]
+    return results if MODE.recording else [ops.BlockGrad(result) for result in results]
 
 
 def applied(name: str, optional_out_grads: bool = False) -> Op:
@@ -156,23 +162,26 @@ def applied(name: str, optional_out_grads: bool = False) -> Op:
     return op
 
 
-def _through(record: Any, ins: Any, rule: Callable) -> tuple[list[Any], list[Any]]:
+def _through(record: Application, ins: Sequence[T | None], rule: Callable[..., Mapping[Node, Sequence[T | None]]]
+             ) -> tuple[list[T | None], list[T | None]]:
     """What follows for inputs and outputs from what is known of the inputs, through the body."""
     inputs = record.variables
-    found = rule(Graph(record.heads), {node: value for node, value in zip(inputs, ins) if value is not None})
-    return ([found[node][0] if node in found else value for node, value in zip(inputs, ins)],
-            [found[node][i] for node, i in record.heads])
+    results = rule(Graph(record.heads), {node: value for node, value in zip(inputs, ins) if value is not None})
+    return ([results[node][0] if node in results else value for node, value in zip(inputs, ins)],
+            [results[node][i] for node, i in record.heads])
 
 
-def _inlined(inputs: Sequence[Entry], specs: Any, *, record: Any) -> tuple[list[Node], list[Entry]]:
+def _inlined(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, record: Application
+             ) -> tuple[list[Node], list[Entry]]:
     """The nodes of the body over these inputs, and the entries its outputs become."""
     became: dict[Entry, Entry] = {(node, 0): entry for node, entry in zip(record.variables, inputs)}
+    assert record.body is not None  # it is in a graph
     inner = record.body.specs
     if not all(known(spec.shape) for values in inner.values() for spec in values):
-        given = {node: specs[source][i] for node, (source, i) in zip(record.variables, inputs)}
+        known_specs = {node: specs[source][i] for node, (source, i) in zip(record.variables, inputs)}
         graph = Graph(record.heads, [*record.variables, *record.body.nodes])
-        inner = inference.infer(graph, {node: spec.shape for node, spec in given.items()},
-                                {node: spec.dtype for node, spec in given.items()})
+        inner = inference.infer(graph, {node: spec.shape for node, spec in known_specs.items()},
+                                {node: spec.dtype for node, spec in known_specs.items()})
     nodes = []
     for node in record.body.nodes:
         new = Node(node.op, node.name, node.attrs, [became.get(entry, entry) for entry in node.inputs],
@@ -184,22 +193,23 @@ def _inlined(inputs: Sequence[Entry], specs: Any, *, record: Any) -> tuple[list[
     return nodes, [became.get(entry, entry) for entry in record.heads]
 
 
-def _gradients(g: Any, ins: Any, outs: Any, *, record: Any) -> list[Any]:
+def _gradients(g: TracedValue | tuple[TracedValue | None, ...], ins: Sequence[TracedValue],
+               outs: Sequence[TracedValue], *, record: Application) -> list[TracedValue | None]:
     count, rest = record.count, len(record.captured)
     arriving = list(g) if isinstance(g, (tuple, list)) else [g]
-    if any(each is not None for each in arriving[record.visible:len(record.outs)]):
+    if any(late is not None for late in arriving[record.visible:len(record.outs)]):
         raise NotDifferentiableError(kept_of(record.title))
     compute = _debugged if record.debugged else _grown
-    found, weights = compute(record, arriving[:record.visible], ins, outs)
+    gradients, weights = compute(record, arriving[:record.visible], ins, outs)
     by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
-    return [*found, *[by_weight.get(id(array)) for array in record.arrays[:rest]]] if count or rest else []
+    return [*gradients, *[by_weight.get(id(array)) for array in record.arrays[:rest]]] if count or rest else []
 
 
 def spread(g: Any) -> Iterator[Any]:
     """The gradients in a nesting, None among them."""
     if isinstance(g, (tuple, list)):
-        for each in g:
-            yield from spread(each)
+        for part in g:
+            yield from spread(part)
     elif isinstance(g, dict):
         yield from spread(list(g.values()))
     else:
@@ -212,8 +222,8 @@ def kept_of(title: str) -> str:
             "known: save inputs and outputs alone with ctx.save_for_backward, and compute the rest again in backward")
 
 
-def _grown(record: Application, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]
-           ) -> tuple[list[Any], list[Any]]:
+def _grown(record: Application, arriving: Sequence[TracedValue | None], ins: Sequence[TracedValue],
+           outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
     """The gradients as further nodes: the user's function is traced."""
     trace = STATE.trace
     if trace is None:  # of an executor: the nodes join those of the gradient
@@ -221,7 +231,7 @@ def _grown(record: Application, arriving: Sequence[Any], ins: Sequence[Any], out
         trace.skip()
     trace.settle()
 
-    def value(symbol: Any, spec: Spec) -> TracedTensor:
+    def value(symbol: TracedValue, spec: Spec) -> TracedTensor:
         entry = symbol._entry
         if entry[0] not in trace.specs:
             trace.specs[entry[0]] = [spec] * max(1, entry[0].count)
@@ -236,27 +246,27 @@ def _grown(record: Application, arriving: Sequence[Any], ins: Sequence[Any], out
             trace.values[id(array)] = value(symbol, spec)
     try:
         with trace:
-            found, weights = record.compute([None if g is None else value(g, spec)
+            gradients, weights = record.compute([None if g is None else value(g, spec)
                                              for g, spec in zip(arriving, record.outs)],
-                                            [value(*each) for each in zip(ins[:count], record.ins)],
-                                            [value(*each) for each in zip(outs, record.outs)])
-            every = [None if each is None else TracedValue(outs[0]._tracer, trace.read(each)._entry)
-                     for each in (*found, *weights)]
+                                            [value(*pair) for pair in zip(ins[:count], record.ins)],
+                                            [value(*pair) for pair in zip(outs, record.outs)])
+            every = [None if g is None else TracedValue(outs[0]._tracer, trace.read(g)._entry)
+                     for g in (*gradients, *weights)]
     finally:
         trace.values = before
-    return every[:len(found)], every[len(found):]
+    return every[:len(gradients)], every[len(gradients):]
 
 
-def _debugged(record: Application, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]
-              ) -> tuple[list[Any], list[Any]]:
+def _debugged(record: Application, arriving: Sequence[Any], ins: Sequence[TracedValue],
+              outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
     """The gradients from the user's function run as Python on every run of the graph."""
     count, visible = record.count, record.visible
 
-    def function(*values: Any) -> list[Any]:
-        tops, given, results = values[:visible], values[visible:visible + count], values[visible + count:]
-        found, weights = record.compute(tops, given, results)
-        return [made(like._ctx.xp.zeros_like(like._data), like._ctx) if each is None else each
-                for each, like in zip([*found, *weights], [*given, *record.internal])]
+    def function(*values: Tensor) -> list[TensorBase]:
+        tops, inputs, results = values[:visible], values[visible:visible + count], values[visible + count:]
+        gradients, weights = record.compute(tops, inputs, results)
+        return [made(like._ctx.xp.zeros_like(like._data), like._ctx) if g is None else g
+                for g, like in zip([*gradients, *weights], [*inputs, *record.internal])]
 
     specs = [Spec(weight.shape, weight._dt) for weight in record.internal]
     results = call(function, [*arriving, *ins[:count], *outs[:visible]], [*record.outs, *record.ins, *record.outs],

@@ -7,9 +7,16 @@ known now, and what has been called of Python is not called twice.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 from ..core.spec import Spec
+
+if TYPE_CHECKING:
+    from .guards import Answer, Fork
+    from .python_op import Kept
+    from .tensor import Tensor
+    from .tree import Structure
 
 __all__ = ["Bailout", "HookSignatureChanged", "HookSignatures", "NumberChanged"]
 
@@ -21,7 +28,7 @@ class Bailout(Exception):
 class HookSignatureChanged(Bailout):
     """A hook returned something of another shape, dtype or nesting than was expected."""
 
-    def __init__(self, key: Any, structure: Any, results: list[Any], specs: list[Spec]):
+    def __init__(self, key: Hashable, structure: Structure, results: list[Tensor], specs: list[Spec]):
         super().__init__(f"{key} returned something else than expected")
         self.key, self.structure, self.results, self.specs = key, structure, results, specs
 
@@ -29,7 +36,7 @@ class HookSignatureChanged(Bailout):
 class NumberChanged(Bailout):
     """A number that Python asked for is another than it was: ``fork`` is the place, ``answer`` what Python gets."""
 
-    def __init__(self, fork: Any, answer: Any):
+    def __init__(self, fork: Fork, answer: Answer):
         super().__init__(f"the number asked for at {fork.where} is {answer!r}")
         self.fork, self.answer = fork, answer
 
@@ -48,9 +55,9 @@ class HookSignatures:
     """
 
     def __init__(self) -> None:
-        self.known: dict[Any, tuple[Any, list[Spec]]] = {}
-        self.done: dict[Any, Any] = {}
-        self.replay: dict[Any, Any] = {}
+        self.known: dict[Hashable, tuple[Structure, list[Spec]]] = {}
+        self.done: dict[Hashable, Kept] = {}
+        self.replay: dict[Hashable, Kept] = {}
 
     def learn(self, change: HookSignatureChanged) -> None:
         """Take note of a change, and of what has run before it."""

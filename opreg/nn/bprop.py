@@ -8,23 +8,29 @@ itself recorded, or traced, and can be differentiated again.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opreg.ndarray import tape
+from opreg.ndarray.ndarray import NDArray
 
 from ..core.gradient import fitted
 from ..core.mode import MODE, Recording
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note
-from .application import Application, applied, followed, spread
+from ..typing import Array
+from .application import Application, Gradients, applied, followed, spread
 from .parameter import Parameter, tensor_type
 from .state import STATE, checks_bprop
-from .tensor import lent, made, tensor
+from .tensor import Tensor, lent, made, tensor
 from .tensor_base import TensorBase, is_number
-from .tree import LEAF, flatten, names, rebuild
+from .trace import FunctionTracer, TracedTensor
+from .tree import LEAF, Structure, flatten, names, rebuild
+
+if TYPE_CHECKING:
+    from .cell import Cell
 
 __all__ = ["apply", "check"]
 
@@ -32,7 +38,7 @@ __all__ = ["apply", "check"]
 # ------------------------------------------------------------------------------------------------- the user's
 
 
-def _inputs(cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], list[str]]:
+def _inputs(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], list[str]]:
     """The inputs of ``construct`` with defaults filled in, as ``bprop`` is given them, and the keywords of the last."""
     if not kwargs and cell._construct_arity == len(args):
         return list(args), []
@@ -41,7 +47,7 @@ def _inputs(cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[lis
     return [*bound.args, *bound.kwargs.values()], list(bound.kwargs)
 
 
-def _dout(structure: Any, arriving: Iterator[Any]) -> Any:
+def _dout(structure: Structure, arriving: Iterator[TensorBase | None]) -> Any:
     """Gradients nested as the output is, without what is no tensor in it; one alone stands bare."""
     if structure is LEAF:
         return next(arriving)
@@ -51,55 +57,54 @@ def _dout(structure: Any, arriving: Iterator[Any]) -> Any:
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
-def _gradients(cell: Any, inputs: list[Any], out: Any, dout: Any, internal: Sequence[Parameter]
-               ) -> tuple[list[Any], list[Any]]:
+def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, internal: Sequence[Parameter]) -> Gradients:
     """Call ``bprop``: a gradient for each tensor of the inputs and for each internal parameter, None for zeros."""
-    given = [*inputs, out]
+    values = [*inputs, out]
     used = getattr(cell, "used_bprop_inputs", None)
     if used is not None:
-        given = [value if i in used else None for i, value in enumerate(given)]
+        values = [value if i in used else None for i, value in enumerate(values)]
     try:
-        found = cell.bprop(*given, dout)
+        gradients = cell.bprop(*values, dout)
     except Exception as error:
         note(error, f"in the bprop of Cell {cell.path}")
         raise
-    if found is None:
+    if gradients is None:
         raise TypeError(f"Cell {cell.path}: The python function output is none: bprop must return the gradients of "
                         f"its {len(inputs)} inputs")
-    weights: Any = {}
+    weights: Mapping[Parameter, Any] = {}
     if internal:
-        if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict)):
+        if not (isinstance(gradients, tuple) and len(gradients) == 2 and isinstance(gradients[1], dict)):
             raise ArgumentError(f"Cell {cell.path}: Grad size: with internal_params bprop must return the gradients of "
                                 "the inputs and a dict of weight to gradient")
-        found, weights = found
+        gradients, weights = gradients
         missing = [weight.name for weight in internal if not any(key is weight for key in weights)]
         if missing:
             raise ArgumentError(f"Cell {cell.path}: Grad size: bprop returned no gradient of the internal parameters "
                                 f"{', '.join(missing)}")
-    elif isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict):
-        found = found[0]
-    found = list(found) if isinstance(found, (tuple, list)) else [found]
-    if len(found) != len(inputs):
+    elif isinstance(gradients, tuple) and len(gradients) == 2 and isinstance(gradients[1], dict):
+        gradients = gradients[0]
+    gradients = list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
+    if len(gradients) != len(inputs):
         what = ", ".join(_kind(value) for value in inputs)
         raise ArgumentError(f"For user defined method 'bprop' of net {cell.path!r}: Grad size should be that of the "
-                            f"forward inputs, but got {len(found)} vs {len(inputs)}: it must return one gradient for "
-                            f"each input ({what})")
-    result = []
-    for i, (value, g) in enumerate(zip(inputs, found)):
-        leaves: list[Any] = []
+                            f"forward inputs, but got {len(gradients)} vs {len(inputs)}: it must return one gradient "
+                            f"for each input ({what})")
+    fitting: list[TensorBase | None] = []
+    for i, (value, g) in enumerate(zip(inputs, gradients)):
+        leaves: list[Tensor] = []
         structure = flatten(value, leaves)
         if structure is LEAF:
-            result.append(_fitted(cell, i, value, g))
+            fitting.append(_fitted(cell, i, value, g))
             continue
         parts = list(spread(g)) if leaves and g is not None else [None] * len(leaves)
         if len(parts) != len(leaves):
             raise ArgumentError(f"Cell {cell.path}: input {i} has {len(leaves)} tensors, bprop returned {len(parts)} "
                                 "gradients for it")
-        result += [_fitted(cell, i, leaf, part) for leaf, part in zip(leaves, parts)]
-    return result, [_fitted(cell, weight.name, weight, weights[weight]) for weight in internal]
+        fitting += [_fitted(cell, i, leaf, part) for leaf, part in zip(leaves, parts)]
+    return fitting, [_fitted(cell, weight.name, weight, weights[weight]) for weight in internal]
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     return f"Tensor {show(value.shape)}" if isinstance(value, TensorBase) else type(value).__name__
 
 
@@ -107,24 +112,24 @@ class _NumberError(ShapeError, TypeError):
     """A number in the place of a tensor's gradient: of the wrong shape and, as MindSpore calls it, type."""
 
 
-def _demand_exact(cell: Any, place: int | str, value: Any, g: Any) -> None:
+def _demand_exact(cell: Cell, place: int | str, value: TensorBase, g: object) -> None:
     """Refuse a gradient that is no tensor of the shape and dtype of what it is the gradient of."""
     of = f"the {place}th argument" if isinstance(place, int) else f"parameter {place}"
     what = f"For user defined method 'bprop' of net {cell.path!r}, the gradient of {of} that it returned should"
     if not isinstance(g, TensorBase):
         raise TypeError(f"{what} be Tensor, but got {type(g).__name__}")
     try:
-        got, wanted = g.shape, value.shape
+        shape, expected = g.shape, value.shape
     except OpError:  # of a graph that is not bound
         return
-    if got != wanted:
-        raise ShapeError(f"{what} have the same shape as {of}, which is {show(wanted)}, but got {show(got)}")
+    if shape != expected:
+        raise ShapeError(f"{what} have the same shape as {of}, which is {show(expected)}, but got {show(shape)}")
     if g._dt != value._dt:
         raise DTypeError(f"{what} have the same dtype as {of}, which is {tensor_type(value._dt)}, but got "
                          f"{tensor_type(g._dt)}")
 
 
-def _fitted(cell: Any, place: int | str, value: Any, g: Any) -> Any:
+def _fitted(cell: Cell, place: int | str, value: TensorBase, g: object) -> TensorBase | None:
     """A gradient with the shape and dtype of what it is the gradient of: an input by number, a parameter by name."""
     if checks_bprop():
         _demand_exact(cell, place, value, g)
@@ -153,13 +158,13 @@ def _fitted(cell: Any, place: int | str, value: Any, g: Any) -> Any:
 class _Call(Application):
     """One call of a Cell with bprop; ``of`` gives the Cell, which a graph does not keep alive."""
 
-    def __init__(self, cell: Any, inputs: Any, count: int, of: Callable[[], Any]):
+    def __init__(self, cell: Cell, inputs: Structure, count: int, of: Callable[[], Cell]):
         internal = getattr(cell, "internal_params", None) or ()
         super().__init__(cell.path, type(cell).__name__, inputs, count, internal)
         self._of = of
 
     @property
-    def cell(self) -> Any:
+    def cell(self) -> Cell:
         """The Cell."""
         return self._of()
 
@@ -167,38 +172,40 @@ class _Call(Application):
     def debugged(self) -> bool:
         return self.cell.bprop_debug
 
-    def compute(self, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
+                ) -> Gradients:
         dout = _dout(self.out, iter(arriving))
         return _gradients(self.cell, rebuild(self.inputs, iter(ins)), rebuild(self.out, iter(outs)), dout,
                           self.internal)
 
 
-def apply(cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def apply(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a Cell that has a ``bprop``."""
     if STATE.trace is not None:
-        return _traced(cell, args, kwargs)
+        return _traced(STATE.trace, cell, args, kwargs)
     inputs, _ = _inputs(cell, args, kwargs)
-    leaves: list[Any] = []
+    leaves: list[Tensor] = []
     structure = flatten(inputs, leaves)
     with Recording(False, None):
         out = cell.construct(*args, **kwargs)
-    found: list[Any] = []
-    arranged = flatten(out, found)
-    if not MODE.recording and not any(each is leaf for each in found for leaf in leaves):
+    results: list[Tensor] = []
+    arranged = flatten(out, results)
+    if not MODE.recording and not any(result is leaf for result in results for leaf in leaves):
         return out
-    fresh = [made(each._data, each._ctx) for each in found]
+    fresh = [made(result._data, result._ctx) for result in results]
     if fresh and MODE.recording:
         record = _Call(cell, structure, len(leaves), lambda: cell)
         record.out = arranged
         every = [*leaves, *record.internal]
-        tape.record(_TAPED, record, every, [each._data for each in every], fresh)
+        tape.record(_TAPED, record, every, [value._data for value in every], fresh)
     return rebuild(arranged, iter(fresh))
 
 
-def _differentiate(g: Any, ins: Any, outs: Any, call: _Call, needs: Any, is_train: bool = True) -> list[Any]:
-    arriving = [lent(each) for each in (g if isinstance(g, tuple) else (g,))]
-    found, weights = call.compute(arriving, [lent(each) for each in ins[:call.count]], [lent(each) for each in outs])
-    return [*found, *weights]
+def _differentiate(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], call: _Call,
+                   needs: Sequence[bool], is_train: bool = True) -> list[TensorBase | None]:
+    arriving = [lent(top) for top in (g if isinstance(g, tuple) else (g,))]
+    gradients, weights = call.compute(arriving, list(map(lent, ins[:call.count])), list(map(lent, outs)))
+    return [*gradients, *weights]
 
 
 #: The application of a Cell with bprop on the tape: outputs that no gradient reaches have zeros.
@@ -206,52 +213,53 @@ _TAPED = tape.Taped("Cell with bprop", _differentiate, 1 << 30)
 _CELL = applied("_cell")
 
 
-def _traced(cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _traced(trace: FunctionTracer, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The application of a Cell with bprop as a node of the trace."""
     inputs, keywords = _inputs(cell, args, kwargs)
-    leaves: list[Any] = []
+    leaves: list[Tensor] = []
     structure = flatten(inputs, leaves)
-    record = _Call(cell, structure, len(leaves), STATE.trace.reference(cell))
+    record = _Call(cell, structure, len(leaves), trace.reference(cell))
     words = [parameter.name for parameter in inspect.signature(cell.construct).parameters.values()]
 
-    def run(slots: Sequence[Any]) -> list[Any]:
-        given = rebuild(structure, iter(slots))
-        first = len(given) - len(keywords)
-        found: list[Any] = []
-        record.out = flatten(cell.construct(*given[:first], **dict(zip(keywords, given[first:]))), found)
-        record.visible = len(found)
-        return found
+    def run(slots: Sequence[TracedTensor]) -> list[TensorBase]:
+        values = rebuild(structure, iter(slots))
+        first = len(values) - len(keywords)
+        outs: list[TensorBase] = []
+        record.out = flatten(cell.construct(*values[:first], **dict(zip(keywords, values[first:]))), outs)
+        record.visible = len(outs)
+        return outs
 
-    results = followed(record, _CELL, leaves, names(words, structure[2]), run)
+    results = followed(trace, record, _CELL, leaves, names(words, structure[2]), run)
     return rebuild(record.out, iter(results))
 
 
 # ------------------------------------------------------------------------------------------------- checking
 
 
-def check(cell: Any, inputs: Sequence[Any], eps: float, rtol: float, atol: float, seed: int) -> float:
+def check(cell: Cell, inputs: Sequence[object], eps: float, rtol: float, atol: float, seed: int) -> float:
     """See ``Cell.check_bprop``."""
     wide = [value._cast(np.dtype(np.float64)) if isinstance(value, TensorBase) and is_floating(value._dt) else value
             for value in inputs]
     rng = np.random.default_rng(seed)
     out = cell.construct(*wide)
-    outs: list[Any] = []
+    outs: list[Tensor] = []
     structure = flatten(out, outs)
-    weights = [rng.standard_normal(each.shape) for each in outs]
-    douts = [tensor(np.asarray(weight, each._dt)) for weight, each in zip(weights, outs)]
+    weights = [rng.standard_normal(out.shape) for out in outs]
+    douts = [tensor(np.asarray(weight, out._dt)) for weight, out in zip(weights, outs)]
     internal = list(getattr(cell, "internal_params", None) or ())
     with Recording(False, None):
-        found, by_weight = _gradients(cell, list(wide), rebuild(structure, iter(map(lent, outs))),
+        gradients, by_weight = _gradients(cell, list(wide), rebuild(structure, iter(map(lent, outs))),
                                       _dout(structure, iter(douts)), internal)
 
     def loss() -> float:
-        results: list[Any] = []
+        results: list[Tensor] = []
         flatten(cell.construct(*wide), results)
-        return float(sum((each.asnumpy().astype(np.float64) * weight).sum() for each, weight in zip(results, weights)))
+        numbers = [result.asnumpy().astype(np.float64) for result in results]
+        return float(sum((host * weight).sum() for host, weight in zip(numbers, weights)))
 
-    leaves: list[Any] = []
+    leaves: list[Tensor] = []
     flatten(list(wide), leaves)
-    places = [(f"input {i}", leaf, g) for i, (leaf, g) in enumerate(zip(leaves, found)) if is_floating(leaf._dt)]
+    places = [(f"input {i}", leaf, g) for i, (leaf, g) in enumerate(zip(leaves, gradients)) if is_floating(leaf._dt)]
     places += [(f"parameter {weight.name}", weight, g) for weight, g in zip(internal, by_weight)]
     if not places:
         raise ArgumentError(f"Cell {cell.path}: check_bprop: none of the inputs is a floating tensor; there is "
@@ -274,7 +282,7 @@ def check(cell: Any, inputs: Sequence[Any], eps: float, rtol: float, atol: float
     return worst
 
 
-def _differences(loss: Callable[[], float], data: np.ndarray, step: float) -> np.ndarray:
+def _differences(loss: Callable[[], float], data: Array, step: float) -> np.ndarray:
     """Central differences of a loss in every element of an array, which is changed and put back."""
     result = np.zeros(data.shape)
     for at in np.ndindex(data.shape):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, MutableMapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opreg.ndarray.ndarray import NDArray
 
@@ -12,6 +12,10 @@ from ..core.spec import show
 from ..errors import ArgumentError, did_you_mean
 from .handles import Hook, HookHandle, Hooks
 from .tensor import Tensor, has_numbers
+
+if TYPE_CHECKING:
+    from .cell import Cell
+    from .parameter import Parameter
 
 __all__ = ["Buffer", "Buffered", "IncompatibleKeys"]
 
@@ -52,13 +56,17 @@ class IncompatibleKeys(NamedTuple):
 class Buffered:
     """Buffers by attribute; parameters and buffers as a dict."""
 
-    _params: OrderedDict[str, Any]
-    _cells: OrderedDict[str, Any]
-    _buffers: OrderedDict[str, Any]
+    _params: OrderedDict[str, Parameter | None]
+    _cells: OrderedDict[str, Any]  # Cells, None where one was taken away
+    _buffers: OrderedDict[str, Tensor | None]
     _transient: set[str]
     _touch: Callable[[], None]
-    cells_and_names: Callable[..., Iterator[tuple[str, Any]]]
-    path: Any
+    cells_and_names: Callable[..., Iterator[tuple[str, Cell]]]
+
+    @property
+    def path(self) -> str:
+        """Where it stands in its tree."""
+        raise NotImplementedError
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Keep a tensor that is state but no parameter; ``state_dict`` includes it when persistent."""
@@ -90,7 +98,7 @@ class Buffered:
                 seen.add(id(buffer))
                 yield (f"{path}.{name}" if path else name), buffer
 
-    def get_sub_cell(self, target: str) -> Any:
+    def get_sub_cell(self, target: str) -> Cell:
         """The Cell at a path of attributes, such as ``block.conv``; itself for none."""
         cell: Any = self
         for name in target.split(".") if target else ():
@@ -104,14 +112,16 @@ class Buffered:
         """The buffer at a path of attributes, such as ``block.norm.mean``."""
         path, _, name = target.rpartition(".")
         cell = self.get_sub_cell(path)
-        if cell._buffers.get(name) is None:
+        buffer = cell._buffers.get(name)
+        if buffer is None:
             raise AttributeError(f"{cell.path} has no attribute {name!r} that is a buffer. "
                                  f"{did_you_mean(name, cell._buffers)}")
-        return cell._buffers[name]
+        return buffer
 
     # ---------------------------------------------------------------------------------------------- all state
 
-    def state_dict(self, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+    def state_dict(self, destination: MutableMapping[str, Any] | None = None, prefix: str = "",
+                   keep_vars: bool = False) -> MutableMapping[str, Any]:
         """Parameters and persistent buffers by path, its own before those of its children; no copies.
 
         Parameters
@@ -123,16 +133,16 @@ class Buffered:
         keep_vars : bool
             Handed to hooks.
         """
-        found = OrderedDict() if destination is None else destination
+        state = OrderedDict() if destination is None else destination
         for hook in self._state_hooks("state_dict_pre"):
             hook.function(self, prefix, keep_vars)
-        found.update(self._own_state(prefix))
+        state.update(self._own_state(prefix))
         for name, cell in self._cells.items():
             if cell is not None:
-                cell.state_dict(found, f"{prefix}{name}.", keep_vars)
+                cell.state_dict(state, f"{prefix}{name}.", keep_vars)
         for hook in self._state_hooks("state_dict_post"):
-            _returned_nothing(hook, hook.function(self, found, prefix, {}))
-        return found
+            _returned_nothing(hook, hook.function(self, state, prefix, {}))
+        return state
 
     def load_state_dict(self, state_dict: MutableMapping[str, Any], strict: bool = True) -> IncompatibleKeys:
         """Take over the numbers of a ``state_dict``; returns what is missing and what is too much.
@@ -142,17 +152,17 @@ class Buffered:
         ArgumentError
             When something is missing or too much, and ``strict``, or does not fit; nothing is changed then.
         """
-        given, cells = OrderedDict(state_dict), list(self.cells_and_names())
+        state, cells = OrderedDict(state_dict), list(self.cells_and_names())
         missing: list[str] = []
         surplus: list[str] = []
         wrong: list[str] = []
         for path, cell in cells:
             for hook in cell._state_hooks("load_state_dict_pre"):
-                hook.function(cell, given, f"{path}." if path else "", {}, strict, missing, surplus, wrong)
+                hook.function(cell, state, f"{path}." if path else "", {}, strict, missing, surplus, wrong)
         own = self._whole_state()
-        missing += [name for name in own if name not in given]
-        surplus += [name for name in given if name not in own]
-        for name, value in given.items():
+        missing += [name for name in own if name not in state]
+        surplus += [name for name in state if name not in own]
+        for name, value in state.items():
             if name in own and not isinstance(value, NDArray):
                 wrong.append(f"{name} must be a Tensor, got {type(value).__name__}")
             elif name in own and own[name].shape != value.shape:
@@ -161,7 +171,7 @@ class Buffered:
             wrong.append(f"missing {', '.join(missing) or 'nothing'}; too much {', '.join(surplus) or 'nothing'}")
         if wrong:
             raise ArgumentError(f"{self.path}: load_state_dict: {'; '.join(wrong)}")
-        for name, value in given.items():
+        for name, value in state.items():
             if name in own:
                 own[name]._write(Ellipsis, value)
         result = IncompatibleKeys(missing, surplus)
@@ -171,32 +181,32 @@ class Buffered:
         return result
 
     def _own_state(self, prefix: str) -> dict[str, Tensor]:
-        return {prefix + name: value for held in (self._params, self._buffers) for name, value in held.items()
-                if value is not None and not (held is self._buffers and name in self._transient)}
+        return {prefix + name: value for table in (self._params, self._buffers) for name, value in table.items()
+                if value is not None and not (table is self._buffers and name in self._transient)}
 
     def _whole_state(self, prefix: str = "") -> dict[str, Tensor]:
-        found = self._own_state(prefix)
+        state = self._own_state(prefix)
         for name, cell in self._cells.items():
             if cell is not None:
-                found.update(cell._whole_state(f"{prefix}{name}."))
-        return found
+                state.update(cell._whole_state(f"{prefix}{name}."))
+        return state
 
     def _state_hooks(self, kind: str) -> list[Hook]:
         return list(self.__dict__.get("_on_state", {}).get(kind, {}).values())
 
-    def _on_state_hook(self, kind: str, function: Callable) -> HookHandle:
+    def _on_state_hook(self, kind: str, function: Callable[..., Any]) -> HookHandle:
         hooks = self.__dict__.setdefault("_on_state", {}).setdefault(kind, Hooks())
         return HookHandle.add(self, hooks, function)
 
-    def register_state_dict_pre_hook(self, hook: Callable) -> HookHandle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Call ``hook(cell, prefix, keep_vars)`` before ``state_dict``."""
         return self._on_state_hook("state_dict_pre", hook)
 
-    def register_state_dict_post_hook(self, hook: Callable) -> HookHandle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Call ``hook(cell, state_dict, prefix, local_metadata)`` after ``state_dict``; it may change the dict."""
         return self._on_state_hook("state_dict_post", hook)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable) -> HookHandle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Call a function before anything is loaded.
 
         Parameters
@@ -207,12 +217,12 @@ class Buffered:
         """
         return self._on_state_hook("load_state_dict_pre", hook)
 
-    def register_load_state_dict_post_hook(self, hook: Callable) -> HookHandle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Call ``hook(cell, incompatible_keys)`` after ``load_state_dict``; it may change the lists."""
         return self._on_state_hook("load_state_dict_post", hook)
 
 
-def _returned_nothing(hook: Hook, found: Any) -> None:
-    if found is not None:
+def _returned_nothing(hook: Hook, returned: object) -> None:
+    if returned is not None:
         raise ArgumentError(f"the state dict hook {hook} must return None and change what it is given, got "
-                            f"{type(found).__name__}")
+                            f"{type(returned).__name__}")

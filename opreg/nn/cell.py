@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 from ..core.mode import MODE
 from ..core.spec import as_dtype, is_floating
@@ -12,6 +12,7 @@ from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, note, ref
 from . import bprop, hooks
 from . import dtype as dtypes
 from .follow import symbol_of
+from .handles import Hook
 from .hooks import KINDS, HookHandle, Hooks
 from .jit import Cache, Jitted
 from .parameter import Parameter
@@ -19,6 +20,10 @@ from .parameter_container import ParameterContainer
 from .state import STATE, compiles, get_context
 from .tensor_base import TensorBase
 from .tree import flatten, rebuild
+from .typing import TensorDType
+
+if TYPE_CHECKING:
+    from opreg.symbol.symbol import Symbol
 
 __all__ = ["Cell"]
 
@@ -29,6 +34,7 @@ _RECOMPUTE = frozenset(("mp_comm_recompute", "parallel_optimizer_comm_recompute"
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
+T = TypeVar("T")
 
 
 class _Constructs(Protocol[P, R]):
@@ -115,7 +121,7 @@ class Cell(ParameterContainer):
             if own["_name"] is not None:
                 trace.scope.pop()
 
-    def _run(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             if self.__dict__["_plain"]:
                 return self.construct(*args, **kwargs)
@@ -126,20 +132,20 @@ class Cell(ParameterContainer):
             note(error, f"in Cell {self.path}")
             raise
 
-    def _explain(self, error: Exception, args: tuple, kwargs: dict[str, Any]) -> None:
+    def _explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let an error that the inputs of this Cell are to blame for say so, and not blame the weights."""
         inside = any(text.startswith("in Cell ") for text in getattr(error, "__notes__", ()))
         if inside or not isinstance(error, OpError):
             return
-        given = [*args, *kwargs.values()]
-        text = self.misfit(*given) or (_dtypes_apart(self, given) if isinstance(error, DTypeError) else None)
+        inputs = [*args, *kwargs.values()]
+        text = self.misfit(*inputs) or (_dtypes_apart(self, inputs) if isinstance(error, DTypeError) else None)
         if text is not None:
             error.args = (f"{self.path}: {text}",)
 
     def misfit(self, *inputs: Any) -> str | None:
         """What is wrong with the inputs, None where nothing is: asked for when ``construct`` has failed with them."""
 
-    def _run_with_all(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _run_with_all(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """With casts, hooks and bprop, in that order around ``construct``."""
         own, kinds = self.__dict__, self._hooks
         if own["_cast"] is not None:
@@ -152,7 +158,7 @@ class Cell(ParameterContainer):
                 self._failed(args, kwargs)
                 raise
         watched = (MODE.recording or STATE.trace is not None) and (kinds["backward"] or kinds["backward_pre"])
-        given = args
+        hooked_args = args
         if watched:
             args, link, tagged = hooks.tag_inputs(self, args)
         own["_running"] += 1
@@ -162,44 +168,44 @@ class Cell(ParameterContainer):
             else:
                 out = self.construct(*args, **kwargs)
         except Exception as error:
-            self._explain(error, given, kwargs)
-            changed = hooks.changed_inputs(self, called, (given, kwargs))
+            self._explain(error, hooked_args, kwargs)
+            changed = hooks.changed_inputs(self, called, (hooked_args, kwargs))
             if changed is not None:
                 note(error, changed)
-            self._failed(given, kwargs)
+            self._failed(hooked_args, kwargs)
             raise
         finally:
             own["_running"] -= 1
         if not kinds["forward"]:
             return hooks.tag_outputs(out, link, tagged) if watched else out
         if not watched:
-            return hooks.forward(self, given, kwargs, out)
+            return hooks.forward(self, hooked_args, kwargs, out)
         if any(hook.convention == "document" for hook in kinds["backward"].values()):
-            return hooks.forward(self, given, kwargs, hooks.tag_outputs(out, link, tagged))
+            return hooks.forward(self, hooked_args, kwargs, hooks.tag_outputs(out, link, tagged))
         return hooks.tag_outputs(hooks.forward(self, args, kwargs, out), link, tagged)  # forward hooks take part
 
-    def _failed(self, args: tuple, kwargs: dict[str, Any]) -> None:
+    def _failed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Call those forward hooks that are always called."""
         if any(hook.always_call for hook in self._hooks["forward"].values()):
             hooks.forward(self, args, kwargs, None, failed=True)
 
-    def _converted(self, tree: Any) -> Any:
-        leaves: list[Any] = []
+    def _converted(self, tree: T) -> T:
+        leaves: list[TensorBase] = []
         structure = flatten(tree, leaves)
         return rebuild(structure, iter([leaf._cast(self._cast) if is_floating(leaf._dt) else leaf for leaf in leaves]))
 
     # -------------------------------------------------------------------------------------------- compilation
 
-    def _cache(self) -> Any:
+    def _cache(self) -> Cache:
         """What it is compiled to, which does not keep it alive."""
         if self._jitted is None:
             self.__dict__["_jitted"] = Cache(self)
         return self._jitted
 
-    def _compiled(self) -> Any:
+    def _compiled(self) -> Jitted:
         return Jitted(self, self._cache())
 
-    def compile(self, *args: Any, **kwargs: Any) -> Any:
+    def compile(self, *args: Any, **kwargs: Any) -> Jitted:
         """Compile for inputs like these, without running; returns the compiled Cell, to be called as the Cell is.
 
         Calling the Cell itself compiles it too in ``GRAPH_MODE``.
@@ -214,7 +220,7 @@ class Cell(ParameterContainer):
         """Call the compiled Cell."""
         return self._compiled()(*args, **kwargs)
 
-    def to_symbol(self, *inputs: Any, **kwargs: Any) -> Any:
+    def to_symbol(self, *inputs: Any, **kwargs: Any) -> Symbol:
         """The Cell as a Symbol over registered operators.
 
         Parameters
@@ -240,7 +246,7 @@ class Cell(ParameterContainer):
 
     # ------------------------------------------------------------------------------------------------- state
 
-    def set_train(self, mode: bool = True) -> Cell:
+    def set_train(self, mode: bool = True) -> Self:
         """Whether layers that differ between training and inference behave as in training; returns this Cell."""
         if not isinstance(mode, bool):
             raise TypeError(f"{self.path}: set_train expects a bool, got {type(mode).__name__}")
@@ -251,7 +257,7 @@ class Cell(ParameterContainer):
             cell.training = mode
         return self
 
-    def set_grad(self, requires_grad: bool = True) -> Cell:
+    def set_grad(self, requires_grad: bool = True) -> Self:
         """Set the attribute ``requires_grad`` of this Cell; returns it."""
         self.requires_grad = requires_grad
         return self
@@ -290,14 +296,14 @@ class Cell(ParameterContainer):
         """The name of its class."""
         return type(self).__name__
 
-    def add_flags(self, **flags: Any) -> Cell:
+    def add_flags(self, **flags: Any) -> Self:
         """Set attributes and remember them as flags; returns this Cell."""
         for name, value in flags.items():
             setattr(self, name, value)
             self._flags[name] = value
         return self
 
-    def add_flags_recursive(self, **flags: Any) -> Cell:
+    def add_flags_recursive(self, **flags: Any) -> Self:
         """``add_flags`` of every Cell of the tree."""
         for _, cell in self.cells_and_names():
             cell.add_flags(**flags)
@@ -307,7 +313,7 @@ class Cell(ParameterContainer):
         """The flags that were set."""
         return dict(self._flags)
 
-    def to_float(self, dst_type: Any) -> Cell:
+    def to_float(self, dst_type: TensorDType) -> Self:
         """Compute in another dtype: inputs and parameters are cast when the Cell runs; returns this Cell.
 
         Parameters
@@ -326,22 +332,22 @@ class Cell(ParameterContainer):
             cell._touch()
         return self
 
-    def set_comm_fusion(self, fusion_type: int, recurse: bool = True) -> Cell:
+    def set_comm_fusion(self, fusion_type: int, recurse: bool = True) -> Self:
         """Set ``comm_fusion`` of the trainable parameters; returns this Cell."""
         for parameter in self.trainable_params(recurse):
             parameter.comm_fusion = fusion_type
         return self
 
-    def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
+    def set_inputs(self, *inputs: object, **kwargs: object) -> None:
         """Nothing to do here: compiled functions follow the shapes they are given."""
         names = inspect.signature(self.construct).parameters
         refuse_keywords("set_inputs", [name for name in kwargs if name not in names], names)
 
-    def recompute(self, **keywords: Any) -> None:
+    def recompute(self, **keywords: object) -> None:
         """Nothing to do here: what a gradient needs is kept."""
         refuse_keywords("recompute", keywords.keys() - _RECOMPUTE, _RECOMPUTE)
 
-    def set_jit_config(self, jit_config: Any) -> None:
+    def set_jit_config(self, jit_config: object) -> None:
         """Nothing to do here."""
 
     def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
@@ -350,7 +356,7 @@ class Cell(ParameterContainer):
 
     # ------------------------------------------------------------------------------------------------- hooks
 
-    def register_forward_pre_hook(self, hook_fn: Callable, prepend: bool = False, with_kwargs: bool = False
+    def register_forward_pre_hook(self, hook_fn: Callable[..., Any], prepend: bool = False, with_kwargs: bool = False
                                   ) -> HookHandle:
         """Call a function before every run.
 
@@ -370,7 +376,7 @@ class Cell(ParameterContainer):
         """
         return HookHandle.add(self, self._hooks["forward_pre"], hook_fn, prepend, with_kwargs=with_kwargs)
 
-    def register_forward_hook(self, hook_fn: Callable, prepend: bool = False, with_kwargs: bool = False,
+    def register_forward_hook(self, hook_fn: Callable[..., Any], prepend: bool = False, with_kwargs: bool = False,
                               always_call: bool = False) -> HookHandle:
         """Call a function after every run.
 
@@ -387,7 +393,7 @@ class Cell(ParameterContainer):
         return HookHandle.add(self, self._hooks["forward"], hook_fn, prepend, with_kwargs=with_kwargs,
                               always_call=always_call)
 
-    def register_backward_pre_hook(self, hook_fn: Callable) -> HookHandle:
+    def register_backward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
         """Call a function with the gradients that arrive at the output, before they go through the Cell.
 
         Parameters
@@ -397,7 +403,7 @@ class Cell(ParameterContainer):
         """
         return HookHandle.add(self, self._hooks["backward_pre"], hook_fn)
 
-    def register_backward_hook(self, hook_fn: Callable, convention: str | None = None) -> HookHandle:
+    def register_backward_hook(self, hook_fn: Callable[..., Any], convention: str | None = None) -> HookHandle:
         """Call a function with the gradients on both sides of the Cell.
 
         Parameters
@@ -416,24 +422,25 @@ class Cell(ParameterContainer):
                                 f"{did_you_mean(convention, ('document', '2.4'))}")
         return HookHandle.add(self, self._hooks["backward"], hook_fn, convention=convention)
 
-    def register_full_backward_hook(self, hook_fn: Callable) -> HookHandle:
+    def register_full_backward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
         """``register_backward_hook`` by the convention of MindSpore 2.4 and later.
 
         Outputs are then those after forward hooks, unless a backward hook by the other convention is there, too.
         """
         return self.register_backward_hook(hook_fn, "2.4")
 
-    def hooks(self) -> dict[str, list[Any]]:
+    def hooks(self) -> dict[str, list[Hook]]:
         """All hooks of the tree, a list by ``path:kind``, such as ``conv1:backward``."""
-        found: dict[str, list[Any]] = {}
+        registered: dict[str, list[Hook]] = {}
         for path, cell in self.cells_and_names():
             for kind in KINDS:
                 if cell._hooks[kind]:
-                    found[f"{path}:{kind}"] = list(cell._hooks[kind].values())
+                    registered[f"{path}:{kind}"] = list(cell._hooks[kind].values())
             for name, parameter in cell._params.items():
                 if parameter is not None and parameter._hooks:
-                    found[f"{path}.{name}:gradient" if path else f"{name}:gradient"] = list(parameter._hooks.values())
-        return found
+                    place = f"{path}.{name}" if path else name
+                    registered[f"{place}:gradient"] = list(parameter._hooks.values())
+        return registered
 
     def remove_hooks(self) -> None:
         """Take all hooks of the tree away."""
@@ -446,7 +453,7 @@ class Cell(ParameterContainer):
                     parameter._touch()
             cell._touch()
 
-    def check_bprop(self, *inputs: Any, eps: float = 1e-6, rtol: float = 1e-4, atol: float = 1e-5, seed: int = 0
+    def check_bprop(self, *inputs: object, eps: float = 1e-6, rtol: float = 1e-4, atol: float = 1e-5, seed: int = 0
                     ) -> float:
         """Compare ``bprop`` with central differences of ``construct``, in float64.
 
@@ -476,22 +483,22 @@ class Cell(ParameterContainer):
         return bprop.check(self, inputs, eps, rtol, atol, seed)
 
 
-def _dtypes_apart(cell: Cell, inputs: list[Any]) -> str | None:
+def _dtypes_apart(cell: Cell, inputs: Sequence[object]) -> str | None:
     """Which input has another dtype than the floating parameters of a Cell."""
     own = next((p._dt for p in cell._params.values() if p is not None and is_floating(p._dt)), None)
-    found = next((each for each in inputs if isinstance(each, TensorBase) and each._dt != own), None)
-    if own is None or found is None:
+    other = next((value for value in inputs if isinstance(value, TensorBase) and value._dt != own), None)
+    if own is None or other is None:
         return None
     name = dtypes.of(own)
-    return (f"an input is of {dtypes.of(found._dt)}, the parameters are of {name}: convert one, as with "
+    return (f"an input is of {dtypes.of(other._dt)}, the parameters are of {name}: convert one, as with "
             f"x.astype({name!r})").replace("mindspore.", "ms.")
 
 
-def _arity(construct: Callable) -> int:
+def _arity(construct: Callable[..., Any]) -> int:
     """How many positional inputs a ``construct`` without defaults has, -1 for others."""
     try:
         parameters = list(inspect.signature(construct).parameters.values())[1:]
     except (TypeError, ValueError):
         return -1
-    plain = all(each.kind is each.POSITIONAL_OR_KEYWORD and each.default is each.empty for each in parameters)
+    plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters)
     return len(parameters) if plain else -1

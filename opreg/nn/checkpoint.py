@@ -10,8 +10,8 @@ import difflib
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,12 +27,15 @@ from .tensor_base import is_number
 
 __all__ = ["save_checkpoint", "load_checkpoint", "load_param_into_net"]
 
+#: What is saved: a Cell, arrays by name, or dicts of a name and its data.
+Saved: TypeAlias = Cell | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+
 #: The name of the checksum among the arrays of a file.
 _CHECKSUM = "checkpoint:crc32"
 
 
-def save_checkpoint(save_obj: Any, ckpt_file_name: str | os.PathLike, integrated_save: bool = True,
-                    async_save: bool = False, append_dict: Mapping[str, Any] | None = None, enc_key: Any = None,
+def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrated_save: bool = True,
+                    async_save: bool = False, append_dict: Mapping[str, object] | None = None, enc_key: object = None,
                     enc_mode: str = "AES-GCM", choice_func: Callable[[str], bool] | None = None,
                     crc_check: bool = False, format: str = "ckpt") -> None:
     """Write parameters to a file, whole or not at all.
@@ -70,28 +73,28 @@ def save_checkpoint(save_obj: Any, ckpt_file_name: str | os.PathLike, integrated
     """
     if enc_key is not None:
         raise ArgumentError("save_checkpoint: files are not encrypted; enc_key must be None")
-    found = dict(_named(save_obj))
+    arrays = dict(_named(save_obj))
     for name, value in (append_dict or {}).items():
-        if name in found:
+        if name in arrays:
             raise ArgumentError(f"save_checkpoint: append_dict: there is a parameter {name!r} already")
-        found[name] = _array(f"append_dict: {name!r}", value)
+        arrays[name] = _array(f"append_dict: {name!r}", value)
     if choice_func is not None:
-        found = {name: value for name, value in found.items() if choice_func(name)}
+        arrays = {name: value for name, value in arrays.items() if choice_func(name)}
     path = _path("save_checkpoint", ckpt_file_name)
     if not path.endswith((".ckpt", ".npz")):
         path += ".ckpt"
     if not path.endswith(".npz"):
-        found[_CHECKSUM] = _checksum(found)
-    params_file.save(path, [params_file.Record(array) for array in found.values()], list(found))
+        arrays[_CHECKSUM] = _checksum(arrays)
+    params_file.save(path, [params_file.Record(array) for array in arrays.values()], list(arrays))
 
 
-def _path(owner: str, given: Any) -> str:
-    if not isinstance(given, (str, os.PathLike)):
-        raise TypeError(f"{owner}: the name of the file must be text, got {type(given).__name__}")
-    return os.fsdecode(given)
+def _path(owner: str, name: object) -> str:
+    if not isinstance(name, (str, os.PathLike)):
+        raise TypeError(f"{owner}: the name of the file must be text, got {type(name).__name__}")
+    return os.fsdecode(name)
 
 
-def _named(save_obj: Any) -> Iterable[tuple[str, np.ndarray]]:
+def _named(save_obj: Saved) -> Iterable[tuple[str, np.ndarray]]:
     """Names and numbers of what is saved."""
     if isinstance(save_obj, Cell):
         save_obj.check_names()
@@ -99,11 +102,11 @@ def _named(save_obj: Any) -> Iterable[tuple[str, np.ndarray]]:
     elif isinstance(save_obj, Mapping):
         pairs = list(save_obj.items())
     elif isinstance(save_obj, (list, tuple)):
-        for i, each in enumerate(save_obj):
-            if not isinstance(each, Mapping) or not {"name", "data"} <= set(each):
+        for i, entry in enumerate(save_obj):
+            if not isinstance(entry, Mapping) or not {"name", "data"} <= set(entry):
                 raise TypeError(f"save_checkpoint: element {i} must be a dict with 'name' and 'data', got "
-                                f"{sorted(each, key=str) if isinstance(each, Mapping) else type(each).__name__}")
-        pairs = [(each["name"], each["data"]) for each in save_obj]
+                                f"{sorted(entry, key=str) if isinstance(entry, Mapping) else type(entry).__name__}")
+        pairs = [(entry["name"], entry["data"]) for entry in save_obj]
     else:
         raise TypeError(f"save_checkpoint: expected a Cell, a dict or a list, got {type(save_obj).__name__}")
     seen: set[str] = set()
@@ -129,19 +132,19 @@ def _array(label: str, value: Any) -> np.ndarray:
 
 def _checksum(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     """The CRC-32 of names, dtypes, shapes and numbers."""
-    found = 0
+    checksum = 0
     for name, array in arrays.items():
-        found = zlib.crc32(f"{name}\0{array.dtype.name}\0{array.shape}".encode(), found)
-        found = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, found)
-    return np.array([found], np.int64)
+        checksum = zlib.crc32(f"{name}\0{array.dtype.name}\0{array.shape}".encode(), checksum)
+        checksum = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, checksum)
+    return np.array([checksum], np.int64)
 
 
 # ------------------------------------------------------------------------------------------------------ loading
 
 
 def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, strict_load: bool = False,
-                    filter_prefix: Any = None, dec_key: Any = None, dec_mode: str = "AES-GCM",
-                    specify_prefix: Any = None, choice_func: Callable[[str], bool] | None = None,
+                    filter_prefix: str | Sequence[str] | None = None, dec_key: object = None, dec_mode: str = "AES-GCM",
+                    specify_prefix: str | Sequence[str] | None = None, choice_func: Callable[[str], bool] | None = None,
                     crc_check: bool = False, remove_redundancy: bool = False, format: str = "ckpt"
                     ) -> dict[str, Parameter]:
     """Read the parameters of a file.
@@ -181,24 +184,24 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
     if not os.path.exists(path) and os.path.exists(f"{path}.ckpt"):  # the ending that save_checkpoint adds
         path = f"{path}.ckpt"
     filtered, wanted = _prefixes("filter_prefix", filter_prefix), _prefixes("specify_prefix", specify_prefix)
-    found: dict[str, Parameter] = {}
+    parameters: dict[str, Parameter] = {}
     for name, array in _read(path).items():
         if (_begins(name, filtered) or (specify_prefix is not None and not _begins(name, wanted))
                 or (choice_func is not None and not choice_func(name))):
             continue
-        found[name] = Parameter(tensor(array), name=name)
-    if not found:
+        parameters[name] = Parameter(tensor(array), name=name)
+    if not parameters:
         raise ArgumentError(f"load_checkpoint: {path} has no parameters that filter_prefix, specify_prefix and "
                             "choice_func let through")
     if net is not None:
-        load_param_into_net(net, found, strict_load)
-    return found
+        load_param_into_net(net, parameters, strict_load)
+    return parameters
 
 
-def _prefixes(what: str, given: Any) -> tuple[str, ...]:
-    listed = () if given is None else (given,) if isinstance(given, str) else given
-    if not isinstance(listed, (tuple, list)) or not all(isinstance(each, str) for each in listed):
-        raise TypeError(f"load_checkpoint: {what} must be text or a list of texts, got {given!r}")
+def _prefixes(what: str, prefixes: str | Sequence[str] | None) -> tuple[str, ...]:
+    listed = () if prefixes is None else (prefixes,) if isinstance(prefixes, str) else prefixes
+    if not isinstance(listed, (tuple, list)) or not all(isinstance(prefix, str) for prefix in listed):
+        raise TypeError(f"load_checkpoint: {what} must be text or a list of texts, got {prefixes!r}")
     return tuple(listed)
 
 

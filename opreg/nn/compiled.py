@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,18 @@ from ..core.locks import rlock
 from ..core.mode import MODE, inside, quiet
 from ..core.spec import known
 from ..errors import OpError
+from ..typing import Array
 from . import tree
 from .follow import Followed
 from .parameter import Parameter
 from .parameter_container import ParameterContainer
 from .plan_memory import Room, Rooms
+from .python_op import Kept, Record
 from .reads import Reads, noting
 from .state import STATE
-from .tensor import made, tensor
+from .tensor import Tensor, made, tensor
 from .trace import LeftToPython
+from .tree import Structure
 
 __all__ = ["Compiled", "run_in_python"]
 
@@ -56,7 +59,7 @@ class _Plan:
         self.ctx = ctx
         stretches, specs = room.stretches(), trace.specs
 
-        def empty(entry: Entry) -> Any:
+        def empty(entry: Entry) -> Array:
             spec = specs[entry[0]][entry[1]]
             if spec.shape is None or not known(spec.shape):
                 raise OpError("a compiled function needs shapes that follow from those of its inputs: one operator's "
@@ -66,10 +69,10 @@ class _Plan:
         private = bool(late)  # a parameter that is assigned is still read, as it was, by the second half
         aside = private or bool(followed.steps) or followed.calls  # and a run that is given up must not have changed it
         assigned = {id(array) for array, _ in followed.assigned}
-        arrays: dict[Node, Any] = {}
+        arrays: dict[Node, Array] = {}
         contexts: dict[Node, Context] = {}
-        self.holders: list[tuple[NDArray, Any]] = []  # arrays whose memory the plan reads
-        self.copied: list[tuple[NDArray, Any]] = []  # those it reads a copy of
+        self.holders: list[tuple[NDArray, Array]] = []  # arrays whose memory the plan reads
+        self.copied: list[tuple[NDArray, Array]] = []  # those it reads a copy of
         for array, node in followed.held:
             contexts[node] = array._ctx
             if private and id(array) in assigned:
@@ -86,7 +89,7 @@ class _Plan:
         variables = [node for node in specs if node.op is None and node in arrays]
         graph = Graph(heads, [*variables, *trace.nodes])
         self.outputs = [empty(entry) for entry in followed.heads]
-        self.stored: list[tuple[NDArray, Any]] = []  # what assigned arrays become when a run is over
+        self.stored: list[tuple[NDArray, Array]] = []  # what assigned arrays become when a run is over
         targets = []
         for array, entry in followed.assigned:
             targets.append(empty(entry) if aside else array._data)
@@ -101,10 +104,10 @@ class _Plan:
         program.late = [(array, "write") for array in self.gradients]
         self.plan = compile_program(program)
         self.quiet = not followed.calls
-        self.kept: dict[Any, Any] = {}  # what calls of Python keep for their gradients
+        self.kept: dict[Record, Kept] = {}  # what calls of Python keep for their gradients
         self.places: list[int | None] = []  # which of the gradients each input and weight has
 
-    def fill(self, leaves: Sequence[Any]) -> None:
+    def fill(self, leaves: Sequence[Tensor]) -> None:
         """Bring inputs, and parameters that moved to other memory, to where the plan reads them."""
         for slot, leaf in zip(self.slots, leaves):
             slot[...] = leaf._data
@@ -182,20 +185,21 @@ class Compiled:
         Those with gradients, by which inputs and weights have one.
     """
 
-    def __init__(self, followed: Followed, arguments: Any, rooms: Rooms):
+    def __init__(self, followed: Followed, arguments: Structure, rooms: Rooms):
         self.followed, self.arguments, self._rooms = followed, arguments, rooms
         self.reads, self.ctx, self.training = followed.reads, followed.ctx, followed.training
         self.idle: list[_Plan] = []
         self.idle_recorded: dict[tuple[bool, ...], list[_Plan]] = {}
-        held = [array for array, _ in followed.held]
-        self._weights: list[Any] = [array for array in held if isinstance(array, Parameter) and array.requires_grad]
-        self._others = [array for array in held if not (isinstance(array, Parameter) and array.requires_grad)]
+        outside = [array for array, _ in followed.held]
+        trained = {id(array) for array in outside if isinstance(array, Parameter) and array.requires_grad}
+        self._weights = [array for array in outside if id(array) in trained]
+        self._others = [array for array in outside if id(array) not in trained]
         self._simple = followed.structure is tree.LEAF
         self._in_python = False  # whether its gradient is that of the Python code
         self.certain = not (followed.calls or followed.steps)
         self.pure = not (followed.calls or followed.assigned or followed.random)
 
-    def call(self, function: Callable, leaves: Sequence[Any]) -> Any:
+    def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
         """Compute; as one application on the tape where somebody wants its gradient."""
         if not MODE.recording:
             return self.run(leaves)
@@ -204,7 +208,7 @@ class Compiled:
             self._weights += closed
             self._others = [array for array in self._others if array._entry is None]
             self.idle_recorded = {}
-        needs = tuple([each._entry is not None for each in (*leaves, *self._weights)])
+        needs = tuple([array._entry is not None for array in (*leaves, *self._weights)])
         if True not in needs:
             return self.run(leaves)
         if self._in_python or (STATE.nested and not self.pure):  # the gradient of its gradient would run it again
@@ -240,7 +244,7 @@ class Compiled:
                 room.free()
                 raise
 
-    def run(self, leaves: Sequence[Any]) -> Any:
+    def run(self, leaves: Sequence[Tensor]) -> Any:
         """Compute, with nothing recorded."""
         idle = self.idle
         try:
@@ -266,7 +270,7 @@ class Compiled:
     def _first_half(self, room: Room) -> _Plan:
         return _Plan(self.followed, room)
 
-    def run_recorded(self, function: Callable, leaves: Sequence[Any], needs: tuple[bool, ...]) -> Any:
+    def run_recorded(self, function: Callable, leaves: Sequence[Tensor], needs: tuple[bool, ...]) -> Any:
         """Compute as one application on the tape, which has gradients of those inputs and weights that need one."""
         idle = self.idle_recorded.setdefault(needs, [])
         try:
@@ -279,7 +283,7 @@ class Compiled:
         plan.forward()
         every = [*leaves, *self._weights]
         before = {id(array): data.copy() for array, data in plan.copied}
-        data = [before.get(id(each), each._data) for each in every]
+        data = [before.get(id(array), array._data) for array in every]
         for array, value in plan.stored:
             array._data = value.copy()
         outs = [made(out.copy(), plan.ctx) for out in plan.outputs]
@@ -303,8 +307,8 @@ class Compiled:
                 seeds.append(seed._entry[0])
                 pairs.append((trace.wrap(entry), seed))
             with noting(ParameterContainer):
-                found = trace.differentiate(pairs, wanted)
-            late = [(at, value._entry) for at, value in enumerate(found) if value is not None]
+                gradients = trace.differentiate(pairs, wanted)
+            late = [(at, value._entry) for at, value in enumerate(gradients) if value is not None]
             places = {wanted[at][0]: place for place, (at, _) in enumerate(late)}
             plan = _Plan(followed, room, [entry for _, entry in late], seeds)
         finally:
@@ -314,7 +318,7 @@ class Compiled:
         plan.places = [places.get(node) for node in targets]
         return plan
 
-    def gradients(self, run: _Run, arriving: Sequence[Any], ins: Sequence[Any]) -> list[Any]:
+    def gradients(self, run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[Tensor | None]:
         """Gradients of inputs and weights for a run, which is run again when they were asked for already."""
         plan = run.plan
         if run.spent:
@@ -325,7 +329,7 @@ class Compiled:
         plan.backward()
         return [None if place is None else made(plan.gradients[place].copy(), plan.ctx) for place in plan.places]
 
-    def _run_again(self, plan: _Plan, weights: Sequence[Any]) -> None:
+    def _run_again(self, plan: _Plan, weights: Sequence[NDArray]) -> None:
         """The first half with the weights of that run; auxiliary states and assigned parameters stay as they are."""
         old = {id(weight): value._data for weight, value in zip(self._weights, weights)}
         kept = [(data, data.copy(), old[id(array)]) for array, data in plan.holders if id(array) in old]
@@ -340,8 +344,8 @@ class Compiled:
     @property
     def plans(self) -> list[tuple[str, _Plan]]:
         """One plan of each sort that was made, with its title."""
-        found = [("", self.idle), *[(" with gradients", plans) for plans in self.idle_recorded.values()]]
-        return [(title, plans[0]) for title, plans in found if plans]
+        plans = [("", self.idle), *[(" with gradients", recorded) for recorded in self.idle_recorded.values()]]
+        return [(title, recorded[0]) for title, recorded in plans if recorded]
 
 
 class _Run:
@@ -367,7 +371,7 @@ class _Run:
         self.plan.free(self.idle)
 
 
-def run_in_python(function: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def run_in_python(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a function as the Python code it is, also where Cells are compiled when they are called."""
     inside, STATE.inside = STATE.inside, True
     try:
@@ -376,18 +380,19 @@ def run_in_python(function: Callable, args: Sequence[Any], kwargs: dict[str, Any
         STATE.inside = inside
 
 
-def _gradients(g: Any, ins: Any, outs: Any, run: _Run, needs: Any, is_train: bool = True) -> list[Any]:
+def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], run: _Run,
+               needs: Sequence[bool], is_train: bool = True) -> Sequence[NDArray | None]:
     arriving = list(g) if isinstance(g, tuple) else [g]
     return _recorded(run, arriving, ins) if MODE.recording else run.compiled.gradients(run, arriving, ins)
 
 
-def _recorded(run: _Run, arriving: list[Any], ins: Any) -> list[Any]:
+def _recorded(run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
     """Gradients that can be differentiated again: those of the Python code, on the numbers of that run."""
-    variables = [tensor(each) for each in ins]
+    variables = [tensor(array) for array in ins]
     compiled, count = run.compiled, run.count
     weights = list(zip(compiled._weights, variables[count:]))
     before = [(array, array._data, array._entry)
-              for array in {id(each): each for each, _ in (*weights, *run.plan.copied)}.values()]
+              for array in {id(array): array for array, _ in (*weights, *run.plan.copied)}.values()]
     for array, data in run.plan.copied:
         array._data = data.copy()
     for weight, variable in weights:
@@ -400,10 +405,10 @@ def _recorded(run: _Run, arriving: list[Any], ins: Any) -> list[Any]:
             array._data, array._entry = data, entry
     heads = [(head, g) for head, g in zip(results, arriving) if head._entry is not None]
     wanted = [i for i, variable in enumerate(variables) if variable._entry is not None]
-    found = tape.gradients([head for head, _ in heads], [variables[i] for i in wanted], [g for _, g in heads], True,
+    gradients = tape.gradients([head for head, _ in heads], [variables[i] for i in wanted], [g for _, g in heads], True,
                            True, None) if heads and wanted else []
-    result: list[Any] = [None] * len(variables)
-    for i, value in zip(wanted, found):
+    result: list[NDArray | None] = [None] * len(variables)
+    for i, value in zip(wanted, gradients):
         result[i] = value
     return result
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opreg.ndarray.context import Context, current_context
+from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
 from ..core.graph import Entry, Node
 from ..core.mode import MODE, Recording
+from ..core.spec import Shape
 from ..errors import OpError, note
 from . import tree
 from .bailout import HookSignatures
@@ -21,7 +24,13 @@ from .parameter import Parameter
 from .parameter_container import ParameterContainer
 from .reads import noting
 from .state import STATE
+from .tensor import Tensor
+from .tensor_base import TensorBase
 from .trace import FunctionTracer, LeftToPython
+from .tree import Structure
+
+if TYPE_CHECKING:
+    from .cell import Cell
 
 __all__ = ["Followed", "follow", "symbol_of"]
 
@@ -55,9 +64,9 @@ class Followed:
         The last that does something beside computing.
     """
 
-    def __init__(self, trace: FunctionTracer, inputs: list[Node], out: Any, ctx: Context | None):
+    def __init__(self, trace: FunctionTracer, inputs: list[Node], out: object, ctx: Context | None):
         self.trace, self.inputs, self.reads = trace, inputs, trace.reads
-        leaves: list[Any] = []
+        leaves: list[TensorBase] = []
         structure = tree.flatten(out, leaves)
         kept = [isinstance(leaf, Parameter) and id(leaf) not in trace.values for leaf in leaves]
         self.kept = kept
@@ -69,24 +78,25 @@ class Followed:
         self.training = MODE.training if trace.minds_training else None
         self.assigned = [(trace.variables[key][0], trace.values[key]._entry) for key in trace.updated]
         self.held = [(array, node) for array, node in trace.variables.values()]
-        ops: list[Any] = [node.op for node in trace.nodes]
+        ops = [node.op for node in trace.nodes if node.op is not None]
         self.steps = [] if trace.path is None else trace.path.steps
         self.calls = any(op.has_side_effect and op is not GUARD for op in ops)
         self.random = any(op.random for op in ops)
         # What nobody reads runs in the first half all the same: nothing up to the last of these belongs to the second.
-        self.last: list[Entry] = [(node, 0) for node in trace.nodes if node.op.has_side_effect and node.count][-1:]  # type: ignore[union-attr]
+        self.last: list[Entry] = [(node, 0) for node in trace.nodes
+                                  if node.op is not None and node.op.has_side_effect and node.count][-1:]
         trace.path = None
         self.reads.settle()
 
 
-def _with(structure: Any, leaves: Any) -> Any:
+def _with(structure: Structure, leaves: Iterator[tuple[TensorBase, bool]]) -> Structure:
     """The structure with those leaves in it that are results as they are."""
     if structure is tree.LEAF:
         leaf, as_it_is = next(leaves)
-        return tree.Structure(("constant", leaf)) if as_it_is else tree.LEAF
+        return Structure(("constant", leaf)) if as_it_is else tree.LEAF
     if structure[0] == "constant":
         return structure
-    return tree.Structure((structure[0], structure[1], tuple([_with(part, leaves) for part in structure[2]])))
+    return Structure((structure[0], structure[1], tuple([_with(part, leaves) for part in structure[2]])))
 
 
 class _Neutral:
@@ -106,9 +116,9 @@ class _Neutral:
         STATE.blocked, STATE.kept = self._before
 
 
-def follow(function: Callable, arguments: Any, specs: Sequence[tuple[Any, Any]], ctx: Context | None = None,
-           signatures: HookSignatures | None = None, path: Path | None = None, leaves: Sequence[Any] = (),
-           owner: Any = None) -> Followed:
+def follow(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape | None, np.dtype | None]],
+           ctx: Context | None = None, signatures: HookSignatures | None = None, path: Path | None = None,
+           leaves: Sequence[Tensor] = (), owner: weakref.ref[ParameterContainer] | None = None) -> Followed:
     """Follow a function whose arguments are nested like this, with tensors of these shapes and dtypes.
 
     Parameters
@@ -160,7 +170,7 @@ def follow(function: Callable, arguments: Any, specs: Sequence[tuple[Any, Any]],
     return Followed(trace, nodes, out, ctx)
 
 
-def _names(function: Callable, arguments: Any) -> list[str]:
+def _names(function: Callable[..., Any], arguments: Structure) -> list[str]:
     """Names of the tensors among the arguments, from the signature."""
     try:
         target = function.construct if hasattr(function, "construct") else function
@@ -171,29 +181,29 @@ def _names(function: Callable, arguments: Any) -> list[str]:
     return [*tree.names(words, positional), *tree.names(keys, parts)]
 
 
-def symbol_of(cell: Any, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Symbol:
+def symbol_of(cell: Cell, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Symbol:
     """See ``Cell.to_symbol``."""
     leaves: list[Any] = []
     arguments = [tree.flatten(value, leaves, _is_shape) for value in inputs]
     keywords = tree.flatten(kwargs, leaves, _is_shape)
-    specs: list[tuple[Any, Any]] = [(leaf, np.dtype(np.float32)) if _is_shape(leaf) else (leaf.shape, leaf._data.dtype)
-                                    for leaf in leaves]
+    specs: list[tuple[Shape | None, np.dtype | None]] = [
+        (leaf, np.dtype(np.float32)) if _is_shape(leaf) else (leaf.shape, leaf._data.dtype) for leaf in leaves]
     if not inputs:
         parameters = inspect.signature(cell.construct).parameters.values()
         needed = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty]
         arguments, specs = [tree.LEAF] * len(needed), [(None, None)] * len(needed) + specs
-    structure = ("list", None, (("list", None, tuple(arguments)), keywords))
+    structure = Structure(("list", None, (Structure(("list", None, tuple(arguments))), keywords)))
     with Recording(None, True):  # an executor says itself in which mode it runs
-        found = follow(cell, structure, specs)
-    if found.assigned:
-        raise OpError(f"{cell.path}.to_symbol: it assigns {', '.join(_name(a) for a, _ in found.assigned)}, and a "
+        followed = follow(cell, structure, specs)
+    if followed.assigned:
+        raise OpError(f"{cell.path}.to_symbol: it assigns {', '.join(_name(a) for a, _ in followed.assigned)}, and a "
                       "Symbol can not change its arguments")
-    return Symbol(found.heads)
+    return Symbol(followed.heads)
 
 
-def _is_shape(value: Any) -> bool:
+def _is_shape(value: object) -> bool:
     return isinstance(value, tuple) and all(type(dim) is int for dim in value)
 
 
-def _name(array: Any) -> str:
+def _name(array: NDArray) -> str:
     return getattr(array, "name", "a tensor")

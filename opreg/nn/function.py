@@ -8,18 +8,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from opreg.ndarray import tape
+from opreg.ndarray.ndarray import NDArray
 
 from ..core.gradient import fitted
 from ..core.mode import MODE, Recording
 from ..core.registry import ops
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, note
-from .application import Application, applied, followed, kept_of, spread
+from .application import Application, Gradients, applied, followed, kept_of, spread
 from .parameter import Parameter
 from .state import STATE
-from .tensor import FRESH, lent, made, tensor
+from .tensor import FRESH, Tensor, lent, made, tensor
 from .tensor_base import TensorBase
-from .trace import TracedTensor
-from .tree import LEAF, count, flatten, names, rebuild
+from .trace import FunctionTracer, TracedTensor
+from .tree import LEAF, Structure, count, flatten, names, rebuild
 
 __all__ = ["_Function"]
 
@@ -55,10 +56,10 @@ class _Function:
     """
 
     needs_input_grad: tuple[bool, ...] = ()
-    saved_tensors: tuple[Any, ...] = ()
+    saved_tensors: tuple[TensorBase | None, ...] = ()
     materialize_grads = True
-    dirty_tensors: tuple[Any, ...] = ()
-    non_differentiable: tuple[Any, ...] = ()
+    dirty_tensors: tuple[TensorBase, ...] = ()
+    non_differentiable: tuple[TensorBase, ...] = ()
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
@@ -88,7 +89,7 @@ class _Function:
             A second derivative goes through a tensor that is neither argument nor output.
         """
         call = _Call(cls, cls._positional(args, kwargs))
-        return call.eager() if STATE.trace is None else call.traced()
+        return call.eager() if STATE.trace is None else call.traced(STATE.trace)
 
     @classmethod
     def _positional(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -103,15 +104,15 @@ class _Function:
                                 f"{', '.join(bound.kwargs)} by position, too")
         return bound.args if setup else bound.args[1:]
 
-    def save_for_backward(self, *tensors: Any) -> None:
+    def save_for_backward(self, *tensors: TensorBase | None) -> None:
         """Keep tensors, or None, for ``backward``, which finds them in ``saved_tensors``."""
         self.saved_tensors = tensors
 
-    def mark_dirty(self, *tensors: Any) -> None:
+    def mark_dirty(self, *tensors: TensorBase) -> None:
         """Say which arguments were changed in place; they must be returned."""
         self.dirty_tensors = tensors
 
-    def mark_non_differentiable(self, *tensors: Any) -> None:
+    def mark_non_differentiable(self, *tensors: TensorBase) -> None:
         """Say of which outputs there is no gradient."""
         self.non_differentiable = tensors
 
@@ -120,8 +121,8 @@ class _Function:
         self.materialize_grads = value
 
 
-def _among(value: Any, values: Sequence[Any]) -> bool:
-    return any(each is value for each in values)
+def _among(value: object, values: Sequence[object]) -> bool:
+    return any(member is value for member in values)
 
 
 class _Call(Application):
@@ -134,18 +135,18 @@ class _Call(Application):
         self.function, self.context = function, function()
         self.differentiable: list[bool] = []
         #: The context's own attributes without their tensors, and where each of these comes from.
-        self.state: Any = None
+        self.state = LEAF
         self.sources: list[tuple[str, int]] = []
-        self.kept: list[Any] = []
+        self.kept: list[Tensor] = []
 
     # ---------------------------------------------------------------------------------------------- forward
 
-    def forward(self, given: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
+    def forward(self, values: Sequence[TensorBase], needs: Sequence[bool]) -> list[Any]:
         """Run ``forward`` on tensors in the places of the leaves; the tensors of the outputs."""
         function, ctx = self.function, self.context
         wanted = iter(needs)
         ctx.needs_input_grad = tuple([any(list(itertools.islice(wanted, count(part)))) for part in self.inputs[2]])
-        args = rebuild(self.inputs, iter(given))
+        args = rebuild(self.inputs, iter(values))
         try:
             if function.setup_context is _Function.setup_context:
                 out = function.forward(ctx, *args)
@@ -155,30 +156,31 @@ class _Call(Application):
         except Exception as error:
             note(error, f"in the forward of {self.title}")
             raise
-        found: list[Any] = []
-        self.out = flatten(out, found)
+        outs: list[TensorBase] = []
+        self.out = flatten(out, outs)
         for name in ("non_differentiable", "dirty_tensors"):
-            for each in getattr(ctx, name):
-                if not isinstance(each, TensorBase):
-                    raise DTypeError(f"{self.title}: element of {name} should be a tensor, got {type(each).__name__}")
-        if not all(_among(each, found) for each in ctx.dirty_tensors):
+            for marked in getattr(ctx, name):
+                if not isinstance(marked, TensorBase):
+                    raise DTypeError(f"{self.title}: element of {name} should be a tensor, got "
+                                     f"{type(marked).__name__}")
+        if not all(_among(dirty, outs) for dirty in ctx.dirty_tensors):
             raise OpError(f"{self.title}: The dirty tensors must all be outputs of the forward function.")
-        self.visible, self.differentiable = len(found), [not _among(each, ctx.non_differentiable) for each in found]
-        return found
+        self.visible, self.differentiable = len(outs), [not _among(out, ctx.non_differentiable) for out in outs]
+        return outs
 
-    def keep(self, given: Sequence[Any], changed: Sequence[int], found: Sequence[Any]) -> list[Any]:
+    def keep(self, values: Sequence[TensorBase], changed: Sequence[int], outs: Sequence[TensorBase]) -> list[Any]:
         """Find out where the tensors of the context come from; those that were made on the way."""
         ctx = self.context
-        for each in ctx.saved_tensors:
-            if not (each is None or isinstance(each, TensorBase)):
+        for saved in ctx.saved_tensors:
+            if not (saved is None or isinstance(saved, TensorBase)):
                 raise DTypeError(f"{self.title}: save_for_backward: only support None and tensor, got "
-                                 f"{type(each).__name__}")
+                                 f"{type(saved).__name__}")
         marks = ("dirty_tensors", "non_differentiable")
-        leaves: list[Any] = []
+        leaves: list[TensorBase] = []
         self.state = flatten({name: value for name, value in ctx.__dict__.items() if name not in marks}, leaves)
-        places = {id(each): ("outs", j) for j, each in enumerate(found)}
-        places.update((id(each), ("ins", i)) for i, each in enumerate(given) if i not in changed)
-        kept: list[Any] = []
+        places = {id(out): ("outs", j) for j, out in enumerate(outs)}
+        places.update((id(value), ("ins", i)) for i, value in enumerate(values) if i not in changed)
+        kept: list[TensorBase] = []
         for leaf in leaves:
             place = places.get(id(leaf))
             if place is None:
@@ -191,28 +193,28 @@ class _Call(Application):
 
     def eager(self) -> Any:
         leaves = self.leaves = [tensor(leaf) for leaf in self.leaves]
-        given = [leaf if isinstance(leaf, Parameter) else _borrowed(leaf) for leaf in leaves]
+        copies = [leaf if isinstance(leaf, Parameter) else _borrowed(leaf) for leaf in leaves]
         recorded = [MODE.recording and leaf._entry is not None for leaf in leaves]
         with Recording(False, None):
-            found = self.forward(given, recorded)
-        changed = [i for i, (leaf, copy) in enumerate(zip(leaves, given)) if copy._data is not leaf._data]
+            outs = self.forward(copies, recorded)
+        changed = [i for i, (leaf, copy) in enumerate(zip(leaves, copies)) if copy._data is not leaf._data]
         arrays = [leaf._data for leaf in leaves]
         results, taped = [], []
-        for each, wanted in zip(found, self.differentiable):
-            at = next((i for i in changed if given[i] is each), None)
-            results.append(made(each._data, each._ctx) if at is None else leaves[at])
-            taped.append(results[-1] if wanted else made(each._data, each._ctx))
+        for out, wanted in zip(outs, self.differentiable):
+            at = next((i for i in changed if copies[i] is out), None)
+            results.append(made(out._data, out._ctx) if at is None else leaves[at])
+            taped.append(results[-1] if wanted else made(out._data, out._ctx))
         for i in changed:
             if recorded[i]:
-                self._check_change(leaves[i], given[i])
-            leaves[i]._data = given[i]._data
+                self._check_change(leaves[i], copies[i])
+            leaves[i]._data = copies[i]._data
         if MODE.recording and any(self.differentiable):
-            self.kept = self.keep(given, changed, found)
+            self.kept = self.keep(copies, changed, outs)
             tape.record(_TAPED, self, leaves, arrays, taped)
         self.leaves = []  # the tape holds this, and must not hold what it made
         return rebuild(self.out, iter(results))
 
-    def _check_change(self, leaf: Any, copy: Any) -> None:
+    def _check_change(self, leaf: Tensor, copy: Tensor) -> None:
         if not _among(copy, self.context.dirty_tensors):
             raise OpError(f"{self.title}: forward changed an argument in place: return it, and say so with "
                           "ctx.mark_dirty")
@@ -222,61 +224,62 @@ class _Call(Application):
 
     # ------------------------------------------------------------------------------------------ in a graph
 
-    def traced(self) -> Any:
+    def traced(self, trace: FunctionTracer) -> Any:
         changed: list[int] = []
 
-        def run(slots: Sequence[Any]) -> list[Any]:
+        def run(slots: Sequence[TracedTensor]) -> list[TensorBase]:
             before = [slot._entry for slot in slots]
-            found = self.forward(slots, [True] * len(slots))
+            outs = self.forward(slots, [True] * len(slots))
             changed.extend(i for i, (slot, entry) in enumerate(zip(slots, before)) if slot._entry != entry)
-            places.extend(next((i for i in changed if slots[i] is each), None) for each in found)
+            places.extend(next((i for i in changed if slots[i] is out), None) for out in outs)
             for i in changed:
                 if i not in places or not _among(slots[i], self.context.dirty_tensors):
                     raise OpError(f"{self.title}: forward changed an argument in place: return it, and say so with "
                                   "ctx.mark_dirty")
-            return [*found, *self.keep(slots, changed, found)]
+            return [*outs, *self.keep(slots, changed, outs)]
 
         places: list[int | None] = []
         words = [parameter for parameter in inspect.signature(self.function.forward).parameters if parameter != "ctx"]
-        found = followed(self, _APPLIED, self.leaves, names(words, self.inputs[2]), run)
-        results = [each if wanted else ops.BlockGrad(each) for each, wanted in zip(found, self.differentiable)]
+        outs = followed(trace, self, _APPLIED, self.leaves, names(words, self.inputs[2]), run)
+        results: list[Any] = [out if wanted else ops.BlockGrad(out) for out, wanted in zip(outs, self.differentiable)]
         for i, (result, at) in enumerate(zip(results, places)):
             if at is not None:
-                results[i] = _moved(self.leaves[at], result)
+                results[i] = _moved(trace, self.leaves[at], result)
         return rebuild(self.out, iter(results))
 
     # --------------------------------------------------------------------------------------------- backward
 
-    def compute(self, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
+                ) -> Gradients:
         function, ctx = self.function, self._context(ins, outs)
         if ctx.materialize_grads:
             arriving = [ops.zeros_like(out) if g is None else g for g, out in zip(arriving, outs)]
         try:
-            found = function.backward(ctx, *_arguments(self.out, iter(arriving)))
+            returned = function.backward(ctx, *_arguments(self.out, iter(arriving)))
         except Exception as error:
             note(error, f"in the backward of {self.title}")
             raise
-        return self._gradients(found, ins), []
+        return self._gradients(returned, ins), []
 
-    def _context(self, ins: Sequence[Any], outs: Sequence[Any]) -> Any:
+    def _context(self, ins: Sequence[TensorBase], outs: Sequence[TensorBase]) -> _Function:
         """The context with what its tensors are now: recorded, or values of the trace that grows gradients."""
         if STATE.trace is None and not MODE.recording:
             return self.context
-        kept = outs[self.visible:] if STATE.trace is not None else [_made_on_the_way(each, ins, self.title)
-                                                                     for each in self.kept]
+        kept = outs[self.visible:] if STATE.trace is not None else [_made_on_the_way(tensor, ins, self.title)
+                                                                     for tensor in self.kept]
         values = {"ins": ins, "outs": outs, "kept": kept}
         ctx = self.function()
         ctx.__dict__.update(rebuild(self.state, (values[what][i] for what, i in self.sources)))
         return ctx
 
-    def _gradients(self, found: Any, ins: Sequence[Any]) -> list[Any]:
-        found = list(found) if isinstance(found, (tuple, list)) else [found]
+    def _gradients(self, returned: object, ins: Sequence[TensorBase]) -> list[TensorBase | None]:
+        gradients = list(returned) if isinstance(returned, (tuple, list)) else [returned]
         parts = self.inputs[2]
-        if len(found) < len(parts) or any(each is not None for each in found[len(parts):]):
+        if len(gradients) < len(parts) or any(g is not None for g in gradients[len(parts):]):
             raise OpError(f"{self.title}: Function backward return a wrong number of gradients, expected {len(parts)} "
-                          f"but got {len(found)}")
-        leaves, result = iter(ins), []
-        for position, (part, g) in enumerate(zip(parts, found)):
+                          f"but got {len(gradients)}")
+        leaves, result = iter(ins), list[TensorBase | None]()
+        for position, (part, g) in enumerate(zip(parts, gradients)):
             size = count(part)
             if not size and g is not None:
                 raise OpError(f"{self.title}: Input is not tensor, but gradient is not none, position: {position} "
@@ -285,10 +288,10 @@ class _Call(Application):
             if len(several) != size:
                 raise OpError(f"{self.title}: argument {position} has {size} tensors, backward returned {len(several)} "
                               "gradients for it")
-            result += [self._fitted(position, each, next(leaves)) for each in several]
+            result += [self._fitted(position, g, next(leaves)) for g in several]
         return result
 
-    def _fitted(self, position: int, g: Any, value: Any) -> Any:
+    def _fitted(self, position: int, g: object, value: TensorBase) -> TensorBase | None:
         if g is None:
             return None
         if not isinstance(g, TensorBase):
@@ -298,41 +301,42 @@ class _Call(Application):
                                 f"shape: the gradient of argument {position}")._cast(value._dt)
 
 
-def _arguments(structure: Any, arriving: Iterator[Any]) -> list[Any]:
+def _arguments(structure: Structure, arriving: Iterator[TensorBase | None]) -> list[Any]:
     """Gradients as ``backward`` is given them: one argument for each part of the output."""
     several = structure is not LEAF and structure[0] in ("tuple", "list")
     return [None if part is not LEAF and part[0] == "constant" else rebuild(part, arriving)
             for part in (structure[2] if several else [structure])]
 
 
-def _borrowed(leaf: Any) -> Any:
+def _borrowed(leaf: Tensor) -> Tensor:
     """The tensor as ``forward`` is given it: what it changes is its own, until it says that it is the caller's too."""
     result = lent(leaf)
     result.__dict__ = leaf.__dict__
     return result
 
 
-def _moved(leaf: Any, result: Any) -> Any:
+def _moved(trace: FunctionTracer, leaf: Tensor | TracedTensor, result: TracedTensor) -> TensorBase:
     """The argument with the numbers that it was changed to."""
     if isinstance(leaf, TracedTensor):
         leaf._entry, leaf._spec = result._entry, result._spec
         return leaf
-    STATE.trace.assign(leaf, result)
-    return STATE.trace.read(leaf)
+    trace.assign(leaf, result)
+    return trace.read(leaf)
 
 
-def _gradients(g: Any, ins: Any, outs: Any, call: _Call, needs: Any, is_train: bool = True) -> list[Any]:
-    arriving = [None if each is None else lent(each) for each in (g if isinstance(g, (tuple, list)) else (g,))]
-    return call.compute(arriving, [lent(each) for each in ins], [lent(each) for each in outs])[0]
+def _gradients(g: NDArray | tuple[NDArray | None, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], call: _Call,
+               needs: Sequence[bool], is_train: bool = True) -> Sequence[TensorBase | None]:
+    arriving = [None if top is None else lent(top) for top in (g if isinstance(g, (tuple, list)) else (g,))]
+    return call.compute(arriving, list(map(lent, ins)), list(map(lent, outs)))[0]
 
 
-def _refused(g: Any, ins: Any, outs: Any, title: str, needs: Any, is_train: bool = True) -> NoReturn:
+def _refused(g: object, ins: object, outs: object, title: str, needs: object, is_train: bool = True) -> NoReturn:
     raise NotDifferentiableError(kept_of(title))
 
 
-def _made_on_the_way(value: Any, ins: Sequence[Any], title: str) -> Any:
+def _made_on_the_way(value: Tensor, ins: Sequence[Any], title: str) -> Tensor:
     result = made(value._data, value._ctx)
-    tape.record(_ON_THE_WAY, title, ins, [each._data for each in ins], [result])
+    tape.record(_ON_THE_WAY, title, ins, [array._data for array in ins], [result])
     return result
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core.mode import MODE, Recording
 from ..core.registry import ops
@@ -12,12 +12,15 @@ from ..errors import ArgumentError, OpError
 from . import tree
 from .jacobian import Jvp, Vjp  # noqa: F401  programs import them from here
 from .jit import Jitted, jit
-from .parameter import Parameter, parameters
-from .positions import check_positions, positions_of
+from .parameter import Parameter, Parameters, parameters
+from .positions import Positions, check_positions, positions_of
 from .pullback import check_not_blocked, differentiate, name_of
 from .state import STATE, compiles
 from .tensor import TENSORS, tensor
 from .tensor_base import TensorBase
+from .typing import TensorLike
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient", "no_grad", "asked", "answer"]
 
@@ -33,17 +36,17 @@ class no_grad(Recording):
         STATE.blocked += 1
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         STATE.blocked -= 1
         super().__exit__(*error)
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: F) -> F:
         @functools.wraps(function)
         def inside(*args: Any, **keywords: Any) -> Any:
             with no_grad():
                 return function(*args, **keywords)
 
-        return inside
+        return inside  # type: ignore[return-value]  # it is called as the function is
 
 
 def stop_gradient(value: Any) -> Any:
@@ -56,7 +59,7 @@ def stop_gradient(value: Any) -> Any:
     Tensor(shape=[], dtype=Float32, value= 3)
     """
     if isinstance(value, (tuple, list, dict)):
-        leaves: list[Any] = []
+        leaves: list[TensorLike] = []
         structure = tree.flatten(value, leaves)
         if leaves:
             return tree.rebuild(structure, iter([ops.BlockGrad(tensor(leaf)) for leaf in leaves]))
@@ -69,8 +72,8 @@ def stop_gradient(value: Any) -> Any:
 class _Gradients:
     """What ``grad`` and ``value_and_grad`` compute; see there."""
 
-    def __init__(self, function: Callable, grad_position: Any, weights: Any, has_aux: bool, return_ids: bool,
-                 with_value: bool):
+    def __init__(self, function: Callable, grad_position: Positions, weights: Parameters | None, has_aux: bool,
+                 return_ids: bool, with_value: bool):
         if not callable(function):
             raise TypeError(f"grad: expected a function or a Cell, got {type(function).__name__}")
         if grad_position is None and weights is None:
@@ -100,7 +103,7 @@ class _Gradients:
             return out, result
         return (result, tuple(out[1:])) if self.has_aux else result
 
-    def _arranged(self, grads: list[Any], weight_grads: list[Any], positions: Sequence[int]) -> Any:
+    def _arranged(self, grads: Sequence[Any], weight_grads: Sequence[Any], positions: Sequence[int]) -> Any:
         single = len(grads) == 1 and (self.single or len(positions) < len(self.positions))
         if self.return_ids:
             grads = list(zip(positions, grads))
@@ -131,8 +134,8 @@ class _Grad:
         return f"<gradient of {name_of(self.__wrapped__)}>"
 
 
-def grad(fn: Callable, grad_position: Any = 0, weights: Any = None, has_aux: bool = False, return_ids: bool = False
-         ) -> Callable:
+def grad(fn: Callable[..., Any], grad_position: Positions = 0, weights: Parameters | None = None, has_aux: bool = False,
+         return_ids: bool = False) -> Callable[..., Any]:
     """A function that computes gradients of a function or Cell.
 
     Parameters
@@ -165,8 +168,8 @@ def grad(fn: Callable, grad_position: Any = 0, weights: Any = None, has_aux: boo
     return _Grad(fn, _Gradients(fn, grad_position, weights, has_aux, return_ids, False))
 
 
-def value_and_grad(fn: Callable, grad_position: Any = 0, weights: Any = None, has_aux: bool = False,
-                   return_ids: bool = False) -> Callable:
+def value_and_grad(fn: Callable[..., Any], grad_position: Positions = 0, weights: Parameters | None = None,
+                   has_aux: bool = False, return_ids: bool = False) -> Callable[..., Any]:
     """A function that computes ``(value, gradients)``; see ``grad``.
 
     Examples
@@ -178,7 +181,7 @@ def value_and_grad(fn: Callable, grad_position: Any = 0, weights: Any = None, ha
     return _Grad(fn, _Gradients(fn, grad_position, weights, has_aux, return_ids, True))
 
 
-def get_grad(gradients: Any, identifier: Any) -> Any:
+def get_grad(gradients: object, identifier: object) -> Any:
     """The gradient of a position or Parameter among those that ``grad(…, return_ids=True)`` gave.
 
     Raises
@@ -190,30 +193,30 @@ def get_grad(gradients: Any, identifier: Any) -> Any:
         raise TypeError(f"get_grad: expected a position or a Parameter, got {type(identifier).__name__}")
     wanted = identifier.name if isinstance(identifier, Parameter) else identifier
 
-    def search(value: Any) -> Any:
+    def search(value: object) -> Any:
         if isinstance(value, tuple):
             if len(value) == 2 and isinstance(value[0], (int, str)) and value[0] == wanted:
                 return value[1]
-            for each in value:
-                found = search(each)
-                if found is not None:
-                    return found
+            for part in value:
+                gradient = search(part)
+                if gradient is not None:
+                    return gradient
         return None
 
-    found = search(gradients)
-    if found is None:
+    gradient = search(gradients)
+    if gradient is None:
         raise OpError(f"get_grad: there is no gradient of {wanted!r}; was it asked for, with return_ids=True?")
-    return found
+    return gradient
 
 
-def asked(inputs: Sequence[Any], get_all: bool, get_by_list: bool) -> list[int]:
+def asked(inputs: Sequence[object], get_all: bool, get_by_list: bool) -> list[int]:
     """The positions that ``GradOperation`` differentiates in: tensors and what is ``mutable`` among the inputs."""
-    found = [i for i, value in enumerate(inputs)
+    positions = [i for i, value in enumerate(inputs)
              if isinstance(value, TensorBase) or (isinstance(value, tree.Mutable) and tree.varies(value))]
-    return found if get_all else [] if get_by_list else [i for i in found if i == 0]
+    return positions if get_all else [] if get_by_list else [i for i in positions if i == 0]
 
 
-def answer(grads: Sequence[Any], by_weight: Any, get_all: bool, get_by_list: bool) -> Any:
+def answer(grads: Sequence[Any], by_weight: object, get_all: bool, get_by_list: bool) -> Any:
     """Gradients as ``GradOperation`` returns them."""
     if get_by_list:
         return (tuple(grads), by_weight) if get_all else by_weight
@@ -247,13 +250,13 @@ class GradOperation:
                 raise TypeError(f"GradOperation: {name} must be a bool, got {type(value).__name__}")
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
-    def __call__(self, fn: Callable, weights: Any = None) -> Callable:
+    def __call__(self, fn: Callable[..., Any], weights: Parameters | None = None) -> Callable[..., Any]:
         if not callable(fn):
             raise TypeError(f"GradOperation: expected a function or a Cell, got {type(fn).__name__}")
         if self.get_by_list and weights is None:
             weights = fn.trainable_params() if hasattr(fn, "trainable_params") else []
-        held = parameters(weights, "GradOperation: weights") if self.get_by_list else []
-        compute = functools.partial(self._run, fn.function if isinstance(fn, Jitted) else fn, held,
+        trained = parameters(weights, "GradOperation: weights") if self.get_by_list else []
+        compute = functools.partial(self._run, fn.function if isinstance(fn, Jitted) else fn, trained,
                                     isinstance(weights, Parameter))
         functools.update_wrapper(compute, fn if hasattr(fn, "__name__") else type(fn), updated=())
         return _Grad(fn, compute)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from ..errors import ArgumentError
 from .cell import Cell
@@ -34,7 +34,15 @@ class CustomVjp(Cell):
         return self.bwd(*args)
 
 
-def custom_vjp(fn: Callable | None = None) -> Any:
+@overload
+def custom_vjp(fn: Callable[..., Any]) -> CustomVjp: ...
+
+
+@overload
+def custom_vjp(fn: None = None) -> Callable[[Callable[..., Any]], CustomVjp]: ...
+
+
+def custom_vjp(fn: Callable[..., Any] | None = None) -> CustomVjp | Callable[[Callable[..., Any]], CustomVjp]:
     """A Cell that calls a function; its gradient is what ``defbwd`` is given, as ``bprop`` of a Cell.
 
     Parameters

@@ -7,8 +7,8 @@ started over in the variant of the function that was traced for that number, or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,8 +22,19 @@ from ..core.launch import Call
 from ..core.mode import Recording
 from ..core.op import Op
 from ..errors import Where, here
+from ..typing import Array
 from .bailout import NumberChanged
 from .state import STATE
+
+if TYPE_CHECKING:
+    from opreg.ndarray.context import Context
+
+    from .compiled import Compiled
+    from .tensor import Tensor
+    from .trace import FunctionTracer
+
+#: What Python gets when it asks for a number.
+Answer: TypeAlias = float | np.generic | np.ndarray
 
 __all__ = ["GUARD", "LOOKS", "Fork", "Look", "Numbers", "Path", "Unknown", "Variants", "calls", "up_to"]
 
@@ -42,8 +53,8 @@ class Look(NamedTuple):
     """
 
     title: str
-    of: Callable[[Any], Any]
-    again: Callable[[np.ndarray], Any]
+    of: Callable[[Tensor], Answer]
+    again: Callable[[np.ndarray], Answer]
 
 
 #: What Python may ask of a tensor.
@@ -56,7 +67,7 @@ LOOKS = {look.title: look for look in (
     Look("asnumpy()", lambda value: np.array(value.asnumpy()), np.array))}
 
 
-def _key(answer: Any) -> Any:
+def _key(answer: Answer) -> Hashable:
     """What equals that of another answer only if Python would do the same with both."""
     if isinstance(answer, np.ndarray):
         return answer.shape, answer.dtype, answer.tobytes()
@@ -84,9 +95,13 @@ class Fork:
 
     def __init__(self, where: Where | None, look: Look):
         self.where, self.look = where, look
-        self.answers: dict[Any, Any] = {}
-        self.branches: dict[Any, Any] = {}
-        self.latest: Any = None
+        self.answers: dict[Hashable, Answer] = {}
+        self.branches: dict[Hashable, Fork | int] = {}
+        self.latest: Hashable = None
+
+
+#: A fork, and the number that came there.
+Step: TypeAlias = tuple[Fork, Answer]
 
 
 class Variants:
@@ -101,25 +116,25 @@ class Variants:
     """
 
     def __init__(self) -> None:
-        self.first: Any = None
-        self.compiled: list[Any] = []
+        self.first: Fork | int | None = None
+        self.compiled: list[Compiled] = []
 
-    def at(self, fork: Fork, answer: Any) -> Any:
+    def at(self, fork: Fork, answer: Answer) -> Compiled | None:
         """The variant where the number at a fork is this, and all after it are what they were last; None if there is
         none."""
         key = _key(answer)
         while key in fork.branches:
             fork.latest = key
-            found = fork.branches[key]
-            if not isinstance(found, Fork):
-                return self.compiled[found]
-            fork, key = found, found.latest
+            following = fork.branches[key]
+            if not isinstance(following, Fork):
+                return self.compiled[following]
+            fork, key = following, following.latest
         return None
 
 
-def up_to(steps: Sequence[tuple[Fork, Any]], fork: Fork, answer: Any) -> list[tuple[Fork, Any]]:
+def up_to(steps: Sequence[Step], fork: Fork, answer: Answer) -> list[Step]:
     """What is known of a way when the number at one of its forks is another."""
-    return [*steps[:next(i for i, (each, _) in enumerate(steps) if each is fork)], (fork, answer)]
+    return [*steps[:next(i for i, (passed, _) in enumerate(steps) if passed is fork)], (fork, answer)]
 
 
 class Path:
@@ -133,11 +148,11 @@ class Path:
         Numbers that are known already.
     """
 
-    def __init__(self, variants: Variants, known: Sequence[tuple[Fork, Any]] = ()):
+    def __init__(self, variants: Variants, known: Sequence[Step] = ()):
         self._variants, self._known = variants, list(known)
-        self.steps: list[tuple[Fork, Any]] = []
+        self.steps: list[Step] = []
 
-    def ask(self, look: Look, find: Callable[[], Any]) -> tuple[Fork, Any]:
+    def ask(self, look: Look, find: Callable[[], Answer]) -> Step:
         """The next fork and its number, which is found if it is not known."""
         fork = self._next(look)
         answer = self._known.pop(0)[1] if self._known and self._known[0][0] is fork else find()
@@ -147,17 +162,20 @@ class Path:
 
     def _next(self, look: Look) -> Fork:
         where = here()
-        before, answer = self.steps[-1] if self.steps else (None, None)
-        fork = self._variants.first if before is None else before.branches.get(_key(answer))
+        if self.steps:
+            before, answer = self.steps[-1]
+            fork = before.branches.get(_key(answer))
+        else:
+            fork = self._variants.first
         if not isinstance(fork, Fork) or (fork.where, fork.look) != (where, look):  # Python has gone another way
             fork = Fork(where, look)
-            if before is None:
-                self._variants.first = fork
-            else:
+            if self.steps:
                 before.branches[_key(answer)] = fork
+            else:
+                self._variants.first = fork
         return fork
 
-    def end(self, compiled: Any) -> None:
+    def end(self, compiled: Compiled) -> None:
         """Nothing more is asked: this is what was compiled."""
         variants = self._variants
         for fork, answer in self.steps:
@@ -181,7 +199,7 @@ GUARD.shapes(lambda ins, outs: (ins, [()]))
 
 
 @GUARD.kernel("guard", bound=True)
-def _guard(step: Call) -> Callable:
+def _guard(step: Call) -> Callable[[], None]:
     """Give the run up when the number is another."""
     fork, expected = step.attrs["fork"], _key(step.attrs["answer"])
     data, look = step.ins[0], fork.look.again
@@ -210,14 +228,14 @@ class Numbers:
         Where they lie.
     """
 
-    def __init__(self, inputs: dict[Node, Any], ctx: Any):
-        self._arrays: dict[Entry, Any] = {(node, 0): data for node, data in inputs.items()}
+    def __init__(self, inputs: dict[Node, Array], ctx: Context):
+        self._arrays: dict[Entry, Array] = {(node, 0): data for node, data in inputs.items()}
         self.ctx = ctx
         self._same: dict[Entry, Entry] = {}  # what entries stand for
         self._drawn = 0
-        self._dice: Any = None
+        self._generator_state: Any = None
 
-    def of(self, trace: Any, entry: Entry) -> Any:
+    def of(self, trace: FunctionTracer, entry: Entry) -> Array:
         """The raw array of an entry of a trace, or of the body of a Cell in it.
 
         Raises
@@ -240,10 +258,10 @@ class Numbers:
 
     def close(self) -> None:
         """Put the random generator back to where it was: a run draws the same numbers."""
-        if self._dice is not None:
-            generators.set_state(self._dice, self.ctx.backend_name, self.ctx.device_id)
+        if self._generator_state is not None:
+            generators.set_state(self._generator_state, self.ctx.backend_name, self.ctx.device_id)
 
-    def _find(self, trace: Any, wanted: Entry) -> Any:
+    def _find(self, trace: FunctionTracer, wanted: Entry) -> Array:
         waiting = [wanted]
         while waiting:
             entry = waiting[-1]
@@ -251,7 +269,7 @@ class Numbers:
                 waiting.pop()
                 continue
             node = entry[0]
-            missing = [each for each in self._needs(trace, entry) if each not in self._arrays]
+            missing = [source for source in self._needs(trace, entry) if source not in self._arrays]
             if missing:
                 waiting += missing
             elif entry in self._same:
@@ -261,7 +279,7 @@ class Numbers:
                     self._arrays[node, i] = data
         return self._arrays[wanted]
 
-    def _needs(self, trace: Any, entry: Entry) -> Sequence[Entry]:
+    def _needs(self, trace: FunctionTracer, entry: Entry) -> Sequence[Entry]:
         """What an entry follows from."""
         node = entry[0]
         if entry in self._same:
@@ -269,32 +287,33 @@ class Numbers:
         if node.op is None:
             self._variable(trace, node)
             return [self._same[entry]] if entry in self._same else []
-        found = node.op.stands_for(node.attrs, node.inputs)
-        if found is None:
+        body = node.op.stands_for(node.attrs, node.inputs)
+        if body is None:
             return node.inputs
-        heads, inputs = found
+        heads, inputs = body
         self._same.update(((slot, 0), source) for slot, source in inputs.items())
         self._same.update(((node, i), head) for i, head in enumerate(heads))
         return [self._same[entry]]
 
-    def _variable(self, trace: Any, node: Node) -> None:
+    def _variable(self, trace: FunctionTracer, node: Node) -> None:
         """What a variable stands for: an array, or an entry outside of a body."""
-        while trace is not None:
-            if node in trace.arrays:
-                self._arrays[node, 0] = trace.arrays[node]._data
+        place: FunctionTracer | None = trace
+        while place is not None:
+            if node in place.arrays:
+                self._arrays[node, 0] = place.arrays[node]._data
                 return
-            outside = trace.outer.get(node) or trace.slots.get(node)
+            outside = place.outer.get(node) or place.slots.get(node)
             if outside is not None:
                 self._same[node, 0] = outside._entry
                 return
-            trace = trace.parent
+            place = place.parent
         raise Unknown("in the body of a loop or a branch, where they differ from round to round")
 
-    def _computed(self, node: Node) -> list[Any]:
+    def _computed(self, node: Node) -> list[Array]:
         op, ctx = node.op, self.ctx
         assert op is not None
-        if op.random and self._dice is None:
-            self._dice = generators.state(ctx.backend_name, ctx.device_id)
+        if op.random and self._generator_state is None:
+            self._generator_state = generators.state(ctx.backend_name, ctx.device_id)
         arrays = [self._arrays[entry] for entry in node.inputs]
         for i in op.mutates:
             arrays[i] = arrays[i].copy()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import Any
+from types import TracebackType
+from typing import Any, Protocol
 
 from ..errors import here, note
 from .state import STATE, get_context, set_context
 
-__all__ = ["Hook", "Hooks", "HookHandle", "convention", "naming", "KINDS"]
+__all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "naming", "KINDS"]
 
 #: The kinds of hooks of a Cell, in the order they run.
 KINDS = ("forward_pre", "forward", "backward_pre", "backward")
@@ -37,21 +38,28 @@ class naming:
 
     __slots__ = ("_kind", "_hook", "_owner")
 
-    def __init__(self, kind: str, hook: Hook, owner: Any):
+    def __init__(self, kind: str, hook: Hook, owner: object):
         self._kind, self._hook, self._owner = kind, hook, owner
 
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, _: Any, error: BaseException | None, traceback: Any) -> None:
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
         if isinstance(error, Exception):
             note(error, f"in the {self._kind} {self._hook} of {getattr(self._owner, 'path', self._owner)}")
 
 
-class Hooks(dict):
+class Hooks(dict[int, Hook]):
     """Hooks of one kind by number, in the order they run."""
 
     __slots__ = ("__weakref__",)
+
+
+class HookOwner(Protocol):
+    """What hooks are registered on: a Cell, a Parameter, or what stands for one tensor."""
+
+    def _touch(self) -> None: ...
 
 
 class HookHandle:
@@ -60,11 +68,12 @@ class HookHandle:
     It does not keep alive what the hook was registered on.
     """
 
-    def __init__(self, owner: Any, hooks: Hooks, number: int):
+    def __init__(self, owner: HookOwner, hooks: Hooks, number: int):
         self._owner, self._hooks, self.hook_id = weakref.ref(owner), weakref.ref(hooks), number
 
     @classmethod
-    def add(cls, owner: Any, hooks: Hooks, function: Callable, prepend: bool = False, **options: Any) -> HookHandle:
+    def add(cls, owner: HookOwner, hooks: Hooks, function: Callable, prepend: bool = False, **options: Any
+           ) -> HookHandle:
         """Register a function."""
         if not callable(function):
             raise TypeError(f"Expected a callable hook function, but got {type(function).__name__}.")
@@ -95,7 +104,7 @@ class HookHandle:
     def __enter__(self) -> HookHandle:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
     def __repr__(self) -> str:
@@ -121,5 +130,5 @@ class convention:
         set_context(convention=self._name)
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         set_context(convention=self._before.pop())

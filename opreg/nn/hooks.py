@@ -9,33 +9,54 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from opreg.ndarray import tape
+from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.attrs import AS_GIVEN
 from ..core.mode import MODE
 from ..core.op import Op
+from ..core.rules import Attrs
 from ..core.spec import Spec, show
+from ..core.value import Value
 from ..errors import ArgumentError
+from ..typing import Array
 from .bailout import HookSignatureChanged
 from .handles import KINDS, Hook, HookHandle, Hooks, convention, naming
 from .python_op import call
 from .state import STATE
 from .tensor import FRESH, TENSORS, Tensor, lent, lent_raw, made, tensor
 from .tensor_base import TensorBase, is_number
-from .trace import TracedTensor
+from .trace import FunctionTracer, TracedTensor
 from .tree import constants, flatten, key_of, rebuild, tensors
+
+if TYPE_CHECKING:
+    from .cell import Cell
 
 __all__ = ["Hooks", "HookHandle", "HookBackward", "InsertGradientOf", "convention", "register_hook", "registered_hooks",
            "forward", "forward_pre", "changed_inputs", "tag_inputs", "tag_outputs", "Link", "through_hooks",
-           "through_own_hooks", "gradient_chain", "KINDS"]
+           "through_own_hooks", "gradient_chain", "KINDS", "TensorHooks"]
+
+Args: TypeAlias = tuple[Any, ...]
+Keywords: TypeAlias = dict[str, Any]
+#: Gradients as hooks see them, None where none arrived.
+Gradients: TypeAlias = Sequence[Tensor | None]
+#: Hooks in a row: of the gradients that arrive, or of those and the leaving ones; gives the ones in their place.
+Chain: TypeAlias = Callable[..., Gradients]
+#: How errors call something, or what finds that out.
+Title: TypeAlias = str | Callable[[], str]
+#: ``through_hooks``, or the same of raw gradients.
+Through: TypeAlias = Callable[
+    [Chain, Sequence[Sequence[Any]], Sequence[Sequence[Spec]], int | None, Title], Sequence[Any]]
+T = TypeVar("T")
+V = TypeVar("V", bound=TensorBase | NDArray)
 
 
-def cell_id(cell: Any) -> str:
+def cell_id(cell: Cell) -> str:
     """How backward hooks of the documents name a Cell: class and identity."""
     return f"{type(cell).__name__}({id(cell)})"
 
@@ -43,33 +64,32 @@ def cell_id(cell: Any) -> str:
 # ------------------------------------------------------------------------------------------------ forward
 
 
-def _spec(value: Any) -> Spec:
+def _spec(value: TensorBase | NDArray) -> Spec:
     return Spec(value.shape, value._dt) if isinstance(value, TensorBase) else Spec(value.shape, value._data.dtype)
 
 
-def _lifted(chain: Callable[..., Any], given: tuple[Any, ...], kept: Any, title: str) -> Any:
-    """Run a chain of hooks: at once, or as a node whose results are arranged as ``kept`` is."""
-    leaves: list[Any] = []
-    structure = flatten(given, leaves)
-    trace = STATE.trace
+def _lifted(trace: FunctionTracer, chain: Callable[..., Any], args: tuple[Any, ...], like: object, title: str) -> Any:
+    """Add a chain of hooks to a trace: a node whose results are arranged as ``like`` is."""
+    leaves: list[TensorBase] = []
+    structure = flatten(args, leaves)
     key = title, trace.unique(title)
-    expected: list[Any] = []
-    arranged = flatten(kept, expected)
+    expected: list[TensorBase] = []
+    arranged = flatten(like, expected)
     arranged, specs = trace.signatures.known.get(key, (arranged, [_spec(leaf) for leaf in expected]))
     kind = key_of(arranged)
 
-    def function(*values: Any) -> list[Any]:
-        found: list[Any] = []
-        now = flatten(chain(*rebuild(structure, iter(values))), found)
-        if key_of(now) != kind or [_spec(each) for each in found] != specs:
-            raise HookSignatureChanged(key, now, found, [_spec(each) for each in found])
-        return found
+    def function(*values: Tensor) -> list[Tensor]:
+        results: list[Tensor] = []
+        now = flatten(chain(*rebuild(structure, iter(values))), results)
+        if key_of(now) != kind or list(map(_spec, results)) != specs:
+            raise HookSignatureChanged(key, now, results, list(map(_spec, results)))
+        return results
 
     results = call(function, leaves, [_spec(leaf) for leaf in leaves], specs, title, key)
     return rebuild(arranged, iter(results))
 
 
-def _reference(cell: Any) -> Callable[[], Any]:
+def _reference(cell: Cell) -> Callable[[], Cell]:
     """What gives a Cell to its hooks."""
     return (lambda: cell) if STATE.trace is None else STATE.trace.reference(cell)
 
@@ -80,71 +100,73 @@ def _now(hooks: Hooks) -> Callable[[], list[Hook]]:
     A trace does not keep them alive, as it is over when one of them is removed; but those that are registered within
     it, which its every run would register and perhaps remove.
     """
-    trace, found = STATE.trace, list(hooks.values())
+    trace, registered = STATE.trace, list(hooks.values())
     if trace is None:
-        return lambda: found
+        return lambda: registered
     own = {handle.hook_id for handle in trace.root.registered}
-    held = [functools.partial(_given, hook) if number in own else weakref.ref(hook) for number, hook in hooks.items()]
-    return lambda: [hook for each in held if (hook := each()) is not None]
+    references: list[Callable[[], Hook | None]] = [
+        functools.partial(_itself, hook) if number in own else weakref.ref(hook) for number, hook in hooks.items()]
+    return lambda: [hook for reference in references if (hook := reference()) is not None]
 
 
-def _given(hook: Hook) -> Hook:
+def _itself(hook: Hook) -> Hook:
     return hook
 
 
-def forward_pre(cell: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+def forward_pre(cell: Cell, args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
     """What a Cell is given after its forward pre-hooks."""
     hooks, of = _now(cell._hooks["forward_pre"]), _reference(cell)
 
-    def chain(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    def chain(args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
         cell = of()
         for hook in hooks():
             with naming("forward pre-hook", hook, cell):
-                found = hook.function(cell, args, kwargs) if hook.with_kwargs else hook.function(cell, args)
-                if found is None:
+                returned = hook.function(cell, args, kwargs) if hook.with_kwargs else hook.function(cell, args)
+                if returned is None:
                     continue
                 if not hook.with_kwargs:
-                    found = found if isinstance(found, tuple) else (found,), kwargs
-                elif isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict):
-                    found = found[0] if isinstance(found[0], tuple) else (found[0],), found[1]
+                    returned = returned if isinstance(returned, tuple) else (returned,), kwargs
+                elif isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], dict):
+                    returned = returned[0] if isinstance(returned[0], tuple) else (returned[0],), returned[1]
                 else:
                     raise ArgumentError(f"{cell.path}: a forward pre hook with kwargs must return None or a tuple of "
-                                        f"(new_args, new_kwargs), got {type(found).__name__}")
-                args, kwargs = _fit(cell, "forward pre-hook", found, (args, kwargs))
+                                        f"(new_args, new_kwargs), got {type(returned).__name__}")
+                args, kwargs = _fit(cell, "forward pre-hook", returned, (args, kwargs))
         return args, kwargs
 
     if STATE.trace is not None:
-        return _lifted(chain, (args, kwargs), (args, kwargs), f"the forward pre-hooks of {cell.path}")
+        return _lifted(STATE.trace, chain, (args, kwargs), (args, kwargs), f"the forward pre-hooks of {cell.path}")
     return chain(args, kwargs)
 
 
-def _fit(cell: Any, kind: str, found: Any, before: Any) -> Any:
+def _fit(cell: Cell, kind: str, returned: T, before: object) -> T:
     """What a forward hook returned, of tensors and numbers, and what else there was before."""
-    if found.__class__ in TENSORS:
-        return found
-    known = {type(each) for each in constants(before)}
-    for each in constants(found):
-        if not (each is None or is_number(each) or isinstance(each, np.ndarray) or type(each) in known):
+    if returned.__class__ in TENSORS:
+        return returned
+    known = {type(constant) for constant in constants(before)}
+    for constant in constants(returned):
+        if not (constant is None or is_number(constant) or isinstance(constant, np.ndarray)
+                or type(constant) in known):
             raise TypeError(f"{cell.path}: the {kind} must return None, or tensors in the place of what it was given, "
-                            f"got {type(each).__name__}")
-    return found
+                            f"got {type(constant).__name__}")
+    return returned
 
 
-def changed_inputs(cell: Any, before: Any, after: Any) -> str | None:
+def changed_inputs(cell: Cell, before: object, after: object) -> str | None:
     """Which hooks made something else of the inputs of a Cell, as a note says it when the Cell fails with them."""
-    was, now = ([f"Tensor {show(each._spec.shape if isinstance(each, TracedTensor) else each.shape)}"
-                 for each in tensors(given)] for given in (before, after))
+    was, now = ([f"Tensor {show(leaf._spec.shape if isinstance(leaf, TracedTensor) else leaf.shape)}"
+                 for leaf in tensors(inputs)] for inputs in (before, after))
     if was == now or not cell._hooks["forward_pre"]:
         return None
     names = ", ".join(map(repr, cell._hooks["forward_pre"].values()))
     return f"the forward pre-hook {names} of {cell.path} had made {', '.join(now)} of its inputs, {', '.join(was)}"
 
 
-def forward(cell: Any, args: tuple, kwargs: dict, out: Any, failed: bool = False) -> Any:
+def forward(cell: Cell, args: Args, kwargs: Keywords, out: Any, failed: bool = False) -> Any:
     """What a Cell returns after its forward hooks; those that always run, when it has failed."""
     hooks, of = _now(cell._hooks["forward"]), _reference(cell)
 
-    def chain(args: tuple, kwargs: dict, out: Any) -> Any:
+    def chain(args: Args, kwargs: Keywords, out: Any) -> Any:
         error, only = None, failed
         for hook in hooks():
             if only and not hook.always_call:
@@ -152,9 +174,9 @@ def forward(cell: Any, args: tuple, kwargs: dict, out: Any, failed: bool = False
             try:
                 cell = of()
                 with naming("forward hook", hook, cell):
-                    given = (args, kwargs, out) if hook.with_kwargs else (args, out)
-                    found = hook.function(cell, *given)
-                    out = out if found is None else _fit(cell, "forward hook", found, out)
+                    flows = (args, kwargs, out) if hook.with_kwargs else (args, out)
+                    returned = hook.function(cell, *flows)
+                    out = out if returned is None else _fit(cell, "forward hook", returned, out)
             except Exception as raised:
                 error, only = error or raised, True
         if error is not None:
@@ -165,7 +187,7 @@ def forward(cell: Any, args: tuple, kwargs: dict, out: Any, failed: bool = False
         return out
 
     if not failed and STATE.trace is not None:
-        return _lifted(chain, (args, kwargs, out), out, f"the forward hooks of {cell.path}")
+        return _lifted(STATE.trace, chain, (args, kwargs, out), out, f"the forward hooks of {cell.path}")
     return chain(args, kwargs, out)
 
 
@@ -192,14 +214,14 @@ class Link:
 
     __slots__ = ("backward", "backward_pre", "ins", "outs", "arriving", "title", "count")
 
-    def __init__(self, backward: Callable | None, backward_pre: Callable | None, title: Any):
+    def __init__(self, backward: Chain | None, backward_pre: Chain | None, title: Title):
         self.count = 0
         self.backward, self.backward_pre, self.title = backward, backward_pre, title
         self.ins: Sequence[Spec] = ()
         self.outs: Sequence[Spec] = ()
-        self.arriving: Sequence[Any] = ()
+        self.arriving: Gradients = ()
 
-    def specs(self, op: Op, values: Sequence[Any]) -> None:
+    def specs(self, op: Op, values: Sequence[TensorBase]) -> None:
         """Remember shapes and dtypes, which a graph wants to know before there are numbers."""
         if op is OUTPUT_TAG:
             self.outs = list(map(_spec, values))
@@ -212,7 +234,7 @@ class Link:
     __repr__ = __str__
 
 
-def _are_numbers(groups: Sequence[Sequence[Any]]) -> bool:
+def _are_numbers(groups: Sequence[Gradients]) -> bool:
     for group in groups:
         for g in group:
             if not (g is None or isinstance(g, NDArray)):
@@ -220,35 +242,35 @@ def _are_numbers(groups: Sequence[Sequence[Any]]) -> bool:
     return True
 
 
-def through_hooks(function: Callable, groups: Sequence[Sequence[Any]], specs: Sequence[Sequence[Spec]],
-                  which: int | None, title: Any) -> list[Any]:
+def through_hooks(function: Chain, groups: Sequence[Sequence[Any]], specs: Sequence[Sequence[Spec]],
+                  which: int | None, title: Title) -> Sequence[Any]:
     """Hand groups of gradients, None among them, to a function that returns one group, replaced or not.
 
     ``which`` is None where nobody takes what it returns.
     """
     if _are_numbers(groups):
-        given = [tuple([None if g is None else lent(g) for g in group]) for group in groups]
-        found = function(*given)
-        return groups[which] if which is not None and found is given[which] else found  # type: ignore[return-value]
+        lent_groups = [tuple([None if g is None else lent(g) for g in group]) for group in groups]
+        returned = function(*lent_groups)
+        return groups[which] if which is not None and returned is lent_groups[which] else returned
     present = [(i, j) for i, group in enumerate(groups) for j, g in enumerate(group) if g is not None]
     values = [groups[i][j] for i, j in present]
     expected = [j for i, j in present if i == which]
     counts = list(map(len, groups))  # the groups themselves would hold the nodes that hold the function
 
-    def on_tensors(*given: Any) -> list[Any]:
-        arranged: list[list[Any]] = [[None] * count for count in counts]
-        for (i, j), value in zip(present, given):
+    def on_tensors(*values: Tensor) -> list[Tensor | None]:
+        arranged: list[list[Tensor | None]] = [[None] * count for count in counts]
+        for (i, j), value in zip(present, values):
             arranged[i][j] = lent(value)
         shown = [tuple(group) for group in arranged]
-        found = function(*shown)
+        returned = function(*shown)
         if which is None:
             return []
-        if found is shown[which]:  # nothing was replaced, whatever was done to what was shown
-            return [value for (i, _), value in zip(present, given) if i == which]
-        if any(new is not None and j not in expected for j, new in enumerate(found)):
+        if returned is shown[which]:  # nothing was replaced, whatever was done to what was shown
+            return [value for (i, _), value in zip(present, values) if i == which]
+        if any(new is not None and j not in expected for j, new in enumerate(returned)):
             raise ArgumentError(f"{title}: a gradient was returned where none arrives, which a function does not "
                                 "expect that was compiled; leave None there, or run it in PYNATIVE_MODE")
-        return [found[j] for j in expected]
+        return [returned[j] for j in expected]
 
     title = title() if callable(title) else title
     outs = [] if which is None else [specs[which][j] for j in expected]
@@ -261,19 +283,19 @@ def through_hooks(function: Callable, groups: Sequence[Sequence[Any]], specs: Se
     return replaced
 
 
-def _through_raw(ctx: Any, function: Callable, groups: Sequence[Sequence[Any]], specs: Any, which: int | None,
-                 title: Any) -> Sequence[Any]:
+def _through_raw(ctx: Context, function: Chain, groups: Sequence[Sequence[Array | None]],
+                 specs: Sequence[Sequence[Spec]], which: int | None, title: Title) -> Sequence[Array | None]:
     """``through_hooks`` of raw gradients."""
-    given = [tuple([None if g is None else lent_raw(g, ctx) for g in group]) for group in groups]
-    found = function(*given)
+    lent_groups = [tuple([None if g is None else lent_raw(g, ctx) for g in group]) for group in groups]
+    returned = function(*lent_groups)
     if which is None:
         return ()
-    if found is given[which]:
+    if returned is lent_groups[which]:
         return groups[which]
-    return [None if g is None else g._data for g in found]
+    return [None if g is None else g._data for g in returned]
 
 
-def _behind_outputs(attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], through: Callable) -> list[Any]:
+def _behind_outputs(attrs: Attrs, arriving: Sequence[Any], needs: Sequence[bool], through: Through) -> Sequence[Any]:
     """The gradients of what stands before a tag behind the outputs of a Cell, ``through`` hooks."""
     link, count = attrs["link"], attrs["count"]
     if link.backward_pre is not None:
@@ -286,14 +308,14 @@ def _behind_outputs(attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], 
     return [*arriving, None] if tied else list(arriving)
 
 
-def _before_inputs(attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], through: Callable) -> list[Any]:
+def _before_inputs(attrs: Attrs, arriving: Sequence[Any], needs: Sequence[bool], through: Through) -> Sequence[Any]:
     """The same of a tag before the inputs of a Cell, or around tensors alone."""
     link, leaving = attrs["link"], arriving
     arriving, link.arriving = link.arriving, ()
     return through(link.backward, (arriving, leaving), (link.outs, link.ins), 1, link.title)
 
 
-def _tag(name: str, back: Callable) -> Op:
+def _tag(name: str, back: Callable[[Attrs, Sequence[Any], Sequence[bool], Through], Sequence[Any]]) -> Op:
     """The operator that gives the same tensors, with a way for Python to look at their gradients."""
     op = Op(name, AS_GIVEN, lambda *, given: [f"data{i}" for i in range(given)],
             outputs=lambda *, count: [f"output{i}" for i in range(count)],
@@ -304,11 +326,13 @@ def _tag(name: str, back: Callable) -> Op:
     op.body(lambda inputs, *, count: (list(inputs[:count]), {}))
 
     @op.grad
-    def grad(g: Any, ins: Any, outs: Any, *, needs: Any, **attrs: Any) -> list[Any]:
+    def grad(g: Any, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
+             ) -> Sequence[Value | None]:
         return back(attrs, g if attrs["count"] != 1 else (g,), needs, through_hooks)
 
     @op.raw_grad
-    def raw_grad(attrs: Any, arriving: Sequence[Any], needs: Sequence[bool], ctx: Any) -> list[Any]:
+    def raw_grad(attrs: Attrs, arriving: Sequence[Array | None], needs: Sequence[bool], ctx: Context
+                 ) -> Sequence[Array | None]:
         return back(attrs, arriving, needs, functools.partial(_through_raw, ctx))
 
     return op
@@ -324,8 +348,8 @@ def _tagged(op: Op, values: Sequence[Any], extra: Sequence[Any], link: Link) -> 
     attrs = {"link": link, "count": len(values), "given": len(values) + len(extra)}
     if STATE.trace is not None:
         link.specs(op, values)
-        found = STATE.trace.call(op, [*values, *extra], attrs)
-        return list(found) if isinstance(found, tuple) else [found]
+        outs = STATE.trace.call(op, [*values, *extra], attrs)
+        return list(outs) if isinstance(outs, tuple) else [outs]
     if not MODE.recording:
         return values
     entries = tuple([value._entry or tape.CONSTANT for value in (*values, *extra)])
@@ -343,18 +367,18 @@ def _tagged(op: Op, values: Sequence[Any], extra: Sequence[Any], link: Link) -> 
     return outs
 
 
-def _replaced(cell_path: str, kind: str, found: Any, now: Sequence[Any]) -> tuple[Any, ...]:
+def _replaced(cell_path: str, kind: str, returned: object, now: Gradients) -> tuple[Tensor | None, ...]:
     """What a backward hook returned in the place of gradients, checked."""
-    if isinstance(found, Tensor):
-        found = (found,)
-    if not isinstance(found, tuple):
+    if isinstance(returned, Tensor):
+        returned = (returned,)
+    if not isinstance(returned, tuple):
         raise ArgumentError(f"{cell_path}: The {kind} hook must return None, a Tensor or a tuple of Tensors, got "
-                            f"{type(found).__name__}")
-    if len(found) != len(now):
+                            f"{type(returned).__name__}")
+    if len(returned) != len(now):
         of = "output" if kind == "backward pre" else "grad input"
-        raise ArgumentError(f"{cell_path}: The {kind} hook return value size is {len(found)} not equal to expect {of} "
-                            f"size {len(now)}")
-    for i, (new, old) in enumerate(zip(found, now)):
+        raise ArgumentError(f"{cell_path}: The {kind} hook return value size is {len(returned)} not equal to expect "
+                            f"{of} size {len(now)}")
+    for i, (new, old) in enumerate(zip(returned, now)):
         if old is None and new is None:
             continue
         if not isinstance(new, NDArray):
@@ -365,47 +389,47 @@ def _replaced(cell_path: str, kind: str, found: Any, now: Sequence[Any]) -> tupl
         if old is not None and new._data.dtype != old._data.dtype:
             raise ValueError(f"{cell_path}: gradient {i} that the {kind} hook returned has dtype {new._data.dtype}, "
                              f"expected {old._data.dtype}")
-    return (*found,)  # another tuple: it may be the one the hook was given, with other numbers in it
+    return (*returned,)  # another tuple: it may be the one the hook was given, with other numbers in it
 
 
-def _backward_chain(cell: Any, of: Callable[[], Any]) -> Callable | None:
+def _backward_chain(cell: Cell, of: Callable[[], Cell]) -> Chain | None:
     hooks = cell._hooks["backward"]
     if not hooks:
         return None
 
-    def chain(arriving: tuple, leaving: tuple) -> tuple:
+    def chain(arriving: Gradients, leaving: Gradients) -> Gradients:
         cell = of()
         for hook in list(hooks.values()):
             with naming("backward hook", hook, cell):
                 if hook.convention == "document":
-                    found = hook.function(cell_id(cell), arriving, leaving)
+                    returned = hook.function(cell_id(cell), arriving, leaving)
                 else:
-                    found = hook.function(cell, leaving, arriving)
-                if found is not None:
-                    leaving = _replaced(cell.path, "backward", found, leaving)
+                    returned = hook.function(cell, leaving, arriving)
+                if returned is not None:
+                    leaving = _replaced(cell.path, "backward", returned, leaving)
         return leaving
 
     return chain
 
 
-def _backward_pre_chain(cell: Any, of: Callable[[], Any]) -> Callable | None:
+def _backward_pre_chain(cell: Cell, of: Callable[[], Cell]) -> Chain | None:
     hooks = cell._hooks["backward_pre"]
     if not hooks:
         return None
 
-    def chain(arriving: tuple) -> tuple:
+    def chain(arriving: Gradients) -> Gradients:
         cell = of()
         for hook in list(hooks.values()):
             with naming("backward pre-hook", hook, cell):
-                found = hook.function(cell, arriving)
-                if found is not None:
-                    arriving = _replaced(cell.path, "backward pre", found, arriving)
+                returned = hook.function(cell, arriving)
+                if returned is not None:
+                    arriving = _replaced(cell.path, "backward pre", returned, arriving)
         return arriving
 
     return chain
 
 
-def tag_inputs(cell: Any, args: tuple) -> tuple[tuple, Link, Sequence[Any]]:
+def tag_inputs(cell: Cell, args: Args) -> tuple[Args, Link, Sequence[TensorBase]]:
     """A Cell's inputs behind a tag, the link to the one at its outputs, and the tensors at the tag."""
     of = _reference(cell)
     link = Link(_backward_chain(cell, of), _backward_pre_chain(cell, of), lambda: f"the backward hooks of {of().path}")
@@ -415,7 +439,7 @@ def tag_inputs(cell: Any, args: tuple) -> tuple[tuple, Link, Sequence[Any]]:
         link.count = len(args)
         tagged = _tagged(INPUT_TAG, args, (), link)
         return tuple(tagged), link, tagged
-    leaves: list[Any] = []
+    leaves: list[TensorBase] = []
     structure = flatten(args, leaves)
     if not leaves:
         return args, link, ()
@@ -424,11 +448,11 @@ def tag_inputs(cell: Any, args: tuple) -> tuple[tuple, Link, Sequence[Any]]:
     return rebuild(structure, iter(tagged)), link, tagged
 
 
-def tag_outputs(out: Any, link: Link, tagged: Sequence[Any]) -> Any:
+def tag_outputs(out: T, link: Link, tagged: Sequence[TensorBase]) -> T:
     """A Cell's outputs behind a tag."""
     if out.__class__ in TENSORS:
         return _tagged(OUTPUT_TAG, (out,), tagged[:1], link)[0]
-    leaves: list[Any] = []
+    leaves: list[TensorBase] = []
     structure = flatten(out, leaves)
     if not leaves:
         return out
@@ -456,7 +480,7 @@ class HookBackward:
     Tensor(shape=[], dtype=Float32, value= 6)
     """
 
-    def __init__(self, hook_fn: Callable, cell_id: str = ""):
+    def __init__(self, hook_fn: Callable[[Any], Any], cell_id: str = ""):
         if not callable(hook_fn):
             raise TypeError(f"HookBackward: expected a function, got {type(hook_fn).__name__}")
         if getattr(hook_fn, "compiled", False):
@@ -464,21 +488,21 @@ class HookBackward:
         self.hook_fn, self.cell_id = hook_fn, cell_id
         self._hook = Hook(hook_fn)
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         for i, value in enumerate(inputs):
             if not isinstance(value, (TensorBase, NDArray)):
                 raise TypeError(f"HookBackward: expected tensors, got {type(value).__name__} at {i}")
         if not inputs:
             raise TypeError("HookBackward: expected at least one tensor")
 
-        def function(_: tuple, gradients: tuple) -> tuple:
+        def function(_: Gradients, gradients: Gradients) -> Gradients:
             with naming("function", self._hook, "a HookBackward"):
-                found = self.hook_fn(gradients)
-                return gradients if found is None else _replaced("HookBackward", "backward", found, gradients)
+                returned = self.hook_fn(gradients)
+                return gradients if returned is None else _replaced("HookBackward", "backward", returned, gradients)
 
         link = Link(function, None, "a HookBackward")
-        found = _tagged(INPUT_TAG, [tensor(value) for value in inputs], (), link)
-        return found[0] if len(found) == 1 else tuple(found)
+        tagged = _tagged(INPUT_TAG, [tensor(value) for value in inputs], (), link)
+        return tagged[0] if len(tagged) == 1 else tuple(tagged)
 
     def __repr__(self) -> str:
         return f"Prim[HookBackward]<cell_id={self.cell_id}>"
@@ -500,23 +524,23 @@ class InsertGradientOf:
     Tensor(shape=[], dtype=Float32, value= 6)
     """
 
-    def __init__(self, f: Callable):
+    def __init__(self, f: Callable[[Any], Any]):
         if not callable(f):
             raise TypeError(f"InsertGradientOf: expected a function, got {type(f).__name__}")
         self.f = f
         self._hook = Hook(f)
 
-    def __call__(self, input_x: Any) -> Any:
-        leaves: list[Any] = []
+    def __call__(self, input_x: T) -> T:
+        leaves: list[TensorBase] = []
         structure = flatten(input_x, leaves)
         if not leaves:
             return input_x
 
-        def function(_: tuple, gradients: tuple) -> tuple:
+        def function(_: Gradients, gradients: Gradients) -> Gradients:
             with naming("function", self._hook, "an InsertGradientOf"):
-                found: list[Any] = []
-                flatten(self.f(rebuild(structure, iter(gradients))), found)
-                return _replaced("InsertGradientOf", "backward", tuple(found), gradients)
+                returned: list[Tensor] = []
+                flatten(self.f(rebuild(structure, iter(gradients))), returned)
+                return _replaced("InsertGradientOf", "backward", tuple(returned), gradients)
 
         link = Link(function, None, "an InsertGradientOf")
         return rebuild(structure, iter(_tagged(INPUT_TAG, [tensor(leaf) for leaf in leaves], (), link)))
@@ -525,7 +549,7 @@ class InsertGradientOf:
         return f"Prim[InsertGradientOf]<f={self._hook}>"
 
 
-class _TensorHooks:
+class TensorHooks:
     """The hooks of one tensor: what handles refer to; it lives as long as what was recorded of the tensor."""
 
     def __init__(self) -> None:
@@ -534,29 +558,29 @@ class _TensorHooks:
     def _touch(self) -> None:
         pass
 
-    def __call__(self, _: tuple, gradients: tuple) -> tuple:
+    def __call__(self, _: Gradients, gradients: Gradients) -> Gradients:
         return gradient_chain(self.hooks, "a tensor", gradients)
 
-    def through(self, g: Any, specs: Any = ()) -> Any:
+    def through(self, g: V, specs: Sequence[Spec] = ()) -> V:
         """A gradient after the hooks."""
         return through_hooks(self, [(), [g]], [(), specs], 1, "a tensor's hook")[0]
 
 
-def gradient_chain(hooks: Hooks, title: str, gradients: tuple) -> tuple:
+def gradient_chain(hooks: Hooks, title: str, gradients: Gradients) -> Gradients:
     """The gradient of one tensor after its hooks."""
     for hook in list(hooks.values()):
         with naming("hook", hook, title):
-            found = hook.function(gradients[0])
-            if found is None:
+            returned = hook.function(gradients[0])
+            if returned is None:
                 continue
-            if not isinstance(found, Tensor):
+            if not isinstance(returned, Tensor):
                 raise ArgumentError(f"{title}: Tensor hook should be return Tensor, but get type: "
-                                    f"{type(found).__name__}")
-            gradients = _replaced(title, "tensor", found, gradients)
+                                    f"{type(returned).__name__}")
+            gradients = _replaced(title, "tensor", returned, gradients)
     return gradients
 
 
-def register_hook(self: Any, hook: Callable) -> Any:
+def register_hook(self: Any, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
     """Call a function with the gradient of this tensor whenever one is computed.
 
     Parameters
@@ -574,7 +598,7 @@ def register_hook(self: Any, hook: Callable) -> Any:
         entry = self._entry = tape.TapeNode(None, None, (), None, [self._data], 1, self._ctx, None), 0
     owner = hooks_of(entry)
     if owner is None:
-        owner = _TensorHooks()
+        owner = TensorHooks()
         link = Link(owner, None, "a tensor's hook")
         if trace is not None:
             if entry in trace.arguments:
@@ -595,16 +619,16 @@ def registered_hooks(self: Any) -> list[Callable]:
     return [] if owner is None else [hook.function for hook in owner.hooks.values()]
 
 
-def hooks_of(entry: Any) -> _TensorHooks | None:
+def hooks_of(entry: Any) -> TensorHooks | None:
     """The hooks of the tensor of that entry, if it has some."""
     if STATE.trace is not None and entry in STATE.trace.arguments:
         return STATE.trace.arguments[entry]
     attrs: Any = entry[0].attrs if entry is not None else None
     owner = attrs["link"].backward if entry is not None and entry[0].op is INPUT_TAG else attrs
-    return owner if isinstance(owner, _TensorHooks) else None
+    return owner if isinstance(owner, TensorHooks) else None
 
 
-def through_own_hooks(entry: Any, g: Any) -> Any:
+def through_own_hooks(entry: Any, g: V) -> V:
     """The gradient of an argument, whose entry that is, after the hooks that were registered on it."""
     owner = hooks_of(entry)
     return g if owner is None else owner.through(g, [_spec(g)])

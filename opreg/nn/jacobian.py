@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,11 +15,15 @@ from ..core.spec import show
 from ..errors import ArgumentError, ShapeError
 from . import tree
 from .cell import Cell
-from .parameter import Parameter, parameters
-from .positions import check_positions, positions_of
+from .parameter import Parameter, Parameters, parameters
+from .positions import Positions, check_positions, positions_of
 from .pullback import Pullback, differentiate, name_of, pullback
 from .state import STATE
-from .tensor import tensor
+from .tensor import Tensor, tensor
+from .tensor_base import TensorBase
+
+#: A tensor, or several.
+Several: TypeAlias = TensorBase | Sequence[TensorBase]
 
 __all__ = ["jvp", "vjp", "jacrev", "jacfwd", "Jvp", "Vjp"]
 
@@ -28,15 +32,16 @@ def _value(back: Pullback, has_aux: bool) -> Any:
     return back.out[0] if has_aux else back.out
 
 
-def _with_aux(found: tuple, back: Pullback, has_aux: bool) -> tuple:
+def _with_aux(results: tuple[Any, ...], back: Pullback, has_aux: bool) -> tuple[Any, ...]:
     """Results with the further outputs behind them, a single one bare."""
     if not has_aux:
-        return found
+        return results
     aux = tuple(back.out[1:])
-    return *found, aux[0] if len(aux) == 1 else aux
+    return *results, aux[0] if len(aux) == 1 else aux
 
 
-def vjp(fn: Callable, *inputs: Any, weights: Any = None, has_aux: bool = False) -> tuple:
+def vjp(fn: Callable[..., Any], *inputs: Any, weights: Parameters | None = None, has_aux: bool = False
+       ) -> tuple[Any, ...]:
     """The value of a function, and a function from gradients of its outputs to those of its inputs.
 
     Parameters
@@ -56,28 +61,28 @@ def vjp(fn: Callable, *inputs: Any, weights: Any = None, has_aux: bool = False) 
     >>> back(tensor(1.0))
     (Tensor(shape=[], dtype=Float32, value= 6),)
     """
-    held = [] if weights is None else parameters(weights, "vjp: weights")
+    trained = [] if weights is None else parameters(weights, "vjp: weights")
     for i, value in enumerate(inputs):
         if not tree.varies(value):
             raise TypeError(f"vjp of {name_of(fn)}: input {i} is of type {type(value).__name__}, only tensors have "
                             "gradients")
 
     def run() -> Pullback:
-        return pullback(fn, inputs, {}, range(len(inputs)), held, has_aux)
+        return pullback(fn, inputs, {}, range(len(inputs)), trained, has_aux)
 
     first, trace = run(), STATE.trace
 
-    def back(*seeds: Any) -> Any:
+    def back(*seeds: TensorBase) -> tuple[Any, ...]:
         here = first if STATE.trace is trace else run()  # what was computed is known where it was
         grads, by_weight = here(seeds[0] if len(seeds) == 1 else seeds, keep=True)
-        if not held:
+        if not trained:
             return tuple(grads)
         return tuple(grads), by_weight[0] if isinstance(weights, Parameter) else tuple(by_weight)
 
     return _with_aux((_value(first, has_aux), back), first, has_aux)
 
 
-def jvp(fn: Callable, inputs: Any, v: Any, has_aux: bool = False) -> tuple:
+def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of a function, and its derivative along directions of its inputs.
 
     The derivative of a gradient with respect to what arrives is linear in it; so it is the gradient of a gradient.
@@ -96,25 +101,25 @@ def jvp(fn: Callable, inputs: Any, v: Any, has_aux: bool = False) -> tuple:
     >>> jvp(lambda x: x * x, tensor(3.0), tensor(2.0))
     (Tensor(shape=[], dtype=Float32, value= 9), Tensor(shape=[], dtype=Float32, value= 12))
     """
-    given = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
-    along = list(v) if isinstance(v, (tuple, list)) else [v]
-    if len(given) != len(along):
-        raise ArgumentError(f"jvp: expected {len(given)} directions, one for each input, got {len(along)}")
-    for i, (value, direction) in enumerate(zip(given, along)):
+    values: list[Any] = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
+    along: list[Any] = list(v) if isinstance(v, (tuple, list)) else [v]
+    if len(values) != len(along):
+        raise ArgumentError(f"jvp: expected {len(values)} directions, one for each input, got {len(along)}")
+    for i, (value, direction) in enumerate(zip(values, along)):
         if value.shape != direction.shape:
             raise ShapeError(f"jvp: direction {i} has shape {show(direction.shape)}, expected {show(value.shape)}")
-    back = pullback(fn, given, {}, range(len(given)), (), has_aux)
+    back = pullback(fn, values, {}, range(len(values)), (), has_aux)
 
-    def of_seeds(*seeds: Any) -> tuple:
+    def of_seeds(*seeds: TensorBase) -> tuple[Any, ...]:
         return tuple(back(tuple(seeds), keep=True)[0])
 
     probes = [ops.zeros_like(head) for head in back.heads]
-    _, found, _ = differentiate(of_seeds, probes, {}, range(len(probes)), seed=tuple(along))
+    _, tangents, _ = differentiate(of_seeds, probes, {}, range(len(probes)), seed=tuple(along))
     value = _value(back, has_aux)
-    return _with_aux((value, tree.rebuild(tree.flatten(value, []), iter(found))), back, has_aux)
+    return _with_aux((value, tree.rebuild(tree.flatten(value, []), iter(tangents))), back, has_aux)
 
 
-def jacrev(fn: Callable, grad_position: Any = 0, has_aux: bool = False) -> Callable:
+def jacrev(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that computes Jacobians: the output's shape followed by the input's.
 
     Parameters
@@ -138,36 +143,36 @@ def jacrev(fn: Callable, grad_position: Any = 0, has_aux: bool = False) -> Calla
         inputs = [*args, *kwargs.values()]
         check_positions(fn, positions, inputs)
         back = pullback(fn, args, kwargs, positions, (), has_aux)
-        found = []
+        jacobians = []
         for number, head in enumerate(back.heads):
             rows: list[Sequence[Any]] = [back(tuple(_units(back.heads, number, at)), keep=True)[0]
                                          for at in range(head.size)]
             parts = tuple(ops.stack(*column, axis=0, num_args=len(column))
                           .reshape(*head.shape, *getattr(inputs[i], "shape", ()))  # a number has none
                           for i, column in zip(positions, zip(*rows)))
-            found.append(parts[0] if len(positions) == 1 else parts)
+            jacobians.append(parts[0] if len(positions) == 1 else parts)
         single = tree.flatten(_value(back, has_aux), []) is tree.LEAF
-        result = found[0] if single else tuple(found)
+        result = jacobians[0] if single else tuple(jacobians)
         return _with_aux((result,), back, has_aux) if has_aux else result
 
     return jacobian
 
 
-def _units(heads: Sequence[Any], number: int, at: int) -> list[Any]:
+def _units(heads: Sequence[TensorBase], number: int, at: int) -> list[Tensor]:
     """What arrives at the heads: one where that number of that head is, zero everywhere else."""
-    found = []
+    units = []
     for k, head in enumerate(heads):
         unit = np.zeros(head.size, head._dt)
         unit[at:at + 1] = k == number
-        found.append(tensor(unit.reshape(head.shape)))
-    return found
+        units.append(tensor(unit.reshape(head.shape)))
+    return units
 
 
 jacfwd = jacrev
 
 
 class _Product(Cell):
-    def __init__(self, fn: Callable):
+    def __init__(self, fn: Callable[..., Any]):
         super().__init__(auto_prefix=False)
         if not callable(fn):
             raise TypeError(f"{type(self).__name__}: fn must be a Cell or a function, got {type(fn).__name__}")
@@ -188,7 +193,7 @@ class Jvp(_Product):
     (Tensor(shape=[], dtype=Float32, value= 6), Tensor(shape=[], dtype=Float32, value= 5))
     """
 
-    def construct(self, *inputs: Any) -> tuple:
+    def construct(self, *inputs: Any) -> tuple[Any, ...]:
         return jvp(self.fn, inputs[:-1], inputs[-1])
 
 
@@ -207,7 +212,7 @@ class Vjp(_Product):
     (Tensor(shape=[], dtype=Float32, value= 9), Tensor(shape=[], dtype=Float32, value= 6))
     """
 
-    def construct(self, *inputs: Any) -> tuple:
+    def construct(self, *inputs: Any) -> tuple[Any, ...]:
         value, back = vjp(self.fn, *inputs[:-1])
         gradients = back(inputs[-1])
         return value, gradients[0] if len(gradients) == 1 else gradients

@@ -11,8 +11,8 @@ import inspect
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -27,16 +27,20 @@ from . import tree
 from .bailout import HookSignatureChanged, HookSignatures, NumberChanged
 from .compiled import Compiled, run_in_python
 from .follow import follow
-from .guards import Path, Variants, up_to
+from .guards import Fork, Path, Step, Variants, up_to
 from .parameter_container import ParameterContainer
 from .plan_memory import Rooms
+from .reads import Reads
 from .state import EPOCH, STATE
-from .tensor import TENSORS, tensor
+from .tensor import TENSORS, Tensor, tensor
 from .trace import LeftToPython
+from .tree import Structure
 
 __all__ = ["Jitted", "Cache", "jit", "ms_function"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+Args: TypeAlias = tuple[Any, ...]
+Keywords: TypeAlias = dict[str, Any]
 
 #: For how many kinds of inputs a function stays compiled; the least recently used are forgotten.
 KINDS = 128
@@ -53,7 +57,7 @@ class _Python:
 
     certain, ctx, training = False, None, None
 
-    def __init__(self, reason: str, reads: Any):
+    def __init__(self, reason: str, reads: Reads | None):
         self.reason, self._reads = reason, reads
 
     def changed(self) -> str | None:
@@ -84,11 +88,11 @@ class _Kind:
     __slots__ = ("current", "variants", "signatures", "used", "wasted", "past")
 
     def __init__(self) -> None:
-        self.current: Any = None
+        self.current: Compiled | _Python | None = None
         self.variants = Variants()
         self.signatures = HookSignatures()
         self.used = self.wasted = 0
-        self.past: list[tuple[Any, Variants]] = []
+        self.past: list[tuple[Compiled | _Python, Variants]] = []
 
     def renewed(self) -> str | None:
         """What has changed, in words, if nothing is there that is true now."""
@@ -98,10 +102,10 @@ class _Kind:
         if changed is not None:
             self.past.append((self.current, self.variants))
             self.current, self.variants = None, Variants()
-            for i, (each, variants) in enumerate(self.past[:-1]):
-                if each.changed() is None:
+            for i, (past, variants) in enumerate(self.past[:-1]):
+                if past.changed() is None:
                     del self.past[i]
-                    self.current, self.variants = each, variants
+                    self.current, self.variants = past, variants
                     return None
             del self.past[:-PAST]
         return changed
@@ -116,9 +120,9 @@ class Cache:
         That keeps this; nothing in here keeps it in turn.
     """
 
-    def __init__(self, owner: Any = None):
+    def __init__(self, owner: ParameterContainer | None = None):
         self._owner = None if owner is None else weakref.ref(owner)
-        self.kinds: dict[Any, _Kind] = {}
+        self.kinds: dict[Hashable, _Kind] = {}
         self.rooms = Rooms()
         self._now = 0
         self._lock = rlock()  # hooks are called by one thread at a time
@@ -131,27 +135,28 @@ class Cache:
 
     # ---------------------------------------------------------------------------------------------- calling
 
-    def call(self, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def call(self, function: Callable, args: Args, kwargs: Keywords) -> Any:
         """Call the function."""
         key, leaves = _key(args, kwargs)
         kind = self.kinds.get(key)
         if kind is not None:
-            found = kind.current
-            if (found is not None and found.certain
-                    and (leaves[0]._ctx if leaves else current_context()) is found.ctx
-                    and (found.training is None or found.training is MODE.training)):
-                reads = found.reads
+            compiled = kind.current
+            if (compiled is not None and compiled.certain
+                    and (leaves[0]._ctx if leaves else current_context()) is compiled.ctx
+                    and (compiled.training is None or compiled.training is MODE.training)):
+                reads = compiled.reads
                 if (reads.epoch == EPOCH[0] and not reads.loose) or reads.changed() is None:
                     self._now = kind.used = self._now + 1
                     kind.wasted = 0
-                    return found.call(function, leaves) if MODE.recording else found.run(leaves)
+                    return compiled.call(function, leaves) if MODE.recording else compiled.run(leaves)
         return self._call(function, key, leaves, args, kwargs)
 
-    def _call(self, function: Callable, key: Any, leaves: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _call(self, function: Callable, key: Hashable, leaves: Sequence[Tensor], args: tuple[Any, ...],
+              kwargs: dict[str, Any]) -> Any:
         """``call``, with everything that may be otherwise than it was."""
         kind = self._kind(function, key, leaves, args, kwargs)
-        found = kind.current
-        if found.__class__ is _Python or found.certain or not found.followed.calls:
+        compiled = kind.current
+        if not isinstance(compiled, Compiled) or compiled.certain or not compiled.followed.calls:
             return self._tried(function, kind, leaves, args, kwargs)
         with self._lock:
             try:
@@ -159,31 +164,32 @@ class Cache:
             finally:
                 kind.signatures.settle()
 
-    def _tried(self, function: Callable, kind: _Kind, leaves: Sequence[Any], args: tuple, kwargs: dict[str, Any]
-               ) -> Any:
+    def _tried(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
+               kwargs: dict[str, Any]) -> Any:
         """Call what may give up a run, until it does not: numbers or results of hooks are others than they were."""
-        found, dice = kind.current, None
-        while found.__class__ is not _Python:
-            if dice is None and found.followed.random and not found.certain:
-                dice = generators.state(found.ctx.backend_name, found.ctx.device_id)
+        compiled, generator_state = kind.current, None
+        while isinstance(compiled, Compiled):
+            if generator_state is None and compiled.followed.random and not compiled.certain:
+                generator_state = generators.state(compiled.ctx.backend_name, compiled.ctx.device_id)
             try:
-                return found.call(function, leaves)
+                return compiled.call(function, leaves)
             except NumberChanged as change:
-                known = up_to(found.followed.steps, change.fork, change.answer)
+                known = up_to(compiled.followed.steps, change.fork, change.answer)
                 new = kind.variants.at(change.fork, change.answer)
                 if new is not None and new.changed() is not None:
                     new = None
             except HookSignatureChanged as change:
                 kind.signatures.learn(change)
-                known, new = found.followed.steps, None
-            if dice is not None:  # what is started over draws the same
-                generators.set_state(dice, found.ctx.backend_name, found.ctx.device_id)
-            kind.current = found = new or self._compiled(function, kind, leaves, args, kwargs, known)
+                known, new = compiled.followed.steps, None
+            if generator_state is not None:  # what is started over draws the same
+                generators.set_state(generator_state, compiled.ctx.backend_name, compiled.ctx.device_id)
+            kind.current = compiled = new or self._compiled(function, kind, leaves, args, kwargs, known)
         return run_in_python(function, args, kwargs)
 
     # -------------------------------------------------------------------------------------------- compiling
 
-    def _kind(self, function: Callable, key: Any, leaves: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> _Kind:
+    def _kind(self, function: Callable, key: Hashable, leaves: Sequence[Tensor], args: tuple[Any, ...],
+              kwargs: dict[str, Any]) -> _Kind:
         """What there is for such inputs, compiled where nothing is that is still true."""
         with self._lock:
             kind = self.kinds.get(key)
@@ -206,20 +212,21 @@ class Cache:
                 kind.current = self._compiled(function, kind, leaves, args, kwargs)
             return kind
 
-    def _new(self, function: Callable, key: Any) -> _Kind:
+    def _new(self, function: Callable, key: Hashable) -> _Kind:
         if len(self.kinds) >= KINDS:
             self._tell(function, f"was compiled for more than {KINDS} kinds of inputs, shapes, dtypes and Python "
                                  "values; those used least recently are compiled again when they come. Numbers that "
                                  "change belong into tensors, lengths into a few sizes")
-            del self.kinds[min(self.kinds, key=lambda each: self.kinds[each].used)]
+            del self.kinds[min(self.kinds, key=lambda key: self.kinds[key].used)]
         kind = self.kinds[key] = _Kind()
         return kind
 
-    def _compiled(self, function: Callable, kind: _Kind, leaves: Sequence[Any], args: tuple, kwargs: dict[str, Any],
-                  known: Sequence[Any] = ()) -> Any:
+    def _compiled(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
+                  kwargs: dict[str, Any], known: Sequence[Step] = ()) -> Compiled | _Python:
         """Trace the function."""
-        if len(kind.variants.compiled) >= VARIANTS:
-            return self._left(function, f"the numbers that it asks for, at {kind.variants.first.where} first, came in "
+        first = kind.variants.first
+        if len(kind.variants.compiled) >= VARIANTS and isinstance(first, Fork):
+            return self._left(function, f"the numbers that it asks for, at {first.where} first, came in "
                                         f"more than {VARIANTS} variants")
         arguments = _taken_apart(args, kwargs)[2]
         path = Path(kind.variants, known)
@@ -228,11 +235,11 @@ class Cache:
                               leaves[0]._ctx if leaves else None, kind.signatures, path, leaves, self._owner)
         except LeftToPython as error:
             return self._left(function, error.reason, error.reads)
-        found = Compiled(followed, arguments, self.rooms)
-        path.end(found)
-        return found
+        compiled = Compiled(followed, arguments, self.rooms)
+        path.end(compiled)
+        return compiled
 
-    def _left(self, function: Callable, reason: str, reads: Any = None) -> _Python:
+    def _left(self, function: Callable, reason: str, reads: Reads | None = None) -> _Python:
         self._tell(function, f"is not compiled but runs as Python: {reason}")
         return _Python(reason, reads)
 
@@ -243,16 +250,18 @@ class Cache:
             text = f"{getattr(function, '__name__', type(function).__name__)} {text}"
             warnings.warn_explicit(text, UserWarning, *(here() or (__file__, 1)))
 
-    def prepare(self, function: Callable, args: tuple, kwargs: dict[str, Any]) -> None:
+    def prepare(self, function: Callable, args: Args, kwargs: Keywords) -> None:
         """Compile for inputs like these, without running."""
         key, leaves = _key(args, kwargs)
-        self._kind(function, key, leaves, args, kwargs).current.prepare()
+        current = self._kind(function, key, leaves, args, kwargs).current
+        if current is not None:
+            current.prepare()
 
     def explain(self) -> str:
         """Each step of a plan of each sort that was made so far."""
         lines = []
         for key, kind in self.kinds.items():
-            if kind.current.__class__ is _Python:
+            if isinstance(kind.current, _Python):
                 lines.append(f"for {key}: runs as Python, since {kind.current.reason}")
             for compiled in kind.variants.compiled:
                 for title, plan in compiled.plans:
@@ -267,10 +276,10 @@ def _line(step: Any) -> str:
     return f"{name}{step.kernel} -> {step.where}"
 
 
-def _key(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
+def _key(args: Args, kwargs: Keywords) -> tuple[Hashable, Sequence[Tensor]]:
     """The key of arguments, and the tensors among them."""
     if not kwargs:
-        kinds: list[Any] = []
+        kinds: list[Hashable] = []
         for arg in args:
             if arg.__class__ not in TENSORS:
                 break
@@ -281,21 +290,21 @@ def _key(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
     return _taken_apart(args, kwargs)[:2]
 
 
-def _taken_apart(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, list[Any], Any]:
+def _taken_apart(args: Args, kwargs: Keywords) -> tuple[Hashable, list[Tensor], Structure]:
     """The key of arguments, the tensors among them, and how they are nested."""
-    given: list[Any] = []
-    structure = tree.flatten([list(args), kwargs], given, lambda value: isinstance(value, np.ndarray))
-    leaves = [tensor(leaf) for leaf in given]
+    arrays: list[Tensor | np.ndarray] = []
+    structure = tree.flatten([list(args), kwargs], arrays, lambda value: isinstance(value, np.ndarray))
+    leaves = [tensor(array) for array in arrays]
     key = tree.key_of(structure), *[(leaf._data.shape, leaf._data.dtype) for leaf in leaves]
     return key, leaves, structure
 
 
-def _serves(found: Any, leaves: Sequence[Any]) -> bool:
+def _serves(compiled: Compiled | _Python | None, leaves: Sequence[Tensor]) -> bool:
     """Whether something compiled is true where its caller is: in place and mode."""
-    if found is None or found.__class__ is _Python:
+    if compiled is None or isinstance(compiled, _Python):
         return True
     ctx = leaves[0]._ctx if leaves else current_context()
-    return ctx is found.ctx and (found.training is None or found.training is MODE.training)
+    return ctx is compiled.ctx and (compiled.training is None or compiled.training is MODE.training)
 
 
 class Jitted:
@@ -320,24 +329,24 @@ class Jitted:
                 return inspect.signature(function)
         raise AttributeError(f"a compiled function has no {name!r}")
 
-    def __deepcopy__(self, memo: Any) -> Jitted:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Jitted:
         return self
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[Any, ...]:
         at: Any = sys.modules.get(self.__module__)
         path = getattr(self, "__qualname__", "")
         for name in path.split("."):
             at = getattr(at, name, None)
         return path if at is self else (jit, (self.function,))  # a decorated function is found by its name
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: Any, owner: type | None = None) -> Jitted:
         if instance is None:
             return self
-        held = instance.__dict__.setdefault("_methods", {}) if hasattr(instance, "__dict__") else {}
+        caches = instance.__dict__.setdefault("_methods", {}) if hasattr(instance, "__dict__") else {}
         name = self.function.__name__
-        if name not in held:
-            held[name] = Cache(instance if isinstance(instance, ParameterContainer) else None)
-        return Jitted(functools.partial(self.function, instance), held[name])
+        if name not in caches:
+            caches[name] = Cache(instance if isinstance(instance, ParameterContainer) else None)
+        return Jitted(functools.partial(self.function, instance), caches[name])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if STATE.trace is not None:
@@ -362,20 +371,20 @@ class Jitted:
 
 
 @overload
-def jit(function: F, *, input_signature: Any = None, hash_args: Any = None, jit_config: Any = None,
+def jit(function: F, *, input_signature: object = None, hash_args: object = None, jit_config: object = None,
         compile_once: bool = False, capture_mode: str = "ast", jit_level: str = "O0", dynamic: int = 0,
-        fullgraph: bool = False, backend: str = "", **options: Any) -> F: ...
+        fullgraph: bool = False, backend: str = "", **options: object) -> F: ...
 
 
 @overload
-def jit(function: None = None, *, input_signature: Any = None, hash_args: Any = None, jit_config: Any = None,
+def jit(function: None = None, *, input_signature: object = None, hash_args: object = None, jit_config: object = None,
         compile_once: bool = False, capture_mode: str = "ast", jit_level: str = "O0", dynamic: int = 0,
-        fullgraph: bool = False, backend: str = "", **options: Any) -> Callable[[F], F]: ...
+        fullgraph: bool = False, backend: str = "", **options: object) -> Callable[[F], F]: ...
 
 
-def jit(function: Any = None, mode: Any = None, input_signature: Any = None, hash_args: Any = None,
-        jit_config: Any = None, compile_once: bool = False, *, capture_mode: str = "ast", jit_level: str = "O0",
-        dynamic: int = 0, fullgraph: bool = False, backend: str = "", **options: Any) -> Any:
+def jit(function: Any = None, mode: object = None, input_signature: object = None, hash_args: object = None,
+        jit_config: object = None, compile_once: bool = False, *, capture_mode: str = "ast", jit_level: str = "O0",
+        dynamic: int = 0, fullgraph: bool = False, backend: str = "", **options: object) -> Any:
     """Compile a function: it is traced once for each kind of inputs, and run as a plan from then on.
 
     Branches and loops on shapes, dtypes and Python values are followed. Where Python asks for numbers of tensors, in a
@@ -434,7 +443,8 @@ _NAMED = ("mode", "input_signature", "hash_args", "jit_config", "compile_once", 
           "fullgraph", "backend")
 
 
-def _check_options(capture_mode: Any, jit_level: Any, dynamic: Any, fullgraph: Any, options: dict[str, Any]) -> None:
+def _check_options(capture_mode: str, jit_level: str, dynamic: object, fullgraph: object,
+                   options: Mapping[str, object]) -> None:
     refuse_keywords("jit", [name for name in options if name not in _OPTIONS], (*_NAMED, *_OPTIONS))
     for name, value, valid in (("capture_mode", capture_mode, ("ast", "bytecode", "trace")),
                                ("jit_level", jit_level, ("", "O0", "O1", "O2", "O3"))):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,10 +17,11 @@ from ..errors import ArgumentError, DTypeError, OpError, ShapeError
 from . import dtype as dtypes
 from .buffers import Buffer as _Buffer  # noqa: F401  the name MindSpore has for it here
 from .handles import HookHandle, Hooks
-from .initializer import initializer
+from .initializer import InitializerLike, initializer
 from .state import EPOCH, STATE
 from .tensor import TENSORS, Tensor, has_numbers, lent, made, subscript, tensor
 from .tensor_base import TensorBase, is_number
+from .typing import TensorLike
 
 __all__ = ["Parameter", "ParameterTuple", "assign"]
 
@@ -55,7 +56,7 @@ class Parameter(Tensor):
     traced = True
     _unnamed = 0
 
-    def __init__(self, default_input: Any, name: str | None = None, requires_grad: bool = True,
+    def __init__(self, default_input: TensorLike, name: str | None = None, requires_grad: bool = True,
                  layerwise_parallel: bool = False, parallel_optimizer: bool = True, storage_format: str = ""):
         for what, value in (("requires_grad", requires_grad), ("layerwise_parallel", layerwise_parallel)):
             if not isinstance(value, bool):
@@ -78,7 +79,7 @@ class Parameter(Tensor):
         self.layerwise_parallel, self.parallel_optimizer = layerwise_parallel, parallel_optimizer
         self.comm_fusion = 1
         self._version = 0
-        self._hooks: Any = None  # those of its gradient, once there are some
+        self._hooks: Hooks | None = None  # those of its gradient, once there are some
 
     # -------------------------------------------------------------------------------------------- questions
 
@@ -119,7 +120,7 @@ class Parameter(Tensor):
         return ops.BlockGrad(STATE.trace.read(self)) if STATE.trace is not None else self.detach()
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: TensorLike) -> None:
         self.set_data(value)
 
     def __repr__(self) -> str:
@@ -134,9 +135,9 @@ class Parameter(Tensor):
     def asnumpy(self) -> np.ndarray:
         """Its numbers; on the host a view, through which they can be changed, but not in a compiled function."""
         if STATE.trace is not None:
-            found = STATE.trace.ask(self, "asnumpy()")
-            found.flags.writeable = False
-            return found
+            host = STATE.trace.ask(self, "asnumpy()")
+            host.flags.writeable = False
+            return host
         return self._data if isinstance(self._data, np.ndarray) else super().asnumpy()
 
     def __bool__(self) -> bool:
@@ -151,10 +152,10 @@ class Parameter(Tensor):
     def __index__(self) -> int:
         return super().__index__() if STATE.trace is None else STATE.trace.ask(self, "an index")
 
-    def __deepcopy__(self, memo: Any) -> Parameter:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         return self.clone()
 
-    def copy(self) -> Any:
+    def copy(self) -> Tensor:
         """A parameter of the same name and numbers, through which gradients pass; a value in a compiled function."""
         found = super().copy()
         if STATE.trace is not None:
@@ -166,7 +167,7 @@ class Parameter(Tensor):
     def __copy__(self) -> Parameter:
         return self.clone()
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Parameter, (np.array(self.asnumpy()), self._name, self._requires_grad)
 
     # ---------------------------------------------------------------------------------------------- changing
@@ -177,7 +178,7 @@ class Parameter(Tensor):
             return
         self._write(subscript(key, self.shape), value)
 
-    def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
+    def set_data(self, data: TensorLike, slice_shape: bool = False) -> Parameter:
         """Take over the numbers of a tensor.
 
         Parameters
@@ -213,7 +214,7 @@ class Parameter(Tensor):
             self[...] = data
         return self
 
-    def clone(self, init: Any = "same") -> Parameter:
+    def clone(self, init: InitializerLike = "same") -> Parameter:
         """A copy of the same name, with the same numbers or others.
 
         Parameters
@@ -226,16 +227,16 @@ class Parameter(Tensor):
         result._given, result.comm_fusion = self._given, self.comm_fusion
         return result
 
-    def _source(self, init: Any) -> Any:
+    def _source(self, init: InitializerLike) -> Tensor:
         if isinstance(init, str) and init == "same":
             return made(self._data, self._ctx)
         return initializer(init, self.shape, self.dtype)
 
-    def init_data(self, layout: Any = None, set_sliced: bool = False) -> Parameter:
+    def init_data(self, layout: object = None, set_sliced: bool = False) -> Parameter:
         """This parameter; its numbers are made already."""
         return self
 
-    def register_hook(self, hook: Any) -> Any:
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
         """Call a function with this parameter's gradient whenever one is computed; see ``Tensor.register_hook``.
 
         Raises
@@ -250,7 +251,7 @@ class Parameter(Tensor):
             self._hooks = Hooks()
         return HookHandle.add(self, self._hooks, hook)
 
-    def hooks(self) -> list[Any]:
+    def hooks(self) -> list[Callable[..., Any]]:
         """The functions that were registered with ``register_hook``, in order."""
         return [hook.function for hook in (self._hooks or {}).values()]
 
@@ -258,7 +259,12 @@ class Parameter(Tensor):
 TENSORS.add(Parameter)
 
 
-def _checked_name(name: Any) -> str:
+def is_prefix(value: object) -> bool:
+    """Whether something can stand before the names of Parameters: letters, digits, dots and underscores."""
+    return isinstance(value, str) and _PREFIX.match(value) is not None
+
+
+def _checked_name(name: object) -> str:
     if name is None:
         return "Parameter"
     if not isinstance(name, str):
@@ -291,7 +297,7 @@ def tensor_type(dtype: np.dtype) -> str:
     return str(dtypes.of(dtype))
 
 
-def assign(variable: Any, value: Any) -> Any:
+def assign(variable: Tensor, value: TensorLike) -> Tensor:
     """Store a value in a Parameter, or another tensor, now or, in a compiled function, when it has run.
 
     Parameters
@@ -334,7 +340,7 @@ def assign(variable: Any, value: Any) -> Any:
         return variable
     if STATE.trace is not None:
         STATE.trace.assign(variable, value)
-        return STATE.trace.read(variable)
+        return STATE.trace.read(variable)  # type: ignore[return-value]  # to users it is a Tensor
     if MODE.recording:  # what was recorded holds the old numbers
         variable._data = value._data.copy()
         if not isinstance(variable, Parameter):
@@ -351,7 +357,7 @@ def _called(variable: Tensor) -> str:
     return f"Parameter {variable.name}" if isinstance(variable, Parameter) else "the tensor"
 
 
-class ParameterTuple(tuple):
+class ParameterTuple(tuple[Parameter, ...]):
     """Several Parameters with different names.
 
     Examples
@@ -371,7 +377,7 @@ class ParameterTuple(tuple):
                 raise ValueError(f"ParameterTuple: two different Parameters are named {member.name!r}")
         return super().__new__(cls, members)
 
-    def clone(self, prefix: Any, init: Any = "same") -> ParameterTuple:
+    def clone(self, prefix: str, init: InitializerLike = "same") -> ParameterTuple:
         """Copies, each named ``prefix.name``.
 
         Parameters
@@ -381,7 +387,7 @@ class ParameterTuple(tuple):
         init
             As of ``Parameter.clone``.
         """
-        if not isinstance(prefix, str) or not _PREFIX.match(prefix):
+        if not is_prefix(prefix):
             raise ValueError(f"ParameterTuple.clone: the prefix {prefix!r} is not of letters, digits, dots and "
                              "underscores, with a letter, digit or underscore first")
         copies = []
@@ -393,15 +399,19 @@ class ParameterTuple(tuple):
 
 
 
-def parameters(value: Any, what: str) -> Sequence[Parameter]:
+#: A Parameter, or several, as a caller writes them.
+Parameters: TypeAlias = Parameter | Sequence[Parameter]
+
+
+def parameters(value: object, what: str) -> Sequence[Parameter]:
     """A Parameter, or several, as a list."""
     if isinstance(value, Parameter):
         return [value]
     if not isinstance(value, (list, tuple)):
         raise ArgumentError(f"{what}: expected a Parameter or a list of them, got {type(value).__name__}")
-    for i, each in enumerate(value):
-        if not isinstance(each, Parameter):
-            raise ArgumentError(f"{what}: expected Parameters, got {type(each).__name__} at {i}")
+    for i, member in enumerate(value):
+        if not isinstance(member, Parameter):
+            raise ArgumentError(f"{what}: expected Parameters, got {type(member).__name__} at {i}")
     return list(value)
 
 

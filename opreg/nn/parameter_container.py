@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
-import re
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence, ValuesView
+from typing import TYPE_CHECKING, Any, Self
 
 from opreg.ndarray.ndarray import NDArray
 
@@ -15,16 +14,18 @@ from ..core.spec import is_floating
 from ..errors import did_you_mean
 from .buffers import Buffer, Buffered
 from .hooks import Hooks
-from .parameter import Parameter, ParameterTuple
+from .parameter import Parameter, ParameterTuple, is_prefix
 from .reads import attribute
 from .state import EPOCH, STATE
-from .tensor import has_numbers
+from .tensor import Tensor, has_numbers
 from .tensor_base import TensorBase
 from .tree import tensors
 
-__all__ = ["ParameterContainer"]
+if TYPE_CHECKING:
+    from .cell import Cell
+    from .trace import FunctionTracer
 
-_PREFIX = re.compile(r"^\w+[0-9a-zA-Z_.]*$")
+__all__ = ["ParameterContainer"]
 
 #: Classes of attributes that say all of themselves by ``==``.
 _PLAIN = frozenset({bool, int, str, type(None)})
@@ -44,9 +45,9 @@ class ParameterContainer(Buffered):
         Whether parameters of children are named after the attributes that lead to them.
     """
 
-    _params: OrderedDict[str, Any]
-    _cells: OrderedDict[str, Any]
-    _buffers: OrderedDict[str, Any]
+    _params: OrderedDict[str, Parameter | None]
+    _cells: OrderedDict[str, Any]  # Cells, None where one was taken away
+    _buffers: OrderedDict[str, Tensor | None]
     _hooks: dict[str, Hooks]
 
     def __init__(self, auto_prefix: bool = True):
@@ -67,7 +68,7 @@ class ParameterContainer(Buffered):
             self._set_early(name, value)
             return
         if STATE.trace is not None:
-            self._set_in_trace(name, value)
+            self._set_in_trace(STATE.trace, name, value)
         if value.__class__ in _PLAIN and name in own and own[name].__class__ is value.__class__ and own[name] == value:
             return  # nothing changes, and nothing needs to be traced anew
         own["_version"] += 1
@@ -95,11 +96,11 @@ class ParameterContainer(Buffered):
             self._put_tuple(value)
             object.__setattr__(self, name, value)
         else:
-            if isinstance(value, (list, tuple)) and value and all(isinstance(each, Parameter) for each in value):
+            if isinstance(value, (list, tuple)) and value and all(isinstance(member, Parameter) for member in value):
                 _check_names(self, value)
             object.__setattr__(self, name, value)
 
-    def _set_early(self, name: str, value: Any) -> None:
+    def _set_early(self, name: str, value: object) -> None:
         """Set an attribute before ``__init__`` has run: there is no place yet for what is registered."""
         if isinstance(value, (Parameter, ParameterTuple, ParameterContainer, Buffer)):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '_auto_prefix': please call "
@@ -107,12 +108,12 @@ class ParameterContainer(Buffered):
                                  f"{type(value).__name__}")
         object.__setattr__(self, name, value)
 
-    def _set_in_trace(self, name: str, value: Any) -> None:
+    def _set_in_trace(self, trace: FunctionTracer, name: str, value: object) -> None:
         """Note that a trace changes an attribute; values of the trace can not be kept there."""
-        STATE.trace.reads.change(self, name)
-        held = [value] if isinstance(value, TensorBase) else tensors(value) if isinstance(value, _NESTED) else []
-        if name not in self.__dict__["_params"] and not all(isinstance(each, NDArray) for each in held):
-            STATE.trace.leave(f"it keeps a value on {self.path}.{name}, which is no Parameter")
+        trace.reads.change(self, name)
+        leaves = [value] if isinstance(value, TensorBase) else tensors(value) if isinstance(value, _NESTED) else []
+        if name not in self.__dict__["_params"] and not all(isinstance(leaf, NDArray) for leaf in leaves):
+            trace.leave(f"it keeps a value on {self.path}.{name}, which is no Parameter")
 
     def _put_parameter(self, name: str, value: Parameter) -> None:
         own = self.__dict__
@@ -142,7 +143,7 @@ class ParameterContainer(Buffered):
             value.update_parameters_name(name + ".", recurse=True, _from_paths=True)
         own["_checked_names"] = False
 
-    def _over_parameter(self, name: str, value: Any) -> None:
+    def _over_parameter(self, name: str, value: object) -> None:
         parameter = self._params[name]
         if value is None:
             self._params[name] = None
@@ -247,9 +248,9 @@ class ParameterContainer(Buffered):
         """Parameters by name; all of them, as there is one process."""
         return self.parameters_dict(recurse) or None
 
-    def update_parameters_name(self, prefix: Any = "", recurse: bool = True, _from_paths: bool = False) -> None:
+    def update_parameters_name(self, prefix: str = "", recurse: bool = True, _from_paths: bool = False) -> None:
         """Put a prefix before the names of all parameters."""
-        if not isinstance(prefix, str) or (prefix and not _from_paths and not _PREFIX.match(prefix)):
+        if not (_from_paths or prefix == "" or is_prefix(prefix)):
             raise ValueError(f"{self.path}: the prefix {prefix!r} is not of letters, digits, dots and underscores")
         for path, parameter in self.parameters_and_names(expand=recurse):
             parameter.name = prefix + (path if _from_paths else parameter.name)
@@ -262,8 +263,8 @@ class ParameterContainer(Buffered):
                 if refuse:
                     raise ValueError(f"The value of {path} is {parameter}, its name {parameter.name!r} already exists: "
                                      "give each parameter a name of its own, or none")
-                for own, each in self.parameters_and_names():
-                    each.name = own
+                for own_path, renamed in self.parameters_and_names():
+                    renamed.name = own_path
                 break
         self.__dict__["_checked_names"] = True
 
@@ -282,32 +283,32 @@ class ParameterContainer(Buffered):
 
     # ----------------------------------------------------------------------------------------- children
 
-    def cells(self) -> Any:
+    def cells(self) -> ValuesView[Cell]:
         """Its children, each once."""
         return self.name_cells().values()
 
-    def name_cells(self) -> OrderedDict[str, Any]:
+    def name_cells(self) -> OrderedDict[str, Cell]:
         """Its children by name, each once."""
-        found: OrderedDict[str, Any] = OrderedDict()
+        children: OrderedDict[str, Cell] = OrderedDict()
         seen: set[int] = set()
         for name, cell in self._cells.items():
             if cell is not None and id(cell) not in seen:
                 seen.add(id(cell))
-                found[name] = cell
-        return found
+                children[name] = cell
+        return children
 
-    def cells_and_names(self, name_prefix: str = "", cells: set[int] | None = None) -> Iterator[tuple[str, Any]]:
+    def cells_and_names(self, name_prefix: str = "", cells: set[int] | None = None) -> Iterator[tuple[str, Cell]]:
         """All Cells of the tree with their paths, itself first, each once."""
         seen = set() if cells is None else cells
         if id(self) in seen:
             return
         seen.add(id(self))
-        yield name_prefix, self
+        yield name_prefix, self  # type: ignore[misc]  # every container is a Cell
         for name, cell in self._cells.items():
             if cell is not None:
                 yield from cell.cells_and_names(f"{name_prefix}.{name}" if name_prefix else name, seen)
 
-    def insert_child_to_cell(self, child_name: str, child_cell: Any) -> None:
+    def insert_child_to_cell(self, child_name: str, child_cell: Cell | None) -> None:
         """Add a child under a name; its parameters keep their names."""
         if not isinstance(child_name, str):
             raise TypeError(f"{self.path}: a name must be text, got {type(child_name).__name__}")
@@ -323,16 +324,16 @@ class ParameterContainer(Buffered):
             child_cell._adopt(self, child_name)
         self._touch()
 
-    def apply(self, fn: Callable[[Any], Any]) -> Any:
+    def apply(self, fn: Callable[[Cell], object]) -> Self:
         """Call a function with every Cell of the tree, children first; returns this one."""
         for cell in self.cells():
             cell.apply(fn)
-        fn(self)
+        fn(self)  # type: ignore[arg-type]  # every container is a Cell
         return self
 
     # ------------------------------------------------------------------------------------------ copies, text
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         new = type(self).__new__(type(self))
         memo[id(self)] = new
         own = new.__dict__

@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from typing import Any
 
 import numpy as np
 
 from opreg.ndarray.context import Context
 
 from ..core.spec import Spec, size
+from ..typing import Array
 
 __all__ = ["Room", "Rooms"]
 
@@ -28,7 +28,7 @@ class Room:
     def __init__(self) -> None:
         lock = threading.Lock()
         self.take, self.free = functools.partial(lock.acquire, False), lock.release
-        self._blocks: dict[Context, list[Any]] = {}
+        self._blocks: dict[Context, list[Array]] = {}
 
     @property
     def nbytes(self) -> int:
@@ -47,12 +47,12 @@ class Stretches:
     least as large as all the room has: a function that is called with ever larger arrays asks seldom.
     """
 
-    def __init__(self, blocks: dict[Context, list[Any]]):
+    def __init__(self, blocks: dict[Context, list[Array]]):
         self._blocks = blocks
         self._second = bool(blocks)
         self._used: dict[Context, list[int]] = {}
 
-    def take(self, ctx: Context, nbytes: int) -> Any:
+    def take(self, ctx: Context, nbytes: int) -> Array:
         """So many bytes, of unspecified content."""
         blocks, used = self._blocks.setdefault(ctx, []), self._used.setdefault(ctx, [])
         used += [0] * (len(blocks) - len(used))
@@ -68,7 +68,7 @@ class Stretches:
         used[i] = start + -(-nbytes // _ALIGNED) * _ALIGNED
         return blocks[i][start:start + nbytes]
 
-    def array(self, ctx: Context, spec: Spec) -> Any:
+    def array(self, ctx: Context, spec: Spec) -> Array:
         """An array of zeros."""
         dtype = np.dtype(np.float32) if spec.dtype is None else spec.dtype
         shape = spec.shape or ()

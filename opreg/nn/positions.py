@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeAlias
 
 from ..errors import OpError
 from . import tree
 from .pullback import name_of
 from .tensor_base import is_number
 
-__all__ = ["positions_of", "check_positions"]
+#: Which inputs a function is differentiated in, as a caller writes it: one by its position, several, or none.
+Positions: TypeAlias = int | tuple[int, ...] | None
+
+__all__ = ["Positions", "positions_of", "check_positions"]
 
 
-def positions_of(grad_position: Any) -> tuple[int, ...]:
+def positions_of(grad_position: object) -> tuple[int, ...]:
     """The positions that ``grad_position`` means, checked."""
     if grad_position is None:
         return ()
@@ -21,11 +24,11 @@ def positions_of(grad_position: Any) -> tuple[int, ...]:
         raise OpError("grad: grad_position is empty; it must say with respect to what, or be None beside weights")
     listed = (grad_position,) if isinstance(grad_position, int) else grad_position
     if not isinstance(listed, tuple) or isinstance(grad_position, bool) or not all(
-            isinstance(each, int) and not isinstance(each, bool) for each in listed):
+            isinstance(position, int) and not isinstance(position, bool) for position in listed):
         raise TypeError(f"grad: grad_position must be an int or a tuple of ints, got {grad_position!r}")
-    for each in listed:
-        if each < 0:
-            raise ValueError(f"grad: grad_position must not be negative, got {each}")
+    for position in listed:
+        if position < 0:
+            raise ValueError(f"grad: grad_position must not be negative, got {position}")
     return listed
 
 
@@ -33,7 +36,7 @@ class _NoArgumentError(OpError, IndexError):
     """A position where no argument was given; MindSpore's two modes differ in the kind of this error."""
 
 
-def check_positions(function: Callable, positions: Sequence[int], inputs: Sequence[Any], leave_out: bool = False
+def check_positions(function: Callable, positions: Sequence[int], inputs: Sequence[object], leave_out: bool = False
                     ) -> Sequence[int]:
     """Refuse positions where there is no input, or one without tensors; those of numbers are left out if so told, as
     MindSpore does. Returns the others."""

@@ -54,20 +54,20 @@ def _numbers(array: np.ndarray) -> str:
         array = np.delete(array, np.s_[_ENDS:-_ENDS], axis)
     digits, width, line = _FORMS.get(array.dtype.name, _FORM)
     write = _writer(array.dtype, digits)
-    words = [write(each) for each in array.ravel()]
+    words = [write(element) for element in array.ravel()]
     width = width or max(map(len, words))
     table = np.array([word.rjust(width) for word in words], object).reshape(array.shape)
     return _block(table, cut, line, " ")
 
 
-def _writer(dtype: np.dtype, digits: str) -> Callable[[Any], str]:
+def _writer(dtype: np.dtype, digits: str) -> Callable[[object], str]:
     """What turns one number into text."""
     if not dtypes.of(dtype).is_floating_point:
         return str
     signed = dtype.name != "bfloat16"  # MindSpore widens these first, and so loses the sign of nan
 
-    def write(number: Any) -> str:
-        number = float(number)
+    def write(element: Any) -> str:
+        number = float(element)
         if math.isnan(number):
             return "-nan" if signed and math.copysign(1, number) < 0 else "nan"
         return format(number, digits or "g")
@@ -79,7 +79,7 @@ def _block(table: np.ndarray, cut: list[bool], line: int, indent: str) -> str:
     """Nested brackets; rows of one block stand under each other, and dots stand for what was cut out."""
     if table.ndim == 1:
         return f"[{_row(list(table), cut[0], line)}]"
-    parts = [_block(each, cut[1:], line, indent + " ") for each in table]
+    parts = [_block(part, cut[1:], line, indent + " ") for part in table]
     comma = ",\n" + indent
     if cut[0]:
         return f"[{comma.join(parts[:_ENDS])}{comma}...\n{indent}{comma.join(parts[_ENDS:])}]"

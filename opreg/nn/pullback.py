@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opreg.ndarray import tape
@@ -23,13 +23,16 @@ from .parameter import Parameter
 from .state import STATE
 from .tensor import TENSORS, Tensor, fresh, made, tensor
 from .tensor_base import TensorBase
+from .trace import FunctionTracer, TracedTensor
+from .tree import Structure
+from .typing import TensorLike
 
 __all__ = ["Pullback", "pullback", "differentiate", "check_not_blocked", "name_of"]
 
 _WARNED: set[str] = set()
 
 
-def name_of(function: Any) -> str:
+def name_of(function: object) -> str:
     """How errors call a function or Cell."""
     return getattr(function, "__name__", None) or type(function).__name__
 
@@ -47,9 +50,10 @@ class _Inputs:
 
     __slots__ = ("_values", "_args", "_kwargs", "_structures", "leaves", "bare")
 
-    def __init__(self, args: Sequence[Any], kwargs: dict[str, Any], positions: Sequence[int]):
-        self._values, self._args, self._kwargs = [*args, *kwargs.values()], args, kwargs
-        self._structures: dict[int, Any] = {}  # by position
+    def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any], positions: Sequence[int]):
+        self._args, self._kwargs = args, kwargs
+        self._values: list[Any] = [*args, *kwargs.values()]
+        self._structures: dict[int, Structure] = {}  # by position
         self.leaves: list[Any] = []
         self.bare = True
         for i in positions:
@@ -60,12 +64,12 @@ class _Inputs:
                 self.leaves.append(value)
                 self._structures[i] = tree.LEAF
                 continue
-            leaves: list[Any] = []
+            leaves: list[TensorLike] = []
             structure = self._structures[i] = tree.variables(value, leaves)
             self.leaves += map(tensor, leaves)
             self.bare = self.bare and structure is tree.LEAF
 
-    def call(self, function: Callable, variables: Sequence[Any]) -> Any:
+    def call(self, function: Callable, variables: Sequence[TensorBase]) -> Any:
         """Call the function with these in the place of the leaves."""
         values = list(self._values)
         if self.bare:
@@ -80,12 +84,12 @@ class _Inputs:
         count = len(self._args)
         return function(*values[:count], **dict(zip(self._kwargs, values[count:])))
 
-    def arranged(self, gradients: Sequence[Any], positions: Sequence[int]) -> list[Any]:
+    def arranged(self, gradients: Sequence[TensorBase], positions: Sequence[int]) -> list[Any]:
         """Gradients of the leaves nested as the inputs are, None in the place of what is no tensor."""
         rest = iter(gradients)
-        found = {i: tree.rebuild(structure if structure is tree.LEAF else tree.emptied(structure), rest)
+        nested = {i: tree.rebuild(structure if structure is tree.LEAF else tree.emptied(structure), rest)
                  for i, structure in self._structures.items()}
-        return [found[i] for i in positions]
+        return [nested[i] for i in positions]
 
 
 class Pullback:
@@ -102,14 +106,14 @@ class Pullback:
     __slots__ = ("out", "heads", "_inputs", "_positions", "_weights", "_variables", "_entries")
 
     out: Any
-    heads: list[Any]
+    heads: Sequence[TensorBase]
     _inputs: _Inputs
     _positions: Sequence[int]
     _weights: Sequence[Parameter]
-    _variables: list[Any]
+    _variables: Sequence[TensorBase]
     _entries: list[Any]
 
-    def __call__(self, seed: Any = None, keep: bool = False) -> tuple[list[Any], list[Any]]:
+    def __call__(self, seed: object = None, keep: bool = False) -> tuple[Sequence[Any], Sequence[TensorBase]]:
         """Gradients by position, nested as the inputs are, and of weights.
 
         Parameters
@@ -122,10 +126,11 @@ class Pullback:
         grads, by_weight = self._back(None if seed is None else _seeds(self.heads, seed), keep)
         if not (self._inputs.bare and len(grads) == len(self._positions)):
             grads = self._inputs.arranged(grads, self._positions)
-        return grads, [_hooked(weight, g) if g is None or weight._hooks else g for weight, g in
-                       zip(self._weights, by_weight)] if by_weight else by_weight
+        return grads, [_hooked(weight, g) if g is None or weight._hooks else g
+                       for weight, g in zip(self._weights, by_weight)]
 
-    def _back(self, arriving: Sequence[Any] | None, keep: bool) -> tuple[list[Any], list[Any]]:
+    def _back(self, arriving: Sequence[TensorBase] | None, keep: bool
+              ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         """Gradients of the leaves, and of the weights, None for those that are not trained."""
         raise NotImplementedError
 
@@ -135,13 +140,16 @@ class _OnTape(Pullback):
 
     __slots__ = ("_trained",)
 
+    heads: list[Tensor]
+    _variables: list[Tensor]
+
     def __init__(self, function: Callable, inputs: _Inputs, positions: Sequence[int], weights: Sequence[Parameter],
                  first_only: bool):
         self._inputs, self._positions, self._weights = inputs, positions, weights
         again, nested = MODE.recording, STATE.nested
         self._variables = [fresh(leaf) for leaf in inputs.leaves]
         self._entries = [variable._entry for variable in self._variables]
-        given = self._variables[:]
+        arguments = self._variables[:]
         self._trained: dict[int, int] = {}  # places among the variables
         before = [(weight, weight._entry) for weight in weights] if weights else []
         for weight in weights:
@@ -152,7 +160,7 @@ class _OnTape(Pullback):
                 self._entries.append(weight._entry)
         MODE.recording, STATE.nested = True, again
         try:
-            out = inputs.call(function, given)
+            out = inputs.call(function, arguments)
             # A weight that is a result is what it was while the function ran.
             self.heads = [out] if out.__class__ is Tensor and not first_only else [
                 _variable(head, head._entry) if isinstance(head, Parameter) else head
@@ -163,7 +171,8 @@ class _OnTape(Pullback):
                 weight._entry = entry
         self.out = out if again else _unrecorded(out)
 
-    def _back(self, arriving: Sequence[Any] | None, keep: bool) -> tuple[list[Any], list[Any]]:
+    def _back(self, arriving: Sequence[TensorBase] | None, keep: bool
+              ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         heads, variables, entries, leaves = self.heads, self._variables, self._entries, self._inputs.leaves
         for head in heads:
             if getattr(head, "_entry", None) is None:
@@ -172,61 +181,67 @@ class _OnTape(Pullback):
                 arriving = None if arriving is None else [arriving[i] for i in recorded]
                 break
         if not heads or not entries:
-            found = [made(each._ctx.xp.zeros_like(each._data), each._ctx) for each in variables]
+            gradients = [made(variable._ctx.xp.zeros_like(variable._data), variable._ctx) for variable in variables]
         elif MODE.recording:
-            found = [_variable(g, g._entry) for g in
+            gradients = [_variable(g, g._entry) for g in
                      tape.gradients(heads, list(map(_variable, variables, entries)), arriving, True, True, None)]
         else:
             raw = tape.raw_gradients(heads, variables, entries, arriving, keep, None)
-            found = [made(data, each._ctx) for data, each in zip(raw, variables)]
+            gradients = [made(data, variable._ctx) for data, variable in zip(raw, variables)]
         for i, leaf in enumerate(leaves):
             if entries[i][0].attrs is not None or leaf._entry is not None:  # perhaps it has hooks
-                found[i] = through_own_hooks(leaf._entry, through_own_hooks(entries[i], found[i]))
+                gradients[i] = through_own_hooks(leaf._entry, through_own_hooks(entries[i], gradients[i]))
         if not self._weights:
-            return found, []
+            return gradients, []
         places = self._trained
-        return found[:len(leaves)], [found[places[id(weight)]] if weight._requires_grad and id(weight) in places else
-                                     None for weight in self._weights]
+        return gradients[:len(leaves)], [gradients[places[id(weight)]]
+                                         if weight._requires_grad and id(weight) in places else None
+                                         for weight in self._weights]
 
 
 class _InTrace(Pullback):
     """Of a function that is being compiled."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_weight_entries",)
 
-    def __init__(self, function: Callable, inputs: _Inputs, positions: Sequence[int], weights: Sequence[Parameter],
-                 first_only: bool):
+    heads: list[TracedTensor]
+    _variables: list[TracedTensor]
+
+    def __init__(self, trace: FunctionTracer, function: Callable, inputs: _Inputs, positions: Sequence[int],
+                 weights: Sequence[Parameter], first_only: bool):
         self._inputs, self._positions, self._weights = inputs, positions, weights
-        trace = STATE.trace
         trace.reads.function(function)
         self._variables = [ops._copy(trace.read(leaf)) for leaf in inputs.leaves]
         self._entries = [variable._entry for variable in self._variables]  # before the function may change them
         trace.arguments.update((entry, None) for entry in self._entries)
-        self._held = [trace.read(weight)._entry for weight in weights]
-        given = list(self._variables)
-        self.out = inputs.call(function, given)
+        self._weight_entries = [trace.read(weight)._entry for weight in weights]
+        arguments = list(self._variables)
+        self.out = inputs.call(function, arguments)
         self.heads = [trace.read(head) for head in _heads(function, self.out, first_only)]
 
-    def _back(self, arriving: Sequence[Any] | None, keep: bool) -> tuple[list[Any], list[Any]]:
+    def _back(self, arriving: Sequence[TensorBase] | None, keep: bool
+              ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         trace, leaves = STATE.trace, self._inputs.leaves
+        assert trace is not None
         if arriving is None:
             pairs = [(head, ops.ones_like(head)) for head in self.heads]
         else:
-            pairs = [(head, trace.read(each)) for head, each in zip(self.heads, arriving)]
-        found = trace.differentiate(pairs, [*self._entries, *self._held])
-        grads = [ops.zeros_like(variable) if g is None else g for variable, g in zip(self._variables, found)]
+            pairs = [(head, trace.read(seed)) for head, seed in zip(self.heads, arriving)]
+        gradients = trace.differentiate(pairs, [*self._entries, *self._weight_entries])
+        grads = [ops.zeros_like(variable) if g is None else g for variable, g in zip(self._variables, gradients)]
         for i, (leaf, entry) in enumerate(zip(leaves, self._entries)):
             grads[i] = through_own_hooks(leaf._entry, through_own_hooks(entry, grads[i]))
-        return grads, [g if weight._requires_grad else None for weight, g in zip(self._weights, found[len(leaves):])]
+        of_weights = gradients[len(leaves):]
+        return grads, [g if weight._requires_grad else None for weight, g in zip(self._weights, of_weights)]
 
 
-def check_not_blocked(function: Any) -> None:
+def check_not_blocked(function: object) -> None:
     """Refuse to differentiate inside ``no_grad``."""
     if STATE.blocked:
         raise OpError(f"grad of {name_of(function)}: In no_grad context, you can not calculate gradient")
 
 
-def pullback(function: Callable, args: Sequence[Any], kwargs: dict[str, Any], positions: Sequence[int],
+def pullback(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any], positions: Sequence[int],
              weights: Sequence[Parameter] = (), first_only: bool = False) -> Pullback:
     """Run a function such that it can be differentiated.
 
@@ -245,13 +260,15 @@ def pullback(function: Callable, args: Sequence[Any], kwargs: dict[str, Any], po
     """
     if STATE.blocked:
         check_not_blocked(function)
-    made_by = _OnTape if STATE.trace is None else _InTrace
-    return made_by(function, _Inputs(args, kwargs, positions), positions, weights, first_only)
+    inputs = _Inputs(args, kwargs, positions)
+    if STATE.trace is None:
+        return _OnTape(function, inputs, positions, weights, first_only)
+    return _InTrace(STATE.trace, function, inputs, positions, weights, first_only)
 
 
-def differentiate(function: Callable, args: Sequence[Any], kwargs: dict[str, Any], positions: Sequence[int],
-                  weights: Sequence[Parameter] = (), first_only: bool = False, seed: Any = None
-                  ) -> tuple[Any, list[Any], list[Any]]:
+def differentiate(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any], positions: Sequence[int],
+                  weights: Sequence[Parameter] = (), first_only: bool = False, seed: object = None
+                  ) -> tuple[Any, Sequence[Any], Sequence[TensorBase]]:
     """The value of a function, and its gradients by position and of weights; see ``pullback``."""
     back = pullback(function, args, kwargs, positions, weights, first_only)
     if seed is None and len(back.heads) > 1 and not first_only and name_of(function) not in _WARNED:
@@ -261,13 +278,13 @@ def differentiate(function: Callable, args: Sequence[Any], kwargs: dict[str, Any
     return back.out, *back(seed)
 
 
-def _variable(like: NDArray, entry: Any) -> Tensor:
+def _variable(like: NDArray, entry: tuple[tape.TapeNode, int]) -> Tensor:
     result = made(like._data, like._ctx)
     result._entry = entry
     return result
 
 
-def _hooked(weight: Parameter, g: Any) -> Any:
+def _hooked(weight: Parameter, g: TensorBase | None) -> TensorBase:
     """A weight's gradient after its hooks; zeros where there is none."""
     if g is None:
         g = made(weight._ctx.xp.zeros_like(weight._data), weight._ctx) if STATE.trace is None else \
@@ -284,13 +301,13 @@ def _unrecorded(out: Any) -> Any:
     """The value without the tape that is used up."""
     if out.__class__ is Tensor:
         return made(out._data, out._ctx)
-    leaves: list[Any] = []
+    leaves: list[Tensor] = []
     structure = tree.flatten(out, leaves)
     return tree.rebuild(structure, iter([leaf if isinstance(leaf, Parameter) or leaf._entry is None else
                                          made(leaf._data, leaf._ctx) for leaf in leaves]))
 
 
-def _heads(function: Any, out: Any, first_only: bool) -> list[Any]:
+def _heads(function: object, out: object, first_only: bool) -> list[Any]:
     """The tensors whose sum is differentiated."""
     if not first_only:
         return [out] if isinstance(out, TensorBase) else tree.tensors(out)
@@ -300,14 +317,14 @@ def _heads(function: Any, out: Any, first_only: bool) -> list[Any]:
     return tree.tensors(out[0])
 
 
-def _seeds(heads: Sequence[Any], seed: Any) -> list[Any]:
+def _seeds(heads: Sequence[TensorBase], arriving: object) -> Sequence[TensorBase]:
     """The gradients that arrive at the heads, as they were given."""
-    given = tree.tensors(seed) if not isinstance(seed, TensorBase) else [seed]
-    if len(given) != len(heads):
-        raise ArgumentError(f"grad: expected {len(heads)} sensitivities, one for each output, got {len(given)}")
-    for i, (head, each) in enumerate(zip(heads, given)):
-        if each.shape != head.shape:
-            raise ShapeError(f"grad: sensitivity {i} has shape {show(each.shape)}, expected {show(head.shape)}")
-        if each._dt != head._dt:
-            raise DTypeError(f"grad: sensitivity {i} has dtype {each._dt}, expected {head._dt}")
-    return given
+    seeds: Sequence[TensorBase] = [arriving] if isinstance(arriving, TensorBase) else tree.tensors(arriving)
+    if len(seeds) != len(heads):
+        raise ArgumentError(f"grad: expected {len(heads)} sensitivities, one for each output, got {len(seeds)}")
+    for i, (head, seed) in enumerate(zip(heads, seeds)):
+        if seed.shape != head.shape:
+            raise ShapeError(f"grad: sensitivity {i} has shape {show(seed.shape)}, expected {show(head.shape)}")
+        if seed._dt != head._dt:
+            raise DTypeError(f"grad: sensitivity {i} has dtype {seed._dt}, expected {head._dt}")
+    return seeds

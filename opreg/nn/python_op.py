@@ -8,8 +8,8 @@ was recorded.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
@@ -20,15 +20,18 @@ from ..core.mode import MODE, Recording
 from ..core.op import Op
 from ..core.spec import Spec, show
 from ..core.tracing import TracedValue
+from ..core.value import Value
 from ..errors import ArgumentError
-from .bailout import HookSignatureChanged
+from .bailout import HookSignatureChanged, HookSignatures
 from .state import STATE
 from .tensor import TENSORS, Tensor, made, tensor
 from .trace import TracedTensor
 
-__all__ = ["call", "PYTHON"]
+__all__ = ["call", "Kept", "PYTHON", "Record"]
 
-_NOTHING: tuple[Sequence[Tensor], Sequence[Any]] = ((), ())
+#: Variables and results of a run, which its gradient walks back over.
+Kept: TypeAlias = tuple[Sequence[Tensor], Sequence[Tensor]]
+_NOTHING: Kept = ((), ())
 
 
 class Record:
@@ -52,14 +55,14 @@ class Record:
         That of a function that looks at its results itself.
     """
 
-    def __init__(self, function: Callable, ins: Sequence[Spec], outs: Sequence[Spec], title: str,
+    def __init__(self, function: Callable[..., Iterable[object]], ins: Sequence[Spec], outs: Sequence[Spec], title: str,
                  source: Record | None = None):
         self.function, self.ins, self.outs, self.title, self.source = function, list(ins), list(outs), title, source
         self.differentiated = False
-        self._own: dict[Any, Any] = {}  # in place of a plan's, for executors
-        self.key: Any = None
-        self.place: Any = None
-        self.signatures: Any = None
+        self._own: dict[Record, Kept] = {}  # in place of a plan's, for executors
+        self.key: Hashable = None
+        self.place: Hashable = None
+        self.signatures: HookSignatures
         self._backs = 0
 
     def __repr__(self) -> str:
@@ -68,21 +71,21 @@ class Record:
     __str__ = __repr__
 
     @property
-    def kept(self) -> tuple[Sequence[Tensor], Sequence[Any]]:
+    def kept(self) -> Kept:
         """Variables and results of the latest run of the plan that runs."""
         return (self._own if STATE.kept is None else STATE.kept).get(self, _NOTHING)
 
     @kept.setter
-    def kept(self, value: tuple[Sequence[Tensor], Sequence[Any]]) -> None:
+    def kept(self, value: Kept) -> None:
         (self._own if STATE.kept is None else STATE.kept)[self] = value
 
-    def run(self, values: list[Tensor]) -> Sequence[Any]:
+    def run(self, values: list[Tensor]) -> Sequence[Tensor]:
         """Call the function as one step of a plan."""
         if self.place is None:
             return self._run(values)
-        old = self.signatures.replay.pop(self.place, None)
-        if old is not None:
-            self.kept = old
+        kept = self.signatures.replay.pop(self.place, None)
+        if kept is not None:
+            self.kept = kept
         else:
             try:
                 self._run(values)
@@ -92,7 +95,7 @@ class Record:
         self.signatures.done[self.place] = self.kept
         return self.kept[1]
 
-    def _run(self, values: list[Tensor]) -> Sequence[Any]:
+    def _run(self, values: list[Tensor]) -> Sequence[Tensor]:
         if not self.differentiated:  # a plan runs with nothing recorded
             results = self._checked(self.function(*values))
             if self.place is not None:
@@ -112,45 +115,46 @@ class Record:
             self.kept = variables, self._checked(self.function(*values))
         return self.kept[1]
 
-    def _checked(self, results: Any) -> list[Any]:
-        found: list[Any] = [each if each.__class__ in TENSORS else tensor(each) for each in results]
+    def _checked(self, results: Iterable[Any]) -> list[Tensor]:
+        checked: list[Any] = [result if result.__class__ in TENSORS else tensor(result) for result in results]
         if self.key is not None:
-            return found  # looked at already, by the one who knows what to do about it
-        for i, (result, spec) in enumerate(zip(found, self.outs)):
+            return checked  # looked at already, by the one who knows what to do about it
+        for i, (result, spec) in enumerate(zip(checked, self.outs)):
             if result._data.shape != spec.shape or result._data.dtype != spec.dtype:
                 raise ArgumentError(
                     f"{self.title}: result {i} has shape {show(result.shape)} and dtype {result._dt}, when it was "
                     f"compiled {show(spec.shape)} and {spec.dtype} were expected")
-        return found
+        return checked
 
     def back(self) -> Record:
         """The record of its gradient: of the gradients of its results, then its inputs."""
         self.differentiated = True
-        found = Record(functools.partial(_walked, self), [*self.outs, *self.ins], self.ins,
+        record = Record(functools.partial(_walked, self), [*self.outs, *self.ins], self.ins,
                        f"the gradient of {self.title}", self)
         if self.place is not None:
             self._backs += 1
-            found.place, found.signatures = (self.place, self._backs), self.signatures
-        return found
+            record.place, record.signatures = (self.place, self._backs), self.signatures
+        return record
 
 
-def _walked(record: Record, *values: Any) -> list[Any]:
+def _walked(record: Record, *values: Tensor) -> list[Tensor]:
     """Gradients of what a record has run last."""
     variables, results = record.kept
     if not MODE.recording:
         places = {id(variable._entry): i for i, variable in enumerate(variables)}
         if all(id(result._entry) in places for result in results):
             # Everything came back as it was given, as from a hook that only looks.
-            found: list[Any] = [None] * len(variables)
+            gradients: list[Tensor | None] = [None] * len(variables)
             for result, g in zip(results, values):
                 place = places[id(result._entry)]
-                found[place] = g if found[place] is None else found[place] + g
+                before = gradients[place]
+                gradients[place] = g if before is None else before + g
             return [made(variable._ctx.xp.zeros_like(variable._data), variable._ctx) if g is None else g
-                    for variable, g in zip(variables, found)]
+                    for variable, g in zip(variables, gradients)]
     heads = [(result, g) for result, g in zip(results, values) if result._entry is not None]
     if not heads:
         return [made(variable._ctx.xp.zeros_like(variable._data), variable._ctx) for variable in variables]
-    return [tensor(each) for each in tape.gradients([head for head, _ in heads], variables, [g for _, g in heads], True,
+    return [tensor(g) for g in tape.gradients([head for head, _ in heads], variables, [g for _, g in heads], True,
                                                     MODE.recording, None)]
 
 
@@ -163,14 +167,15 @@ PYTHON.types(lambda ins, outs, *, record: (ins, [spec.dtype for spec in record.o
 
 
 @PYTHON.grad
-def _python_grad(g: Any, ins: Any, outs: Any, *, record: Record) -> list[Any]:
+def _python_grad(g: Value | tuple[Value, ...], ins: Sequence[Value], outs: Sequence[Value], *, record: Record
+                 ) -> list[Value]:
     tops = list(g) if isinstance(g, tuple) else [g]
-    found = ins[0]._apply(PYTHON, [*tops, *ins], {"record": record.back()})
-    return list(found) if isinstance(found, (tuple, list)) else [found]
+    gradients = ins[0]._apply(PYTHON, [*tops, *ins], {"record": record.back()})
+    return list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
 
 
 @PYTHON.kernel("python", bound=True)
-def _python(step: Call) -> Callable:
+def _python(step: Call) -> Callable[[], None]:
     record, ctx = step.attrs["record"], step.ctx
 
     def run() -> None:
@@ -182,8 +187,8 @@ def _python(step: Call) -> Callable:
     return run
 
 
-def call(function: Callable, values: Sequence[Any], specs: Sequence[Spec], outs: Sequence[Spec], title: str,
-         key: Any = None) -> list[Any]:
+def call(function: Callable[..., list[Any]], values: Sequence[Value], specs: Sequence[Spec], outs: Sequence[Spec],
+         title: str, key: Hashable = None) -> list[Any]:
     """Call a function of tensors, now or on every run of the graph that is being made.
 
     Parameters
@@ -205,9 +210,10 @@ def call(function: Callable, values: Sequence[Any], specs: Sequence[Spec], outs:
     attrs = {"record": record}
     for value in values:
         if isinstance(value, TracedValue):
-            found = value._apply(PYTHON, values, attrs)
-            return list(found) if isinstance(found, (tuple, list)) else [found]
+            results = value._apply(PYTHON, values, attrs)
+            return list(results) if isinstance(results, (tuple, list)) else [results]
     trace = STATE.trace or next(value for value in values if isinstance(value, TracedTensor))._trace
-    record.key, record.place, record.signatures = key, key or (title, trace.unique(title)), trace.signatures
-    found = trace.call(PYTHON, values, attrs)
-    return list(found) if isinstance(found, tuple) else [found]
+    record.key, record.signatures = key, trace.signatures
+    record.place = (title, trace.unique(title)) if key is None else key
+    results = trace.call(PYTHON, values, attrs)
+    return list(results) if isinstance(results, tuple) else [results]

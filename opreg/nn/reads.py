@@ -11,8 +11,8 @@ import dis
 import functools
 import types
 import weakref
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,11 @@ from opreg.ndarray.ndarray import NDArray
 from ..core.cache import cached
 from ..core.locks import lock
 from .state import EPOCH, STATE, get_context
+
+if TYPE_CHECKING:
+    from .cell import Cell
+    from .parameter import Parameter
+    from .parameter_container import ParameterContainer
 
 __all__ = ["Reads", "attribute", "noting"]
 
@@ -43,28 +48,28 @@ _NESTED = (list, tuple, dict, set)
 MOST = 64
 
 
-class _Held:
+class _Snapshot:
     """A value, as it can be told later whether another is the same: plain ones by number, others by identity."""
 
     __slots__ = ("value", "_ref", "parts")
 
     def __init__(self, value: Any, count: list[int] | None = None):
-        self.parts: list[_Held] | None = None
+        self.parts: list[_Snapshot] | None = None
         self.value = value
-        self._ref: Any = None
+        self._ref: weakref.ref[Any] | None = None
         if isinstance(value, _NESTED):
             items = _items(value)
             count = [MOST] if count is None else count
             count[0] -= len(items)
             if count[0] >= 0:
-                self.parts = [_Held(each, count) for each in items]
+                self.parts = [_Snapshot(item, count) for item in items]
         elif not isinstance(value, _PLAIN) and value is not ABSENT:
             try:  # nothing is kept alive
                 self._ref, self.value = weakref.ref(value), None
             except TypeError:
                 pass
 
-    def same(self, now: Any) -> bool:
+    def same(self, now: object) -> bool:
         """Whether that is the same."""
         if self._ref is not None:
             return self._ref() is now
@@ -76,7 +81,7 @@ class _Held:
         if self.parts is None:
             return True
         items = _items(now)
-        return len(items) == len(self.parts) and all(map(_Held.same, self.parts, items))
+        return len(items) == len(self.parts) and all(map(_Snapshot.same, self.parts, items))
 
     @property
     def changes(self) -> bool:
@@ -89,7 +94,7 @@ def _items(value: Any) -> list[Any]:
     return [*value, *value.values()] if isinstance(value, dict) else list(value)
 
 
-def _state(owner: Any) -> Any:
+def _state(owner: ParameterContainer | Parameter) -> tuple[Any, ...]:
     """What else matters of a Cell or a Parameter that takes part: hooks, casts, shape, whether it is trained."""
     if isinstance(owner, NDArray):
         hooks = getattr(owner, "_hooks", None)
@@ -98,7 +103,7 @@ def _state(owner: Any) -> Any:
     return tuple(map(tuple, own["_hooks"].values())), own["_cast"], own["_bprop_debug"]
 
 
-def attribute(owner: Any, name: str) -> Any:
+def attribute(owner: ParameterContainer | Parameter, name: str) -> Any:
     """An attribute of a Cell as it is held, whether in its own dict or among what it has registered."""
     own = owner.__dict__
     if name in own:
@@ -123,20 +128,20 @@ class Reads:
     def __init__(self) -> None:
         self.epoch = EPOCH[0]
         self.loose = False
-        self._owners: dict[int, Any] = {}  # kept alive while the trace goes on
-        self._states: dict[int, tuple[int, Any]] = {}
-        self._before: dict[int, dict[str, _Held | None]] = {}
+        self._owners: dict[int, ParameterContainer | Parameter] = {}  # kept alive while the trace goes on
+        self._states: dict[int, tuple[int, tuple[Any, ...]]] = {}
+        self._before: dict[int, dict[str, _Snapshot | None]] = {}
         self._changed: dict[int, set[str]] = {}
-        self._names: dict[tuple[int, str], tuple[Any, str, _Held]] = {}  # from outside
-        self._codes: set[Any] = set()
+        self._names: dict[tuple[int, str], tuple[Any, str, _Snapshot]] = {}  # from outside: globals or cells
+        self._codes: set[types.CodeType] = set()
         self._noted: list[Any] = []
-        self._outside: list[tuple[Any, str, _Held]] = []
-        self._containers: list[tuple[_Held, Any, str]] = []  # of attributes
+        self._outside: list[tuple[Any, str, _Snapshot]] = []
+        self._containers: list[tuple[_Snapshot, weakref.ref[ParameterContainer | Parameter], str]] = []  # of attributes
         self._settings: dict[str, Any] = {}
 
     # ---------------------------------------------------------------------------------------------- noting
 
-    def visit(self, owner: Any) -> None:
+    def visit(self, owner: Cell | Parameter) -> None:
         """A Cell is called, or a Parameter takes part."""
         if id(owner) not in self._states:
             self._owners[id(owner)] = owner
@@ -144,30 +149,30 @@ class Reads:
             if not isinstance(owner, NDArray):
                 self.function(type(owner).construct)
 
-    def attribute(self, owner: Any, name: str, value: Any) -> None:
+    def attribute(self, owner: ParameterContainer | Parameter, name: str, value: object) -> None:
         """An attribute of a Cell is read."""
         if name in _INNER:
             return
         self._owners[id(owner)] = owner
         before = self._before.setdefault(id(owner), {})
         if name not in before:
-            before[name] = _Held(value)
+            before[name] = _Snapshot(value)
             if isinstance(value, NDArray) and hasattr(value, "_version"):
-                self.visit(value)
+                self.visit(value)  # type: ignore[arg-type]  # a Parameter, which stands above
 
-    def change(self, owner: Any, name: str) -> None:
+    def change(self, owner: ParameterContainer | Parameter, name: str) -> None:
         """An attribute of a Cell is about to be set or deleted."""
         self._owners[id(owner)] = owner
         self._before.setdefault(id(owner), {}).setdefault(name, None)
         self._changed.setdefault(id(owner), set()).add(name)
 
-    def renew(self, owner: Any) -> None:
+    def renew(self, owner: ParameterContainer | Parameter) -> None:
         """What is known of a Cell is what it is now: it has just completed itself."""
         self._states.pop(id(owner), None)
         self._before.pop(id(owner), None)
         self._changed.pop(id(owner), None)
 
-    def function(self, function: Any) -> None:
+    def function(self, function: Callable[..., Any]) -> None:
         """The function is followed: what it, and what it names of its package, has from outside."""
         waiting = [_plain(function)]
         package = _package(waiting[0])
@@ -178,11 +183,11 @@ class Reads:
                     or _package(function) != package:
                 continue
             self._codes.add(code)
-            named = [(cell, "") for cell in function.__closure__ or ()]
+            named: list[tuple[Any, str]] = [(cell, "") for cell in function.__closure__ or ()]
             named += [(function.__globals__, name) for name in _globals(code)]
             for place, name in named:
                 value = _outside(place, name)
-                self._names.setdefault((id(place), name), (place, name, _Held(value)))
+                self._names.setdefault((id(place), name), (place, name, _Snapshot(value)))
                 if isinstance(value, types.FunctionType):
                     waiting.append(value)
 
@@ -202,14 +207,14 @@ class Reads:
         for key, owner in self._owners.items():
             before, changes = self._before.get(key, {}), self._changed.get(key, ())
             noted = []
-            for name, held in before.items():
-                after = _Held(attribute(owner, name)) if name in changes else None
-                if held is not None and held.changes and name not in _TABLES:
-                    if held.same(held.value):
-                        self._containers.append((held, weakref.ref(owner), name))
+            for name, snapshot in before.items():
+                after = _Snapshot(attribute(owner, name)) if name in changes else None
+                if snapshot is not None and snapshot.changes and name not in _TABLES:
+                    if snapshot.same(snapshot.value):
+                        self._containers.append((snapshot, weakref.ref(owner), name))
                     else:
-                        held.parts = None
-                noted.append((name, held, after))
+                        snapshot.parts = None
+                noted.append((name, snapshot, after))
             version, state = self._states.get(key, (owner._version, None))
             self._noted.append([weakref.ref(owner), version, state, noted])
         self.loose = bool(self._outside or self._containers)
@@ -228,13 +233,13 @@ class Reads:
 
     def changed(self) -> str | None:
         """What is no longer as it was, in words; None if nothing is."""
-        for place, name, held in self._outside:
+        for place, name, snapshot in self._outside:
             now = place.get(name, ABSENT) if name else _outside(place, name)
-            if (held.parts is not None or now is not held.value) and not held.same(now):
+            if (snapshot.parts is not None or now is not snapshot.value) and not snapshot.same(now):
                 return f"{name or 'a variable'}, which it has from outside,"
-        for held, ref, name in self._containers:
+        for snapshot, ref, name in self._containers:
             owner = ref()
-            if owner is not None and not held.same(attribute(owner, name)):
+            if owner is not None and not snapshot.same(attribute(owner, name)):
                 return f"{_named(owner)}.{name}"
         if self.epoch == EPOCH[0]:
             return None
@@ -271,11 +276,11 @@ def _plain(function: Any) -> Any:
             return function
 
 
-def _package(function: Any) -> str:
+def _package(function: object) -> str:
     return (getattr(function, "__module__", None) or "").split(".")[0]
 
 
-def _named(owner: Any) -> str:
+def _named(owner: ParameterContainer | Parameter) -> str:
     return owner.path if hasattr(owner, "path") else f"Parameter {owner.name}"
 
 
@@ -290,12 +295,12 @@ def _outside(place: Any, name: str) -> Any:
 
 
 @cached(1024)
-def _globals(code: Any) -> tuple[str, ...]:
+def _globals(code: types.CodeType) -> tuple[str, ...]:
     """The names that a piece of code, and what is defined within it, loads as globals."""
     return tuple(dict.fromkeys(_loaded(code)))
 
 
-def _loaded(code: Any) -> Iterator[str]:
+def _loaded(code: types.CodeType) -> Iterator[str]:
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             yield step.argval
@@ -322,7 +327,7 @@ class noting:
             if count == 1:
                 self._class.__getattribute__ = _noted  # type: ignore[method-assign, assignment]
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             self._count[self._class] -= 1
             if not self._count[self._class]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar, overload
 
 from ..errors import ArgumentError, did_you_mean
 from .state import set_context
 
 __all__ = ["JitConfig", "constexpr", "jit_class", "recompute", "set_device"]
+
+C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 _LEVELS = ("", "O0", "O1", "O2")
 
@@ -24,14 +28,14 @@ class JitConfig:
     """
 
     def __init__(self, jit_level: str = "", exc_mode: str = "auto", jit_syntax_level: str = "",
-                 debug_level: str = "RELEASE", infer_boost: str = "off", **settings: Any):
+                 debug_level: str = "RELEASE", infer_boost: str = "off", **settings: object):
         if jit_level not in _LEVELS:
             raise ArgumentError(f"JitConfig: jit_level {jit_level!r}. {did_you_mean(str(jit_level), _LEVELS[1:])}")
         self.jit_config_dict = {"jit_level": jit_level, "exc_mode": exc_mode, "jit_syntax_level": jit_syntax_level,
                                 "debug_level": debug_level, "infer_boost": infer_boost, **settings}
 
 
-def jit_class(cls: type) -> type:
+def jit_class(cls: C) -> C:
     """Let a class take part in compiled functions, as every class does.
 
     Examples
@@ -45,8 +49,18 @@ def jit_class(cls: type) -> type:
     return cls
 
 
-def constexpr(fn: Callable | None = None, get_instance: bool = True, name: str | None = None, reuse_result: bool = True,
-              check: bool = True) -> Any:
+@overload
+def constexpr(fn: F, get_instance: bool = True, name: str | None = None, reuse_result: bool = True,
+              check: bool = True) -> F: ...
+
+
+@overload
+def constexpr(fn: None = None, get_instance: bool = True, name: str | None = None, reuse_result: bool = True,
+              check: bool = True) -> Callable[[F], F]: ...
+
+
+def constexpr(fn: F | None = None, get_instance: bool = True, name: str | None = None, reuse_result: bool = True,
+              check: bool = True) -> F | Callable[[F], F]:
     """Let a function of Python values run while a function is compiled, as every function does.
 
     Examples
@@ -60,8 +74,10 @@ def constexpr(fn: Callable | None = None, get_instance: bool = True, name: str |
     return fn if fn is not None else lambda function: function
 
 
-def recompute(block: Callable[..., Any], *args: Any, use_reentrant: bool = True, output_recompute: bool = False,
-              early_stop: bool = True, context_fn: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
+def recompute(block: Callable[..., R], *args: Any, use_reentrant: bool = True, output_recompute: bool = False,
+              early_stop: bool = True,
+              context_fn: Callable[[], tuple[AbstractContextManager[object], object]] | None = None, **kwargs: Any
+             ) -> R:
     """Call a Cell or function: what its gradient needs is kept, nothing is computed a second time.
 
     Parameters

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opreg.ndarray.context import Context, set_default_context
 
 from ..errors import ArgumentError, did_you_mean
+
+if TYPE_CHECKING:
+    from .python_op import Kept, Record
+    from .trace import FunctionTracer
 
 __all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "set_context", "get_context", "checks_bprop",
            "compiles"]
@@ -21,10 +25,10 @@ PYNATIVE_MODE = 1
 
 
 class _State(threading.local):
-    trace: Any = None  # the FunctionTracer that operators join now
+    trace: FunctionTracer | None = None  # the FunctionTracer that operators join now
     inside = False  # whether an outermost Cell is running
     nested = False  # whether a gradient is computed of what computes a gradient
-    kept: Any = None  # of the plan that runs: what calls of Python keep for their gradients
+    kept: dict[Record, Kept] | None = None  # of the plan that runs: what calls of Python keep for their gradients
     blocked = 0  # how many stretches of no_grad surround what runs
 
 
@@ -54,7 +58,7 @@ _INERT = frozenset({
     "load_compile_cache", "op_timeout", "print_file_path", "save_compile_cache", "variable_memory_max_size"})
 
 
-def set_context(**settings: Any) -> None:
+def set_context(**settings: object) -> None:
     """Choose how outermost Cells run, and where.
 
     Parameters

@@ -18,8 +18,9 @@ from .cell import Cell
 from .initializer import initializer
 from .parameter import Parameter
 from .state import STATE
-from .tensor import tensor
+from .tensor import Tensor, tensor
 from .tensor_base import TensorBase
+from .typing import TensorLike
 
 __all__ = ["from_symbol", "SymbolCell"]
 
@@ -31,7 +32,7 @@ _INITIAL = {"weight": "XavierUniform", "bias": "zeros", "gamma": "ones", "beta":
 class SymbolCell(Cell):
     """What ``from_symbol`` makes; see there."""
 
-    def __init__(self, symbol: Symbol, inputs: Sequence[str], params: Mapping[str, Any]):
+    def __init__(self, symbol: Symbol, inputs: Sequence[str], params: Mapping[str, TensorLike]):
         super().__init__()
         self.symbol, self.inputs = symbol, tuple(inputs)
         self._graph = resolve(symbol._graph())
@@ -43,22 +44,22 @@ class SymbolCell(Cell):
         for name in params:
             if name not in names or name in self.inputs:
                 raise ArgumentError(f"from_symbol: {name!r} is no parameter of the symbol. "
-                                    f"{did_you_mean(name, [each for each in names if each not in self.inputs])}")
+                                    f"{did_you_mean(name, [other for other in names if other not in self.inputs])}")
         self._needed = {node.name: node in auxiliary for node in arguments + auxiliary if node.name not in self.inputs}
         for name in self._needed:
             if name in params:
                 self._hold(name, tensor(params[name]))
 
-    def _hold(self, name: str, value: Any) -> None:
+    def _hold(self, name: str, value: Tensor) -> None:
         self.insert_param_to_cell(name, Parameter(value, name, not self._needed[name]), check_name_contain_dot=False)
 
-    def _complete(self, values: Sequence[Any]) -> None:
+    def _complete(self, values: Sequence[Tensor]) -> None:
         """Make the parameters whose numbers were not given, now that shapes are known."""
         missing = [name for name in self._needed if name not in self._params]
         if not missing:
             return
         known = {name: value.shape for name, value in zip(self.inputs, values)}
-        known.update({name: parameter.shape for name, parameter in self._params.items()})
+        known.update({name: parameter.shape for name, parameter in self._params.items() if parameter is not None})
         shapes, _, aux_shapes = self.symbol._shapes("from_symbol", (), known)
         by_name = dict(zip(self.symbol.list_arguments() + self.symbol.list_auxiliary_states(), shapes + aux_shapes))
         for name in missing:
@@ -71,28 +72,28 @@ class SymbolCell(Cell):
         if STATE.trace is not None:
             STATE.trace.reads.renew(self)
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: Tensor) -> Any:
         if len(inputs) != len(self.inputs):
             raise ArgumentError(f"{self.path}: expected {len(self.inputs)} inputs ({', '.join(self.inputs)}), got "
                                 f"{len(inputs)}")
         self._complete(inputs)
-        given = dict(zip(self.inputs, inputs))
-        made: dict[Node, Sequence[Any]] = {}
+        by_name = dict(zip(self.inputs, inputs))
+        values: dict[Node, Sequence[Any]] = {}
         with Recording(None, self.training):
             for node in self._graph.nodes:
                 if node.op is None:
-                    made[node] = (given[node.name] if node.name in given else self._params[node.name],)
+                    values[node] = (by_name[node.name] if node.name in by_name else self._params[node.name],)
                     continue
-                found = apply(node.op, [made[source][i] for source, i in node.inputs], node.attrs)
-                made[node] = (found,) if isinstance(found, TensorBase) else found
-        results = tuple(made[node][i] for node, i in self._graph.heads)
+                outs = apply(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
+                values[node] = (outs,) if isinstance(outs, TensorBase) else outs
+        results = tuple(values[node][i] for node, i in self._graph.heads)
         return results[0] if len(results) == 1 else results
 
     def extend_repr(self) -> str:
         return f"inputs={list(self.inputs)}, outputs={self.symbol.list_outputs()}"
 
 
-def from_symbol(symbol: Symbol, inputs: str | Sequence[str] = ("data",), params: Mapping[str, Any] | None = None
+def from_symbol(symbol: Symbol, inputs: str | Sequence[str] = ("data",), params: Mapping[str, TensorLike] | None = None
                 ) -> SymbolCell:
     """A Cell that computes a Symbol.
 

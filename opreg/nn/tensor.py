@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -15,25 +15,32 @@ from opreg.ndarray.tape import Taped, TapeNode
 from ..core.mode import MODE, quiet
 from ..core.op import Op
 from ..core.registry import ops
+from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
+from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, ShapeError, here, note
+from ..typing import Array
 from . import dtype as dtypes
 from . import printing
 from .state import STATE
 from .tensor_base import COMPARISONS, TensorBase, is_number
 
 if TYPE_CHECKING:
-    from .typing import TensorLike
+    from .initializer import Initializer
+    from .typing import TensorDType, TensorLike
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "fresh", "lent", "lent_raw", "picked",
            "subscript", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
+
+#: A shape that may have lengths that are not known, None or -1.
+OpenShape: TypeAlias = int | Sequence[int | None]
 
 #: Exact classes that operators take without a second look; ``Parameter`` joins them.
 TENSORS: set[type] = set()
 
 
 class _TensorType(type):
-    def __instancecheck__(cls, value: Any) -> bool:
+    def __instancecheck__(cls, value: object) -> bool:
         # In compiled functions tensors have no numbers, and are of a class of their own: to users they are tensors.
         return super().__instancecheck__(value) or (cls is Tensor and isinstance(value, TensorBase))
 
@@ -66,28 +73,30 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     _rank = 1
     _requires_grad = False  # nobody trains what is no Parameter
 
-    def __new__(cls, *given: Any, init: Any = None, shape: Any = None, **words: Any) -> Any:
-        value = given[0] if given else words.get("input_data")
+    def __new__(cls, *positional: Any, init: Initializer | None = None, shape: OpenShape | None = None,
+                **keywords: Any) -> Any:
+        value = positional[0] if positional else keywords.get("input_data")
         if isinstance(value, TensorBase) and not isinstance(value, NDArray):  # while tracing: a copy
-            dtype = given[1] if len(given) > 1 else words.get("dtype")
+            dtype = positional[1] if len(positional) > 1 else keywords.get("dtype")
             return ops.BlockGrad(value if dtype is None else value._cast(as_dtype(dtype)))
-        if cls is Tensor and shape is not None and _open(given[2] if len(given) > 2 else shape):
+        if cls is Tensor and shape is not None and _open(positional[2] if len(positional) > 2 else shape):
             return _new(OpenTensor)
         return _new(cls if init is None or cls is not Tensor else InitialisedTensor)
 
-    def __init__(self, input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None,
-                 **keywords: Any):
+    def __init__(self, input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,
+                 init: Initializer | None = None,
+                 **keywords: object):
         keywords.pop("internal", None)
         keywords.pop("const_arg", None)
         if keywords:
             raise ArgumentError(f"Tensor: there is no keyword {sorted(keywords)[0]!r}")
         wanted = None if dtype is None else as_dtype(dtype)
         ctx = current_context()
+        lengths: tuple[Any, ...] = (shape,) if shape is None or isinstance(shape, int) else tuple(shape)
         if input_data is None:
             if shape is None or wanted is None:
                 raise ArgumentError("Tensor: expected numbers, or shape=, dtype= and perhaps init=")
-            size = (shape,) if isinstance(shape, int) else tuple(shape)
-            host = np.zeros(size, wanted) if init is None else init.fill(size, wanted)
+            host = np.zeros(lengths, wanted) if init is None else init.fill(lengths, wanted)
         else:
             if isinstance(input_data, NDArray):
                 ctx = input_data._ctx if isinstance(input_data, Tensor) else ctx
@@ -98,8 +107,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
                     return
             else:
                 host = _host(input_data)
-            if shape is not None and tuple(shape) != host.shape:
-                raise ShapeError(f"Tensor: expected shape {show(tuple(shape))}, the numbers have {show(host.shape)}")
+            if shape is not None and lengths != host.shape:
+                raise ShapeError(f"Tensor: expected shape {show(lengths)}, the numbers have {show(host.shape)}")
             host = quiet(np.array, host, wanted or as_dtype(host.dtype), order="C")
         self._data = host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
         self._ctx, self._entry = ctx, None
@@ -110,10 +119,10 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     def _dt(self) -> np.dtype:
         return self._data.dtype
 
-    def _lift(self, value: Any) -> Tensor:
+    def _lift(self, value: TensorLike) -> Tensor:
         return tensor(value, self._ctx)
 
-    def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
+    def _apply(self, op: Op, values: Sequence[Value], given: Attrs) -> Any:
         if STATE.trace is not None and any(STATE.trace.knows(value) for value in values):
             return STATE.trace.call(op, values, given)
         attrs = op.complete(given)
@@ -134,7 +143,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     # -------------------------------------------------------------------------------------------- questions
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> dtypes.DType:  # type: ignore[override]  # MindSpore's
         """The dtype, as ``mindspore.float32`` and its like."""
         return dtypes.of(self._data.dtype)
 
@@ -174,7 +183,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     def __format__(self, spec: str) -> str:
         return format(self.asnumpy().item(), spec) if spec and self.size == 1 else format(str(self), spec)
 
-    def item(self, index: Any = None) -> Any:
+    def item(self, index: int | tuple[int, ...] | None = None) -> Any:
         """The only element, or that at a flat or full index, as a Python number."""
         host = self.asnumpy()
         return host.item() if index is None else host.item(index)
@@ -189,10 +198,10 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         """A copy, through which gradients pass."""
         return ops._copy(self)
 
-    def __deepcopy__(self, memo: Any) -> Tensor:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         return made(self._data.copy(), self._ctx)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[Tensor], tuple[np.ndarray]]:
         return Tensor, (self.asnumpy(),)
 
     def __getitem__(self, key: Any) -> Tensor:
@@ -240,8 +249,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         entry = self._entry
         while entry is not None and entry[0].op is not None and entry[0].op.name == "_hook_inputs":
             entry = entry[0].inputs[0]  # hooks stand before it
-        found = None if entry is None else entry[0].grad
-        return None if found is None else made(found._data, found._ctx)
+        gradient = None if entry is None else entry[0].grad
+        return None if gradient is None else made(gradient._data, gradient._ctx)
 
     def detach(self) -> Tensor:
         """The same numbers, not recorded; memory is shared."""
@@ -263,11 +272,12 @@ class InitialisedTensor(Tensor):
     __slots__ = ("init",)
     has_init = True
 
-    def __init__(self, input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None):
+    def __init__(self, input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,
+                 init: Initializer | None = None):
         super().__init__(input_data, dtype, shape, init)
         self.init = init
 
-    def init_data(self, slice_index: Any = None, shape: Any = None, opt_shard_group: Any = None) -> Tensor:
+    def init_data(self, slice_index: object = None, shape: object = None, opt_shard_group: object = None) -> Tensor:
         """A tensor of these numbers."""
         return made(self._data.copy(), self._ctx)
 
@@ -280,7 +290,8 @@ class OpenTensor(Tensor):
 
     __slots__ = ("_shape", "_dtype")
 
-    def __init__(self, input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None):
+    def __init__(self, input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,
+                 init: Initializer | None = None):
         if input_data is not None or init is not None or dtype is None:
             raise ValueError("Tensor: a shape with unknown lengths goes with a dtype, and with no numbers and no init")
         lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
@@ -293,12 +304,12 @@ class OpenTensor(Tensor):
         return self._shape
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> dtypes.DType:  # type: ignore[override]  # MindSpore's
         """The dtype, as ``mindspore.float32`` and its like."""
         return dtypes.of(self._dtype)
 
     @property
-    def _data(self) -> Any:
+    def _data(self) -> NoReturn:
         raise ArgumentError(f"a tensor of shape {show(self._shape)} has no numbers: it says what a Cell is called "
                             "with, as an argument of set_inputs")
 
@@ -326,36 +337,36 @@ TENSORS.add(LentTensor)
 # ------------------------------------------------------------------------------------------------ making
 
 
-def _host(value: Any) -> np.ndarray:
+def _host(value: object) -> np.ndarray:
     """Numbers as a NumPy array of the dtype that tensors made of them have."""
     if isinstance(value, np.ndarray):
         return value
-    if isinstance(value, (list, tuple)) and any(isinstance(each, NDArray) for each in _leaves(value)):
+    if isinstance(value, (list, tuple)) and any(isinstance(leaf, NDArray) for leaf in _leaves(value)):
         value = _hosted(value)
     try:
-        found = np.array(value)
+        host = np.array(value)
     except (ValueError, TypeError, OverflowError) as error:
         note(error, "Tensor: expected numbers in a regular nesting, or an array")
         raise
-    if found.dtype.kind not in "iub" and not is_floating(found.dtype):
+    if host.dtype.kind not in "iub" and not is_floating(host.dtype):
         raise ArgumentError(f"Tensor: expected numbers, got {type(value).__name__}")
-    if found.dtype == np.float64 and not isinstance(value, np.generic):
-        found = quiet(found.astype, np.float32)
-    return found
+    if host.dtype == np.float64 and not isinstance(value, np.generic):
+        host = quiet(host.astype, np.float32)
+    return host
 
 
-def _open(shape: Any) -> bool:
+def _open(shape: OpenShape) -> bool:
     """Whether a shape has lengths that are not known."""
     return any(length is None or length == -1 for length in (shape if isinstance(shape, (tuple, list)) else (shape,)))
 
 
-def _leaves(value: Any) -> list[Any]:
-    return [leaf for each in value for leaf in _leaves(each)] if isinstance(value, (list, tuple)) else [value]
+def _leaves(value: object) -> list[object]:
+    return [leaf for part in value for leaf in _leaves(part)] if isinstance(value, (list, tuple)) else [value]
 
 
-def _hosted(value: Any) -> Any:
+def _hosted(value: object) -> object:
     if isinstance(value, (list, tuple)):
-        return [_hosted(each) for each in value]
+        return [_hosted(part) for part in value]
     return value.asnumpy() if isinstance(value, NDArray) else value
 
 
@@ -397,7 +408,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     return made(array) if current_context().backend_name == "cpu" else tensor(array)
 
 
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj: object) -> bool:
     """Whether something is a tensor.
 
     Examples
@@ -408,7 +419,7 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, TensorBase)
 
 
-def has_numbers(value: Any) -> bool:
+def has_numbers(value: object) -> TypeGuard[Tensor]:
     """Whether something is a tensor, and none of those that stand for numbers in a compiled function.
 
     Examples
@@ -419,7 +430,7 @@ def has_numbers(value: Any) -> bool:
     return isinstance(value, NDArray) and isinstance(value, TensorBase)
 
 
-def made(data: Any, ctx: Context | None = None) -> Tensor:
+def made(data: Array, ctx: Context | None = None) -> Tensor:
     """A Tensor over a raw array, which it holds."""
     result = _new(Tensor)
     result._data, result._ctx, result._entry = data, cpu() if ctx is None else ctx, None
@@ -433,7 +444,7 @@ def lent(value: NDArray) -> Tensor:
     return result
 
 
-def lent_raw(data: Any, ctx: Context) -> Tensor:
+def lent_raw(data: Array, ctx: Context) -> Tensor:
     """A tensor over a raw array that others read too, copied when somebody changes it."""
     result = _new(LentTensor)
     result._data, result._ctx, result._entry = data, ctx, None
@@ -459,7 +470,7 @@ def fresh(value: NDArray) -> Tensor:
     return result
 
 
-def picked(value: Any, places: Any) -> Any:
+def picked(value: TensorBase, places: TensorBase) -> Tensor:
     """The parts along the first axis at the places an integer tensor names; negative ones count from the end."""
     places = places._cast(np.dtype(np.int64))
     return ops.take(value, places + (places < 0) * value.shape[0], axis=0, mode="raise")
@@ -472,12 +483,13 @@ def subscript(key: Any, shape: Sequence[int]) -> Any:
         return key
     if key.__class__ is slice:
         if isinstance(key.start, TensorBase) or isinstance(key.stop, TensorBase) or isinstance(key.step, TensorBase):
-            key = slice(*[each if each is None else operator.index(each) for each in (key.start, key.stop, key.step)])
+            bounds = key.start, key.stop, key.step
+            key = slice(*[bound if bound is None else operator.index(bound) for bound in bounds])
         return key
     if isinstance(key, TensorBase) and not isinstance(key, NDArray):
-        return key if key._dt.kind in "iu" else subscript(key.asnumpy(), shape)  # type: ignore[attr-defined]
+        return key if key._dt.kind in "iu" else subscript(key.asnumpy(), shape)
     if isinstance(key, tuple):
-        parts = [subscript(part.asnumpy() if isinstance(part, TensorBase) else part, ())  # type: ignore[attr-defined]
+        parts = [subscript(part.asnumpy() if isinstance(part, TensorBase) else part, ())
                  for part in key]
         flat: list[Any] = []
         for part in parts:
@@ -491,8 +503,8 @@ def subscript(key: Any, shape: Sequence[int]) -> Any:
         key = np.asarray(key, None if len(key) else np.int64)
     if hasattr(key, "dtype"):
         if key.dtype.kind == "b":
-            found = key.nonzero()
-            return found[0] if len(found) == 1 else tuple(found)
+            positions = key.nonzero()
+            return positions[0] if len(positions) == 1 else tuple(positions)
         if key.dtype.kind not in "iu":
             raise IndexError(f"a subscript must be of integers or truth values, got dtype {key.dtype}")
         return int(key) if key.ndim == 0 else key

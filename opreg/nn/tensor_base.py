@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -17,7 +17,7 @@ from opreg.ndarray import numpy_protocol
 from opreg.ndarray.ndarray import NDArray, numbers_of
 
 from ..core.registry import get, ops
-from ..core.spec import as_dtype, is_floating, show
+from ..core.spec import Shape, as_dtype, is_floating, show
 from ..core.value import BINARY, Value, refuse_sequence
 from ..errors import ArgumentError, ShapeError
 from . import dtype as dtypes
@@ -25,7 +25,7 @@ from . import dtype as dtypes
 if TYPE_CHECKING:
     from .tensor import Tensor
     from .tensor_methods import Methods  # a stub, made from the functions of ops
-    from .typing import Number
+    from .typing import Number, TensorDType, TensorLike
 else:
     Methods = Value
 
@@ -58,14 +58,36 @@ class TensorBase(Methods):
     _scalars = True
     _instead = "Use a function of ops in its place"
 
-    shape: Any
+    if TYPE_CHECKING:  # what both have, each in its way
+
+        @property
+        def shape(self) -> Shape:
+            """Dimensions."""
+
+        _entry: Any
+
+        @property
+        def size(self) -> int:
+            """Number of elements."""
+
+        def __len__(self) -> int: ...
+
+        def __getitem__(self, key: Any) -> Tensor: ...
+
+        def __setitem__(self, key: Any, value: Any) -> None: ...
+
+        def asnumpy(self) -> np.ndarray:
+            """The numbers; those of a trace are looked at in every run."""
+
+        def detach(self) -> Tensor:
+            """The same numbers, through which no gradient passes."""
 
     @property
     def _dt(self) -> np.dtype:
         """The NumPy dtype."""
         raise NotImplementedError
 
-    def _lift(self, value: Any) -> Any:
+    def _lift(self, value: TensorLike) -> Tensor:
         """A list, NumPy array or number as a tensor that operators take beside this."""
         raise NotImplementedError
 
@@ -73,7 +95,7 @@ class TensorBase(Methods):
 
     # --------------------------------------------------------------------------------------------- operators
 
-    def _binary(self, name: str, other: Any, reflected: bool) -> Any:
+    def _binary(self, name: str, other: object, reflected: bool) -> Any:
         if is_number(other):
             return self._with_number(name, other, reflected)
         if isinstance(other, (np.ndarray, list, tuple, NDArray)):
@@ -94,33 +116,34 @@ class TensorBase(Methods):
         same, broadcast = BINARY[name][:2]
         return get(same if left._shape_is(right) else broadcast)(left, right)
 
-    def _with_number(self, name: str, number: Any, reflected: bool) -> Any:
+    def _with_number(self, name: str, number: Number, reflected: bool) -> Tensor:
         wanted = dtypes.promote_number(self._dt, number)
         if name == "truediv" and wanted.kind in "iub":
             wanted = np.dtype(np.float32)
         left = self._cast(wanted)
         op = get(COMPARISONS[name][1 + reflected] if name in COMPARISONS else BINARY[name][2 + reflected])
         number = int(number) if isinstance(number, (bool, np.bool_)) else number
-        if wanted.kind in "iu" and abs(number) > 2 ** 53:  # as an attribute it would be rounded
+        if wanted.kind in "iu" and not -2 ** 53 <= number <= 2 ** 53:  # as an attribute it would be rounded
             return self._binary(name, self._lift(numbers_of(number, wanted)), reflected)
         return op(left, scalar=float(number), is_int=isinstance(number, numbers.Integral))
 
-    def _held(self, host: np.ndarray) -> Any:
+    def _held(self, host: np.ndarray) -> Tensor:
         return self._lift(host)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
         return numpy_protocol.ufunc(self, ufunc, method, inputs, keywords)
 
-    def __array_function__(self, function: Callable, types: Any, args: Any, keywords: Any) -> Any:
+    def __array_function__(self, function: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...],
+                           keywords: dict[str, Any]) -> Any:
         return numpy_protocol.function(self, function, types, args, keywords)
 
-    def _cast(self, dtype: np.dtype) -> Any:
+    def _cast(self, dtype: np.dtype) -> Tensor:
         """This in another dtype, itself when it is that already."""
-        return self if self._dt == dtype else ops.Cast(self, dtype=dtype)
+        # To users every one of these is a Tensor, also the values of a trace.
+        return self if self._dt == dtype else ops.Cast(self, dtype=dtype)  # type: ignore[return-value]
 
-    def _logic(self, name: str, other: Any) -> Any:
-        if not isinstance(other, TensorBase):
-            other = self._lift(other)
+    def _logic(self, name: str, operand: TensorLike) -> Tensor:
+        other = operand if isinstance(operand, TensorBase) else self._lift(operand)
         if self._dt.kind == other._dt.kind == "b":
             return get(LOGIC[name][0])(self, other)
         wanted = dtypes.promote(self._dt, other._dt)
@@ -128,13 +151,13 @@ class TensorBase(Methods):
             raise ArgumentError(f"operator {name}: expected truth values or integers, got {wanted}")
         return get(LOGIC[name][1])(self._cast(wanted), other._cast(wanted))
 
-    def __and__(self, other: Any) -> Tensor:
+    def __and__(self, other: TensorLike) -> Tensor:
         return self._logic("and", other)
 
-    def __or__(self, other: Any) -> Tensor:
+    def __or__(self, other: TensorLike) -> Tensor:
         return self._logic("or", other)
 
-    def __xor__(self, other: Any) -> Tensor:
+    def __xor__(self, other: TensorLike) -> Tensor:
         return self._logic("xor", other)
 
     def __invert__(self) -> Tensor:
@@ -149,69 +172,69 @@ class TensorBase(Methods):
     def __abs__(self) -> Tensor:
         return ops.abs(self)
 
-    def __matmul__(self, other: Any) -> Tensor:
+    def __matmul__(self, other: TensorLike) -> Tensor:
         return ops._npi_matmul(self, other if isinstance(other, TensorBase) else self._lift(other))
 
-    def __rmatmul__(self, other: Any) -> Tensor:
+    def __rmatmul__(self, other: TensorLike) -> Tensor:
         return ops._npi_matmul(self._lift(other), self)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: TensorLike) -> Tensor:
         return self._floored(other, False)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: TensorLike) -> Tensor:
         return self._floored(other, True)
 
-    def _floored(self, other: Any, reflected: bool) -> Any:
-        other = other if isinstance(other, TensorBase) or is_number(other) else self._lift(other)
+    def _floored(self, operand: TensorLike, reflected: bool) -> Tensor:
+        other = operand if isinstance(operand, TensorBase) or is_number(operand) else self._lift(operand)
         left, right = (other, self) if reflected else (self, other)
         rest = self._binary("mod", other, reflected)
         if is_floating(rest._dt):
             return ops.floor(self._binary("truediv", other, reflected))
         return (left - rest)._whole_quotient(right)  # a multiple of the divisor
 
-    def _whole_quotient(self, divisor: Any) -> Any:
-        if is_number(divisor):
-            return ops._div_scalar(self, scalar=float(divisor))
-        return ops.broadcast_div(self, divisor._cast(self._dt))
+    def _whole_quotient(self, divisor: TensorBase | Number) -> Tensor:
+        if isinstance(divisor, TensorBase):
+            return ops.broadcast_div(self, divisor._cast(self._dt))
+        return ops._div_scalar(self, scalar=float(divisor))
 
     # -------------------------------------------------------------------------------------------- subscripts
 
-    def __iter__(self) -> Iterator[Any]:
-        for i in range(len(self)):  # type: ignore[arg-type]
-            yield self[i]  # type: ignore[index]
+    def __iter__(self) -> Iterator[Tensor]:
+        for i in range(len(self)):
+            yield self[i]
 
     # --------------------------------------------------------------------------------------------- gradients
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Tensor:
         """The same numbers as a tensor through which no gradient passes; outside of compiled functions it shares the
         memory."""
-        return self.detach()  # type: ignore[attr-defined]
+        return self.detach()
 
     @data.setter
-    def data(self, value: Any) -> None:
-        value = self._lift(value)
-        if value.shape != self.shape:
-            raise ShapeError(f"data: expected shape {show(self.shape)}, got {show(value.shape)}")
-        self[...] = value  # type: ignore[index]
+    def data(self, value: TensorLike) -> None:
+        lifted = self._lift(value)
+        if lifted.shape != self.shape:
+            raise ShapeError(f"data: expected shape {show(self.shape)}, got {show(lifted.shape)}")
+        self[...] = lifted
 
     # ------------------------------------------------------------------------------------- shapes and dtypes
 
-    def astype(self, dtype: Any, copy: bool = True) -> Tensor:
+    def astype(self, dtype: TensorDType, copy: bool = True) -> Tensor:
         """The numbers in another dtype; this tensor itself when ``copy`` is False and the dtype is the same."""
         wanted = as_dtype(dtype)
         return self if not copy and self._dt == wanted else ops.Cast(self, dtype=wanted)  # type: ignore[return-value]
 
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *shape: int | Sequence[int]) -> Tensor:
         """The same numbers in another shape; one -1 is inferred, 0 is a size."""
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return ops._np_reshape(self, newshape=tuple(map(int, wanted)))
 
     view = reshape
 
-    def transpose(self, *axes: Any) -> Tensor:
+    def transpose(self, *axes: int | Sequence[int]) -> Tensor:
         """Axes in another order; reversed by default."""
-        wanted = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
+        wanted: Sequence[Any] = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
         rank = len(self.shape)
         wanted = tuple(axis % rank if -rank <= axis < rank else axis for axis in wanted) or tuple(reversed(range(rank)))
         if sorted(wanted) != list(range(rank)):

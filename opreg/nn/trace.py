@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -20,17 +20,24 @@ from ..core.graph import INFERENCE, Entry, Node
 from ..core.mode import MODE
 from ..core.op import Op
 from ..core.registry import ops
+from ..core.rules import Attrs
 from ..core.spec import Shape, Spec, known, show
 from ..core.tracing import RuleTracer, Sized, TraceError, Tracer
 from ..core.value import Value
 from ..errors import OpError, here
 from . import dtype as dtypes
 from .bailout import HookSignatures
-from .guards import GUARD, LOOKS, Numbers, Path, Unknown, calls
+from .guards import GUARD, LOOKS, Answer, Numbers, Path, Unknown, calls
 from .reads import Reads
 from .state import STATE
-from .tensor import made, picked, subscript, tensor
+from .tensor import Tensor, made, picked, subscript, tensor
 from .tensor_base import TensorBase
+from .typing import TensorLike
+
+if TYPE_CHECKING:
+    from .handles import HookHandle
+    from .hooks import TensorHooks
+    from .parameter_container import ParameterContainer
 
 __all__ = ["FunctionTracer", "TracedTensor", "LeftToPython", "create"]
 
@@ -65,15 +72,15 @@ class TracedTensor(Sized, TensorBase):
     @property
     def _trace(self) -> FunctionTracer:
         """The trace it is of, which it does not keep alive."""
-        found = self._home()
-        if found is None:
+        trace = self._home()
+        if trace is None:
             raise TraceError(f"{self!r} {_OVER}")
-        return found
+        return trace
 
-    def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
+    def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
         return (STATE.trace or self._trace).call(op, values, given)
 
-    def _lift(self, value: Any) -> Any:
+    def _lift(self, value: TensorLike) -> Tensor:
         return tensor(value)
 
     def _shape_is(self, other: Any) -> bool:
@@ -90,7 +97,7 @@ class TracedTensor(Sized, TensorBase):
         return np.dtype(np.float32) if self._spec.dtype is None else self._spec.dtype
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> dtypes.DType:
         """The dtype, as ``mindspore.float32`` and its like."""
         return dtypes.of(self._dt)
 
@@ -114,11 +121,11 @@ class TracedTensor(Sized, TensorBase):
         """This tensor."""
         return self
 
-    def copy(self) -> Any:
+    def copy(self) -> Tensor:
         """A tensor with the same numbers."""
         return ops._copy(self)
 
-    def detach(self) -> Any:
+    def detach(self) -> Tensor:
         """The same numbers, through which no gradient passes."""
         return ops.BlockGrad(self)
 
@@ -127,7 +134,7 @@ class TracedTensor(Sized, TensorBase):
 
     # -------------------------------------------------------------------------------------------- subscripts
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Tensor:
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             return picked(self, key)
@@ -139,14 +146,14 @@ class TracedTensor(Sized, TensorBase):
             trace.leave("it changes an argument in place")
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
-            key = subscript(key.asnumpy(), self.shape)  # type: ignore[attr-defined]
+            key = subscript(key.asnumpy(), self.shape)
         value = value if isinstance(value, TensorBase) else tensor(np.asarray(value, self._dt))
         changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
         self._entry, self._spec = changed._entry, changed._spec
 
     # --------------------------------------------------------------------------------------------- numbers
 
-    def _look(title: str) -> Callable:  # type: ignore[misc]
+    def _look(title: str) -> Callable[[TracedTensor], Any]:  # type: ignore[misc]
         def method(self: TracedTensor) -> Any:
             """Numbers, which are looked at in every run from now on."""
             return (STATE.trace or self._trace).ask(self, title)
@@ -156,20 +163,20 @@ class TracedTensor(Sized, TensorBase):
     __bool__, __int__, __float__, __index__ = map(_look, ("bool()", "int()", "float()", "an index"))
     asnumpy, asscalar = _look("asnumpy()"), _look("asscalar()")
 
-    def item(self, index: Any = None) -> Any:
+    def item(self, index: int | tuple[int, ...] | None = None) -> Any:
         """The only element, or that at a flat or full index, as a Python number."""
         if index is None:
             return (STATE.trace or self._trace).ask(self, "item()")
         return (self[index] if isinstance(index, tuple) else self.reshape((-1,))[index]).item()
 
-    def tolist(self) -> Any:
+    def tolist(self) -> list[Any]:
         """Nested lists of Python numbers."""
         return self.asnumpy().tolist()
 
     # ---------------------------------------------------------------------------------------- what cannot be
 
-    def _refuse(what: str, instead: str) -> Callable:  # type: ignore[misc]
-        def method(self: TracedTensor, *_: Any, **__: Any) -> Any:
+    def _refuse(what: str, instead: str) -> Callable[..., NoReturn]:  # type: ignore[misc]
+        def method(self: TracedTensor, *_: object, **__: object) -> NoReturn:
             """Refused: it would leave the graph."""
             raise TraceError(f"{what} of a tensor leaves the graph of a compiled function. {instead}")
 
@@ -241,7 +248,7 @@ class FunctionTracer(Tracer):
         self.counts: dict[str, int] = {} if parent is None else parent.counts
         self.scope: list[str] = [] if parent is None else parent.scope
         self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
-        self.arguments: dict[Entry, Any] = {} if parent is None else parent.arguments
+        self.arguments: dict[Entry, TensorHooks | None] = {} if parent is None else parent.arguments
         self.given: set[int] = set()
         self.minds_training = False
         self.calls, self.left = "", ""
@@ -249,9 +256,9 @@ class FunctionTracer(Tracer):
         self.symbolic = False
         self.path: Path | None = None
         self.numbers: Numbers | None = None
-        self.owner: Any = None
-        self.registered: list[Any] = []
-        self._before: list[Any] = []
+        self.owner: weakref.ref[ParameterContainer] | None = None
+        self.registered: list[HookHandle] = []
+        self._before: list[tuple[FunctionTracer | None, bool, bool]] = []
 
     def __enter__(self) -> FunctionTracer:
         self._before.append((STATE.trace, MODE.recording, MODE.np_shape))
@@ -259,25 +266,25 @@ class FunctionTracer(Tracer):
         MODE.np_shape = True  # all shapes are known here: a 0 is an empty dimension, as outside of traces
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         STATE.trace, MODE.recording, MODE.np_shape = self._before.pop()
 
     @property
     def root(self) -> FunctionTracer:
         """The trace of the whole function."""
-        found = self
-        while found.parent is not None:
-            found = found.parent
-        return found
+        root = self
+        while root.parent is not None:
+            root = root.parent
+        return root
 
-    def leave(self, reason: str) -> Any:
+    def leave(self, reason: str) -> NoReturn:
         """Leave the function to Python."""
         root = self.root
         where = here()
         root.left = root.left or (f"{reason} ({where})" if where else reason)
         raise LeftToPython(f"{root.title} can not be a graph: {root.left}", root.left)
 
-    def reference(self, owner: Any) -> Callable[[], Any]:
+    def reference(self, owner: object) -> Callable[[], Any]:
         """What gives a Cell to nodes of this trace, which keeps it alive unless it is the one that keeps the trace."""
         own = self.root.owner
         return own if own is not None and own() is owner else (lambda: owner)
@@ -288,7 +295,7 @@ class FunctionTracer(Tracer):
 
     # ---------------------------------------------------------------------------------------------- variables
 
-    def input(self, name: str, shape: Shape | None, dtype: Any) -> TracedTensor:
+    def input(self, name: str, shape: Shape | None, dtype: np.dtype | None) -> TracedTensor:
         """A new variable."""
         self.names.add(name)
         return self.wrap(self.variable(name, Spec(shape, dtype)))
@@ -306,8 +313,8 @@ class FunctionTracer(Tracer):
         current = self.values.get(id(value))
         if current is not None:
             return current
-        found = self.variables.get(id(value))
-        if found is None:
+        variable = self.variables.get(id(value))
+        if variable is None:
             if hasattr(value, "_version"):
                 self.reads.visit(value)
             if self.parent is not None:
@@ -317,9 +324,9 @@ class FunctionTracer(Tracer):
             else:
                 node = Node(None, self._variable_name(value), tags={"__shape__": to_text(value.shape)})
                 self.arrays[node] = value
-            found = self.variables[id(value)] = value, node
+            variable = self.variables[id(value)] = value, node
             self.specs[node] = [Spec(value.shape, value._data.dtype)]
-        return self.wrap((found[1], 0))
+        return self.wrap((variable[1], 0))
 
     def _variable_name(self, value: NDArray) -> str:
         name = getattr(value, "name", None) or self.unique("constant")
@@ -341,9 +348,9 @@ class FunctionTracer(Tracer):
             self.variables[key] = value, node  # type: ignore[assignment]  # held, so that its identity stays its own
         return self.wrap((self.variables[key][1], 0))
 
-    def assign(self, parameter: NDArray, value: Any) -> None:
+    def assign(self, parameter: NDArray, source: Any) -> None:
         """From here on the parameter holds this value; it is stored when the function has run."""
-        value = self.read(value)
+        value = self.read(source)
         self.values.pop(id(parameter), None)
         variable = self.read(parameter)
         if hasattr(parameter, "_version"):
@@ -372,14 +379,14 @@ class FunctionTracer(Tracer):
         self.counts[hint] = number + 1
         return f"{hint}{number}"
 
-    def call(self, op: Op, values: Sequence[Any], given: Any) -> Any:
+    def call(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
         """Apply an operator to values: one, or a tuple of them, one an output."""
-        found = [self.wrap(entry) for entry in self.apply(op, [self.read(value)._entry for value in values], given)]
+        outs = [self.wrap(entry) for entry in self.apply(op, [self.read(value)._entry for value in values], given)]
         if not MODE.recording and op.name != "BlockGrad":
-            found = [ops.BlockGrad(each) for each in found]
-        return found[0] if len(found) == 1 else tuple(found)
+            outs = [ops.BlockGrad(out) for out in outs]
+        return outs[0] if len(outs) == 1 else tuple(outs)
 
-    def _node(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any) -> Node:
+    def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
         name = self.unique("_".join([*self.scope, op.name.lower().strip("_")]))
         minds = op.mode or bool(op.states)
         self.root.minds_training = self.root.minds_training or minds
@@ -388,7 +395,8 @@ class FunctionTracer(Tracer):
     def _take(self, node: Node) -> None:
         """Its specs, and what Python must know of it before it may ask for numbers."""
         super()._take(node)
-        op: Any = node.op
+        op = node.op
+        assert op is not None
         root = self.root
         if op.random:
             root.drawn.append(node)
@@ -409,7 +417,7 @@ class FunctionTracer(Tracer):
         if len(root.path.steps) >= ASKED:
             self.leave(f"it asks for more than {ASKED} numbers; ops.while_loop asks for none")
 
-        def find() -> Any:
+        def find() -> Answer:
             return look.of(made(root.numbers.of(self, entry), root.numbers.ctx))  # type: ignore[union-attr]
 
         try:
@@ -423,15 +431,15 @@ class FunctionTracer(Tracer):
 
     # ----------------------------------------------------------------------------------------------- gradients
 
-    def differentiate(self, seeds: Sequence[tuple[TracedTensor, Any]], wanted: Sequence[Entry]
+    def differentiate(self, seeds: Sequence[tuple[TracedTensor, TracedTensor]], wanted: Sequence[Entry]
                       ) -> list[TracedTensor | None]:
         """Gradients with respect to entries, grown behind all nodes so far; None where there is none."""
         tracer = RuleTracer(self.nodes, self.specs)
         arriving = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]
         with self:
-            found = grow(tracer, self.order, arriving, {node for node, _ in wanted})
+            gradients = grow(tracer, self.order, arriving, {node for node, _ in wanted})
         self.settle()
-        return [self.wrap(found[entry]._entry) if entry in found else None for entry in wanted]
+        return [self.wrap(gradients[entry]._entry) if entry in gradients else None for entry in wanted]
 
     def forget(self, nodes: int, specs: int) -> None:
         """Drop what was made since there were that many nodes and specs."""

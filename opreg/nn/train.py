@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.spec import is_floating
 from ..errors import ArgumentError
@@ -14,11 +15,17 @@ from .pullback import differentiate
 from .tensor import Tensor
 from .tensor_base import is_number
 
+if TYPE_CHECKING:
+    from .optim.optimizer import Optimizer
+
 __all__ = ["WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell",
            "ParameterUpdate"]
 
 
-def _cell(owner: str, name: str, value: Any) -> Any:
+C = TypeVar("C", bound=Cell)
+
+
+def _cell(owner: str, name: str, value: C) -> C:
     if not isinstance(value, Cell):
         raise TypeError(f"{owner}: {name} must be a Cell, got {type(value).__name__}")
     return value
@@ -35,11 +42,11 @@ class WithLossCell(Cell):
         Of the backbone's output and the labels.
     """
 
-    def __init__(self, backbone: Cell, loss_fn: Any):
+    def __init__(self, backbone: Cell, loss_fn: Callable[..., Tensor]):
         super().__init__(auto_prefix=False)
         self._backbone, self._loss_fn = _cell("WithLossCell", "backbone", backbone), loss_fn
 
-    def construct(self, data: Any, label: Any) -> Tensor:
+    def construct(self, data: Tensor, label: Tensor) -> Tensor:
         return self._loss_fn(self._backbone(data), label)
 
     @property
@@ -61,12 +68,12 @@ class WithEvalCell(Cell):
         Whether output and labels are cast to float32 before.
     """
 
-    def __init__(self, network: Cell, loss_fn: Any, add_cast_fp32: bool = False):
+    def __init__(self, network: Cell, loss_fn: Callable[..., Tensor], add_cast_fp32: bool = False):
         super().__init__(auto_prefix=False)
         self._network, self._loss_fn = _cell("WithEvalCell", "network", network), loss_fn
         self.add_cast_fp32 = flag("WithEvalCell", "add_cast_fp32", add_cast_fp32)
 
-    def construct(self, data: Any, label: Any) -> tuple:
+    def construct(self, data: Tensor, label: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         out = self._network(data)
         if self.add_cast_fp32:
             out, label = out.astype("float32"), label.astype("float32") if is_floating(label._dt) else label
@@ -90,8 +97,8 @@ class ForwardValueAndGrad(Cell):
         Whether the last input is the gradient that arrives at the output.
     """
 
-    def __init__(self, network: Any, weights: Any = None, get_all: bool = False, get_by_list: bool = False,
-                 sens_param: bool = False):
+    def __init__(self, network: Callable[..., Any], weights: Sequence[Parameter] | None = None, get_all: bool = False,
+                 get_by_list: bool = False, sens_param: bool = False):
         super().__init__(auto_prefix=False)
         if not callable(network):
             raise TypeError(f"ForwardValueAndGrad: network must be a Cell or a function, got {type(network).__name__}")
@@ -106,7 +113,7 @@ class ForwardValueAndGrad(Cell):
             network.set_grad()
         self.weights = ParameterTuple(parameters(weights, "ForwardValueAndGrad: weights")) if get_by_list else ()
 
-    def construct(self, *inputs: Any) -> tuple:
+    def construct(self, *inputs: Any) -> tuple[Any, ...]:
         seed = None
         if self.sens_param:
             if not inputs:
@@ -130,14 +137,14 @@ class WithGradCell(Cell):
         The gradient that arrives at the loss; ones by default.
     """
 
-    def __init__(self, network: Cell, loss_fn: Any = None, sens: Any = None):
+    def __init__(self, network: Cell, loss_fn: Callable[..., Tensor] | None = None, sens: Tensor | None = None):
         super().__init__(auto_prefix=False)
         self.network, self.loss_fn, self.sens = _cell("WithGradCell", "network", network), loss_fn, sens
         self.weights = ParameterTuple(network.trainable_params())
         self._net_with_loss = network if loss_fn is None else WithLossCell(network, loss_fn)
         self._net_with_loss.set_grad()
 
-    def construct(self, *inputs: Any) -> tuple:
+    def construct(self, *inputs: Any) -> tuple[Any, ...]:
         return tuple(differentiate(self._net_with_loss, inputs, {}, (), self.weights, False, self.sens)[2])
 
 
@@ -158,7 +165,7 @@ class TrainOneStepCell(Cell):
         Whether gradients are returned behind the loss, in a dict by the parameters' names.
     """
 
-    def __init__(self, network: Cell, optimizer: Cell, sens: float | None = None, return_grad: bool = False):
+    def __init__(self, network: Cell, optimizer: Optimizer, sens: float | None = None, return_grad: bool = False):
         super().__init__(auto_prefix=False)
         if sens is not None and not is_number(sens):
             raise TypeError(f"TrainOneStepCell: sens must be a number, got {type(sens).__name__}")
@@ -181,7 +188,7 @@ class TrainOneStepCell(Cell):
             return loss, {p.name: g for p, g in zip(self.weights, gradients)}
         return loss
 
-    def _scaled(self, *inputs: Any) -> tuple:
+    def _scaled(self, *inputs: Any) -> tuple[Any, ...]:
         """The loss as it is differentiated, and as it is."""
         loss = self.network(*inputs)
         return loss * self.sens, loss
@@ -202,6 +209,6 @@ class ParameterUpdate(Cell):
             raise TypeError(f"For 'ParameterUpdate', 'param' must be 'Parameter', but got {type(param).__name__}.")
         self._param = param
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         assign(self._param, x)
         return x

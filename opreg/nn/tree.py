@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,11 +12,7 @@ from opreg.ndarray.ndarray import NDArray
 from .tensor_base import TensorBase
 
 __all__ = ["flatten", "rebuild", "emptied", "tensors", "variables", "varies", "constants", "count", "names", "key_of",
-           "LEAF", "Mutable", "mutable"]
-
-#: Stands in a structure where a tensor was.
-LEAF = "tensor"
-
+           "LEAF", "Structure", "Mutable", "mutable"]
 
 class Mutable:
     """What counts as an input to be differentiated in, as a tensor does; see ``mutable``."""
@@ -44,10 +40,12 @@ class _Float(Mutable, float):
     __slots__ = ()
 
 
+T = TypeVar("T")
+
 _MUTABLE: dict[type, type] = {tuple: _Tuple, list: _List, dict: _Dict, int: _Int, float: _Float}
 
 
-def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
+def mutable(input_data: T, dynamic_len: bool = False) -> T:
     """The same number, tuple, list or dict, in which ``grad`` and ``GradOperation`` differentiate, too.
 
     A function is differentiated in numbers, those in containers included, as in tensors without dimensions, which they
@@ -79,10 +77,10 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     return next(kind for plain, kind in _MUTABLE.items() if isinstance(input_data, plain))(input_data)
 
 
-def _check_mutable(value: Any) -> None:
+def _check_mutable(value: object) -> None:
     if isinstance(value, (tuple, list, dict)):
-        for each in value.values() if isinstance(value, dict) else value:
-            _check_mutable(each)
+        for part in value.values() if isinstance(value, dict) else value:
+            _check_mutable(part)
     elif not isinstance(value, (TensorBase, bool, int, float)):
         raise TypeError("mutable: expected a Tensor, bool, int, float, or a tuple, list or dict of them, got "
                         f"{type(value).__name__}: {value!r}")
@@ -94,15 +92,19 @@ class Structure(tuple):
     __slots__ = ()
 
 
-def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None = None) -> Any:
+#: Stands in a structure where a tensor was.
+LEAF = Structure(("tensor",))
+
+
+def flatten(value: object, leaves: list[Any], is_leaf: Callable[[object], bool] | None = None) -> Structure:
     """The structure of a tree; its tensors are appended to ``leaves``.
 
     Examples
     --------
     >>> from .tensor import Tensor
-    >>> found = []
-    >>> flatten((Tensor(1), {"a": 2}), found), len(found)
-    (('tuple', None, ('tensor', ('dict', ('a',), (('constant', 2),)))), 1)
+    >>> leaves = []
+    >>> flatten((Tensor(1), {"a": 2}), leaves), len(leaves)
+    (('tuple', None, (('tensor',), ('dict', ('a',), (('constant', 2),)))), 1)
     """
     if isinstance(value, (TensorBase, NDArray)) or (is_leaf is not None and is_leaf(value)):
         leaves.append(value)
@@ -112,11 +114,11 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
         return Structure(("mutable", None, (flatten(plain(value), leaves, is_leaf),)))
     if isinstance(value, tuple):
         kind = type(value) if hasattr(value, "_fields") else None
-        return Structure(("tuple", kind, tuple([flatten(each, leaves, is_leaf) for each in value])))
+        return Structure(("tuple", kind, tuple([flatten(part, leaves, is_leaf) for part in value])))
     if isinstance(value, list):
-        return Structure(("list", None, tuple([flatten(each, leaves, is_leaf) for each in value])))
+        return Structure(("list", None, tuple([flatten(part, leaves, is_leaf) for part in value])))
     if isinstance(value, dict):
-        return Structure(("dict", tuple(value), tuple([flatten(each, leaves, is_leaf) for each in value.values()])))
+        return Structure(("dict", tuple(value), tuple([flatten(part, leaves, is_leaf) for part in value.values()])))
     fields = getattr(type(value), "__dataclass_fields__", None)
     if fields is not None:
         parts = [flatten(getattr(value, name), leaves, is_leaf) for name in fields]
@@ -124,13 +126,13 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
     return Structure(("constant", value))
 
 
-def rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
+def rebuild(structure: Structure, leaves: Iterator[object]) -> Any:
     """The tree of that structure with these tensors.
 
     Examples
     --------
-    >>> found = []
-    >>> rebuild(flatten([1, (2,)], found), iter(found))
+    >>> leaves = []
+    >>> rebuild(flatten([1, (2,)], leaves), iter(leaves))
     [1, (2,)]
     """
     if structure is LEAF:
@@ -151,7 +153,7 @@ def rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
     return parts if kind == "list" else dict(zip(structure[1], parts))
 
 
-def emptied(structure: Any) -> Any:
+def emptied(structure: Structure) -> Structure:
     """The plain structure with None in the place of everything that is no tensor, as gradients are nested.
 
     Examples
@@ -168,70 +170,70 @@ def emptied(structure: Any) -> Any:
     return Structure((structure[0], structure[1], tuple(map(emptied, structure[2]))))
 
 
-def tensors(value: Any) -> list[Any]:
+def tensors(value: object) -> list[Any]:
     """The tensors of a tree in order."""
-    found: list[Any] = []
-    flatten(value, found)
-    return found
+    leaves: list[Any] = []
+    flatten(value, leaves)
+    return leaves
 
 
-def variables(value: Any, leaves: list[Any]) -> Any:
+def variables(value: object, leaves: list[Any]) -> Structure:
     """The structure of an input that is differentiated in; tensors and arrays are appended to ``leaves``, numbers of
     what is mutable, too.
 
     Examples
     --------
-    >>> found = []
-    >>> variables(mutable([1, True]), found), found
-    (('mutable', None, (('list', None, ('tensor', ('constant', True))),)), [1])
+    >>> leaves = []
+    >>> variables(mutable([1, True]), leaves), leaves
+    (('mutable', None, (('list', None, (('tensor',), ('constant', True))),)), [1])
     """
     return flatten(value, leaves, _is_number_or_array if isinstance(value, Mutable) else _is_array)
 
 
-def varies(value: Any) -> bool:
+def varies(value: object) -> bool:
     """Whether an input has anything that it is differentiated in."""
-    found: list[Any] = []
-    variables(value, found)
-    return bool(found)
+    leaves: list[Any] = []
+    variables(value, leaves)
+    return bool(leaves)
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return isinstance(value, np.ndarray)
 
 
-def _is_number_or_array(value: Any) -> bool:
+def _is_number_or_array(value: object) -> bool:
     return isinstance(value, (np.ndarray, int, float)) and not isinstance(value, bool)
 
 
-def constants(value: Any) -> list[Any]:
+def constants(value: object) -> list[object]:
     """What a tree has beside tensors, in order."""
-    found: list[Any] = []
+    values: list[object] = []
 
-    def collect(structure: Any) -> None:
+    def collect(structure: Structure) -> None:
         if structure is not LEAF:
             if structure[0] == "constant":
-                found.append(structure[1])
+                values.append(structure[1])
             else:
                 for part in structure[2]:
                     collect(part)
 
     collect(flatten(value, []))
-    return found
+    return values
 
 
-def count(structure: Any) -> int:
+def count(structure: Structure) -> int:
     """How many tensors a tree of that structure has."""
     if structure is LEAF:
         return 1
     return 0 if structure[0] == "constant" else sum(map(count, structure[2]))
 
 
-def names(words: Sequence[str], parts: Sequence[Any]) -> list[str]:
+def names(words: Sequence[str], parts: Sequence[Structure]) -> list[str]:
     """Names of the tensors in arguments of these structures, after the words for the arguments.
 
     Examples
     --------
-    >>> names(["x", "rest"], [LEAF, LEAF, LEAF, ("tuple", None, (LEAF, LEAF))])
+    >>> names(["x", "rest"], [LEAF, LEAF, LEAF, Structure(("tuple", None, (LEAF, LEAF)))])
     ['x', 'rest', 'rest2', 'rest_0', 'rest_1']
     """
     result: list[str] = []
@@ -244,7 +246,7 @@ def names(words: Sequence[str], parts: Sequence[Any]) -> list[str]:
     return result
 
 
-def key_of(structure: Any) -> Any:
+def key_of(structure: Structure) -> Hashable:
     """What equals the same of another structure only if both mean the same; arrays and objects by identity."""
     if structure is LEAF:
         return LEAF

@@ -50,6 +50,7 @@ class _Body:
         leaves: list[TracedTensor] = []
         structure = flatten(arguments, leaves)
         outer = STATE.trace
+        assert outer is not None  # bodies are of a trace
         self.trace = FunctionTracer(title, outer)
         self.slots = [self.trace.input(outer.unique(f"{title}_arg"), leaf.shape, leaf._dt) for leaf in leaves]
         with self.trace:
@@ -75,6 +76,7 @@ class _Body:
 
 def _node(op: Op, inputs: Sequence[TracedTensor], bodies: Sequence[_Body], **attrs: object) -> list[TracedTensor]:
     attrs |= {"num_args": len(inputs) + len(bodies), "subgraphs": tuple(body.symbol for body in bodies)}
+    assert STATE.trace is not None
     outputs = STATE.trace.call(op, inputs, attrs)
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
@@ -92,6 +94,7 @@ def _live(value: Any) -> Any:
     """A nesting with its tensors read by the trace."""
     leaves: list[Tensor] = []
     structure = flatten(value, leaves)
+    assert STATE.trace is not None
     return rebuild(structure, iter([STATE.trace.read(leaf) for leaf in leaves]))
 
 
@@ -240,6 +243,7 @@ def _stacked(outputs: list[Any]) -> Any:
 
 
 def _foreach(loop_func: Callable, value: Any, xs: Tensor) -> tuple[Any, Any]:
+    assert STATE.trace is not None
     value, data = _live(value), STATE.trace.read(xs)
     scalars = data.ndim == 1  # which are of one number each to the operator, as MXNet's
     data = data.reshape(-1, 1) if scalars else data

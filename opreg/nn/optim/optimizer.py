@@ -126,7 +126,7 @@ class Optimizer(Cell):
 
     # ---------------------------------------------------------------------------------------- what was given
 
-    def _listed(self, parameters: Iterable[T] | None, what: str) -> list[T]:
+    def _listed(self, parameters: object, what: str) -> list[Any]:
         if parameters is None:
             raise ValueError(f"{self.cls_name}: {what} must not be None")
         if isinstance(parameters, Parameter) or not isinstance(parameters, Iterable):
