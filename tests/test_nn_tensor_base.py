@@ -321,6 +321,13 @@ def test_parameter_update(run):
         run(update)(count(3, 2))
 
 
+@pytest.mark.parametrize("shape", [2, (2,), [2]])
+def test_a_shape_beside_numbers(shape):
+    assert Tensor([1.0, 2.0], shape=shape).shape == Tensor(shape=shape, dtype=ms.float32).shape == (2,)
+    with pytest.raises(ValueError, match=r"expected shape \(2,\), the numbers have \(3,\)"):
+        Tensor([1.0, 2.0, 3.0], shape=shape)
+
+
 def test_shapes_that_are_open():
     x = Tensor(shape=[None, 2], dtype=ms.float32)
     assert (x.shape, x.dtype, isinstance(x, Tensor)) == ((-1, 2), ms.float32, True)

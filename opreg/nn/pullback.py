@@ -127,7 +127,7 @@ class Pullback:
         if not (self._inputs.bare and len(grads) == len(self._positions)):
             grads = self._inputs.arranged(grads, self._positions)
         return grads, [_hooked(weight, g) if g is None or weight._hooks else g
-                       for weight, g in zip(self._weights, by_weight)]
+                       for weight, g in zip(self._weights, by_weight)] if by_weight else []
 
     def _back(self, arriving: Sequence[TensorBase] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:

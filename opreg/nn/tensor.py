@@ -92,10 +92,10 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             raise ArgumentError(f"Tensor: there is no keyword {sorted(keywords)[0]!r}")
         wanted = None if dtype is None else as_dtype(dtype)
         ctx = current_context()
-        lengths: tuple[Any, ...] = (shape,) if shape is None or isinstance(shape, int) else tuple(shape)
         if input_data is None:
             if shape is None or wanted is None:
                 raise ArgumentError("Tensor: expected numbers, or shape=, dtype= and perhaps init=")
+            lengths = _lengths(shape)
             host = np.zeros(lengths, wanted) if init is None else init.fill(lengths, wanted)
         else:
             if isinstance(input_data, NDArray):
@@ -107,8 +107,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
                     return
             else:
                 host = _host(input_data)
-            if shape is not None and lengths != host.shape:
-                raise ShapeError(f"Tensor: expected shape {show(lengths)}, the numbers have {show(host.shape)}")
+            if shape is not None and _lengths(shape) != host.shape:
+                raise ShapeError(f"Tensor: expected shape {show(_lengths(shape))}, the numbers have {show(host.shape)}")
             host = quiet(np.array, host, wanted or as_dtype(host.dtype), order="C")
         self._data = host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
         self._ctx, self._entry = ctx, None
@@ -353,6 +353,11 @@ def _host(value: object) -> np.ndarray:
     if host.dtype == np.float64 and not isinstance(value, np.generic):
         host = quiet(host.astype, np.float32)
     return host
+
+
+def _lengths(shape: OpenShape) -> tuple[Any, ...]:
+    """A shape as a tuple."""
+    return (shape,) if isinstance(shape, int) else tuple(shape)
 
 
 def _open(shape: OpenShape) -> bool:

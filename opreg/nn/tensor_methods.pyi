@@ -449,7 +449,7 @@ class Methods(Value):
         """All numbers in a row."""
     def reciprocal(self) -> Tensor:
         """One by the number."""
-    def register_hook(self, hook: Callable) -> Any:
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
         """Call a function with the gradient of this tensor whenever one is computed."""
     def relu(self, inplace: _bool = False) -> Tensor:
         """The number, or zero if that is more."""
@@ -529,7 +529,7 @@ class Methods(Value):
         """Two axes exchanged."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
         """Two axes exchanged."""
-    def t(self, *axes: Any) -> Tensor:
+    def t(self, *axes: _int | Sequence[_int]) -> Tensor:
         """Axes in another order."""
     def take(self, indices: TensorLike, axis: _int | None = None, mode: str = 'clip') -> Tensor:
         """Slices along an axis that indices name, or numbers of all in a row."""

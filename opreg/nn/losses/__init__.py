@@ -6,12 +6,14 @@ whose reduction and further arguments the Cell keeps.
 
 from __future__ import annotations
 
-from . import classes, differences, margins, probabilities
-from .base import LossBase
+from typing import TYPE_CHECKING
+
+from . import base, classes, differences, margins, probabilities
+from .base import *  # noqa: F403
 from .classes import *  # noqa: F403
 from .differences import *  # noqa: F403
 from .margins import *  # noqa: F403
 from .probabilities import *  # noqa: F403
 
-__all__ = ["LossBase", *differences.__all__, *classes.__all__, *probabilities.__all__,  # noqa: PLE0604
-           *margins.__all__]
+if not TYPE_CHECKING:  # type checkers follow the stars
+    __all__ = [name for module in (base, differences, classes, probabilities, margins) for name in module.__all__]

@@ -14,7 +14,7 @@ from ..ops import losses as functions
 from ..tensor import Tensor, tensor
 from ..tensor_base import TensorBase, is_number
 
-__all__ = ["LossBase", "mean", "sum_over"]
+__all__ = ["LossBase"]
 
 _REDUCTIONS = ("mean", "sum", "none")
 _FLOAT = np.dtype(np.float32)
