@@ -74,7 +74,7 @@ class _Body:
         return [self.inputs.index(slot._entry[0]) for slot in self.slots]
 
 
-def _node(op: Op, inputs: Sequence[TracedTensor], bodies: Sequence[_Body], **attrs: object) -> list[TracedTensor]:
+def _node(op: Op, inputs: Sequence[TensorBase], bodies: Sequence[_Body], **attrs: object) -> list[TracedTensor]:
     attrs |= {"num_args": len(inputs) + len(bodies), "subgraphs": tuple(body.symbol for body in bodies)}
     assert STATE.trace is not None
     outputs = STATE.trace.call(op, inputs, attrs)
@@ -118,7 +118,7 @@ def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) 
     """
     if STATE.trace is None or not (isinstance(pred, TracedTensor) or getattr(pred, "traced", False)):
         return (true_fn if bool(pred) else false_fn)(*inputs)
-    truth = STATE.trace.read(pred)
+    truth: TensorBase = STATE.trace.read(pred)
     if truth.size != 1:
         raise ShapeError(f"cond: expected a condition of one number, got shape {truth.shape}")
     truth = truth.reshape((1,))
@@ -244,8 +244,9 @@ def _stacked(outputs: list[Any]) -> Any:
 
 def _foreach(loop_func: Callable, value: Any, xs: Tensor) -> tuple[Any, Any]:
     assert STATE.trace is not None
-    value, data = _live(value), STATE.trace.read(xs)
-    scalars = data.ndim == 1  # which are of one number each to the operator, as MXNet's
+    value = _live(value)
+    data: TensorBase = STATE.trace.read(xs)
+    scalars = len(data.shape) == 1  # which are of one number each to the operator, as MXNet's
     data = data.reshape(-1, 1) if scalars else data
     leaves: list[TracedTensor] = []
     structure = flatten(value, leaves)
@@ -274,7 +275,7 @@ class _Slice(TensorBase):
 
     __slots__ = ("_shape", "_dtype")
 
-    def __init__(self, xs: Tensor):
+    def __init__(self, xs: TensorBase):
         self._shape, self._dtype = xs.shape[1:], xs._dt
 
     @property

@@ -32,7 +32,9 @@ _F32 = np.dtype(np.float32)
 
 def live(value: TensorLike) -> Tensor:
     """A tensor as one of the trace that goes on, so that what is drawn for it is drawn on every run."""
-    return STATE.trace.read(tensor(value)) if STATE.trace is not None else tensor(value)
+    array = tensor(value)
+    # To users the values of a trace are Tensors, too.
+    return array if STATE.trace is None else STATE.trace.read(array)  # type: ignore[return-value]
 
 
 def _shape(size: Sequence[Any]) -> tuple[int, ...]:
