@@ -197,7 +197,7 @@ def _gradients(g: TracedValue | tuple[TracedValue | None, ...], ins: Sequence[Tr
                outs: Sequence[TracedValue], *, record: Application) -> list[TracedValue | None]:
     count, rest = record.count, len(record.captured)
     arriving = list(g) if isinstance(g, (tuple, list)) else [g]
-    if any(late is not None for late in arriving[record.visible:len(record.outs)]):
+    if any(top is not None for top in arriving[record.visible:len(record.outs)]):
         raise NotDifferentiableError(kept_of(record.title))
     compute = _debugged if record.debugged else _grown
     gradients, weights = compute(record, arriving[:record.visible], ins, outs)

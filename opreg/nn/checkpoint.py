@@ -239,9 +239,9 @@ def _compared(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]
     """
     *rest, last = arrays or [""]
     others = {name: arrays[name] for name in rest}
-    held = arrays.get(last)
-    single = held is not None and held.shape == (1,) and held.dtype == np.int64
-    sound = single and np.array_equal(held, _checksum(others))  # type: ignore[arg-type]
+    stored = arrays.get(last)
+    single = stored is not None and stored.shape == (1,) and stored.dtype == np.int64
+    sound = single and np.array_equal(stored, _checksum(others))  # type: ignore[arg-type]
     meant = _CHECKSUM in arrays or (path.endswith(".ckpt") and not zipfile.is_zipfile(path)) or (
         single and difflib.SequenceMatcher(None, last, _CHECKSUM).ratio() > 0.6)
     if sound != meant:

@@ -47,13 +47,13 @@ class _Plan:
         The function.
     room : Room
         Where it computes; it is taken while it runs, and as long as its results are needed.
-    late : list of Entry
-        Gradients, computed by a second half.
+    gradients : list of Entry
+        Computed by a second half.
     seeds : list of Node
         Variables of the gradients that arrive.
     """
 
-    def __init__(self, followed: Followed, room: Room, late: Sequence[Entry] = (), seeds: Sequence[Node] = ()):
+    def __init__(self, followed: Followed, room: Room, gradients: Sequence[Entry] = (), seeds: Sequence[Node] = ()):
         trace = followed.trace
         self.room, ctx = room, followed.ctx
         self.ctx = ctx
@@ -66,14 +66,14 @@ class _Plan:
                               "depends on numbers")
             return stretches.array(ctx, spec)
 
-        private = bool(late)  # a parameter that is assigned is still read, as it was, by the second half
+        private = bool(gradients)  # a parameter that is assigned is still read, as it was, by the second half
         aside = private or bool(followed.steps) or followed.calls  # and a run that is given up must not have changed it
         assigned = {id(array) for array, _ in followed.assigned}
         arrays: dict[Node, Array] = {}
         contexts: dict[Node, Context] = {}
         self.holders: list[tuple[NDArray, Array]] = []  # arrays whose memory the plan reads
         self.copied: list[tuple[NDArray, Array]] = []  # those it reads a copy of
-        for array, node in followed.held:
+        for array, node in followed.captured:
             contexts[node] = array._ctx
             if private and id(array) in assigned:
                 arrays[node] = array._data.copy()
@@ -96,11 +96,11 @@ class _Plan:
             if aside:
                 self.stored.append((array, targets[-1]))
         targets += [empty(entry) for entry in followed.last]
-        self.gradients = [empty(entry) for entry in late]
+        self.gradients = [empty(entry) for entry in gradients]
         bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
                       arena=stretches.take)
         program = Program.of(bound, True)
-        program.heads = [*program.heads, *late]
+        program.heads = [*program.heads, *gradients]
         program.late = [(array, "write") for array in self.gradients]
         self.plan = compile_program(program)
         self.quiet = not followed.calls
@@ -190,7 +190,7 @@ class Compiled:
         self.reads, self.ctx, self.training = followed.reads, followed.ctx, followed.training
         self.idle: list[_Plan] = []
         self.idle_recorded: dict[tuple[bool, ...], list[_Plan]] = {}
-        outside = [array for array, _ in followed.held]
+        outside = [array for array, _ in followed.captured]
         trained = {id(array) for array in outside if isinstance(array, Parameter) and array.requires_grad}
         self._weights = [array for array in outside if id(array) in trained]
         self._others = [array for array in outside if id(array) not in trained]
@@ -294,7 +294,7 @@ class Compiled:
     def _second_half(self, needs: Sequence[bool], room: Room) -> _Plan:
         """The plan with gradients of inputs and weights behind it."""
         followed, trace = self.followed, self.followed.trace
-        variables = {id(array): node for array, node in followed.held}
+        variables = {id(array): node for array, node in followed.captured}
         targets = [*followed.inputs, *[variables[id(weight)] for weight in self._weights]]
         wanted = [(node, 0) for node, need in zip(targets, needs) if need]
         count, specs = len(trace.nodes), len(trace.specs)
@@ -308,9 +308,9 @@ class Compiled:
                 pairs.append((trace.wrap(entry), seed))
             with noting(ParameterContainer):
                 gradients = trace.differentiate(pairs, wanted)
-            late = [(at, value._entry) for at, value in enumerate(gradients) if value is not None]
-            places = {wanted[at][0]: place for place, (at, _) in enumerate(late)}
-            plan = _Plan(followed, room, [entry for _, entry in late], seeds)
+            computed = [(at, value._entry) for at, value in enumerate(gradients) if value is not None]
+            places = {wanted[at][0]: place for place, (at, _) in enumerate(computed)}
+            plan = _Plan(followed, room, [entry for _, entry in computed], seeds)
         finally:
             trace.forget(count, specs)
             trace.reads.settle()

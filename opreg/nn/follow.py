@@ -52,7 +52,7 @@ class Followed:
         Where it computes.
     training : bool or None
         The mode of the caller it is true for, None for any.
-    held : list of (array, Node)
+    captured : list of (array, Node)
         Arrays from outside, and the variables they are bound to.
     assigned : list of (array, Entry)
         Arrays that change, and what they hold in the end.
@@ -77,7 +77,7 @@ class Followed:
         self.ctx = ctx
         self.training = MODE.training if trace.minds_training else None
         self.assigned = [(trace.variables[key][0], trace.values[key]._entry) for key in trace.updated]
-        self.held = [(array, node) for array, node in trace.variables.values()]
+        self.captured = [(array, node) for array, node in trace.variables.values()]
         ops = [node.op for node in trace.nodes if node.op is not None]
         self.steps = [] if trace.path is None else trace.path.steps
         self.calls = any(op.has_side_effect and op is not GUARD for op in ops)
@@ -141,7 +141,7 @@ def follow(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape
     trace = FunctionTracer(title)
     trace.signatures = signatures or trace.signatures
     inputs = [trace.input(name, shape, dtype) for name, (shape, dtype) in zip(_names(function, arguments), specs)]
-    trace.path, trace.symbolic, trace.owner, trace.given = path, path is None, owner, set(map(id, inputs))
+    trace.path, trace.symbolic, trace.owner, trace.argument_ids = path, path is None, owner, set(map(id, inputs))
     nodes = [value._entry[0] for value in inputs]
     if path is not None:
         trace.numbers = Numbers({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())

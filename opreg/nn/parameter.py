@@ -135,9 +135,9 @@ class Parameter(Tensor):
     def asnumpy(self) -> np.ndarray:
         """Its numbers; on the host a view, through which they can be changed, but not in a compiled function."""
         if STATE.trace is not None:
-            host = STATE.trace.ask(self, "asnumpy()")
-            host.flags.writeable = False
-            return host
+            found = STATE.trace.ask(self, "asnumpy()")
+            found.flags.writeable = False
+            return found
         return self._data if isinstance(self._data, np.ndarray) else super().asnumpy()
 
     def __bool__(self) -> bool:
@@ -157,11 +157,11 @@ class Parameter(Tensor):
 
     def copy(self) -> Tensor:
         """A parameter of the same name and numbers, through which gradients pass; a value in a compiled function."""
-        found = super().copy()
+        values = super().copy()
         if STATE.trace is not None:
-            return found
+            return values
         result = self.clone()
-        result._data, result._entry = found._data, found._entry
+        result._data, result._entry = values._data, values._entry
         return result
 
     def __copy__(self) -> Parameter:
@@ -320,8 +320,8 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
     TypeError
         When the dtype would lose something.
     """
-    held = has_numbers(variable)  # else it is an argument of a compiled function, or what that has computed
-    if not (held or (STATE.trace is not None and isinstance(variable, TensorBase))):
+    concrete = has_numbers(variable)  # else it is an argument of a compiled function, or what that has computed
+    if not (concrete or (STATE.trace is not None and isinstance(variable, TensorBase))):
         raise TypeError(f"assign: expected a Parameter or Tensor, got {type(variable).__name__}")
     if is_number(value):
         value = tensor(np.full(variable.shape, value, variable._dt))
@@ -335,7 +335,7 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
             raise DTypeError(f"assign: a value of dtype {tensor_type(incoming)} does not fit {_called(variable)} of "
                              f"dtype {tensor_type(own)}")
         value = value._cast(own)
-    if not held:
+    if not concrete:
         variable[...] = value
         return variable
     if STATE.trace is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -309,7 +309,7 @@ class OpenTensor(Tensor):
         return dtypes.of(self._dtype)
 
     @property
-    def _data(self) -> NoReturn:
+    def _data(self) -> Any:
         raise ArgumentError(f"a tensor of shape {show(self._shape)} has no numbers: it says what a Cell is called "
                             "with, as an argument of set_inputs")
 

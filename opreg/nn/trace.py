@@ -142,7 +142,7 @@ class TracedTensor(Sized, TensorBase):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         trace = STATE.trace or self._trace
-        if id(self) in trace.given:
+        if id(self) in trace.argument_ids:
             trace.leave("it changes an argument in place")
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
@@ -213,8 +213,8 @@ class FunctionTracer(Tracer):
         What was found in Cells and Parameters: when it changes, the trace is no longer true.
     outer, slots : dict of variable to TracedTensor
         Of a body: what its variables are outside of it, captured or given.
-    given : set of identities
-        The arguments of the function.
+    argument_ids : set of int
+        Identities of the arguments of the function.
     minds_training : bool
         Whether an operator joined that computes otherwise in training than in inference: it does as it would where it
         joined.
@@ -249,7 +249,7 @@ class FunctionTracer(Tracer):
         self.scope: list[str] = [] if parent is None else parent.scope
         self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
         self.arguments: dict[Entry, TensorHooks | None] = {} if parent is None else parent.arguments
-        self.given: set[int] = set()
+        self.argument_ids: set[int] = set()
         self.minds_training = False
         self.calls, self.left = "", ""
         self.drawn: list[Node] = []
