@@ -202,7 +202,7 @@ def apply(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _differentiate(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], call: _Call,
-                   needs: Sequence[bool], is_train: bool = True) -> list[TensorBase | None]:
+                   needs: Sequence[bool], is_train: bool = True) -> list[Any]:
     arriving = [lent(top) for top in (g if isinstance(g, tuple) else (g,))]
     gradients, weights = call.compute(arriving, list(map(lent, ins[:call.count])), list(map(lent, outs)))
     return [*gradients, *weights]

@@ -47,13 +47,13 @@ class _Plan:
         The function.
     room : Room
         Where it computes; it is taken while it runs, and as long as its results are needed.
-    gradients : list of Entry
-        Computed by a second half.
+    late : list of Entry
+        Gradients, computed by a second half.
     seeds : list of Node
         Variables of the gradients that arrive.
     """
 
-    def __init__(self, followed: Followed, room: Room, gradients: Sequence[Entry] = (), seeds: Sequence[Node] = ()):
+    def __init__(self, followed: Followed, room: Room, late: Sequence[Entry] = (), seeds: Sequence[Node] = ()):
         trace = followed.trace
         self.room, ctx = room, followed.ctx
         self.ctx = ctx
@@ -66,7 +66,7 @@ class _Plan:
                               "depends on numbers")
             return stretches.array(ctx, spec)
 
-        private = bool(gradients)  # a parameter that is assigned is still read, as it was, by the second half
+        private = bool(late)  # a parameter that is assigned is still read, as it was, by the second half
         aside = private or bool(followed.steps) or followed.calls  # and a run that is given up must not have changed it
         assigned = {id(array) for array, _ in followed.assigned}
         arrays: dict[Node, Array] = {}
@@ -96,11 +96,11 @@ class _Plan:
             if aside:
                 self.stored.append((array, targets[-1]))
         targets += [empty(entry) for entry in followed.last]
-        self.gradients = [empty(entry) for entry in gradients]
+        self.gradients = [empty(entry) for entry in late]
         bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
                       arena=stretches.take)
         program = Program.of(bound, True)
-        program.heads = [*program.heads, *gradients]
+        program.heads = [*program.heads, *late]
         program.late = [(array, "write") for array in self.gradients]
         self.plan = compile_program(program)
         self.quiet = not followed.calls

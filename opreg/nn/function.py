@@ -325,7 +325,7 @@ def _moved(trace: FunctionTracer, leaf: Tensor | TracedTensor, result: TracedTen
 
 
 def _gradients(g: NDArray | tuple[NDArray | None, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], call: _Call,
-               needs: Sequence[bool], is_train: bool = True) -> Sequence[TensorBase | None]:
+               needs: Sequence[bool], is_train: bool = True) -> Sequence[Any]:
     arriving = [None if top is None else lent(top) for top in (g if isinstance(g, (tuple, list)) else (g,))]
     return call.compute(arriving, list(map(lent, ins)), list(map(lent, outs)))[0]
 

@@ -129,7 +129,7 @@ class Pullback:
         return grads, [_hooked(weight, g) if g is None or weight._hooks else g
                        for weight, g in zip(self._weights, by_weight)] if by_weight else []
 
-    def _back(self, arriving: Sequence[TensorBase] | None, keep: bool
+    def _back(self, arriving: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         """Gradients of the leaves, and of the weights, None for those that are not trained."""
         raise NotImplementedError
@@ -171,7 +171,7 @@ class _OnTape(Pullback):
                 weight._entry = entry
         self.out = out if again else _unrecorded(out)
 
-    def _back(self, arriving: Sequence[TensorBase] | None, keep: bool
+    def _back(self, arriving: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         heads, variables, entries, leaves = self.heads, self._variables, self._entries, self._inputs.leaves
         for head in heads:
@@ -219,7 +219,7 @@ class _InTrace(Pullback):
         self.out = inputs.call(function, arguments)
         self.heads = [trace.read(head) for head in _heads(function, self.out, first_only)]
 
-    def _back(self, arriving: Sequence[TensorBase] | None, keep: bool
+    def _back(self, arriving: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         trace, leaves = STATE.trace, self._inputs.leaves
         assert trace is not None
@@ -278,7 +278,7 @@ def differentiate(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
     return back.out, *back(seed)
 
 
-def _variable(like: NDArray, entry: tuple[tape.TapeNode, int]) -> Tensor:
+def _variable(like: NDArray, entry: tuple[tape.TapeNode, int] | None) -> Tensor:
     result = made(like._data, like._ctx)
     result._entry = entry
     return result
@@ -317,9 +317,9 @@ def _heads(function: object, out: object, first_only: bool) -> list[Any]:
     return tree.tensors(out[0])
 
 
-def _seeds(heads: Sequence[TensorBase], arriving: object) -> Sequence[TensorBase]:
+def _seeds(heads: Sequence[TensorBase], arriving: object) -> Sequence[Tensor]:
     """The gradients that arrive at the heads, as they were given."""
-    seeds: Sequence[TensorBase] = [arriving] if isinstance(arriving, TensorBase) else tree.tensors(arriving)
+    seeds: Sequence[Tensor] = [arriving] if isinstance(arriving, Tensor) else tree.tensors(arriving)
     if len(seeds) != len(heads):
         raise ArgumentError(f"grad: expected {len(heads)} sensitivities, one for each output, got {len(seeds)}")
     for i, (head, seed) in enumerate(zip(heads, seeds)):

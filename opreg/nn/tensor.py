@@ -198,7 +198,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         """A copy, through which gradients pass."""
         return ops._copy(self)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+    def __deepcopy__(self, memo: object) -> Tensor:
         return made(self._data.copy(), self._ctx)
 
     def __reduce__(self) -> tuple[type[Tensor], tuple[np.ndarray]]:
