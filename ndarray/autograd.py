@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -18,10 +18,15 @@ from .context import Context, current_context
 from .ndarray import NDArray, array
 from .tape import Taped
 
+if TYPE_CHECKING:
+    from opreg.symbol.symbol import Symbol
+
 __all__ = ["record", "pause", "train_mode", "predict_mode", "is_recording", "is_training", "set_recording",
            "set_training", "mark_variables", "backward", "grad", "get_symbol", "Function",
            "NDArray"]  # scripts take it from here, by a star
 
+#: Where arrays are asked for: one, or several.
+NDArrays: TypeAlias = NDArray | Sequence[NDArray]
 #: A symbol of entries of a graph.
 SYMBOL = Slot("graphs")
 
@@ -80,18 +85,18 @@ def set_training(train_mode: bool) -> bool:
     return before
 
 
-def _listed(value: Any, what: str) -> list[Any]:
+def _listed(value: object, what: str) -> list[Any]:
     if isinstance(value, NDArray):
         return [value]
     if not isinstance(value, (list, tuple)):
         raise ArgumentError(f"{what}: expected an NDArray or a list of them, got {type(value).__name__}")
-    for i, each in enumerate(value):
-        if not (isinstance(each, NDArray) or (each is None and what == "head_grads")):
-            raise ArgumentError(f"{what}: expected NDArrays, got {type(each).__name__} at {i}")
+    for i, member in enumerate(value):
+        if not (isinstance(member, NDArray) or (member is None and what == "head_grads")):
+            raise ArgumentError(f"{what}: expected NDArrays, got {type(member).__name__} at {i}")
     return list(value)
 
 
-def mark_variables(variables: Any, gradients: Any, grad_reqs: str | Sequence[str] = "write") -> None:
+def mark_variables(variables: NDArrays, gradients: NDArrays, grad_reqs: str | Sequence[str] = "write") -> None:
     """Ask for the gradients of arrays, to be stored in given buffers.
 
     Parameters
@@ -110,7 +115,8 @@ def mark_variables(variables: Any, gradients: Any, grad_reqs: str | Sequence[str
         variable._entry = tape.leaf(variable, gradient, req)
 
 
-def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
+def backward(heads: NDArrays, head_grads: NDArray | Sequence[NDArray | None] | None = None, retain_graph: bool = False,
+             train_mode: bool = True) -> None:
     """Store the gradients of heads, weighted by head gradients, in all arrays that asked for theirs.
 
     Parameters
@@ -128,8 +134,8 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
     tape.backward(heads, None if head_grads is None else _listed(head_grads, "head_grads"), retain_graph, train_mode)
 
 
-def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool | None = None,
-         create_graph: bool = False, train_mode: bool = True) -> list[NDArray]:
+def grad(heads: NDArrays, variables: NDArrays, head_grads: NDArray | Sequence[NDArray | None] | None = None,
+         retain_graph: bool | None = None, create_graph: bool = False, train_mode: bool = True) -> list[NDArray]:
     """Gradients of heads with respect to variables, returned in a list, also for a single variable.
 
     Parameters
@@ -159,15 +165,15 @@ def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool 
     heads, variables = _listed(heads, "heads"), _listed(variables, "variables")
     if not variables:
         raise ArgumentError("grad: expected at least one variable")
-    found = tape.gradients(heads, variables, None if head_grads is None else _listed(head_grads, "head_grads"),
-                           create_graph if retain_graph is None else retain_graph, create_graph, train_mode)
+    gradients = tape.gradients(heads, variables, None if head_grads is None else _listed(head_grads, "head_grads"),
+                               create_graph if retain_graph is None else retain_graph, create_graph, train_mode)
     if create_graph:
-        for g in found:
+        for g in gradients:
             g._entry = g._entry or tape.constant([head._entry for head in heads], g)
-    return found
+    return gradients
 
 
-def get_symbol(x: NDArray) -> Any:
+def get_symbol(x: NDArray) -> Symbol:
     """The recorded computation of an array as a symbol, its variables named ``var0``, ``var1`` and so on.
 
     Examples
@@ -182,17 +188,17 @@ def get_symbol(x: NDArray) -> Any:
     """
     if x._entry is None:
         raise OpError("get_symbol: the array is not in a recorded computation")
-    made: dict[Any, Node] = {}
-    for node in topological([x._entry]):
+    nodes: dict[Any, Node] = {}  # by those of the tape
+    for node in topological([x._entry]):  # type: ignore[list-item]  # nodes of the tape have inputs, too
         if node.op is None:
-            made[node] = Node(None, f"var{sum(each.op is None for each in made.values())}")
+            nodes[node] = Node(None, f"var{sum(variable.op is None for variable in nodes.values())}")
         elif isinstance(node.op, Taped):
             raise OpError(f"get_symbol: {node.describe()} is no operator of a graph")
         else:
-            made[node] = Node(node.op, f"{node.op.name.lower()}{len(made)}", node.attrs,
-                              [(made[source], i) for source, i in node.inputs], where=node.where)
-    node, i = x._entry
-    return SYMBOL.function([(made[node], i)])
+            nodes[node] = Node(node.op, f"{node.op.name.lower()}{len(nodes)}", node.attrs,
+                               [(nodes[source], i) for source, i in node.inputs], where=node.where)
+    head, i = x._entry
+    return SYMBOL.function([(nodes[head], i)])
 
 
 class _FunctionGradient:
@@ -200,73 +206,74 @@ class _FunctionGradient:
 
     Attributes
     ----------
-    held : list of (NDArray, bool, int)
+    kept : list of (NDArray, bool, int)
         What ``forward`` keeps of its inputs and outputs: the array, whether it is an output, and its number.
     lost : str
         What else it keeps, of which nobody knows how it follows from the inputs.
     """
 
-    def __init__(self, function: Function, ctx: Context, inputs: Sequence[Any], outputs: Sequence[Any],
-                 before: Mapping[str, Any]):
+    def __init__(self, function: Function, ctx: Context, inputs: Sequence[NDArray], outputs: Sequence[NDArray],
+                 before: Mapping[str, object]):
         self.function, self.ctx = function, ctx
         self.name = f"Function {type(function).__name__}"
-        places = {id(each): (False, i) for i, each in enumerate(inputs)}
-        places.update((id(each), (True, i)) for i, each in enumerate(outputs) if id(each) not in places)
-        self.held: list[tuple[NDArray, bool, int]] = []
+        places = {id(array): (False, i) for i, array in enumerate(inputs)}
+        places.update((id(array), (True, i)) for i, array in enumerate(outputs) if id(array) not in places)
+        self.kept: list[tuple[NDArray, bool, int]] = []
         self.lost = ""
-        kept = [(f"self.{name}", value) for name, value in vars(function).items()
-                if name != "_saved" and before.get(name) is not value]
-        for name, value in [*((f"saved tensor {i}", each) for i, each in enumerate(function._saved)), *kept]:
+        attributes = [(f"self.{name}", value) for name, value in vars(function).items()
+                      if name != "_saved" and before.get(name) is not value]
+        for name, value in [*((f"saved tensor {i}", saved) for i, saved in enumerate(function._saved)), *attributes]:
             if id(value) in places:
-                self.held.append((value, *places[id(value)]))
+                self.kept.append((value, *places[id(value)]))
             elif _varies(value):
                 self.lost = self.lost or name
 
-    def __call__(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> list[Any]:
-        arriving = [each.shown() for each in (g if isinstance(g, tuple) else (g,))]
+    def __call__(self, g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], attrs: object,
+                 needs: Sequence[bool], is_train: bool = True) -> list[NDArray | None]:
+        arriving = [gradient.shown() for gradient in (g if isinstance(g, tuple) else (g,))]
         if not MODE.recording:
             return self._checked(self.function.backward(*arriving), ins)
         if self.lost:
             raise NotDifferentiableError(
                 f"{self.name}: its gradient cannot be differentiated, since {self.lost} is neither an input nor an "
                 "output of forward. Compute it in backward again, from the inputs, or return it from forward, too")
-        for each in arriving:  # what does not come from them has left the tape
-            if each._entry is None:
-                each._entry = tape.constant([value._entry or tape.CONSTANT for value in ins], each)
-        before = [(kept, kept._entry) for kept, _, _ in self.held]
-        for kept, is_output, i in self.held:
+        for gradient in arriving:  # what does not come from them has left the tape
+            if gradient._entry is None:
+                gradient._entry = tape.constant([value._entry or tape.CONSTANT for value in ins], gradient)
+        before = [(kept, kept._entry) for kept, _, _ in self.kept]
+        for kept, is_output, i in self.kept:
             kept._entry = (outs if is_output else ins)[i]._entry
         try:
-            found = self._checked(self.function.backward(*arriving), ins)
+            results = self._checked(self.function.backward(*arriving), ins)
         finally:
             for kept, entry in before:
                 kept._entry = entry
-        for i, gradient in enumerate(found):
-            if needs[i] and gradient is not None and gradient._entry is None and gradient._data.any():
+        for i, result in enumerate(results):
+            if needs[i] and result is not None and result._entry is None and result._data.any():
                 raise NotDifferentiableError(
                     f"{self.name}: its gradient cannot be differentiated, since gradient {i} of backward is not "
                     "computed by operators from the gradients that it is given, but in NumPy or from asnumpy()")
-        return found
+        return results
 
-    def _checked(self, found: Any, ins: Sequence[Any]) -> list[Any]:
+    def _checked(self, returned: Any, ins: Sequence[NDArray]) -> list[NDArray | None]:
         """What ``backward`` returned as a list of arrays."""
-        found = list(found) if isinstance(found, (list, tuple)) else [found]
-        if len(found) != len(ins):
+        results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+        if len(results) != len(ins):
             raise ArgumentError(f"{self.name}.backward: expected {len(ins)} gradients, one for each input of "
-                                f"forward, got {len(found)}")
-        for i, (gradient, value) in enumerate(zip(found, ins)):
+                                f"forward, got {len(results)}")
+        for i, (gradient, value) in enumerate(zip(results, ins)):
             if gradient is None:
                 continue
             if isinstance(gradient, (np.ndarray, np.generic)):
-                gradient = found[i] = array(gradient, self.ctx, value._data.dtype)
+                gradient = results[i] = array(gradient, self.ctx, value._data.dtype)
             if not isinstance(gradient, NDArray):
                 raise ArgumentError(f"{self.name}.backward: gradient {i} must be an NDArray, got "
                                     f"{type(gradient).__name__}")
-            found[i] = fitted(gradient, value, f"{self.name}.backward: gradient {i}")
-        return found
+            results[i] = fitted(gradient, value, f"{self.name}.backward: gradient {i}")
+        return results
 
 
-def _varies(value: Any) -> bool:
+def _varies(value: object) -> bool:
     """Whether something holds numbers that may have a derivative; whole numbers and truth values have none."""
     if isinstance(value, (list, tuple)):
         return any(map(_varies, value))
@@ -323,18 +330,18 @@ class Function:
         with Recording(False, None):
             outputs = self.forward(*inputs)
         many = isinstance(outputs, (list, tuple))
-        arrays = [each for each in inputs if isinstance(each, NDArray)]
+        arrays = [value for value in inputs if isinstance(value, NDArray)]
         ctx = arrays[0]._ctx if arrays else current_context()
-        made = [array(each, ctx, each.dtype) if isinstance(each, (np.ndarray, np.generic)) else each
-                for each in (outputs if many else [outputs])]
-        _listed(made, f"{type(self).__name__}.forward")
+        results = [array(output, ctx, output.dtype) if isinstance(output, (np.ndarray, np.generic)) else output
+                   for output in (outputs if many else [outputs])]
+        _listed(results, f"{type(self).__name__}.forward")
         if MODE.recording:
-            fresh = [output.detach() for output in made]
-            gradient = _FunctionGradient(self, ctx, arrays, made, before)
+            fresh = [result.detach() for result in results]
+            gradient = _FunctionGradient(self, ctx, arrays, results, before)
             op = Taped(gradient.name, gradient, len(fresh))
-            tape.record(op, {}, arrays, [each._data for each in arrays], fresh)
-            made = fresh
-        return made if many else made[0]
+            tape.record(op, {}, arrays, [value._data for value in arrays], fresh)
+            results = fresh
+        return results if many else results[0]
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
         """Compute outputs from inputs."""

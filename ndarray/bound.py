@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from opreg.core.dispatch import write
 from opreg.core.mode import Recording
 from opreg.core.op import BOUND_OPERATOR, Op
+from opreg.core.rules import Attrs
 from opreg.core.spec import is_floating
 
 from . import tape
+from .context import Context
 from .ndarray import NDArray, _compute
 
 __all__ = ["BoundOperator"]
@@ -32,7 +33,7 @@ class BoundOperator:
     (array([1., 9.], dtype=float32), array([2., 6.], dtype=float32))
     """
 
-    def __init__(self, op: Op, attrs: Mapping[str, Any], ctx: Any):
+    def __init__(self, op: Op, attrs: Attrs, ctx: Context):
         self.op, self.attrs, self.ctx = op, attrs, ctx
         self._kept: tuple[list[NDArray], list[NDArray]] | None = None
 
@@ -60,13 +61,13 @@ class BoundOperator:
 
         They belong to the last training forward; without one it is run first, and leaves the states alone.
         """
-        if self._kept is None or any(kept._data is not given._data for kept, given in zip(self._kept[0], in_data)):
+        if self._kept is None or any(kept._data is not array._data for kept, array in zip(self._kept[0], in_data)):
             self._run(in_data, [state.copy() for state in aux], True)
         ins, outs = self._kept  # type: ignore[misc]
-        given = list(out_grad) + [None] * (len(outs) - len(out_grad))
+        head_grads = [*out_grad, *[None] * (len(outs) - len(out_grad))]
         live = [i for i, out in enumerate(outs[:self.op.visible(self.attrs)])
                 if out._entry is not None and is_floating(out._data.dtype)]
         if live:
-            tape.backward([outs[i] for i in live], [given[i] for i in live], retain_graph=True)
+            tape.backward([outs[i] for i in live], [head_grads[i] for i in live], retain_graph=True)
         for dst, request, array in zip(in_grad, req, ins):
             write(dst, request, 0 if array.grad is None else array.grad)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from opreg.core.graph import Entry, topological
+from opreg.core.graph import Entry, Node, topological
 from opreg.errors import ArgumentError, note
 
 from .context import Context, current_context
 from .ndarray import NDArray, _compute
+
+if TYPE_CHECKING:
+    from opreg.symbol.symbol import Symbol
 
 __all__ = ["CachedOp"]
 
@@ -35,7 +38,7 @@ class CachedOp:
     array([5., 8.], dtype=float32)
     """
 
-    def __init__(self, sym: Any, flags: Sequence[Any] = ()):
+    def __init__(self, sym: Symbol, flags: Sequence[tuple[str, object]] = ()):
         self._heads: tuple[Entry, ...] = sym._entries
         self._nodes = topological(self._heads)
         self._names = [node.name for node in self._nodes if node.op is None]
@@ -53,29 +56,29 @@ class CachedOp:
         default_ctx : Context, optional
             Where to compute what has no inputs.
         """
-        given = () if len(args) == 1 and args[0] is None and not self._names else args
-        if len(given) != len(self._names):
+        values = () if len(args) == 1 and args[0] is None and not self._names else args
+        if len(values) != len(self._names):
             raise ArgumentError(f"CachedOp: expected {len(self._names)} inputs ({', '.join(self._names)}), got "
-                                f"{len(given)}")
+                                f"{len(values)}")
         inputs: list[NDArray] = []
-        for name, value in zip(self._names, given):
+        for name, value in zip(self._names, values):
             if not isinstance(value, NDArray):
                 raise ArgumentError(f"CachedOp: input {name} must be an NDArray, got {type(value).__name__}")
             inputs.append(value)
-        found = self._run(inputs, default_ctx)
+        outputs = self._run(inputs, default_ctx)
         if out is not None:
             targets: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
-            if len(targets) != len(found):
-                raise ArgumentError(f"CachedOp: out= has {len(targets)} arrays, expected {len(found)}")
-            for target, result in zip(targets, found):
+            if len(targets) != len(outputs):
+                raise ArgumentError(f"CachedOp: out= has {len(targets)} arrays, expected {len(outputs)}")
+            for target, result in zip(targets, outputs):
                 result.copyto(target)
             return out
-        return found[0] if len(found) == 1 else found
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def _run(self, args: Sequence[NDArray], default_ctx: Context | None) -> list[NDArray]:
         place = Context(default_ctx) if default_ctx else args[0]._ctx if args else current_context()
         rest = iter(args)
-        values: dict[Any, Sequence[NDArray]] = {}
+        values: dict[Node, Sequence[NDArray]] = {}
         for node in self._nodes:
             if node.op is None:
                 values[node] = (next(rest),)

@@ -7,16 +7,22 @@ other parts that overlap it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opreg.core.mode import MODE
-from opreg.core.op import Op
 from opreg.core.registry import get, ops
-from opreg.core.spec import show
+from opreg.core.rules import Attrs
+from opreg.core.spec import Shape, show
 from opreg.errors import ShapeError, here
+from opreg.typing import Array
 
 from . import tape, writes
+from .context import Context
+
+if TYPE_CHECKING:
+    from .ndarray import NDArray
 
 __all__ = ["Written", "writable", "own", "assign", "update", "apart"]
 
@@ -30,7 +36,7 @@ class Written(tape.TapeNode):
     __slots__ = ()
 
 
-def writable(array: Any) -> bool:
+def writable(array: NDArray) -> bool:
     """Whether a recorded array may be changed: one that was filled by writes, or a part of such a one, or one that is
     recorded no more."""
     if array._entry is None:
@@ -38,15 +44,16 @@ def writable(array: Any) -> bool:
     node = array._entry[0]
     if node.__class__ is Written or (node.ins is None and node.op is not None):
         return True
-    return _whole(array) is not None and node.op is not None and writable(_whole(array)[0])
+    part_of = _whole(array)
+    return part_of is not None and node.op is not None and writable(part_of[0])
 
 
-def own(array: Any) -> None:
+def own(array: NDArray) -> None:
     """Let a recorded copy be changed, as the one between reading and writing in ``h[:, 0] += x``."""
-    array._entry = _node("_copy", {}, (array._entry,), [array.shape], array, Written), 0
+    array._entry = _node("_copy", {}, (array._entry or tape.CONSTANT,), [array.shape], array, Written), 0
 
 
-def assign(array: Any, key: Any, value: Any, basic: bool) -> None:
+def assign(array: NDArray, key: object, value: object, basic: bool) -> None:
     """``array[key] = value`` where something is recorded."""
     entry, recording = array._entry, MODE.recording
     if recording and (entry is not None or getattr(value, "_entry", None) is not None):
@@ -55,71 +62,73 @@ def assign(array: Any, key: Any, value: Any, basic: bool) -> None:
         array._store(key, value, basic)
         if entry is not None and not recording and entry[0].__class__ is Written and _everything(key):
             array._entry = None  # these numbers nobody has recorded
-    if recording or entry[0].op is not None:  # variables are changed when a tape is used up
+    if recording or (entry is not None and entry[0].op is not None):  # variables are changed when a tape is used up
         writes.note(array._part(key) if basic else array._data, tape.number())
 
 
-def update(array: Any, other: Any, compute: Callable[[Any, Any], Any], name: str) -> None:
+def update(array: NDArray, other: Any, compute: Callable[[Any, Any], NDArray], name: str) -> None:
     """``array += other`` and its like while operators are recorded; ``compute`` is the operator of two arrays."""
-    held = array
+    operand = array
     if array._entry is not None or getattr(other, "_entry", None) is not None:
-        held = _copied(array)
-        other = held if other is array else apart([other], [array])[0]
-    result = compute(held, other)
+        operand = _copied(array)
+        other = operand if other is array else apart([other], [array])[0]
+    result = compute(operand, other)
     if result.shape != array.shape:
         raise ShapeError(f"in-place {name}: the result has shape {show(result.shape)}, the array {show(array.shape)}")
     assign(array, Ellipsis, result, True)
 
 
-def apart(values: Sequence[Any], targets: Sequence[Any]) -> list[Any]:
+def apart(values: Sequence[Any], targets: Sequence[NDArray]) -> list[Any]:
     """The values, with copies of those that share memory with a target, which is about to be written."""
     return [_copied(value) if hasattr(value, "_entry") and any(_share(value._data, target._data, target._ctx)
                                                                for target in targets) else value for value in values]
 
 
-def _share(one: Any, other: Any, ctx: Any) -> bool:
-    return type(one) is type(other) and ctx.xp.may_share_memory(one, other)
+def _share(left: Array, right: Array, ctx: Context) -> bool:
+    return type(left) is type(right) and ctx.xp.may_share_memory(left, right)
 
 
-def _copied(array: Any) -> Any:
+def _copied(array: NDArray) -> NDArray:
     """The same numbers in memory of their own, and the same place on the tape."""
     result = tape.wrapped(array._data.copy(), array._ctx)
     result._entry = array._entry
     return result
 
 
-def _everything(key: Any) -> bool:
+def _everything(key: object) -> bool:
     return key is Ellipsis or (key.__class__ is slice and key == slice(None))
 
 
-def _whole(array: Any) -> Any:
+def _whole(array: NDArray) -> tuple[NDArray, object] | None:
     """What an array is a part of, and by which subscript (None for a new shape); None of one by itself."""
     return getattr(array, "_part_of", None)
 
 
-def _region(array: Any, place: Any) -> Any:
+def _region(array: NDArray, place: object) -> Array:
     """The memory of an array that a part of it is, or is a copy of."""
     return array._data if place is None else array._part(place)
 
 
-def _parts(array: Any, but: Any, written: Any) -> Iterator[Any]:
-    """The parts of an array that were taken, except one, that overlap what is written."""
+def _parts(array: NDArray, but: NDArray | None, written: Array) -> Iterator[tuple[NDArray, object]]:
+    """The parts of an array that were taken, except one, that overlap what is written, and their subscripts."""
     for reference in getattr(array, "_views", ()):
         part = reference()
-        if part is not None and part is not but and _share(_region(array, _whole(part)[1]), written, array._ctx):
-            yield part
+        if part is not None and part is not but:
+            place = part._part_of[1]
+            if _share(_region(array, place), written, array._ctx):
+                yield part, place
 
 
-def _assign_recorded(array: Any, key: Any, value: Any, basic: bool) -> None:
+def _assign_recorded(array: NDArray, key: object, value: Any, basic: bool) -> None:
     # From the array up to what it is in the end a part of: what is written of each, and by way of which part.
-    line: list[tuple[Any, Any, Any]] = [(array, array._part(key) if basic else array._data, None)]
-    while (whole := _whole(line[-1][0])) is not None:
+    line: list[tuple[NDArray, Array, NDArray | None]] = [(array, array._part(key) if basic else array._data, None)]
+    while (part_of := _whole(line[-1][0])) is not None:
         part, written, _ = line[-1]
-        region = _region(*whole)
-        line.append((whole[0], written if _share(written, region, array._ctx) else region, part))
-    for each, written, below in line:
-        each.check_writable()
-        for part in _parts(each, below, written):
+        region = _region(*part_of)
+        line.append((part_of[0], written if _share(written, region, array._ctx) else region, part))
+    for whole, written, below in line:
+        whole.check_writable()
+        for part, _ in _parts(whole, below, written):
             part.check_writable()
     if hasattr(value, "_entry"):
         if value._data.dtype != array._data.dtype:
@@ -131,19 +140,19 @@ def _assign_recorded(array: Any, key: Any, value: Any, basic: bool) -> None:
         _keep(entry[0], array._data)
     array._store(key, value, basic)
     _record(array, key, value)
-    for each, _, part in line[1:]:
-        place = _whole(part)[1]
+    for (part, _, _), (whole, _, _) in itertools.pairwise(line):
+        place = part._part_of[1]
         if place is None:
-            data = part._data.reshape(each.shape)
-            part, place = _of("_np_reshape", {"newshape": each.shape}, part, data), Ellipsis
-        each._store(place, part)  # it is there already, unless the part is a copy
-        _record(each, place, part)
-        writes.note(each._part(place), tape.number())
-    for each, written, below in line:
-        _refresh(each, below, written)
+            data = part._data.reshape(whole.shape)
+            part, place = _of("_np_reshape", {"newshape": whole.shape}, part, data), Ellipsis
+        whole._store(place, part)  # it is there already, unless the part is a copy
+        _record(whole, place, part)
+        writes.note(whole._part(place), tape.number())
+    for whole, written, below in line:
+        _refresh(whole, below, written)
 
 
-def _record(array: Any, key: Any, value: Any) -> None:
+def _record(array: NDArray, key: object, value: Any) -> None:
     """From here on the array is what it was, with the value at the key."""
     old, entry = array._entry, getattr(value, "_entry", None)
     if old is None or old[0].ins is None or (entry is not None and _everything(key)):
@@ -152,10 +161,9 @@ def _record(array: Any, key: Any, value: Any) -> None:
     array._entry = _node("_subscript_assign", {"key": key}, (old, entry or tape.CONSTANT), shapes, array, Written), 0
 
 
-def _refresh(array: Any, but: Any, written: Any) -> None:
+def _refresh(array: NDArray, but: NDArray | None, written: Array) -> None:
     """Parts of an array that overlap what was written are parts of what it is now."""
-    for part in _parts(array, but, written):
-        place = _whole(part)[1]
+    for part, place in _parts(array, but, written):
         region, below = _region(array, place), written
         if not _share(part._data, region, array._ctx):  # a copy, which others on the tape may hold
             part._data = below = region.reshape(part.shape).copy()
@@ -164,29 +172,29 @@ def _refresh(array: Any, but: Any, written: Any) -> None:
         _refresh(part, None, below)
 
 
-def _of(name: str, attrs: Any, array: Any, data: Any) -> Any:
+def _of(name: str, attrs: Attrs, array: NDArray, data: Array) -> NDArray:
     """What an operator makes of an array, whose numbers are there already."""
     result = tape.wrapped(data, array._ctx)
-    result._entry = _node(name, attrs, (array._entry,), [array.shape], result, tape.TapeNode), 0
+    result._entry = _node(name, attrs, (array._entry or tape.CONSTANT,), [array.shape], result, tape.TapeNode), 0
     return result
 
 
-def _node(name: str, attrs: Any, entries: tuple, shapes: Sequence[Any], array: Any, kind: type[tape.TapeNode]
-          ) -> tape.TapeNode:
+def _node(name: str, attrs: Attrs, entries: tuple[tape.TapeEntry, ...], shapes: Sequence[Shape], array: NDArray,
+          kind: type[tape.TapeNode]) -> tape.TapeNode:
     """A node of an operator whose gradient needs shapes alone; it keeps no numbers alive."""
-    op: Op = get(name)
+    op = get(name)
     xp = array._ctx.xp
     number = xp.zeros((), array._data.dtype)
     return kind(op, op.complete(attrs), entries, [xp.broadcast_to(number, shape) for shape in shapes],
                 [xp.broadcast_to(number, array.shape)], 1, array._ctx, here())
 
 
-def _keep(node: Any, data: Any) -> None:
+def _keep(node: tape.TapeNode, data: Array) -> None:
     """Give nodes a copy of what is about to be written: those of one expression, as in ``h[0] = h[0] * x + y``."""
     nodes = [node]
     for node in nodes:
         if node.op is None or node.ins is None:
             continue
-        node.ins = [each.copy() if _share(each, data, node.ctx) else each for each in node.ins]
+        node.ins = [array.copy() if _share(array, data, node.ctx) else array for array in node.ins]
         if len(nodes) < _EXPRESSION:
             nodes += [source for source, _ in node.inputs]

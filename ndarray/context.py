@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 import re
 import threading
-from typing import Any
 
 from opreg.core.array_module import _REGISTERED, Backend, backend
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
+from opreg.typing import ArrayModule
 
 __all__ = ["Context", "cpu", "gpu", "cpu_pinned", "current_context", "set_default_context", "num_gpus",
            "gpu_memory_info"]
@@ -60,12 +60,12 @@ class Context(metaclass=_Contexts):
     backend_name: str
     _backend: Backend | None
 
-    def __new__(cls, device_type: Any, device_id: int = 0) -> Context:
+    def __new__(cls, device_type: str | Context, device_id: int = 0) -> Context:
         if isinstance(device_type, Context):
             return device_type
-        found = _TEXT.fullmatch(device_type) if isinstance(device_type, str) else None
-        if found:
-            device_type, device_id = found[1], int(found[2])
+        text = _TEXT.fullmatch(device_type) if isinstance(device_type, str) else None  # type: ignore[redundant-expr]
+        if text:
+            device_type, device_id = text[1], int(text[2])
         if device_type not in cls.devstr2type and device_type not in _REGISTERED:
             raise DeviceError(f"there is no device type {device_type!r}. "
                               f"{did_you_mean(device_type, cls.devstr2type)}")
@@ -92,16 +92,16 @@ class Context(metaclass=_Contexts):
         DeviceError
             When package, driver or device is missing.
         """
-        found = backend(self.backend_name)
-        if found is not self._backend:
-            count = getattr(found, "count", None)
+        current = backend(self.backend_name)
+        if current is not self._backend:
+            count = getattr(current, "count", None)
             if count is not None and self.device_id >= count():
                 raise DeviceError(f"{self}: this machine has {count()} such devices, numbered from 0")
-            self._backend = found
-        return found
+            self._backend = current
+        return current
 
     @property
-    def xp(self) -> Any:
+    def xp(self) -> ArrayModule:
         """The array module of its arrays."""
         return self.backend.xp
 
@@ -114,14 +114,14 @@ class Context(metaclass=_Contexts):
     def __repr__(self) -> str:
         return f"{self.device_type}({self.device_id})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[Context], tuple[str, int]]:
         return Context, (self.device_type, self.device_id)
 
     def __enter__(self) -> Context:
         _CURRENT.stack.append(self)
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         _CURRENT.stack.pop()
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from opreg.core.registry import ops
 from opreg.errors import ArgumentError
@@ -12,14 +12,16 @@ from .ndarray import NDArray
 
 __all__ = ["foreach", "while_loop", "cond", "check_rounds"]
 
+T = TypeVar("T")
 
-def check_rounds(max_iterations: Any) -> None:
+
+def check_rounds(max_iterations: object) -> None:
     """Refuse a number of rounds that is none."""
     if type(max_iterations) is not int or max_iterations < 1:
         raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: object) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
@@ -27,10 +29,11 @@ def _stacked(rounds: list[Any]) -> Any:
     """Outputs of all rounds, each stacked along a new first axis, in the nesting of one round."""
     if isinstance(rounds[0], NDArray):
         return ops.stack(*rounds, axis=0, num_args=len(rounds))
-    return [_stacked([each[i] for each in rounds]) for i in range(len(rounds[0]))]
+    return [_stacked([outputs[i] for outputs in rounds]) for i in range(len(rounds[0]))]
 
 
-def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") -> tuple[Any, Any]:
+def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: NDArray | Sequence[NDArray], init_states: Any,
+            name: str = "foreach") -> tuple[Any, Any]:
     """Apply a body to every slice of the data along the first axis, handing states from one to the next.
 
     Parameters
@@ -60,7 +63,7 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
     return _stacked(outputs), states
 
 
-def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: int,
+def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], loop_vars: Any, max_iterations: int,
                name: str = "while_loop") -> tuple[Any, Any]:
     """Apply a function to loop variables while a condition on them holds.
 
@@ -101,7 +104,7 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
 
 def _filled(outputs: Any, length: int) -> Any:
     if not isinstance(outputs, NDArray):
-        return [_filled(each, length) for each in outputs]
+        return [_filled(output, length) for output in outputs]
     missing = length - len(outputs)
     if not missing:
         return outputs
@@ -109,7 +112,8 @@ def _filled(outputs: Any, length: int) -> Any:
     return ops.Concat(outputs, rest, dim=0, num_args=2)
 
 
-def cond(pred: Any, then_func: Callable, else_func: Callable, name: str = "cond") -> Any:
+def cond(pred: NDArray | Callable[[], NDArray], then_func: Callable[[], T], else_func: Callable[[], T],
+         name: str = "cond") -> T:
     """Compute one of two branches.
 
     Parameters

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from opreg.core import array_module as backends
 from opreg.core.registry import ops
-from opreg.core.spec import as_dtype
+from opreg.core.spec import Shape, as_dtype
 from opreg.errors import ArgumentError, refuse_keywords
+from opreg.typing import Array, DTypeLike, ShapeLike
 
 from .context import Context, current_context
 from .function import surface
@@ -21,13 +22,14 @@ __all__ = ["array", "zeros", "ones", "full", "empty", "arange", "linspace", "eye
            "onehot_encode", "waitall", "from_numpy", "from_dlpack", "to_dlpack_for_read", "to_dlpack_for_write"]
 
 
-def _place(shape: Any, ctx: Context | None, dtype: Any, stype: Any = None
-           ) -> tuple[tuple[int, ...], Context, np.dtype]:
+def _place(shape: ShapeLike, ctx: Context | None, dtype: DTypeLike, stype: str | None = None
+           ) -> tuple[Shape, Context, np.dtype]:
     if stype not in (None, "default"):
         raise ArgumentError(f"storage type {stype!r}: expected 'default', arrays here are dense")
     try:
         several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) == 1
-        shape = tuple([operator.index(dim) for dim in (shape if several else (shape,))])
+        dims: Iterable[Any] = shape if several else (shape,)  # type: ignore[assignment]
+        shape = tuple([operator.index(dim) for dim in dims])
     except TypeError:
         raise ArgumentError(f"shape: expected an int or a tuple of ints, got {shape!r}") from None
     if any(dim < 0 for dim in shape):
@@ -35,21 +37,21 @@ def _place(shape: Any, ctx: Context | None, dtype: Any, stype: Any = None
     return shape, current_context() if ctx is None else Context(ctx), as_dtype("float32" if dtype is None else dtype)
 
 
-def _made(data: Any, ctx: Context, out: NDArray | None = None) -> NDArray:
+def _result(data: Array, ctx: Context, out: NDArray | None = None) -> NDArray:
     if out is None:
         return NDArray(data, ctx)
     out[...] = NDArray(data, ctx)
     return out
 
 
-def _refuse(function: str, keywords: dict[str, Any], *more: str) -> None:
+def _refuse(function: str, keywords: dict[str, object], *more: str) -> None:
     """Names are taken, as those of any operator."""
     if keywords and set(keywords) != {"name"}:
         refuse_keywords(function, keywords.keys() - {"name"}, ("shape", "ctx", "dtype", *more, "out", "name"))
 
 
-def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: Any = None, out: Any = None,
-          **keywords: Any) -> NDArray:
+def zeros(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, stype: str | None = None,
+          out: NDArray | None = None, **keywords: object) -> NDArray:
     """Zeros; float32 by default.
 
     Examples
@@ -59,16 +61,18 @@ def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: Any 
     """
     _refuse("zeros", keywords, "stype")
     shape, ctx, dtype = _place(shape, ctx, dtype, stype)
-    return _made(ctx.backend.zeros(shape, dtype, ctx.device_id), ctx, out)
+    return _result(ctx.backend.zeros(shape, dtype, ctx.device_id), ctx, out)
 
 
-def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, out: Any = None, **keywords: Any) -> NDArray:
+def ones(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, out: NDArray | None = None,
+         **keywords: object) -> NDArray:
     """Ones; float32 by default."""
     _refuse("ones", keywords)
     return full(shape, 1, ctx, dtype, out)
 
 
-def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = None, out: Any = None) -> NDArray:
+def full(shape: ShapeLike, val: float, ctx: Context | None = None, dtype: DTypeLike = None,
+         out: NDArray | None = None) -> NDArray:
     """An array filled with one number; float32 by default.
 
     Examples
@@ -79,17 +83,17 @@ def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = None, 
     shape, ctx, dtype = _place(shape, ctx, dtype)
     result = NDArray(ctx.backend.empty(shape, dtype, ctx.device_id), ctx)
     result[...] = val
-    return _made(result._data, ctx, out)
+    return _result(result._data, ctx, out)
 
 
-def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: Any = None) -> NDArray:
+def empty(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, stype: str | None = None) -> NDArray:
     """An array of unspecified content; float32 by default."""
     shape, ctx, dtype = _place(shape, ctx, dtype, stype)
     return NDArray(ctx.backend.empty(shape, dtype, ctx.device_id), ctx)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
-           ctx: Context | None = None, dtype: Any = None) -> NDArray:
+           ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
     """Numbers from ``start`` (0 when only one is given) up to but not ``stop``, each ``repeat`` times; float32.
 
     Examples
@@ -103,12 +107,13 @@ def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: i
 
 
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None,
-             dtype: Any = None) -> NDArray:
+             dtype: DTypeLike = None) -> NDArray:
     """``num`` evenly spaced numbers; float32 by default."""
     return surface("_linspace")(start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype or "float32", ctx=ctx)
 
 
-def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **keywords: Any) -> NDArray:
+def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: DTypeLike = None,
+        **keywords: Any) -> NDArray:
     """Ones on the k-th diagonal, zeros elsewhere; float32 by default."""
     return surface("_eye")(N=N, M=M, k=k, dtype=dtype or "float32", ctx=ctx, **keywords)
 
@@ -138,8 +143,8 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
 
 def waitall() -> None:
     """Wait until every device has computed everything."""
-    for found in backends.active():
-        found.synchronize()
+    for backend in backends.active():
+        backend.synchronize()
 
 
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
@@ -177,10 +182,10 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
 class _Capsule:
     """A bare DLPack capsule, of host memory, as the protocol of today wants it: behind a method."""
 
-    def __init__(self, capsule: Any):
+    def __init__(self, capsule: object):
         self._capsule = capsule
 
-    def __dlpack__(self, **_: Any) -> Any:
+    def __dlpack__(self, **_: object) -> Any:
         return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -229,11 +234,11 @@ def from_dlpack(source: Any) -> NDArray:
     return NDArray(data if data.flags.c_contiguous else ctx.xp.ascontiguousarray(data), ctx)
 
 
-def to_dlpack_for_read(data: NDArray) -> Any:
+def to_dlpack_for_read(data: NDArray) -> object:
     """A DLPack capsule sharing an array's memory."""
     return data.to_dlpack_for_read()
 
 
-def to_dlpack_for_write(data: NDArray) -> Any:
+def to_dlpack_for_write(data: NDArray) -> object:
     """A DLPack capsule sharing an array's memory."""
     return data.to_dlpack_for_write()

@@ -9,47 +9,55 @@ run of an operator of another class, and the first backward for the same inputs,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opreg.core.launch import Call, prepare
 from opreg.core.mode import MODE
-from opreg.core.spec import Spec, known
+from opreg.core.spec import Shape, Spec, known
 from opreg.custom.first_run import is_settled
 from opreg.custom.invocation import backward_run, forward_run
 from opreg.errors import ShapeError
+from opreg.typing import Array
 
-from .context import _CURRENT
+from .context import _CURRENT, Context
+
+if TYPE_CHECKING:
+    from opreg.core.op import Op
+    from opreg.custom.gradient import Attrs as UserAttrs
+    from opreg.custom.prop_record import CustomRecord
+
+    from .ndarray import NDArray
 
 __all__ = ["CustomRun", "custom_run"]
 
 _FLOAT32 = np.dtype(np.float32)
 
 
-def custom_run(op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any) -> CustomRun:
+def custom_run(op: CustomRecord, attrs: Any, arrays: Sequence[Array], ctx: Context) -> CustomRun:
     """The run for such inputs. The Prop is asked for shapes, and for dtypes where it has a say in them."""
     runs, is_train = attrs.kept.runs, MODE.training
-    key: list[Any] = [is_train, ctx]
-    given: list[Any] = []
+    key: list[object] = [is_train, ctx]
+    shapes: list[list[int]] = []
     for array in arrays:
         shape = array.shape
         key += shape, array.dtype
-        given += [*shape],
+        shapes += [*shape],
     inputs = arrays[:len(attrs.arguments)]
-    del given[len(inputs):]
+    del shapes[len(inputs):]
     try:
-        answers = attrs.prop.infer_shape(given), None
+        answers = attrs.prop.infer_shape(shapes), None
     except Exception as error:
-        attrs.blame(error, "infer_shape", given)
+        attrs.blame(error, "infer_shape", shapes)
         raise
     if not op.plain_types or not inputs:
         answers = answers[0], attrs.ask("infer_type", [array.dtype.type for array in inputs])
-    found = runs.find(tuple(key))
-    if found is None or not found.follows(answers):
-        found = CustomRun(op, attrs, arrays, ctx, is_train, answers)
-        runs.keep(tuple(key), found)
-    return found
+    run = runs.find(tuple(key))
+    if run is None or not run.follows(answers):
+        run = CustomRun(op, attrs, arrays, ctx, is_train, answers)
+        runs.keep(tuple(key), run)
+    return run
 
 
 class CustomRun:
@@ -71,7 +79,8 @@ class CustomRun:
     __slots__ = ("count", "visible", "is_train", "_answers", "_specs", "_ctx", "_host", "_watched", "_watched_back")
     recipes = None
 
-    def __init__(self, op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, answers: Any):
+    def __init__(self, op: CustomRecord, attrs: Any, arrays: Sequence[Array], ctx: Context, is_train: bool,
+                 answers: tuple[Any, Any]):
         self.is_train, self._ctx, self._host = is_train, ctx, ctx.xp is np
         self.count = self.visible = len(attrs.outputs)
         nothing = [None] * self.count
@@ -81,48 +90,48 @@ class CustomRun:
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
         self._specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(out_shapes, out_dtypes)]
         self._answers = _copied(answers)
-        self._watched: Any = None  # the class of the operator whose forward was watched
-        self._watched_back: dict[Any, Any] = {}
+        self._watched: type | None = None  # the class of the operator whose forward was watched
+        self._watched_back: dict[tuple[bool, ...], tuple[type, tuple[int, ...]] | None] = {}
 
-    def follows(self, answers: Any) -> bool:
+    def follows(self, answers: tuple[Any, Any]) -> bool:
         """Whether it follows from these answers, too."""
         try:
             return answers == self._answers
         except ValueError:  # there are arrays in them
             return False
 
-    def outputs(self) -> list[Any]:
+    def outputs(self) -> list[Array]:
         """Memory for the outputs."""
         if self._host:
             try:
-                return [np.empty(shape, dtype) for shape, dtype in self._specs]
+                return [np.empty(shape, dtype) for shape, dtype in self._specs]  # type: ignore[arg-type]  # known
             except (MemoryError, ValueError):  # the backend says how large they would be
                 pass
-        return [self._memory(i, *spec) for i, spec in enumerate(self._specs)]
+        return [self._memory(i, *spec) for i, spec in enumerate(self._specs)]  # type: ignore[arg-type]  # known
 
-    def _memory(self, number: int, shape: Any, dtype: Any) -> Any:
+    def _memory(self, number: int, shape: Shape, dtype: np.dtype) -> Array:
         return self._ctx.backend.empty(shape, dtype, self._ctx.device_id)
 
-    def run(self, attrs: Any, arrays: Sequence[Any], outs: list[Any], wrap: Callable) -> list[Any]:
+    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[Array], wrap: Callable[..., NDArray]) -> list[Array]:
         """Let an operator of its own compute the outputs."""
         record, ctx, is_train, entered = attrs.record, self._ctx, self.is_train, _CURRENT.stack
         before = MODE.recording, MODE.training
         MODE.recording, MODE.training = False, is_train
         entered.append(ctx)
         try:
-            made, reqs = record.create(attrs, ctx, attrs.memo, arrays), ["write"] * self.count
-            if made.__class__ is self._watched:
-                forward_run(attrs, made, arrays, outs, reqs, ctx, wrap, is_train)[0]()
+            operator, reqs = record.create(attrs, ctx, attrs.memo, arrays), ["write"] * self.count
+            if operator.__class__ is self._watched:
+                forward_run(attrs, operator, arrays, outs, reqs, ctx, wrap, is_train)[0]()
             else:
                 self._first(record, attrs, arrays, outs, self._specs, wrap)
-                self._watched = made.__class__ if is_settled(made) else None
+                self._watched = operator.__class__ if is_settled(operator) else None
         finally:
             entered.pop()
             MODE.recording, MODE.training = before
         return outs
 
-    def _first(self, op: Any, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],
-               wrap: Callable) -> None:
+    def _first(self, op: Op, attrs: UserAttrs, arrays: Sequence[Array], outs: list[Array], specs: Sequence[Spec],
+               wrap: Callable[..., NDArray]) -> None:
         """A run that is watched."""
         ctx = self._ctx
         call = Call(op, attrs, list(arrays), outs, ["write"] * len(outs), ctx.xp, ctx, MODE.training, None, specs,
@@ -130,30 +139,30 @@ class CustomRun:
         for step in prepare(call).steps()[0]:
             step()
 
-    def back(self, attrs: Any, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any],
-             needs: tuple[bool, ...], wrap: Callable) -> list[Any] | None:
+    def back(self, attrs: Any, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+             needs: tuple[bool, ...], wrap: Callable[..., NDArray]) -> list[Array | None] | None:
         """Raw gradients of the inputs by the ``backward`` of the operator whose forward ran; None where the gradient
         is another's business: that of a Prop that has a rule, or of a body that is followed."""
         record, prop, ctx, entered = attrs.record, attrs.prop, self._ctx, _CURRENT.stack
         if record.traced or hasattr(prop, "gradient"):
             return None
-        count, (needed, unread), made = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
+        count, (needed, unread), operator = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
         inputs, states = ins[:count], ins[count:]
         every = [*arriving, *inputs, *outs]
         read = every if len(needed) == len(every) else [every[i] for i in needed]
         entered.append(ctx)
         try:
-            if self._watched_back.get(needs) == (made.__class__, needed):
-                grads = [np.zeros(each.shape, each.dtype) if self._host else
-                         ctx.backend.zeros(each.shape, each.dtype, ctx.device_id) for each in inputs]
+            if self._watched_back.get(needs) == (operator.__class__, needed):
+                grads = [np.zeros(array.shape, array.dtype) if self._host else
+                         ctx.backend.zeros(array.shape, array.dtype, ctx.device_id) for array in inputs]
                 reqs = ["write" if need else "null" for need, _ in zip(needs, grads)]
-                backward_run(attrs, made, needed, read, states, grads, reqs, ctx, wrap)[0]()
+                backward_run(attrs, operator, needed, read, states, grads, reqs, ctx, wrap)[0]()
             else:
-                grads = [self._memory(i, each.shape, each.dtype) for i, each in enumerate(inputs)]
+                grads = [self._memory(i, array.shape, array.dtype) for i, array in enumerate(inputs)]
                 self._first(record.backward(attrs), attrs.of_backward(needs[:count]),
                             [*read, *[ins[i] for i in unread], *states], grads,
-                            [Spec(each.shape, each.dtype) for each in inputs], wrap)
-                self._watched_back[needs] = (made.__class__, needed) if is_settled(made) else None
+                            [Spec(array.shape, array.dtype) for array in inputs], wrap)
+                self._watched_back[needs] = (operator.__class__, needed) if is_settled(operator) else None
         finally:
             entered.pop()
         return [*grads, *[None] * len(states)]
@@ -162,7 +171,7 @@ class CustomRun:
 def _copied(answer: Any) -> Any:
     """An answer that its owner cannot change any more; something equal to nothing where that is not so."""
     if answer.__class__ is list or answer.__class__ is tuple:
-        return answer.__class__([_copied(each) for each in answer])
+        return answer.__class__(map(_copied, answer))
     if answer is None or isinstance(answer, (int, str, type, np.dtype)):
         return answer
     return object()

@@ -7,7 +7,7 @@ Shapes and dtypes are checked when the runner is made, on the first call of its 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,12 +16,21 @@ from opreg.core.cache import Recent
 from opreg.core.launch import Call, Kernel, as_results, prepare
 from opreg.core.mode import MODE, Recording, inside, quiet
 from opreg.core.op import Op, watch
-from opreg.core.spec import Spec, is_numpy_float, known, show, unify
+from opreg.core.rules import Attrs, Shapes
+from opreg.core.spec import Shape, Spec, is_numpy_float, known, show, unify
 from opreg.errors import ArgumentError, ShapeError, listed, note
+from opreg.typing import Array, ArrayModule
 
-from .custom_calls import custom_run
+from .context import Context
+from .custom_calls import CustomRun, custom_run
 
-__all__ = ["run", "settle", "Runner"]
+if TYPE_CHECKING:
+    from opreg.custom.function_record import FunctionRecord
+
+    from .ndarray import NDArray
+    from .traced_rules import Recipe
+
+__all__ = ["run", "settle", "Runner", "Settled"]
 
 _RUNNERS: Recent = Recent(4096, "settled eager calls")
 _FLOAT32 = np.dtype(np.float32)
@@ -37,7 +46,7 @@ class Runner:
     __slots__ = ("op", "attrs", "kernel", "shapes", "dtypes", "visible", "count", "single", "recipes", "ctx",
                  "is_train", "_function", "_xp", "_copies", "_fits", "_first", "_takes_out")
 
-    def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool):
+    def __init__(self, op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool):
         self.op, self.attrs, self.ctx, self.is_train = op, attrs, ctx, is_train
         self.shapes, self.dtypes = _inferred(op, attrs, arrays)
         self.count, self.visible = len(self.shapes), op.visible(attrs)
@@ -45,6 +54,7 @@ class Runner:
         ready = prepare(Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, rng), returning=True)
         self._xp, self.kernel = ctx.xp, ready.kernel
         self._takes_out = self.kernel.takes_out and self.count == 1 and not op.states
+        self._function: Callable[..., Any]
         dtype = self.dtypes[0] if self.dtypes else _FLOAT32
         expression = None if op.expression is None else op.expression(attrs)
         if (expression is not None and self.kernel is op.kernels[0] and is_numpy_float(dtype)
@@ -56,28 +66,28 @@ class Runner:
             self._function = prepared or ready.function()
             self._takes_out = self._takes_out and prepared is None
         #: Once it has run: the kernel alone, where it gives the only output as it is wanted; else None.
-        self.single: Any = None
+        self.single: Callable[..., Array] | None = None
         #: Of its gradient, see ``opreg.ndarray.traced_rules``; None where nothing stays settled.
-        self.recipes: dict[Any, Any] | None = {}
+        self.recipes: dict[tuple[object, ...], Recipe | None] | None = {}
         self._copies: list[bool] | None = None
         self._first = True
         self._fits = True
 
-    def __call__(self, arrays: Sequence[Any], out: Any = None) -> list[Any]:
+    def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
         if out is not None and self._may_write(out, arrays):
             self._function(*arrays, out=out)
             return [out]
-        found = self._function(*arrays)
-        results = as_results(found)
+        returned = self._function(*arrays)
+        results = as_results(returned)
         if self._first:
             self._check(arrays, results)
-            if self._fits and self.count == 1 and results[0] is found:
+            if self._fits and self.count == 1 and results[0] is returned:
                 self.single = self._function
         if self._fits:
             return results
         return self._mend(results)
 
-    def _may_write(self, out: Any, arrays: Sequence[Any]) -> bool:
+    def _may_write(self, out: Array, arrays: Sequence[Array]) -> bool:
         """Whether the kernel itself may store its result in ``out``, where no input is that it still reads."""
         if not self._takes_out or self.shapes[0] != out.shape or self.dtypes[0] != out.dtype:
             return False
@@ -87,7 +97,7 @@ class Runner:
                 return False
         return True
 
-    def _mend(self, results: list[Any]) -> list[Any]:
+    def _mend(self, results: list[Any]) -> list[Array]:
         """Results with the inferred dtypes, in C order, and copies of those that are views of an input."""
         copies = self._copies or []
         for i, dtype in enumerate(self.dtypes):
@@ -101,7 +111,7 @@ class Runner:
             results[i] = result
         return results
 
-    def _check(self, arrays: Sequence[Any], results: list[Any]) -> None:
+    def _check(self, arrays: Sequence[Array], results: list[Any]) -> None:
         """On the first call: does the kernel keep its operator's promises?"""
         xp = self._xp
         self.kernel.check(self.op, results, self.shapes)
@@ -110,25 +120,25 @@ class Runner:
             plain = hasattr(result, "flags") and not isinstance(result, np.generic) and (
                 shape is None or result.shape == shape)
             array = result if plain else xp.asarray(result)
-            self._copies.append(plain and any(xp.may_share_memory(array, each) for each in arrays))
+            self._copies.append(plain and any(xp.may_share_memory(array, source) for source in arrays))
             if not plain or array.dtype != dtype or self._copies[-1] or not array.flags.c_contiguous:
                 self._fits = False
         self._first = False
 
 
-def _as_array(xp: Any, function: Callable) -> Callable:
+def _as_array(xp: ArrayModule, function: Callable[..., Array]) -> Callable[..., Array]:
     """A function of arrays of no dimensions, of which ufuncs make numbers, that gives an array."""
     return lambda *arrays, **keywords: xp.asarray(function(*arrays, **keywords))
 
 
-def _check_count(op: Op, attrs: Any, arrays: Sequence[Any]) -> None:
+def _check_count(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> None:
     names = op.arguments(attrs) + op.auxiliary(attrs)
     if len(arrays) != len(names):
         raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({listed(names)}), "
                             f"got {len(arrays)}")
 
 
-def _inferred(op: Op, attrs: Any, arrays: Sequence[Any]) -> tuple[list[Any], list[np.dtype]]:
+def _inferred(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> tuple[Shapes, list[np.dtype]]:
     """Shapes and dtypes of the outputs, from inputs whose number is looked at."""
     _check_count(op, attrs, arrays)
     nothing = [None] * len(op.outputs(attrs))
@@ -137,7 +147,8 @@ def _inferred(op: Op, attrs: Any, arrays: Sequence[Any]) -> tuple[list[Any], lis
     return shapes, [dtype or _FLOAT32 for dtype in dtypes]
 
 
-def _prepared(op: Op, attrs: Any, arrays: Sequence[Any], kernel: Kernel, ctx: Any) -> Callable | None:
+def _prepared(op: Op, attrs: Attrs, arrays: Sequence[Array], kernel: Kernel, ctx: Context
+              ) -> Callable[..., Array] | None:
     """The reference kernel on the host, what follows from attributes and specs settled; None where it cannot be."""
     if op.prepared is None or kernel is not op.kernels[0] or ctx.xp is not np:
         return None
@@ -150,25 +161,28 @@ class BoundRunner:
     __slots__ = ("op", "count", "visible", "is_train", "_call")
     recipes = None
 
-    def __init__(self, op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
+    def __init__(self, op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool,
+                 wrap: Callable[..., NDArray] | None):
         self.op, self.is_train = op, is_train
         shapes, dtypes = _inferred(op, attrs, arrays)
         self.count, self.visible = len(shapes), op.visible(attrs)
         if op.data_dependent:
             call = Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, wrap=wrap)
             with Recording(False, is_train), ctx:
-                shapes = [unify(shape, found) for shape, found in zip(shapes, op.shapes_from_data(call))]
-        if not all(map(known, shapes)):
+                shapes = [unify(shape, computed) for shape, computed in zip(shapes, op.shapes_from_data(call))]
+        settled = [shape for shape in shapes if shape is not None and known(shape)]
+        if len(settled) < self.count:
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
-        specs = list(map(Spec, shapes, dtypes))
+        specs = list(map(Spec, settled, dtypes))
 
-        def empty(number: int, shape: Any, dtype: Any) -> Any:
+        def empty(number: int, shape: Shape, dtype: np.dtype) -> Array:
             return ctx.backend.empty(shape, dtype, ctx.device_id)
 
-        self._call = Call(op, attrs, list(arrays), [empty(0, *spec) for spec in specs], ["write"] * self.count, ctx.xp,
-                          ctx, is_train, None, specs, empty, wrap, getattr(attrs, "memo", None))
+        outs = list(map(empty, range(self.count), settled, dtypes))
+        self._call = Call(op, attrs, list(arrays), outs, ["write"] * self.count, ctx.xp, ctx, is_train, None, specs,
+                          empty, wrap, getattr(attrs, "memo", None))
 
-    def __call__(self) -> list[Any]:
+    def __call__(self) -> list[Array]:
         call = self._call
         with Recording(False, call.is_train), call.ctx:
             for step in prepare(call).steps()[0]:
@@ -183,30 +197,35 @@ class FunctionRunner:
     __slots__ = ("op", "count", "visible", "ctx", "is_train", "_compute", "_wrap", "_inputs")
     recipes = None
 
-    def __init__(self, op: Any, attrs: Any, arrays: Sequence[Any], ctx: Any, is_train: bool, wrap: Any):
+    def __init__(self, op: FunctionRecord, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool,
+                 wrap: Callable[..., NDArray]):
         _check_count(op, attrs, arrays)
         self.op, self._compute, self.ctx, self._wrap = op, op.compute, ctx, wrap
         self._inputs, self.is_train = len(op.arguments(attrs)), is_train
         self.count = self.visible = len(op.outputs(attrs))
 
-    def run(self, attrs: Any, arrays: Sequence[Any]) -> list[Any]:
+    def run(self, attrs: Attrs, arrays: Sequence[Array]) -> list[Array]:
         """What the function makes of these arrays."""
         wrap, ctx, inputs = self._wrap, self.ctx, self._inputs
         values = [wrap(array, ctx, i < inputs) for i, array in enumerate(arrays)]
         with Recording(False, None), ctx:
-            found = self._compute(values, attrs, ctx, self.is_train)
-        return [self._own(each, arrays) for each in found]
+            results = self._compute(values, attrs, ctx, self.is_train)
+        return [self._own(result, arrays) for result in results]
 
-    def _own(self, found: Any, arrays: Sequence[Any]) -> Any:
+    def _own(self, result: object, arrays: Sequence[Array]) -> Array:
         """A result as an array that shares no memory with an input."""
         xp = self.ctx.xp
-        data = xp.asarray(getattr(found, "_data", found))
+        data = xp.asarray(getattr(result, "_data", result))
         if not data.flags.c_contiguous:
             return xp.array(data, order="C")
         for array in arrays:
             if xp.may_share_memory(data, array):
                 return xp.array(data, order="C")
         return data
+
+
+#: What ran an operator, as the tape keeps it.
+Settled: TypeAlias = Runner | BoundRunner | FunctionRunner | CustomRun
 
 
 class _Keeper:
@@ -224,34 +243,34 @@ _KEEPER = _Keeper()
 watch(_KEEPER)
 
 
-def settle(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any) -> Runner:
+def settle(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context) -> Runner:
     """The runner of a call with complete attributes, made at the first of its kind."""
     is_train = MODE.training if op.mode or op.states else True
     key = (op, id(attrs), is_train, ctx,
            *[(array.shape, array.dtype) for array in arrays])
-    found = _RUNNERS.get(key)
-    if found is None:
-        found = _RUNNERS.find(key)
-    if found is None:
+    runner = _RUNNERS.get(key)
+    if runner is None:
+        runner = _RUNNERS.find(key)
+    if runner is None:
         # It holds the attributes, so that their address is not used again while it is there.
-        found = Runner(op, attrs, arrays, ctx, is_train)
-        _RUNNERS.keep(key, found)
-    return found
+        runner = Runner(op, attrs, arrays, ctx, is_train)
+        _RUNNERS.keep(key, runner)
+    return runner
 
 
-def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wrap: Any = None
-        ) -> tuple[Any, list[Any]]:
+def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | None = None,
+        wrap: Any = None) -> tuple[Settled, list[Array]]:
     """Apply an operator with complete attributes to raw arrays of one context.
 
     Returns
     -------
-    runner : Runner or CustomRun
+    settled : Runner, BoundRunner, FunctionRunner or CustomRun
         What ran.
     results : list of arrays
         All outputs, then new auxiliary states if there are any.
     """
-    settled: Any = None
-    found: Runner | None = None
+    settled: BoundRunner | FunctionRunner | CustomRun | None = None
+    runner: Runner | None = None
     try:
         if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
             runs = getattr(attrs, "runs", None)
@@ -259,30 +278,31 @@ def run(op: Op, attrs: Any, arrays: Sequence[Any], ctx: Any, out: Any = None, wr
                 key = ctx, MODE.training
                 function = runs.get(key)
                 if function is None:
-                    function = runs[key] = FunctionRunner(op, attrs, arrays, *key, wrap)
+                    function = runs[key] = FunctionRunner(
+                        op, attrs, arrays, *key, wrap)  # type: ignore[arg-type]  # what has runs is one of functions
                 settled = function
-                return settled, function.run(attrs, arrays)
+                return function, function.run(attrs, arrays)
             if getattr(attrs, "kept", None) is not None and len(op.kernels) == 1:
-                often = custom_run(op, attrs, arrays, ctx)
+                often = custom_run(op, attrs, arrays, ctx)  # type: ignore[arg-type]  # who keeps so is a Prop's record
                 outs = often.outputs()
                 settled = often
                 return often, often.run(attrs, arrays, outs, wrap)
-            settled = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)
-            return settled, settled()
-        found = settle(op, attrs, arrays, ctx)
-        single = found.single
+            settled = once = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)
+            return once, once()
+        runner = settle(op, attrs, arrays, ctx)
+        single = runner.single
         try:
             if single is not None and out is None:
-                return found, [MODE.run(single, *arrays)]
-            return found, MODE.run(found, arrays, out)
+                return runner, [MODE.run(single, *arrays)]
+            return runner, MODE.run(runner, arrays, out)
         except RuntimeError as error:
             if not inside(error):
                 raise
-        return found, found(arrays, out)
+        return runner, runner(arrays, out)
     except Exception as error:
         if settled is not None:
             raise  # users' code, which has noted what it was given
         names = op.arguments(attrs) + op.auxiliary(attrs)
         shapes = ", ".join(f"{name} {show(a.shape)} {a.dtype}" for name, a in zip(names, arrays))
         note(error, f"operator {op.name} applied to {shapes or 'nothing'}")
-        op.fail(error, () if found is None else [*map(Spec, found.shapes, found.dtypes)])
+        op.fail(error, () if runner is None else [*map(Spec, runner.shapes, runner.dtypes)])

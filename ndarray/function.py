@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from opreg.core.namespaces import CONTRIB, Namespace, dressed, front
 from opreg.core.op import Op
 from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.registry import user_operator
+from opreg.core.rules import Attrs
 from opreg.core.spec import show
 from opreg.custom.prop_record import CustomRecord, Kept
 from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
@@ -26,8 +27,11 @@ from .ndarray import SURFACE, NDArray, _compute
 
 __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "custom", "sparse"]
 
+#: Where results are stored: an array, or one for each.
+Out = TypeVar("Out", bound=NDArray | Sequence[NDArray])
 
-def _is_array(value: Any) -> bool:
+
+def _is_array(value: object) -> bool:
     return isinstance(value, (NDArray, np.ndarray)) or hasattr(value, "_follow")
 
 
@@ -38,11 +42,11 @@ class _Slot(int):
 _FORMS: Recent = Recent(4096, "forms of eager calls")
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: object) -> tuple[object, ...]:
     """What equals the same of another value only if the two mean the same."""
     kind = value.__class__
     if kind is tuple or kind is list:
-        return kind, *[_constant(each) for each in value]
+        return kind, *map(_constant, value)  # type: ignore[call-overload]  # it is one of these
     if isinstance(value, NDArray):
         raise TypeError
     return kind, str(value) if kind is float and not value else value  # 0.0 == -0.0
@@ -52,9 +56,9 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
     """Complete attributes and inputs in order of a call. Calls of one form are taken apart once."""
     if op.per_instance:  # each call has attributes of its own
         return _taken_apart(op, args, keywords, _is_array)
-    form: list[Any] = [op, *keywords]
+    form: list[object] = [op, *keywords]
     arrays: list[NDArray] = []
-    found = None
+    known = None
     try:
         for value in (*args, *keywords.values()):
             if isinstance(value, NDArray):
@@ -63,12 +67,12 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
             else:
                 form.append(_constant(value))
         key = tuple(form)
-        found = _FORMS.get(key) or _FORMS.find(key)
+        known = _FORMS.get(key) or _FORMS.find(key)
     except TypeError:  # something is not known by its value: a NumPy array, a list of arrays
         key = None
     if key is None:
         return _taken_apart(op, args, keywords, _is_array)
-    if found is None:
+    if known is None:
         slots = map(_Slot, range(len(arrays)))
         inputs, given = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
                               {name: next(slots) if isinstance(value, NDArray) else value
@@ -77,14 +81,14 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
         if slotted:  # an array is an attribute: its number counts, which may change
             given.update((name, _number(op, name, arrays[given[name]])) for name in slotted)
             key = None
-        found = _completed(op, inputs, given)
+        known = _completed(op, inputs, given)
         if key is not None:
-            _FORMS.keep(key, found)
-    attrs, order = found
+            _FORMS.keep(key, known)
+    attrs, order = known
     return attrs, [arrays[i] for i in order]
 
 
-def _plain(value: Any) -> bool:
+def _plain(value: object) -> bool:
     """Whether a value is the same for as long as it equals itself, what it holds included."""
     return value.__class__ in _PLAIN or (value.__class__ is tuple and all(map(_plain, value)))
 
@@ -92,9 +96,9 @@ def _plain(value: Any) -> bool:
 _PLAIN = frozenset({int, float, bool, str, type(None)})
 
 
-def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
+def _answered(op: CustomRecord, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     """The same for an operator that is a Prop. Each call has one of its own; what calls of one form share is kept."""
-    form: list[Any] = [*keywords, None]
+    form: list[object] = [*keywords, None]
     arrays: list[NDArray] = []
     for value in (*args, *keywords.values()):
         if isinstance(value, NDArray):
@@ -105,9 +109,9 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
         else:
             return _taken_apart(op, args, keywords, _is_array)
     key = tuple(form)
-    kept = op.calls.find(key)
+    kept: Kept | None = op.calls.find(key)
     if kept is not None:
-        attrs: Any = op.anew(kept.given, kept)
+        attrs = op.anew(kept.given, kept)
         if attrs.kept is kept:
             return attrs, [arrays[i] for i in kept.order]
         inputs, _ = split(op, args, keywords, _is_array)
@@ -123,25 +127,25 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
     return attrs, values
 
 
-def _number(op: Op, name: str, value: NDArray) -> Any:
+def _number(op: Op, name: str, value: NDArray) -> np.generic:
     if value.size != 1:
         raise AttrError(f"operator {op.name}: attribute {name}: expected {op.schema[name].describes}, got an array of "
                         f"shape {show(value.shape)}")
     return value.asscalar()
 
 
-def _taken_apart(op: Op, args: Sequence[Any], keywords: dict[str, Any], is_array: Callable[[Any], bool]
+def _taken_apart(op: Op, args: Sequence[Any], keywords: dict[str, Any], is_array: Callable[[object], bool]
                  ) -> tuple[Any, list[Any]]:
     return _completed(op, *split(op, args, keywords, is_array))
 
 
-def _completed(op: Op, inputs: Any, given: dict[str, Any]) -> tuple[Any, list[Any]]:
+def _completed(op: Op, inputs: dict[str, Any] | list[Any], given: dict[str, Any]) -> tuple[Any, list[Any]]:
     attrs = op.complete({key: value for key, value in given.items()
                          if value is not None or key in op.schema or op.schema.open})
     return attrs, ordered(op, inputs, attrs)
 
 
-def _place(values: Sequence[Any]) -> Context:
+def _place(values: Sequence[object]) -> Context:
     """Where to compute: the context of the first array, or the current one."""
     for value in values:
         if isinstance(value, NDArray):
@@ -159,7 +163,8 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     if keywords:
         out, ctx = keywords.pop("out", None), keywords.pop("ctx", None)
         keywords.pop("name", None)
-    attrs, values = (_answered if op.__class__ is CustomRecord else _settled)(op, args, keywords)
+    attrs, values = (_answered if op.__class__ is CustomRecord else _settled)(
+        op, args, keywords)  # type: ignore[arg-type]  # of its own kind
     ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
         return _into(op, attrs, values, ctx, out)
@@ -175,9 +180,9 @@ def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> NDArray:
     return invoke(user_operator(op_type), args, keywords)
 
 
-def _into(op: Op, attrs: Any, values: list[Any], ctx: Context, out: Any) -> Any:
+def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Out:
     """Call an operator and store its results in existing arrays."""
-    targets = list(out) if isinstance(out, (list, tuple)) else [out]
+    targets: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
     for target in targets:
         if not isinstance(target, NDArray):
             raise ArgumentError(f"operator {op.name}: out= must be an NDArray, got {type(target).__name__}")
@@ -206,7 +211,7 @@ def _into(op: Op, attrs: Any, values: list[Any], ctx: Context, out: Any) -> Any:
     return out
 
 
-def _function(op: Op, name: str) -> Callable:
+def _function(op: Op, name: str) -> Callable[..., Any]:
     def call(*args: Any, **keywords: Any) -> Any:
         return invoke(op, args, keywords)
 
@@ -217,8 +222,8 @@ def _function(op: Op, name: str) -> Callable:
 surface = SURFACE.provide(front("nd", _function))
 
 
-def _dense_only(name: str) -> Callable:
-    def refuse(*_: Any, **__: Any) -> Any:
+def _dense_only(name: str) -> Callable[..., NoReturn]:
+    def refuse(*_: object, **__: object) -> NoReturn:
         raise OpError(f"nd.sparse.{name}: arrays here are dense, there are none of other storage types")
 
     return refuse

@@ -35,20 +35,21 @@ def save(fname: str | os.PathLike, data: NDArray | Sequence[NDArray] | Mapping[s
         names, arrays = [], list(data)
     else:
         raise ArgumentError(f"save: expected an NDArray, a list or a dict of them, got {type(data).__name__}")
-    for i, each in enumerate(arrays):
-        if not isinstance(each, NDArray):
-            raise ArgumentError(f"save: {names[i] if names else i}: expected an NDArray, got {type(each).__name__}")
-    records = [params_file.Record(each.asnumpy(), (each.context.device_type, each.context.device_id))
-               for each in arrays]
+    for i, array in enumerate(arrays):
+        if not isinstance(array, NDArray):
+            raise ArgumentError(f"save: {names[i] if names else i}: expected an NDArray, got {type(array).__name__}")
+    records = [params_file.Record(array.asnumpy(), (array.context.device_type, array.context.device_id))
+               for array in arrays]
     params_file.save(os.fspath(fname), records, names)
 
 
-def _arrays(records: Sequence[Any], names: Sequence[str]) -> Any:
+def _arrays(records: Sequence[params_file.Record], names: Sequence[str]
+            ) -> list[NDArray | None] | dict[str, NDArray | None]:
     arrays = [_placed(record, names[i] if names else str(i)) for i, record in enumerate(records)]
     return dict(zip(names, arrays)) if names else arrays
 
 
-def _placed(record: Any, name: str) -> Any:
+def _placed(record: params_file.Record, name: str) -> NDArray | None:
     if record.array is None:
         return None
     try:

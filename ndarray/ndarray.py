@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import operator
-import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from opreg.core.cache import cached
 from opreg.core.dispatch import INVOKE
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op
 from opreg.core.registry import get, ops
+from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
-from opreg.core.spec import as_dtype, is_numpy_float, show
+from opreg.core.spec import Shape, as_dtype, is_numpy_float, show
 from opreg.core.value import BINARY, Value
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, adopted, note
+from opreg.typing import Array, DTypeLike
 
 from . import changes, params_file, tape
 from .context import Context, cpu, current_context
@@ -38,27 +40,28 @@ SURFACE = Slot("arrays")
 UFUNC, FUNCTION = Slot("arrays"), Slot("arrays")
 
 _FLOAT32 = np.dtype(np.float32)
-_SCALARS: dict[np.dtype, dict[Any, np.ndarray]] = {}
+_SCALARS: dict[np.dtype, dict[float | str, np.ndarray]] = {}
 
 
-def _scalar(value: Any, dtype: np.dtype) -> np.ndarray:
+def _scalar(value: float, dtype: np.dtype) -> np.ndarray:
     """A number as a 0-d array of a floating dtype, which a ufunc takes twice as fast as a Python number."""
-    made = _SCALARS.setdefault(dtype, {})
-    if len(made) > 1024:
-        made.clear()
-    made[value or str(value)] = found = quiet(np.array(value).astype, dtype)
-    return found
+    scalars = _SCALARS.setdefault(dtype, {})
+    if len(scalars) > 1024:
+        scalars.clear()
+    scalars[value or str(value)] = scalar = quiet(np.array(value).astype, dtype)
+    return scalar
 
 
 @cached(1024, typed=True)
-def _recorded(name: str, number: Any = None) -> tuple[Op, Any]:
+def _recorded(name: str, number: float | str | None = None) -> tuple[Op, Attrs]:
     """An operator between arrays or with a number, and its attributes."""
     op = get(name)
     return op, op.complete({} if number is None else {"scalar": number})
 
 
-def _fast(name: str, ufunc: Any, forms: Sequence[str], result_class: type[NDArray], classes: set[type], state: Any,
-         reflected: bool = False, exact: bool = False, truth: str | None = None) -> Callable:
+def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[NDArray], classes: set[type],
+          state: Tracing, reflected: bool = False, exact: bool = False, truth: str | None = None
+          ) -> Callable[[NDArray, Any], Any]:
     """Python's operator for floating arrays of one dtype on the host; the general way otherwise.
 
     Parameters
@@ -84,7 +87,7 @@ def _fast(name: str, ufunc: Any, forms: Sequence[str], result_class: type[NDArra
     same, broadcast, with_number = forms
     as_number, silent = truth == "number", truth == "bool"
 
-    def method(self: Any, other: Any) -> Any:
+    def method(self: NDArray, other: Any) -> Any:
         data = self._data
         dtype = data.dtype
         kind = other.__class__
@@ -105,15 +108,15 @@ def _fast(name: str, ufunc: Any, forms: Sequence[str], result_class: type[NDArra
         else:
             return self._binary(name, other, reflected)
         try:
-            found = MODE.run(ufunc, right, data) if reflected else MODE.run(ufunc, data, right)
+            numbers = MODE.run(ufunc, right, data) if reflected else MODE.run(ufunc, data, right)
         except (ValueError, RuntimeError):
-            found = None
-        if found is None:
+            numbers = None
+        if numbers is None:
             return self._binary(name, other, reflected)  # says what does not broadcast
         if as_number:
-            found = found.astype(dtype)
+            numbers = numbers.astype(dtype)
         result = new(result_class)
-        result._data = found if found.__class__ is array_class else np.asarray(found)
+        result._data = numbers if numbers.__class__ is array_class else np.asarray(numbers)
         result._ctx = self._ctx
         result._entry = None
         entry = self._entry
@@ -130,12 +133,13 @@ def _fast(name: str, ufunc: Any, forms: Sequence[str], result_class: type[NDArra
     return method
 
 
-_ARITHMETIC: dict[str, Any] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide}
-_COMPARISONS: dict[str, Any] = {"eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal,
+_ARITHMETIC: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide}
+_COMPARISONS: dict[str, np.ufunc] = {"eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal,
                                 "lt": np.less, "le": np.less_equal}
 
 
-def attach(cls: Any, classes: set[type], comparisons: Mapping[str, Sequence[str]], truth: str, state: Any) -> None:
+def attach(cls: type[NDArray], classes: set[type], comparisons: Mapping[str, Sequence[str]], truth: str,
+           state: Tracing) -> None:
     """Give a class of arrays Python's operators; see ``_fast``. ``comparisons`` has their forms by name."""
     for name, ufunc in _ARITHMETIC.items():
         same, broadcast, right, left = BINARY[name]
@@ -145,6 +149,17 @@ def attach(cls: Any, classes: set[type], comparisons: Mapping[str, Sequence[str]
     for name, ufunc in _COMPARISONS.items():
         setattr(cls, f"__{name}__", _fast(name, ufunc, comparisons[name][:3], cls, classes, state, False,
                                          truth == "bool", truth))
+
+
+class Tracing(Protocol):
+    """Whether something is followed just now; nothing where ``trace`` is None."""
+
+    @property
+    def trace(self) -> object: ...
+
+
+class _Untraced:
+    trace = None
 
 
 def _in_place(name: str) -> Callable[[NDArray, Any], NDArray]:
@@ -193,35 +208,35 @@ class NDArray(Methods):
     _broadcasts = True
     _scalars = False  # whether one of no axes is as good as any
     _instead = "Use an operator of nd in its place, or asnumpy() where no gradient is wanted"
-    _data: Any
+    _data: Array
     _ctx: Context
-    _entry: Any  # (tape node, output number) while recorded, else None
-    _part_of: tuple[NDArray, Any]  # of a view: what it is a view of, and the subscript; None for another shape
+    _entry: tape.TapeEntry | None  # while it is recorded
+    _part_of: tuple[NDArray, object]  # of a view: what it is a view of, and the subscript; None for another shape
     _views: list[weakref.ref[NDArray]]  # of it, when there were some
 
-    def __init__(self, data: Any, ctx: Context | None = None):
+    def __init__(self, data: ArrayLike | NDArray, ctx: Context | None = None):
         if isinstance(data, NDArray):
-            data, ctx = data._data, data._ctx
-        self._data = data if hasattr(data, "dtype") and hasattr(data, "flags") else np.asarray(data)
+            ctx, data = data._ctx, data._data
+        self._data = data if hasattr(data, "dtype") and hasattr(data, "flags") else np.asarray(data)  # type: ignore
         self._ctx = ctx if ctx is not None else cpu()
         self._entry = None
 
     # ------------------------------------------------------------------------------------------- operators
 
-    def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
+    def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
         attrs = op.complete(given)
         settled, results = _compute(op, attrs, values, self._ctx)
         visible = settled.visible
         return results[0] if visible == 1 else results[:visible]
 
-    def _shape_is(self, other: Any) -> bool:
+    def _shape_is(self, other: object) -> bool:
         return isinstance(other, NDArray) and self._data.shape == other._data.shape
 
     def _called(self, op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         return INVOKE.function(op, args, keywords)
 
     @classmethod
-    def _surface(cls, name: str) -> Callable:
+    def _surface(cls, name: str) -> Callable[..., Any]:
         return SURFACE.function(name)
 
     def _lift(self, value: Any) -> NDArray:
@@ -267,7 +282,7 @@ class NDArray(Methods):
             raise TypeError("only an integer array with one element is an index")
         return int(self.asscalar())
 
-    def __round__(self, ndigits: int | None = None) -> Any:
+    def __round__(self, ndigits: int | None = None) -> float:
         return round(self.item(), ndigits)
 
     def __format__(self, spec: str) -> str:
@@ -374,7 +389,7 @@ class NDArray(Methods):
         """Nested lists of Python numbers."""
         return self.asnumpy().tolist()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
         if self._entry is not None and MODE.recording:
             warnings.warn("a recorded array becomes a NumPy array, which has no gradient: say asnumpy() where that is "
                           "meant", stacklevel=2)
@@ -386,54 +401,55 @@ class NDArray(Methods):
         """Whether what is done with it is recorded (``tape``), or noted for later (``trace``)."""
         return "tape" if self._entry is not None and MODE.recording else None
 
-    def _held(self, host: np.ndarray) -> Any:
+    def _held(self, host: np.ndarray) -> NDArray:
         """A NumPy array as one of this class, beside it."""
         return NDArray(self._ctx.backend.asarray(host, None, self._ctx.device_id), self._ctx)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
         return UFUNC.function(self, ufunc, method, inputs, keywords)
 
-    def __array_function__(self, function: Callable, types: Any, args: Any, keywords: Any) -> Any:
+    def __array_function__(self, function: Callable[..., Any], types: Sequence[type], args: Sequence[Any],
+                           keywords: dict[str, Any]) -> Any:
         return FUNCTION.function(self, function, types, args, keywords)
 
-    def __dlpack__(self, **keywords: Any) -> Any:
+    def __dlpack__(self, **keywords: Any) -> object:
         return self._data.__dlpack__(**keywords)
 
-    def __dlpack_device__(self) -> tuple[Any, int]:
+    def __dlpack_device__(self) -> tuple[int, int]:
         return self._data.__dlpack_device__()
 
-    def to_dlpack_for_read(self) -> Any:
+    def to_dlpack_for_read(self) -> object:
         """A DLPack capsule that shares the memory, for reading."""
         return self._data.__dlpack__()
 
-    def to_dlpack_for_write(self) -> Any:
+    def to_dlpack_for_write(self) -> object:
         """A DLPack capsule that shares the memory, for writing."""
         return self._data.__dlpack__()
 
     @property
-    def __cuda_array_interface__(self) -> dict:
+    def __cuda_array_interface__(self) -> dict[str, Any]:
         interface = getattr(self._data, "__cuda_array_interface__", None)
         if interface is None:
             raise AttributeError(f"an array on {self._ctx} has no __cuda_array_interface__")
         return interface
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[..., NDArray], tuple[object, ...]]:
         return _restore, (self.asnumpy(), self._ctx)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, bytes]:
         record = params_file.Record(self.asnumpy(), (self._ctx.device_type, self._ctx.device_id))
         return {"handle": params_file.to_bytes(record)}
 
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, bytes]) -> None:
         """Hold what MXNet's arrays are pickled as: a record of a ``.params`` file."""
-        host, device = cast("tuple[np.ndarray, Any]", params_file.from_bytes(state["handle"]))
+        host, device = cast("tuple[np.ndarray, tuple[str, int]]", params_file.from_bytes(state["handle"]))
         restored = _restore(host, Context(*device))
         self._data, self._ctx, self._entry = restored._data, restored._ctx, None
 
     def __copy__(self) -> NDArray:
         return self.copy()
 
-    def __deepcopy__(self, memo: Any) -> NDArray:
+    def __deepcopy__(self, memo: object) -> NDArray:
         return self.copy()
 
     def __repr__(self) -> str:
@@ -466,7 +482,7 @@ class NDArray(Methods):
 
     as_in_ctx = as_in_context
 
-    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+    def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray:
         """A copy with another dtype; itself when the dtype is the same and ``copy`` is False."""
         if not copy and self._data.dtype == as_dtype(dtype):
             return self
@@ -507,18 +523,18 @@ class NDArray(Methods):
         if MODE.recording and self._entry is not None:
             result = ops.Reshape(self, shape=wanted, **keywords)
             return self._linked(result, None) if changes.writable(self) else result
-        found = None
+        data = None
         try:
             if not keywords and 0 not in wanted and min([-1, *wanted]) == -1:  # there are no codes in it
-                found = self._data.reshape(wanted)
+                data = self._data.reshape(wanted)
         except (TypeError, ValueError):
             pass  # the operator says better what is wrong
-        if found is None:
+        if data is None:
             reshape = get("Reshape")
             attrs = reshape.complete({"shape": wanted, **keywords})
             _, (inferred,) = reshape.infer_shapes([self.shape], [None], attrs)
-            found = self._data.reshape(inferred)
-        return self._view(found, None)
+            data = self._data.reshape(inferred)
+        return self._view(data, None)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
         """The operator ``expand_dims`` applied to this; a view when ``inplace``."""
@@ -532,16 +548,16 @@ class NDArray(Methods):
         """The operator ``squeeze`` applied to this; a view when ``inplace``."""
         return self._viewed(ops.squeeze(self, axis=axis), inplace)
 
-    def _viewed(self, found: NDArray, inplace: bool) -> NDArray:
-        return self.reshape(found.shape) if inplace else found
+    def _viewed(self, result: NDArray, inplace: bool) -> NDArray:
+        return self.reshape(result.shape) if inplace else result
 
-    def _view(self, data: Any, key: Any) -> NDArray:
+    def _view(self, data: Array, key: object) -> NDArray:
         """A view: part of the memory, by a basic subscript, or all of it in another shape."""
         result = _new(self.__class__)
         result._data, result._ctx, result._entry = data, self._ctx, None
         return self._linked(result, key)
 
-    def _linked(self, part: NDArray, key: Any) -> NDArray:
+    def _linked(self, part: NDArray, key: object) -> NDArray:
         """A part that knows what it is a part of, and is known to it."""
         part._part_of = self, key
         try:
@@ -549,7 +565,7 @@ class NDArray(Methods):
         except AttributeError:
             views = self._views = []
         if len(views) in _MANY:
-            views[:] = [each for each in views if each() is not None]
+            views[:] = [view for view in views if view() is not None]
         views.append(_reference(part))
         return part
 
@@ -557,18 +573,18 @@ class NDArray(Methods):
         if self._entry is not None and MODE.recording:
             return self._taken(key)
         if key.__class__ is slice and self._data.shape:
-            found, basic = self._data[key], True
+            data, basic = self._data[key], True
         else:
             key, basic = _key(key, self._data.shape, self._ctx)
-            found = self._part(key) if basic else self._data[key]
-            if not found.shape:  # one element is an array of one element
-                found, key = found.reshape(1), _single(key)
-        if basic and found.flags.c_contiguous:
-            return self._view(found, key)
-        if basic or not found.flags.c_contiguous:
-            found = found.copy(order="C")
+            data = self._part(key) if basic else self._data[key]
+            if not data.shape:  # one element is an array of one element
+                data, key = data.reshape(1), _single(key)
+        if basic and data.flags.c_contiguous:
+            return self._view(data, key)
+        if basic or not data.flags.c_contiguous:
+            data = data.copy(order="C")
         result = _new(NDArray)
-        result._data, result._ctx, result._entry = found, self._ctx, None
+        result._data, result._ctx, result._entry = data, self._ctx, None
         return result
 
     def _taken(self, key: Any) -> NDArray:
@@ -584,10 +600,10 @@ class NDArray(Methods):
         changes.own(result)
         return result
 
-    def _part(self, key: Any) -> Any:
+    def _part(self, key: Any) -> Array:
         """The raw view that a basic subscript names; NumPy gives a number, and no view, for a single element."""
-        found = self._data[key]
-        return found if hasattr(found, "flags") and not isinstance(found, np.generic) else self._data[
+        part = self._data[key]
+        return part if hasattr(part, "flags") and not isinstance(part, np.generic) else self._data[
             (*key, Ellipsis) if isinstance(key, tuple) else (key, Ellipsis)]
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -601,6 +617,7 @@ class NDArray(Methods):
     def _store(self, key: Any, value: Any, basic: bool = True) -> None:
         """Write numbers in place, whatever is recorded."""
         data = self._data
+        source: Array | float
         if isinstance(value, NDArray):
             source = value._data
             if type(source) is not type(data) or value._ctx.device_id != self._ctx.device_id:
@@ -675,10 +692,10 @@ class FrozenNDArray(NDArray):
 
 
 attach(NDArray, {NDArray, FrozenNDArray}, {name: BINARY[name] for name in ("eq", "ne", "gt", "ge", "lt", "le")},
-       "number", types.SimpleNamespace(trace=None))
+       "number", _Untraced())
 
 
-def _key(key: Any, shape: tuple[int, ...], ctx: Context) -> tuple[Any, bool]:
+def _key(key: Any, shape: Shape, ctx: Context) -> tuple[Any, bool]:
     """A subscript in NumPy's terms, and whether it is a basic one; truth values and real numbers in arrays count as
     integers. Arrays in it come to the context."""
     if key.__class__ is slice or key is Ellipsis:
@@ -702,12 +719,12 @@ def _key(key: Any, shape: tuple[int, ...], ctx: Context) -> tuple[Any, bool]:
     return (parts[0] if len(parts) == 1 and not isinstance(key, tuple) else tuple(parts)), basic
 
 
-def _single(key: Any) -> Any:
+def _single(key: object) -> tuple[object, ...]:
     """The subscript that gives one element an axis."""
     return (*key, None) if isinstance(key, tuple) else (key, None)
 
 
-def numbers_of(source: Any, dtype: np.dtype) -> np.ndarray:
+def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
     """Anything NumPy takes for numbers, as an array of a dtype; whole numbers that do not fit wrap around.
 
     Raises
@@ -732,17 +749,18 @@ def _restore(host: np.ndarray, ctx: Context) -> NDArray:
 
 
 @tape.WRAP.provide
-def wrap(data: Any, ctx: Context, frozen: bool = False) -> NDArray:
+def wrap(data: Array, ctx: Context, frozen: bool = False) -> NDArray:
     """An NDArray over a raw array; a frozen one refuses writes."""
     if frozen and isinstance(data, np.ndarray):
         data = data.view()
-        data.setflags(False)  # to write: a third of the time that ``flags.writeable = False`` takes
+        # To write: a third of the time that ``flags.writeable = False`` takes.
+        data.setflags(False)  # type: ignore[call-arg]  # NumPy's stub knows keywords only
     result = _new(FrozenNDArray if frozen else NDArray)
     result._data, result._ctx, result._entry = data, ctx, None
     return result
 
 
-def raw(value: Any, ctx: Context) -> Any:
+def raw(value: object, ctx: Context) -> Array:
     """The raw array of an NDArray on a context; a NumPy array becomes one."""
     if isinstance(value, NDArray):
         if value._ctx is not ctx and not value._ctx.backend_name == ctx.backend_name == "cpu":
@@ -753,11 +771,17 @@ def raw(value: Any, ctx: Context) -> Any:
     raise ArgumentError(f"expected an NDArray, got {type(value).__name__}")
 
 
-def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Any = None,
-             made: type[NDArray] | None = None) -> tuple[Any, list[Any]]:
+class Applied(Protocol):
+    """What ran an operator, or noted that it is to run."""
+
+    visible: int  # how many of the outputs a user sees
+
+
+def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array | None = None,
+             result_class: type[NDArray] | None = None) -> tuple[Applied, list[NDArray]]:
     """Run an operator, store what it changes in place, record it where somebody wants a gradient.
 
-    Results are of the class ``made``, by default NDArray.
+    Results are of the class ``result_class``, by default NDArray.
     """
     arrays = []
     for value in values:
@@ -780,7 +804,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Any =
         del results[count:]
     outs = []
     for data in results:
-        result = _new(made or NDArray)
+        result = _new(result_class or NDArray)
         result._data, result._ctx, result._entry = data, ctx, None
         outs.append(result)
     if MODE.recording:
@@ -788,7 +812,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Any =
     return settled, outs
 
 
-def array(source: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+def array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
     """An array holding a copy of numbers.
 
     Parameters
@@ -813,8 +837,8 @@ def array(source: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray
         return NDArray(quiet(ctx.backend.asarray, source._data, dtype, ctx.device_id), ctx)
     dtype = _FLOAT32 if dtype is None else as_dtype(dtype)
     try:
-        found = numbers_of(source, dtype)
+        host = numbers_of(source, dtype)
     except (ValueError, TypeError) as error:
         note(error, "nd.array: expected numbers in a regular nesting, or an array")
         raise
-    return NDArray(found if ctx.backend_name == "cpu" else ctx.backend.asarray(found, None, ctx.device_id), ctx)
+    return NDArray(host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id), ctx)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from opreg.core.op import Op
+from opreg.core.rules import Attrs
 from opreg.core.spec import Spec
 from opreg.core.tracing import TraceError
 from opreg.core.value import Value
@@ -56,50 +57,50 @@ class _Values(BodyTracer):
     def spec(self, entry: Any) -> Spec:
         return Spec(entry.shape, entry._data.dtype if isinstance(entry, NDArray) else entry._dt)
 
-    def apply(self, op: Op, entries: Sequence[Any], given: Any) -> list[Any]:
-        found = op(*entries, **given)
-        return list(found) if isinstance(found, (list, tuple)) else [found]
+    def apply(self, op: Op, entries: Sequence[Any], given: Attrs) -> list[Any]:
+        results = op(*entries, **given)
+        return list(results) if isinstance(results, (list, tuple)) else [results]
 
-    def entry(self, value: Any) -> Any:
+    def entry(self, value: object) -> Any:
         if isinstance(value, TracedArray):
             return value.entry
         return value if isinstance(value, Value) else self.like._held(np.asarray(value))
 
-    def run(self, rule: Callable, *args: Any) -> Any:
+    def run(self, rule: Callable[..., Any], *args: Any) -> Any:
         """What a rule gives for arguments that hold arrays of ours, in terms of these."""
-        found = rule(self, *_mapped(args, self._value))
-        return _mapped(found, lambda each: self._own(each.entry) if isinstance(each, TracedArray) else each)
+        results = rule(self, *_mapped(args, self._value))
+        return _mapped(results, lambda value: self._own(value.entry) if isinstance(value, TracedArray) else value)
 
-    def _value(self, given: Any) -> Any:
-        return self.value(given) if hasattr(given, "_watched") else given
+    def _value(self, arg: Any) -> Any:
+        return self.value(arg) if hasattr(arg, "_watched") else arg
 
-    def _own(self, found: Any) -> Any:
+    def _own(self, result: Any) -> Any:
         """An array of a class that has no axes of none gets one."""
-        return found if found._scalars or found.shape else found.reshape((1,))
+        return result if result._scalars or result.shape else result.reshape((1,))
 
 
-def _mapped(value: Any, function: Callable) -> Any:
+def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
     """Nested lists and their like with a function applied to every leaf."""
     if isinstance(value, (list, tuple)):
-        return type(value)([_mapped(each, function) for each in value])
+        return type(value)([_mapped(part, function) for part in value])
     if isinstance(value, dict):
-        return {key: _mapped(each, function) for key, each in value.items()}
+        return {key: _mapped(part, function) for key, part in value.items()}
     return function(value)
 
 
-def _arrays(value: Any) -> Iterator[Any]:
+def _arrays(value: object) -> Iterator[Any]:
     if hasattr(value, "_watched"):
         yield value
     elif isinstance(value, (list, tuple, dict)):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _arrays(each)
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _arrays(part)
 
 
 def _host(value: Any) -> Any:
-    return _mapped(value, lambda each: each.asnumpy() if isinstance(each, NDArray) else each)
+    return _mapped(value, lambda leaf: leaf.asnumpy() if isinstance(leaf, NDArray) else leaf)
 
 
-def _watched(values: Any) -> tuple[Any, bool]:
+def _watched(values: object) -> tuple[Any, bool]:
     """The array that decides what is done with all of them, if one is recorded or traced; and whether one is traced."""
     best: Any = None
     traced = False
@@ -111,15 +112,15 @@ def _watched(values: Any) -> tuple[Any, bool]:
     return best, traced
 
 
-def _operator(name: str, left: Any, right: Any) -> Any:
+def _operator(name: str, left: object, right: object) -> Any:
     """What Python's operator gives; NotImplemented where there is none of that name."""
     forward, reflected = _OPERATORS[name]
-    found: Any = NotImplemented
+    result: Any = NotImplemented
     if isinstance(left, Value) and hasattr(left, reflected):
-        found = getattr(left, forward)(right)
-    if found is NotImplemented and isinstance(right, Value) and hasattr(right, reflected):
-        found = getattr(right, reflected)(left)
-    return found
+        result = getattr(left, forward)(right)
+    if result is NotImplemented and isinstance(right, Value) and hasattr(right, reflected):
+        result = getattr(right, reflected)(left)
+    return result
 
 
 @UFUNC.provide
@@ -127,24 +128,24 @@ def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
     """A ufunc of arrays and numbers; ``self`` is the array that NumPy asks."""
     name, outs = ufunc.__name__, keywords.pop("out", ())
     if method == "__call__" and name in _OPERATORS and not keywords and not outs:
-        found = _operator(name, *inputs)
-        if found is not NotImplemented:
-            return found
+        result = _operator(name, *inputs)
+        if result is not NotImplemented:
+            return result
     watched, traced = _watched(inputs)
     if method == "at" or (watched is not None and any(isinstance(out, np.ndarray) for out in outs)):
         raise TraceError(f"np.{name} changes a NumPy array in place, where autograd loses sight of it. "
                           + self._instead)
     if watched is not None and (traced or name not in _CONSTANT):
-        found = _Values(watched).run(rules.ufunc, ufunc, method, inputs, keywords)
+        result = _Values(watched).run(rules.ufunc, ufunc, method, inputs, keywords)
     else:
         if outs and all(isinstance(out, np.ndarray) for out in outs):
             keywords["out"] = outs
-        found = getattr(ufunc, method)(*_host(inputs), **_host(keywords))
-    return _stored(found, outs)
+        result = getattr(ufunc, method)(*_host(inputs), **_host(keywords))
+    return _stored(result, outs)
 
 
 @FUNCTION.provide
-def function(self: Any, function: Any, kinds: Sequence[type], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+def function(self: Value, function: Any, kinds: Sequence[type], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """A function of NumPy applied to arrays of these kinds; ``self`` is the one that NumPy asks."""
     if not all(issubclass(kind, (Value, np.ndarray)) for kind in kinds):
         return NotImplemented  # another kind of array, which is asked next
@@ -154,22 +155,22 @@ def function(self: Any, function: Any, kinds: Sequence[type], args: Sequence[Any
     if (watched is not None and not constant) or (ours and function.__name__ in _METHODS):
         out = keywords.pop("out", None)
         try:
-            found = _Values(self if watched is None else watched).run(rules.function, function, args, keywords)
+            result = _Values(self if watched is None else watched).run(rules.function, function, args, keywords)
         except Exception:
             if watched is not None:
                 raise
-            found = function(*_host(args), **_host(keywords))  # which says better what is wrong
-        return _stored(found, () if out is None else (out,))
+            result = function(*_host(args), **_host(keywords))  # which says better what is wrong
+        return _stored(result, () if out is None else (out,))
     if watched is not None:
-        args, keywords = _mapped((args, keywords), lambda each: each.detach() if isinstance(each, NDArray) else each)
+        args, keywords = _mapped((args, keywords), lambda leaf: leaf.detach() if isinstance(leaf, NDArray) else leaf)
     return function._implementation(*args, **keywords)  # as it is without this protocol
 
 
-def _stored(found: Any, outs: Sequence[Any]) -> Any:
+def _stored(result: Any, outs: Sequence[Any]) -> Any:
     """The results, stored in ``outs`` where these are given."""
     if not outs:
-        return found
-    for out, each in zip(outs, found if len(outs) > 1 else [found]):
-        if out is not each and out is not None:
-            out[...] = each
+        return result
+    for out, part in zip(outs, result if len(outs) > 1 else [result]):
+        if out is not part and out is not None:
+            out[...] = part
     return outs if len(outs) > 1 else outs[0]

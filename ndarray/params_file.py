@@ -32,7 +32,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import IO, Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -734,7 +734,7 @@ def _read_npy(reader: _ZipReader, archive: zipfile.ZipFile, info: zipfile.ZipInf
     return np.ascontiguousarray(values.reshape(shape[::-1]).T) if fortran else values.reshape(shape)
 
 
-def _npy_header(reader: _ZipReader, member: Any) -> tuple[Shape, bool, np.dtype, int]:
+def _npy_header(reader: _ZipReader, member: IO[bytes]) -> tuple[Shape, bool, np.dtype, int]:
     """Shape, whether in Fortran order, dtype and length of a .npy header of version 1 or 2."""
     start = member.read(8)
     layout = {b"\x93NUMPY\1\0": "<H", b"\x93NUMPY\2\0": "<I"}.get(start)

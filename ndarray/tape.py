@@ -10,7 +10,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from opreg.core.cache import Recent
 from opreg.core.dispatch import REQUESTS, write
 from opreg.core.gradient import by_rule, filled, walk
 from opreg.core.mode import MODE, quiet
+from opreg.core.op import Op
+from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import show
 from opreg.errors import (
@@ -29,14 +31,19 @@ from opreg.errors import (
     did_you_mean,
     here,
 )
+from opreg.typing import Array
 
 from . import writes
+from .context import Context
 from .custom_calls import CustomRun
-from .eager import settle
+from .eager import Settled, settle
 from .traced_rules import differentiate
 
-__all__ = ["TapeNode", "Leaf", "leaf", "record", "add", "backward", "constant", "gradients", "raw_gradients",
-           "Taped", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]
+if TYPE_CHECKING:
+    from .ndarray import NDArray
+
+__all__ = ["TapeNode", "TapeEntry", "Leaf", "leaf", "record", "add", "backward", "constant", "gradients",
+           "raw_gradients", "Taped", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]
 
 #: Makes an NDArray of a raw array and its context.
 WRAP = Slot("arrays")
@@ -70,10 +77,11 @@ class TapeNode:
     """
 
     __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "where", "settled", "number", "__weakref__")
-    grad: Any = None
+    grad: NDArray | None = None
 
-    def __init__(self, op: Any, attrs: Any, inputs: tuple, ins: Sequence[Any] | None, outs: Sequence[Any] | None,
-                 count: int, ctx: Any, where: Where | None, settled: Any = None):
+    def __init__(self, op: Op | Taped | None, attrs: Any, inputs: tuple[TapeEntry, ...], ins: Sequence[Array] | None,
+                 outs: Sequence[Array] | None, count: int, ctx: Context, where: Where | None,
+                 settled: Settled | None = None):
         self.op, self.attrs, self.inputs, self.ins, self.outs = op, attrs, inputs, ins, outs
         self.count, self.ctx, self.where, self.settled, self.number = count, ctx, where, settled, number()
 
@@ -87,13 +95,19 @@ class TapeNode:
         return f"{kind}, recorded at {self.where}" if self.where else kind
 
 
+#: An output of a node: the node and the output's number.
+TapeEntry: TypeAlias = tuple[TapeNode, int]
+
+
 class Leaf(TapeNode):
     """An array whose gradient is wanted: where it is stored, whether it is overwritten or added to, and whether some
     was since somebody last asked."""
 
     __slots__ = ("grad", "req", "fresh")
 
-    def __init__(self, array: Any, grad: Any, req: str):
+    grad: NDArray | None
+
+    def __init__(self, array: NDArray, grad: NDArray | None, req: str):
         super().__init__(None, None, (), None, [array._data], 1, array._ctx, None)
         self.grad, self.req, self.fresh = grad, req, False
 
@@ -113,18 +127,19 @@ class Taped:
         As of ``Op``.
     """
 
-    per_instance = True  # nothing about it is settled
+    per_instance: Literal[True] = True  # nothing about it is settled
 
-    def __init__(self, name: str, differentiate: Callable[..., Sequence[Any]], count: int = 1, *,
-                 grad_reads: bool = True, optional_out_grads: bool = False, raw_gradient: Callable | None = None):
+    def __init__(self, name: str, differentiate: Callable[..., Sequence[NDArray | None]], count: int = 1, *,
+                 grad_reads: bool = True, optional_out_grads: bool = False,
+                 raw_gradient: Callable[..., Sequence[Array | None]] | None = None):
         self.name, self.differentiate, self._count = name, differentiate, count
         self.grad_reads, self.optional_out_grads, self.raw_gradient = grad_reads, optional_out_grads, raw_gradient
 
-    def visible(self, attrs: Any) -> int:
+    def visible(self, attrs: object) -> int:
         """Number of outputs that have gradients."""
         return self._count
 
-    def loss(self, attrs: Any) -> bool:
+    def loss(self, attrs: object) -> bool:
         """Whether its gradient needs none from above."""
         return False
 
@@ -136,10 +151,10 @@ TRANSFER = Taped("copyto", lambda g, ins, outs, attrs, needs, is_train=True: [g.
 _CONSTANT_OF = Taped("constant", lambda g, ins, outs, attrs, needs, is_train=True: [None] * len(needs),
                      grad_reads=False, raw_gradient=lambda attrs, arriving, needs, ctx: [None] * len(needs))
 #: The entry of what nobody wants the gradient of.
-CONSTANT = (TapeNode(None, None, (), None, None, 1, None, None), 0)
+CONSTANT = (TapeNode(None, None, (), None, None, 1, Context("cpu"), None), 0)
 
 
-def leaf(array: Any, grad: Any, req: str) -> tuple[TapeNode, int]:
+def leaf(array: NDArray, grad: NDArray | None, req: str) -> TapeEntry:
     """The entry of an array whose gradient goes to ``grad``."""
     if req not in REQUESTS:
         raise ArgumentError(f"grad_req {req!r}. {did_you_mean(req, ('write', 'add', 'null'))}")
@@ -148,13 +163,13 @@ def leaf(array: Any, grad: Any, req: str) -> tuple[TapeNode, int]:
     return Leaf(array, grad, req), 0
 
 
-def constant(entries: Sequence[Any], array: Any) -> tuple[TapeNode, int]:
+def constant(entries: Sequence[TapeEntry], array: NDArray) -> TapeEntry:
     """The entry of an array that does not change with what has these entries: its gradient is zero."""
     return TapeNode(_CONSTANT_OF, None, tuple(entries), (), [array._data], 1, array._ctx, here()), 0
 
 
-def record(op: Any, attrs: Any, values: Sequence[Any], arrays: Sequence[Any], outs: Sequence[Any],
-           settled: Any = None) -> None:
+def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequence[Array], outs: Sequence[NDArray],
+           settled: Settled | None = None) -> None:
     """Remember an application, if a gradient is wanted of one of its inputs."""
     entries = tuple([getattr(value, "_entry", None) or CONSTANT for value in values])
     for entry in entries:
@@ -167,17 +182,17 @@ def record(op: Any, attrs: Any, values: Sequence[Any], arrays: Sequence[Any], ou
         out._entry = (node, i)
 
 
-def add(op: Any, attrs: Any, entries: tuple, arrays: Sequence[Any], out: Any) -> None:
+def add(op: Op, attrs: Attrs, entries: tuple[TapeEntry, ...], arrays: Sequence[Array], out: NDArray) -> None:
     """Remember an application with one output, some of whose inputs' entries are those of a recorded computation."""
     out._entry = TapeNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx, here()), 0
 
 
-def wrapped(data: Any, ctx: Any) -> Any:
+def wrapped(data: Array, ctx: Context) -> NDArray:
     """An NDArray over a raw array."""
     return WRAP.function(data, ctx)
 
 
-def _filled(like: Any, number: int) -> Any:
+def _filled(like: NDArray, number: int) -> NDArray:
     data = like._data
     if data.__class__ is np.ndarray:
         data = np.empty(data.shape, data.dtype)
@@ -187,7 +202,7 @@ def _filled(like: Any, number: int) -> Any:
     return WRAP.function(data, like._ctx)
 
 
-def _zeros_like(array: Any) -> Any:
+def _zeros_like(array: NDArray) -> NDArray:
     return _filled(array, 0)
 
 
@@ -195,44 +210,45 @@ _FEW = 1024
 _ONES: Recent = Recent(_FEW, "small arrays of ones")
 
 
-def _ones(like: Any) -> Any:
+def _ones(like: NDArray) -> Array:
     """Raw ones of the shape and dtype of an array. Small ones are shared, and nobody can write to them."""
     data = like._data
     if data.__class__ is not np.ndarray or data.size > _FEW:
         return _filled(like, 1)._data
     key = data.shape, data.dtype
-    found = _ONES.get(key)
-    if found is None:
-        found = _ONES.find(key)
-    if found is None:
-        found = np.ones(data.shape, data.dtype)
-        found.flags.writeable = False
-        _ONES.keep(key, found)
-    return found
+    ones = _ONES.get(key)
+    if ones is None:
+        ones = _ONES.find(key)
+    if ones is None:
+        ones = np.ones(data.shape, data.dtype)
+        ones.flags.writeable = False
+        _ONES.keep(key, ones)
+    return ones
 
 
-def _seeds(heads: Sequence[Any], head_grads: Sequence[Any] | None, recorded: bool) -> dict:
+def _seeds(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | None, recorded: bool
+           ) -> dict[TapeEntry, Any]:
     """What arrives at the heads, by entry: arrays where gradients are recorded, else raw ones."""
     if not heads:
         raise ArgumentError("expected at least one head to differentiate")
     if head_grads is not None and len(head_grads) != len(heads):
         raise ArgumentError(f"expected {len(heads)} head gradients, got {len(head_grads)}")
-    seeds: dict = {}
+    seeds: dict[TapeEntry, Any] = {}
     for i, head in enumerate(heads):
         entry = head._entry
         if entry is None:
             raise OpError(f"head {i}: cannot differentiate an array that is not in a recorded computation; compute "
                           "it inside `with autograd.record()`, from arrays with attach_grad(), by operators: what went "
                           "through asnumpy(), detach() or pause() is numbers")
-        given = None if head_grads is None else head_grads[i]
-        if given is None:
-            value = _filled(head, 1) if recorded else _ones(head)
-        elif given.shape != head.shape:
-            raise ShapeError(f"head gradient {i}: expected shape {show(head.shape)}, got {show(given.shape)}")
-        elif given._data.dtype != head._data.dtype:
-            raise DTypeError(f"head gradient {i}: expected dtype {head._data.dtype}, got {given._data.dtype}")
+        head_grad = None if head_grads is None else head_grads[i]
+        if head_grad is None:
+            value: Any = _filled(head, 1) if recorded else _ones(head)
+        elif head_grad.shape != head.shape:
+            raise ShapeError(f"head gradient {i}: expected shape {show(head.shape)}, got {show(head_grad.shape)}")
+        elif head_grad._data.dtype != head._data.dtype:
+            raise DTypeError(f"head gradient {i}: expected dtype {head._data.dtype}, got {head_grad._data.dtype}")
         else:
-            value = given if recorded else given._data
+            value = head_grad if recorded else head_grad._data
         if entry in seeds:
             value = seeds[entry] + value if recorded else _sum(set(), entry, seeds[entry], value)
         seeds[entry] = value
@@ -242,7 +258,7 @@ def _seeds(heads: Sequence[Any], head_grads: Sequence[Any] | None, recorded: boo
 _number = operator.attrgetter("number")
 
 
-def _order(seeds: Iterable[tuple[TapeNode, int]]) -> list[TapeNode]:
+def _order(seeds: Iterable[TapeEntry]) -> list[TapeNode]:
     """The nodes that entries need, as they were made: inputs before users.
 
     What a backward pass has released counts as numbers for what was recorded later, as the state of a recurrent network
@@ -271,7 +287,7 @@ def _order(seeds: Iterable[tuple[TapeNode, int]]) -> list[TapeNode]:
     return order
 
 
-def _numbers(node: TapeNode) -> tuple[Sequence[Any], Sequence[Any]]:
+def _numbers(node: TapeNode) -> tuple[Sequence[Array], Sequence[Array]]:
     """The raw inputs and outputs of a node."""
     ins, outs = node.ins, node.outs
     if ins is None or outs is None:
@@ -280,8 +296,8 @@ def _numbers(node: TapeNode) -> tuple[Sequence[Any], Sequence[Any]]:
     return ins, outs
 
 
-def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None,
-          recorded: bool = False) -> dict:
+def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None,
+          recorded: bool = False) -> dict[TapeEntry, Any]:
     """Gradients by entry: arrays that are ``recorded`` themselves, else raw ones."""
     before = MODE.recording, MODE.training
     MODE.recording, MODE.training = recorded, train_mode is not False
@@ -291,12 +307,12 @@ def _walk(seeds: dict, wanted: Sequence[TapeNode], order: list[TapeNode], train_
                         functools.partial(_sum, set()))
         return walk(order, seeds, wanted,
                     lambda node, arriving, needs: by_rule(node, arriving, needs, _values, _zeros_like, train_mode),
-                    lambda _, held, g: held + g)
+                    lambda _, first, second: first + second)
     finally:
         MODE.recording, MODE.training = before
 
 
-def _values(node: TapeNode) -> tuple[list, list]:
+def _values(node: TapeNode) -> tuple[list[NDArray], list[NDArray]]:
     """The inputs and outputs of a node as arrays that are recorded as they were."""
     ctx, wrap, (ins, outs) = node.ctx, WRAP.function, _numbers(node)
     wrapped = [wrap(data, ctx) for data in ins], [wrap(data, ctx) for data in outs]
@@ -307,10 +323,11 @@ def _values(node: TapeNode) -> tuple[list, list]:
     return wrapped
 
 
-def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[Any], needs: tuple[bool, ...]
-                   ) -> Sequence[Any]:
+def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[Array | None], needs: tuple[bool, ...]
+                   ) -> Sequence[Array | None]:
     """Raw gradients of a node's inputs, None where there is none."""
-    op, attrs, ctx = node.op, node.attrs, node.ctx
+    op: Op | Taped = node.op  # type: ignore[assignment]  # variables and constants have no inputs
+    attrs, ctx = node.attrs, node.ctx
     is_train = node.in_training(None) if train_mode is None else train_mode
     ins, outs = node.ins, node.outs
     if not op.grad_reads:
@@ -323,40 +340,40 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
         if op.raw_gradient is not None:
             return op.raw_gradient(attrs, arriving, needs, ctx)
     elif not op.per_instance and op.where is None:
-        found = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train)
-        if found is not None:
-            return found
+        grads = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train)
+        if grads is not None:
+            return grads
     wrap = WRAP.function
     if node.settled.__class__ is CustomRun:
-        found = node.settled.back(attrs, arriving, ins, outs, needs, wrap)
-        if found is not None:
-            return found
-    g = [None if each is None else wrap(each, ctx) for each in arriving]
+        grads = node.settled.back(attrs, arriving, ins, outs, needs, wrap)
+        if grads is not None:
+            return grads
+    g = [None if data is None else wrap(data, ctx) for data in arriving]
     values = op.differentiate(g[0] if node.count == 1 else tuple(g), [wrap(data, ctx) for data in ins],
                               [wrap(data, ctx) for data in outs], attrs, needs, is_train)
     return [None if value is None else value._data for value in values]
 
 
-def _sum(own: set, entry: tuple[TapeNode, int], held: Any, g: Any) -> Any:
+def _sum(own: set[TapeEntry], entry: TapeEntry, first: Array, second: Array) -> Array:
     """Two raw gradients of an entry added; in the memory of the first where that is a sum already, and ours ``own``."""
-    if held.__class__ is g.__class__ is np.ndarray and held.dtype is g.dtype and held.dtype.kind != "b":
-        into = held if entry in own and held.shape == g.shape else None
+    if first.__class__ is second.__class__ is np.ndarray and first.dtype is second.dtype and first.dtype.kind != "b":
+        into = first if entry in own and first.shape == second.shape else None
         own.add(entry)
-        return np.asarray(quiet(np.add, held, g, into))
+        return np.asarray(quiet(np.add, first, second, into))
     wrap, ctx = WRAP.function, entry[0].ctx
-    return (wrap(held, ctx) + wrap(g, ctx))._data
+    return (wrap(first, ctx) + wrap(second, ctx))._data
 
 
-def backward(heads: Sequence[Any], head_grads: Sequence[Any] | None = None, retain_graph: bool = False,
+def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | None = None, retain_graph: bool = False,
              train_mode: bool = True) -> None:
     """Store the gradients of heads in the buffers of all arrays they were computed from."""
     seeds = _seeds(heads, head_grads, False)
     order = _order(seeds)
-    leaves: list[Any] = [node for node in order if node.grad is not None]
-    found = _walk(seeds, leaves, order, train_mode)
+    leaves: list[Any] = [node for node in order if node.grad is not None]  # of class Leaf
+    gradients = _walk(seeds, leaves, order, train_mode)
     for node in leaves:
         node.fresh = True
-        g = found.get((node, 0))
+        g = gradients.get((node, 0))
         if g is not None:
             write(node.grad._data, node.req, g)
         elif node.req != "add":
@@ -365,23 +382,24 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any] | None = None, reta
         _release(order)
 
 
-def gradients(heads: Sequence[Any], variables: Sequence[Any], head_grads: Sequence[Any] | None, retain_graph: bool,
-              create_graph: bool, train_mode: bool | None) -> list[Any]:
+def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads: Sequence[NDArray | None] | None,
+              retain_graph: bool, create_graph: bool, train_mode: bool | None) -> list[NDArray]:
     """Gradients of heads with respect to variables, as new arrays; recorded themselves with ``create_graph``."""
+    entries: list[TapeEntry] = []
     for i, variable in enumerate(variables):
         if variable._entry is None:
             raise OpError(f"variable {i}: it is not recorded; call attach_grad() on it before recording")
+        entries.append(variable._entry)
     wrap = WRAP.function
     if not create_graph:
-        found = raw_gradients(heads, variables, [variable._entry for variable in variables], head_grads, retain_graph,
-                              train_mode)
-        return [wrap(data, variable._ctx) for data, variable in zip(found, variables)]
+        raws = raw_gradients(heads, variables, entries, head_grads, retain_graph, train_mode)
+        return [wrap(data, variable._ctx) for data, variable in zip(raws, variables)]
     seeds = _seeds(heads, head_grads, True)
     handed = {id(seed._data) for seed in seeds.values()}
-    recorded = _walk(seeds, [variable._entry[0] for variable in variables], _order(seeds), train_mode, True)
+    recorded = _walk(seeds, [node for node, _ in entries], _order(seeds), train_mode, True)
     result = []
-    for variable in variables:
-        g = recorded.get(variable._entry)
+    for variable, key in zip(variables, entries):
+        g = recorded.get(key)
         g = _filled(variable, 0) if g is None else g
         if id(g._data) in handed or not g.writable:  # who changes one gradient must not change another
             entry, g = g._entry, wrap(g._data.copy(), g._ctx)
@@ -391,17 +409,17 @@ def gradients(heads: Sequence[Any], variables: Sequence[Any], head_grads: Sequen
     return result
 
 
-def raw_gradients(heads: Sequence[Any], variables: Sequence[Any], entries: Sequence[tuple[TapeNode, int]],
-                  head_grads: Sequence[Any] | None, retain_graph: bool = False, train_mode: bool | None = True
-                  ) -> list[Any]:
+def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entries: Sequence[TapeEntry],
+                  head_grads: Sequence[NDArray | None] | None, retain_graph: bool = False,
+                  train_mode: bool | None = True) -> list[Array]:
     """Gradients of heads with respect to variables that have these entries, as raw arrays that nobody else has."""
     seeds = _seeds(heads, head_grads, False)
     handed = set(map(id, seeds.values()))
     order = _order(seeds)
-    found = _walk(seeds, [node for node, _ in entries], order, train_mode)
+    grads = _walk(seeds, [node for node, _ in entries], order, train_mode)
     result = []
     for variable, entry in zip(variables, entries):
-        data = found.get(entry)
+        data = grads.get(entry)
         if data is None:
             data = _filled(variable, 0)._data
         elif id(data) in handed or (data.__class__ is np.ndarray and not data.flags.writeable):

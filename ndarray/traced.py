@@ -8,21 +8,24 @@ array. Numbers that a body asks for do not exist, so that is an error.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from opreg.core.graph import Entry, Node
 from opreg.core.op import Op
 from opreg.core.registry import get, ops
-from opreg.core.spec import Spec, broadcast, is_floating, show
+from opreg.core.rules import Attrs
+from opreg.core.spec import Shape, Spec, broadcast, is_floating, show
 from opreg.core.tracing import Sized, TraceError, Tracer
 from opreg.errors import here
+from opreg.typing import Array, DTypeLike
 
 from . import traced_numpy as numpy_rules
 from .context import Context
-from .ndarray import FrozenNDArray, NDArray, _key
+from .ndarray import Applied, FrozenNDArray, NDArray, _key
 from .traced_numpy import INSTEAD
 
 __all__ = ["BodyTracer", "TracedArray", "TracedNDArray", "wrap_traced"]
@@ -50,20 +53,20 @@ class BodyTracer(Tracer):
 
     instead, out_of_range = INSTEAD, "wrap"
 
-    def __init__(self, name: str, tags: Any, ctx: Context):
+    def __init__(self, name: str, tags: Mapping[str, str], ctx: Context):
         super().__init__()
         self.name, self.tags, self.ctx = name, tags, ctx
         self.truths: dict[Entry, Entry] = {}
-        self._lifted: dict[int, tuple[Any, Entry]] = {}
+        self._lifted: dict[int, tuple[object, Entry]] = {}
 
     def extended(self) -> BodyTracer:
         """A body that has done the same, and can go on."""
-        made = BodyTracer(self.name, self.tags, self.ctx)
-        made.nodes, made.specs, made.arrays = list(self.nodes), dict(self.specs), dict(self.arrays)
-        made.truths, made._lifted = dict(self.truths), dict(self._lifted)
-        return made
+        tracer = BodyTracer(self.name, self.tags, self.ctx)
+        tracer.nodes, tracer.specs, tracer.arrays = list(self.nodes), dict(self.specs), dict(self.arrays)
+        tracer.truths, tracer._lifted = dict(self.truths), dict(self._lifted)
+        return tracer
 
-    def _node(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any) -> Node:
+    def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
         hint = op.name.lower().strip("_")
         return Node(op, f"{self.name}_{hint}{len(self.nodes)}", attrs, inputs, given, self.tags, here())
 
@@ -79,7 +82,7 @@ class BodyTracer(Tracer):
         """Zeros."""
         return self.one("_zeros", shape=spec.shape, dtype=spec.dtype)
 
-    def cast(self, entry: Entry, dtype: Any) -> Entry:
+    def cast(self, entry: Entry, dtype: DTypeLike) -> Entry:
         """The entry in another dtype."""
         dtype = np.dtype(dtype)
         if self.spec(entry).dtype == dtype:
@@ -116,33 +119,33 @@ class BodyTracer(Tracer):
                 raise TraceError("a value of another body: what forward keeps on self is not there in backward. Read "
                                  "in_data and out_data, or make it an output")
             return value.entry
-        held = self._lifted.get(id(value))
+        lifted = self._lifted.get(id(value))
         array = value if isinstance(value, NDArray) else NDArray(
             self.ctx.backend.asarray(np.array(value), None, self.ctx.device_id), self.ctx)
         # The body may have changed it since. Bytes are compared: 0.0 == -0.0, and NaN is unlike itself.
-        if held is None or self.arrays[held[1][0]].asnumpy().tobytes() != array.asnumpy().tobytes():
+        if lifted is None or self.arrays[lifted[1][0]].asnumpy().tobytes() != array.asnumpy().tobytes():
             entry = self.variable(f"{self.name}_constant{len(self.arrays)}", Spec(array.shape, array._data.dtype))
             self.arrays[entry[0]] = NDArray(array._data.copy(), array._ctx)
-            held = self._lifted[id(value)] = value, entry  # which is kept so that its address stays its own
-        return held[1]
+            lifted = self._lifted[id(value)] = value, entry  # which is kept so that its address stays its own
+        return lifted[1]
 
     def value(self, entry: Entry) -> TracedArray:
         """An entry as a NumPy-like array."""
         return TracedArray(self, self.spec(entry), entry)
 
-    def call(self, op: Op, attrs: Any, values: Sequence[Any]) -> tuple[_Settled, list[NDArray]]:
+    def call(self, op: Op, attrs: Attrs, values: Sequence[object]) -> tuple[Applied, list[NDArray]]:
         """Apply an operator to arrays, as ``ndarray`` does."""
-        found = self.apply(op, [self.entry(value) for value in values], attrs)
+        entries = self.apply(op, [self.entry(value) for value in values], attrs)
         if op.mutates:
             raise TraceError(f"operator {op.name} changes its inputs in place")
-        return (_Settled(len(found), len(op.outputs(attrs))),
-                [wrap_traced(self.value(entry), self.ctx) for entry in found])
+        return (_Settled(len(entries), len(op.outputs(attrs))),
+                [wrap_traced(self.value(entry), self.ctx) for entry in entries])
 
 
-def _refuse(what: str, instead: str = "") -> Callable:
+def _refuse(what: str, instead: str = "") -> Callable[..., NoReturn]:
     """A method that says what cannot be followed."""
 
-    def method(self: Any, *_: Any, **__: Any) -> Any:
+    def method(self: object, *_: object, **__: object) -> NoReturn:
         """Refused: a followed value has no numbers."""
         raise TraceError(f"{what} needs numbers, and a body that is followed has none. {instead or INSTEAD}")
 
@@ -172,7 +175,7 @@ class TracedArray(Sized):
 
     def __init__(self, body: BodyTracer, spec: Spec, entry: Entry | None, base: TracedArray | None = None,
                  read: Callable[[Entry], Entry] | None = None, write: Callable[[Entry, Entry], Entry] | None = None,
-                 key: Any = None):
+                 key: object = None):
         self.body, self.spec, self._made = body, spec, entry
         self._base, self._read, self._write, self._key = base, read, write, key
         self._seen: Entry | None = None
@@ -218,11 +221,11 @@ class TracedArray(Sized):
             self._base._check()
 
     def view(self, spec: Spec, read: Callable[[Entry], Entry], write: Callable[[Entry, Entry], Entry] | None = None,
-             key: Any = None) -> TracedArray:
+             key: object = None) -> TracedArray:
         """A view of it."""
         return TracedArray(self.body, spec, None, self, read, write, key)
 
-    def holds(self, value: Any, key: Any) -> bool:
+    def holds(self, value: object, key: object) -> bool:
         """Whether a value is the view of this array that the subscript names."""
         return isinstance(value, TracedArray) and value._base is self and value._key == key
 
@@ -230,7 +233,7 @@ class TracedArray(Sized):
         """The same numbers, in memory of its own."""
         return TracedArray(self.body, self.spec, self.entry)
 
-    def as_ndarray(self, dtype: Any = None) -> NDArray:
+    def as_ndarray(self, dtype: DTypeLike = None) -> NDArray:
         """What ``nd.array`` makes of it."""
         return wrap_traced(self.body.value(self.body.cast(self.entry, np.float32 if dtype is None else dtype)),
                              self.body.ctx)
@@ -238,7 +241,7 @@ class TracedArray(Sized):
     # ---------------------------------------------------------------------------------------------- questions
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         """Dimensions."""
         return self.spec.shape  # type: ignore[return-value]
 
@@ -252,14 +255,14 @@ class TracedArray(Sized):
 
     # --------------------------------------------------------------------------------------------- subscripts
 
-    def __getitem__(self, key: Any) -> TracedArray:
+    def __getitem__(self, key: object) -> TracedArray:
         return numpy_rules.taken(self, key)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self._check()
         numpy_rules.put(self, key, value)
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: object) -> None:
         """One number everywhere."""
         self[...] = value
 
@@ -268,35 +271,36 @@ class TracedArray(Sized):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
         return numpy_rules.ufunc(self.body, ufunc, method, inputs, keywords)
 
-    def __array_function__(self, function: Callable, types: Any, args: Any, keywords: Any) -> Any:
+    def __array_function__(self, function: Callable[..., Any], types: Sequence[type], args: Sequence[Any],
+                           keywords: dict[str, Any]) -> Any:
         return numpy_rules.function(self.body, function, args, keywords)
 
-    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    def astype(self, dtype: DTypeLike, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
                ) -> TracedArray:
         """A copy with another dtype."""
         return self.body.value(self.body.cast(self.entry, dtype))
 
     @property
-    def T(self) -> Any:
+    def T(self) -> TracedArray:
         """The array with its axes reversed."""
         return self.transpose()
 
-    def reshape(self, *shape: Any, order: str = "C") -> Any:
+    def reshape(self, *shape: Any, order: str = "C") -> TracedArray:
         """The array in another shape."""
         return numpy_rules.reshape(self.body, self, shape[0] if len(shape) == 1 else shape, order)
 
-    def transpose(self, *axes: Any) -> Any:
+    def transpose(self, *axes: Any) -> TracedArray:
         """The array with its axes in another order."""
         return numpy_rules.transpose(self.body, self, (axes[0] if len(axes) == 1 else axes) or None)
 
-    def flatten(self, order: str = "C") -> Any:
+    def flatten(self, order: str = "C") -> TracedArray:
         """A copy with one axis."""
         return self.reshape(-1, order=order).copy()
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: ArrayLike) -> TracedArray:
         return np.matmul(self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: ArrayLike) -> TracedArray:
         return np.matmul(other, self)
 
     __bool__ = _refuse("a branch or a loop condition")
@@ -308,14 +312,14 @@ class TracedArray(Sized):
     item = tolist = tobytes = tofile = _refuse("item() or tolist()")
 
 
-def _dunder(name: str, ufunc: Any) -> None:
-    def forward(self: TracedArray, other: Any) -> Any:
+def _dunder(name: str, ufunc: np.ufunc) -> None:
+    def forward(self: TracedArray, other: ArrayLike) -> TracedArray:
         return NotImplemented if isinstance(other, NDArray) else ufunc(self, other)
 
-    def reflected(self: TracedArray, other: Any) -> Any:
+    def reflected(self: TracedArray, other: ArrayLike) -> TracedArray:
         return NotImplemented if isinstance(other, NDArray) else ufunc(other, self)
 
-    def in_place(self: TracedArray, other: Any) -> Any:
+    def in_place(self: TracedArray, other: ArrayLike) -> TracedArray:
         return ufunc(self, other, out=(self,))
 
     setattr(TracedArray, f"__{name}__", forward)
@@ -347,12 +351,13 @@ class TracedNDArray(NDArray):
 
     __slots__ = ()
     _rank = 4
+    _data: TracedArray  # type: ignore[assignment]  # it acts as an array
 
-    def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
+    def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
         settled, outs = self._data.body.call(op, op.complete(given), values)
         return outs[0] if settled.visible == 1 else outs
 
-    def _follow(self, op: Op, attrs: Any, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
+    def _follow(self, op: Op, attrs: Attrs, values: Sequence[object]) -> tuple[Applied, list[NDArray]]:
         return self._data.body.call(op, attrs, values)
 
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
@@ -360,7 +365,7 @@ class TracedNDArray(NDArray):
             other = other.as_ndarray(self._data.dtype)
         return super()._binary(name, other, reflected)
 
-    def _shape_is(self, other: Any) -> bool:
+    def _shape_is(self, other: object) -> bool:
         return isinstance(other, NDArray) and self.shape == other.shape
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
@@ -368,9 +373,10 @@ class TracedNDArray(NDArray):
         if method == "__call__" and name is not None and not keywords:
             left, right = inputs
             return right._binary(name, left, True) if isinstance(right, NDArray) else left._binary(name, right, False)
-        return ufunc(*[each._data if isinstance(each, TracedNDArray) else each for each in inputs], **keywords)
+        return ufunc(*[value._data if isinstance(value, TracedNDArray) else value for value in inputs], **keywords)
 
-    def __array_function__(self, function: Callable, types: Any, args: Any, keywords: Any) -> Any:
+    def __array_function__(self, function: Callable[..., Any], types: Sequence[type], args: Sequence[Any],
+                           keywords: dict[str, Any]) -> Any:
         return numpy_rules.function(self._data.body, function, args, keywords)
 
     @property
@@ -384,11 +390,11 @@ class TracedNDArray(NDArray):
     def shown(self) -> NDArray:
         return wrap_traced(self._data, self._ctx, True)
 
-    def asnumpy(self) -> Any:
+    def asnumpy(self) -> TracedArray:  # type: ignore[override]  # it acts as a NumPy array
         """A NumPy-like array holding a copy."""
         return self._data.copy()
 
-    def as_ndarray(self, dtype: Any = None) -> Any:
+    def as_ndarray(self, dtype: DTypeLike = None) -> NDArray:
         """What ``nd.array`` makes of it."""
         return self._data.as_ndarray(self._data.dtype if dtype is None else dtype)
 
@@ -409,17 +415,17 @@ class TracedNDArray(NDArray):
         _, (inferred,) = reshape.infer_shapes([self.shape], [None], attrs)
         return wrap_traced(self._data.reshape(inferred), self._ctx)
 
-    def __getitem__(self, key: Any) -> NDArray:
-        found = self._data[self._plain(key)]
-        return wrap_traced(found if found.shape else found.reshape(1), self._ctx)
+    def __getitem__(self, key: object) -> NDArray:
+        part = self._data[self._plain(key)]
+        return wrap_traced(part if part.shape else part.reshape(1), self._ctx)
 
-    def _store(self, key: Any, value: Any, basic: bool = True) -> None:
+    def _store(self, key: object, value: object, basic: bool = True) -> None:
         self._data[self._plain(key)] = getattr(value, "_data", value)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self._store(key, value)
 
-    def _plain(self, key: Any) -> Any:
+    def _plain(self, key: object) -> object:
         """A subscript in NumPy's terms: real numbers and truth values in arrays count as integers."""
         parts = [part._data if isinstance(part, NDArray) else part for part in
                  (key if isinstance(key, tuple) else (key,))]
@@ -432,14 +438,15 @@ class TracedNDArray(NDArray):
         return f"<NDArray of a body that is followed, {show(self.shape)} {self._data.dtype} @{self._ctx}>"
 
 
-def wrap_traced(data: Any, ctx: Context, frozen: bool = False) -> NDArray:
+def wrap_traced(data: Array | TracedArray, ctx: Context, frozen: bool = False) -> NDArray:
     """An NDArray over a followed value; a frozen one refuses writes. Arrays that hold numbers are wrapped as such."""
     if not isinstance(data, TracedArray):
-        result = NDArray.__new__(FrozenNDArray if frozen else NDArray)
-    else:
-        result = NDArray.__new__(TracedNDArray)
-        if frozen:
-            data = TracedArray(data.body, data.spec, data.entry)
-            data.frozen = True
+        plain = NDArray.__new__(FrozenNDArray if frozen else NDArray)
+        plain._data, plain._ctx, plain._entry = data, ctx, None
+        return plain
+    result = NDArray.__new__(TracedNDArray)
+    if frozen:
+        data = TracedArray(data.body, data.spec, data.entry)
+        data.frozen = True
     result._data, result._ctx, result._entry = data, ctx, None
     return result

@@ -8,17 +8,26 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from opreg.core.graph import Entry
-from opreg.core.spec import Spec, broadcast, check_axes, check_axis, is_floating, show
+from opreg.core.spec import Shape, Spec, broadcast, check_axes, check_axis, is_floating, show
 from opreg.core.tracing import TraceError
 from opreg.core.value import forms
 from opreg.errors import did_you_mean
+from opreg.typing import DTypeLike, ShapeLike
+
+if TYPE_CHECKING:
+    from .traced import BodyTracer, TracedArray
 
 __all__ = ["INSTEAD", "ARITHMETIC", "UNARY", "FUNCTIONS", "ufunc", "function", "taken", "put"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+#: An axis, several, or all.
+Axis: TypeAlias = int | Sequence[int] | None
 
 #: Ufuncs of two operands, by the key of their operators in ``value.forms``.
 ARITHMETIC = {
@@ -42,11 +51,11 @@ _BOOL = np.dtype(np.bool_)
 INSTEAD = "Write it with operators such as where, or leave traced off"
 
 
-def _followed(value: Any) -> bool:
+def _followed(value: object) -> TypeGuard[TracedArray]:
     return hasattr(value, "unwritten")
 
 
-def _host(value: Any) -> Any:
+def _host(value: object) -> Any:
     """A followed NDArray as the NumPy-like array it is over; other things as they are."""
     return getattr(value, "_data", value) if hasattr(value, "_ctx") else value
 
@@ -54,33 +63,32 @@ def _host(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------- ufuncs
 
 
-def ufunc(body: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
+def ufunc(body: BodyTracer, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywords: dict[str, Any]
+          ) -> TracedArray:
     """A ufunc of values, arrays and numbers."""
     name = ufunc.__name__
     (out,) = keywords.pop("out", (None,))
-    given = [_host(each) for each in inputs]
+    operands = [_host(operand) for operand in inputs]
     if method == "reduce" and name in _REDUCTIONS:
-        return _stored(function(body, _REDUCTIONS[name], given, {"axis": 0, **keywords}), out)
+        return _stored(function(body, _REDUCTIONS[name], operands, {"axis": 0, **keywords}), out)
     if method != "__call__" or keywords:
         what = name if method == "__call__" else f"{name}.{method}"
         raise TraceError(f"np.{what}({', '.join(f'{key}=' for key in keywords)}) cannot be followed. {body.instead}")
     if name == "matmul":
-        return _stored(FUNCTIONS["matmul"](body, *given), out)
-    numbers = [type(each) if type(each) in (int, float) else each.dtype if hasattr(each, "dtype")
-               else np.asarray(each).dtype for each in given]
-    loop = ufunc.resolve_dtypes((*numbers, *[None] * ufunc.nout))
-    if len(given) == 1 and name in UNARY:
-        entry = body.one(UNARY[name], body.cast(body.entry(given[0]), loop[0]))
+        return _stored(FUNCTIONS["matmul"](body, *operands), out)
+    loop = ufunc.resolve_dtypes((*map(_kind, operands), *[None] * ufunc.nout))
+    if len(operands) == 1 and name in UNARY:
+        entry = body.one(UNARY[name], body.cast(body.entry(operands[0]), loop[0]))
     elif name in ("logical_not", "invert") and (name == "logical_not" or loop[0] == _BOOL):
-        entry = _inverted(body, body.entry(given[0]))
+        entry = _inverted(body, body.entry(operands[0]))
     elif name == "sign":
-        entry = _sign(body, body.cast(body.entry(given[0]), loop[0]))
+        entry = _sign(body, body.cast(body.entry(operands[0]), loop[0]))
     elif name == "positive":
-        entry = body.entry(given[0])
+        entry = body.entry(operands[0])
     elif name.startswith("logical_") or (loop[0] == _BOOL and (name in _OF_TRUTH or name == "equal")):
-        entry = _truth(body, name, given)
+        entry = _truth(body, name, operands)
     elif name in ARITHMETIC:
-        entry = _binary(body, ARITHMETIC[name], given, loop)
+        entry = _binary(body, ARITHMETIC[name], operands, loop)
     else:
         known = [*ARITHMETIC, *UNARY, *FUNCTIONS]
         title = f"np.{name}" if getattr(np, name, None) is ufunc else f"the ufunc {name}, which is not NumPy's,"
@@ -88,7 +96,14 @@ def ufunc(body: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
     return _stored(body.value(body.cast(entry, loop[-1])), out)
 
 
-def _stored(value: Any, out: Any) -> Any:
+def _kind(operand: Any) -> type | np.dtype:
+    """The dtype of an operand, as NumPy's rules for dtypes take it: Python's numbers have none of their own."""
+    if type(operand) in (int, float):
+        return type(operand)
+    return operand.dtype if hasattr(operand, "dtype") else np.asarray(operand).dtype
+
+
+def _stored(value: TracedArray, out: object) -> TracedArray:
     """The value, stored in ``out`` where that is given."""
     if out is None:
         return value
@@ -98,62 +113,71 @@ def _stored(value: Any, out: Any) -> Any:
     return out
 
 
-def _binary(body: Any, key: str, given: Sequence[Any], loop: Sequence[Any]) -> Entry:
+def _binary(body: BodyTracer, key: str, operands: Sequence[Any], loop: Sequence[np.dtype]) -> Entry:
     """Arithmetic or a comparison, by the form of its operator for a number on one side where there is one."""
-    left, right = given
+    left, right = operands
     _, broadcasting, with_number, number_left = forms(key)
     logical = loop[-1] == _BOOL
     if not _followed(right) and np.ndim(right) == 0 and _exact(right):
-        found = body.one(with_number, body.cast(body.entry(left), loop[0]), scalar=_number(right, loop[1]))
+        result = body.one(with_number, body.cast(body.entry(left), loop[0]), scalar=_number(right, loop[1]))
     elif not _followed(left) and np.ndim(left) == 0 and _exact(left):
-        found = body.one(number_left, body.cast(body.entry(right), loop[1]), scalar=_number(left, loop[0]))
+        result = body.one(number_left, body.cast(body.entry(right), loop[1]), scalar=_number(left, loop[0]))
     else:
-        found = body.one(broadcasting, *[body.cast(body.entry(each), dtype) for each, dtype in zip(given, loop)])
-    return _as_truth(body, found) if logical else found
+        result = body.one(broadcasting, *[body.cast(body.entry(operand), dtype)
+                                          for operand, dtype in zip(operands, loop)])
+    return _as_truth(body, result) if logical else result
 
 
-def _exact(number: Any) -> bool:
+def _exact(number: object) -> bool:
     """Whether an attribute, which is a float, holds the number as it is."""
     return not isinstance(number, (int, np.integer)) or abs(int(number)) <= 2 ** 53
 
 
-def _number(number: Any, dtype: Any) -> Any:
+def _number(number: ArrayLike, dtype: np.dtype) -> float:
     value = np.asarray(number).astype(dtype)[()]
-    return float(value) if is_floating(np.dtype(dtype)) else int(value)
+    return float(value) if is_floating(dtype) else int(value)
 
 
-def _as_truth(body: Any, entry: Entry) -> Entry:
+def _as_truth(body: BodyTracer, entry: Entry) -> Entry:
     """Zeros and ones as truth values; those in a floating dtype are remembered."""
-    found = body.cast(entry, _BOOL)
-    if is_floating(body.spec(entry).dtype):
-        body.truths[found] = entry
-    return found
+    truth = body.cast(entry, _BOOL)
+    if is_floating(_dtype(body, entry)):
+        body.truths[truth] = entry
+    return truth
 
 
-def _inverted(body: Any, entry: Entry) -> Entry:
-    held = body.truths.get(entry, entry)
-    if is_floating(body.spec(held).dtype):
-        return _as_truth(body, body.one("logical_not", held))
-    return body.one("_npi_logical_not", held)
+def _inverted(body: BodyTracer, entry: Entry) -> Entry:
+    source = body.truths.get(entry, entry)
+    if is_floating(_dtype(body, source)):
+        return _as_truth(body, body.one("logical_not", source))
+    return body.one("_npi_logical_not", source)
 
 
-def _truth(body: Any, name: str, given: Sequence[Any]) -> Entry:
-    entries = [body.entry(each) for each in given]
+def _truth(body: BodyTracer, name: str, operands: Sequence[object]) -> Entry:
+    entries = [body.entry(operand) for operand in operands]
     if name == "equal":
-        return _inverted(body, _truth(body, "logical_xor", given))
-    held = [body.truths.get(entry, entry) for entry in entries]
-    dtypes = {body.spec(entry).dtype for entry in held}
+        return _inverted(body, _truth(body, "logical_xor", operands))
+    sources = [body.truths.get(entry, entry) for entry in entries]
+    dtypes = {_dtype(body, entry) for entry in sources}
     word = _OF_TRUTH[name]
     if len(dtypes) == 1 and is_floating(dtypes.pop()):
-        return _as_truth(body, body.one(f"broadcast_logical_{word}", *held))
+        return _as_truth(body, body.one(f"broadcast_logical_{word}", *sources))
     return body.one(f"_npi_logical_{word}", *entries)
 
 
-def _sign(body: Any, entry: Entry) -> Entry:
+def _sign(body: BodyTracer, entry: Entry) -> Entry:
     """As NumPy has it: NaN stays, of which the operator makes zero."""
-    if not is_floating(body.spec(entry).dtype):
+    if not is_floating(_dtype(body, entry)):
         return body.one("sign", entry)
     return body.one("_npi_where", body.one("_npi_isnan", entry), entry, body.one("sign", entry))
+
+
+def _dtype(body: BodyTracer, entry: Entry) -> np.dtype:
+    return body.spec(entry).dtype  # type: ignore[return-value]  # known of all values
+
+
+def _shape(body: BodyTracer, entry: Entry) -> Shape:
+    return body.spec(entry).shape  # type: ignore[return-value]  # known of all values
 
 
 # --------------------------------------------------------------------------------------------- subscripts
@@ -164,7 +188,7 @@ def _dummy(spec: Spec) -> np.ndarray:
     return np.broadcast_to(np.empty((), np.bool_), spec.shape or ())
 
 
-def _parts(key: Any) -> tuple[tuple[Any, ...], bool]:
+def _parts(key: object) -> tuple[tuple[Any, ...], bool]:
     """The parts of a subscript, and whether one of them is a followed value. Masks are the places they name."""
     parts: list[Any] = []
     for part in map(_host, key if isinstance(key, tuple) else (key,)):
@@ -176,11 +200,11 @@ def _parts(key: Any) -> tuple[tuple[Any, ...], bool]:
     return tuple(parts), any(map(_followed, parts))
 
 
-def _basic(parts: Sequence[Any]) -> bool:
+def _basic(parts: Sequence[object]) -> bool:
     return all(part is None or part is Ellipsis or type(part) in (int, slice) for part in parts)
 
 
-def taken(array: Any, key: Any) -> Any:
+def taken(array: TracedArray, key: object) -> TracedArray:
     """What ``array[key]`` is."""
     body = array.body
     parts, inner = _parts(key)
@@ -200,12 +224,12 @@ def taken(array: Any, key: Any) -> Any:
     return array.view(spec, read, write, parts)
 
 
-def _whole(parts: Sequence[Any]) -> bool:
+def _whole(parts: Sequence[object]) -> bool:
     """Whether a subscript keeps every number and only adds axes, or does nothing."""
     return all(part is None or part is Ellipsis or (isinstance(part, slice) and part == slice(None)) for part in parts)
 
 
-def put(array: Any, key: Any, value: Any) -> None:
+def put(array: TracedArray, key: object, value: Any) -> None:
     """Store as ``array[key] = value`` does."""
     body = array.body
     parts, inner = _parts(key)
@@ -218,11 +242,11 @@ def put(array: Any, key: Any, value: Any) -> None:
         source = body.trimmed(source, _dummy(array.spec)[parts].ndim)
         array.store(body.one("_subscript_assign", array.held(), body.cast(source, array.dtype), key=parts))
     elif len(parts) == 1 and parts[0].dtype == _BOOL:
-        if body.spec(source).shape != () and math.prod(body.spec(source).shape) != 1:
+        if math.prod(_shape(body, source)) != 1:
             raise TraceError("x[mask] = value needs a single number as the value while it is followed. Use np.where")
         mask = body.entry(parts[0])
-        if body.spec(mask).shape != array.shape:
-            raise TraceError(f"x[mask] = value: the mask has shape {show(body.spec(mask).shape)}, expected "
+        if _shape(body, mask) != array.shape:
+            raise TraceError(f"x[mask] = value: the mask has shape {show(_shape(body, mask))}, expected "
                              f"{show(array.shape)}")
         number = body.one("_np_reshape", body.cast(source, array.dtype), newshape=())
         array.store(body.one("_npi_where", mask, number, array.entry))
@@ -233,7 +257,7 @@ def put(array: Any, key: Any, value: Any) -> None:
                              shape=array.shape))
 
 
-def _gathered(array: Any, parts: Sequence[Any]) -> Entry:
+def _gathered(array: TracedArray, parts: Sequence[Any]) -> Entry:
     body = array.body
     if any(_followed(part) and part.dtype == _BOOL for part in parts):
         raise TraceError("x[mask] has a shape that depends on numbers, which a body that is followed has none of. Use "
@@ -244,14 +268,14 @@ def _gathered(array: Any, parts: Sequence[Any]) -> Entry:
     return body.one("gather_nd", array.entry, places)
 
 
-def _places(array: Any, parts: Sequence[Any]) -> tuple[Entry, tuple[int, ...]]:
+def _places(array: TracedArray, parts: Sequence[Any]) -> tuple[Entry, Shape]:
     """Indices of the first axes, one behind the other, and the shape of what they name."""
     body = array.body
     if any(isinstance(part, slice) or part is None or part is Ellipsis for part in parts):
         raise TraceError("a subscript that mixes slices with followed indices. Use np.take, or operators such as pick "
                          "and gather_nd")
     entries = [body.cast(body.entry(part if hasattr(part, "dtype") else np.asarray(part)), np.int64) for part in parts]
-    shape = broadcast(*[body.spec(entry).shape for entry in entries])
+    shape = broadcast(*[_shape(body, entry) for entry in entries])
     entries = [body.fitted(entry, Spec(shape, np.dtype(np.int64))) for entry in entries]
     return body.one("stack", *entries, axis=0, num_args=len(entries)), shape + array.shape[len(entries):]
 
@@ -259,15 +283,16 @@ def _places(array: Any, parts: Sequence[Any]) -> tuple[Entry, tuple[int, ...]]:
 # ---------------------------------------------------------------------------------------------- functions
 
 #: NumPy's functions by name: each takes the body and NumPy's arguments.
-FUNCTIONS: dict[str, Callable] = {}
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
-def _rule(function: Callable) -> Callable:
+def _rule(function: F) -> F:
     FUNCTIONS[function.__name__.strip("_")] = function
     return function
 
 
-def function(body: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+def function(body: BodyTracer, function: Callable[..., Any] | str, args: Sequence[Any],
+             keywords: dict[str, Any]) -> TracedArray:
     """A function of NumPy applied to values; ``function`` is it or its name."""
     name = function if isinstance(function, str) else function.__name__
     name = {"amax": "max", "amin": "min", "around": "round"}.get(name, name)
@@ -284,25 +309,28 @@ def function(body: Any, function: Any, args: Sequence[Any], keywords: dict[str, 
     return _stored(rule(*bound.args, **bound.kwargs), out)
 
 
-def _value(body: Any, name: str, *arrays: Any, **attrs: Any) -> Any:
+def _value(body: BodyTracer, name: str, *arrays: object, **attrs: object) -> TracedArray:
     """What an operator makes of arrays."""
-    return body.value(body.one(name, *[body.entry(_host(each)) for each in arrays], **attrs))
+    return body.value(body.one(name, *[body.entry(_host(array)) for array in arrays], **attrs))
 
 
 _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
                "logical_or": "any"}
 
 
-def _axis(axis: Any) -> Any:
-    return tuple(map(int, axis)) if isinstance(axis, (tuple, list)) else None if axis is None else int(axis)
+def _axis(axis: Axis) -> int | tuple[int, ...] | None:
+    if axis is None:
+        return None
+    return tuple(map(int, axis)) if isinstance(axis, Sequence) else int(axis)
 
 
 def _adds_up(name: str, operator: str, whole: bool) -> None:
     """A sum, product or mean: ``whole`` says that small integers become large ones, and not float64."""
 
-    def rule(body: Any, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    def rule(body: BodyTracer, a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, keepdims: bool = False
+             ) -> TracedArray:
         entry = body.entry(_host(a))
-        own = body.spec(entry).dtype
+        own = _dtype(body, entry)
         if dtype is None and own.kind in "iub" and whole:
             dtype = np.add.reduce(np.zeros(1, own)).dtype if own.kind != "b" else np.dtype(np.int_)
         if own.kind == "b" or (dtype is not None and own != dtype):
@@ -318,9 +346,10 @@ _adds_up("mean", "_npi_mean", False)
 
 
 def _spreads(name: str, operator: str) -> None:
-    def rule(body: Any, a: Any, axis: Any = None, dtype: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
+    def rule(body: BodyTracer, a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, *, ddof: int = 0,
+             keepdims: bool = False) -> TracedArray:
         entry = body.entry(_host(a))
-        if dtype is not None or not is_floating(body.spec(entry).dtype):
+        if dtype is not None or not is_floating(_dtype(body, entry)):
             entry = body.cast(entry, dtype or np.float64)
         return body.value(body.one(operator, entry, axis=_axis(axis), ddof=int(ddof), keepdims=bool(keepdims)))
 
@@ -332,7 +361,7 @@ _spreads("std", "_npi_std")
 
 
 def _reduces(name: str, operator: str) -> None:
-    def rule(body: Any, a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    def rule(body: BodyTracer, a: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> TracedArray:
         return _value(body, operator, a, axis=_axis(axis), keepdims=bool(keepdims))
 
     FUNCTIONS[name] = rule
@@ -344,37 +373,36 @@ for _name, _operator in {"max": "_np_max", "min": "_np_min", "argmax": "_npi_arg
 
 
 @_rule
-def where(body: Any, condition: Any, x: Any, y: Any) -> Any:
+def where(body: BodyTracer, condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> TracedArray:
     """Numbers of one or the other."""
-    x, y = [_host(each) for each in (x, y)]
-    weak = [each if type(each) in (int, float) else each.dtype if hasattr(each, "dtype") else np.asarray(each).dtype
-            for each in (x, y)]
-    dtype = np.result_type(*weak)
+    sides = [_host(x), _host(y)]
+    dtype = np.result_type(*[side if type(side) in (int, float) else _kind(side) for side in sides])
     entry = body.entry(_host(condition))
-    held = body.truths.get(entry, entry)
-    sides = [body.cast(body.entry(each), dtype) for each in (x, y)]
-    return body.value(body.one("_npi_where", held if body.spec(held).dtype == dtype else entry, *sides))
+    source = body.truths.get(entry, entry)
+    return body.value(body.one("_npi_where", source if body.spec(source).dtype == dtype else entry,
+                               *[body.cast(body.entry(side), dtype) for side in sides]))
 
 
 @_rule
-def clip(body: Any, a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+def clip(body: BodyTracer, a: ArrayLike, a_min: ArrayLike | None = None, a_max: ArrayLike | None = None, *,
+         min: ArrayLike | None = None, max: ArrayLike | None = None) -> TracedArray:
     """Numbers kept between bounds."""
     low, high = a_min if min is None else min, a_max if max is None else max
-    found = _host(a)
-    found = found if low is None else np.maximum(found, low)
-    return found if high is None else np.minimum(found, high)
+    array = _host(a)
+    array = array if low is None else np.maximum(array, low)
+    return array if high is None else np.minimum(array, high)
 
 
 @_rule
-def matmul(body: Any, a: Any, b: Any) -> Any:
+def matmul(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> TracedArray:
     """Products of matrices."""
-    entries = [body.entry(_host(each)) for each in (a, b)]
+    entries = [body.entry(_host(a)), body.entry(_host(b))]
     dtype = np.result_type(*[body.spec(entry).dtype for entry in entries])
     return body.value(body.one("_npi_matmul", *[body.cast(entry, dtype) for entry in entries]))
 
 
 @_rule
-def dot(body: Any, a: Any, b: Any) -> Any:
+def dot(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> TracedArray:
     """The product of NumPy's ``dot``, of at most two axes each."""
     ranks = np.ndim(_host(a)) if not hasattr(a, "ndim") else a.ndim, b.ndim if hasattr(b, "ndim") else np.ndim(b)
     if 0 in ranks:
@@ -385,24 +413,25 @@ def dot(body: Any, a: Any, b: Any) -> Any:
 
 
 @_rule
-def reshape(body: Any, a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None) -> Any:
+def reshape(body: BodyTracer, a: ArrayLike, /, shape: ShapeLike | None = None, order: str = "C", *,
+            newshape: ShapeLike | None = None) -> TracedArray:
     """A view in another shape."""
     if order != "C":
         raise TraceError(f"np.reshape with order={order!r}. Use transpose and order='C'")
     wanted = shape if newshape is None else newshape
     array = _array(body, a)
-    target = np.reshape(_dummy(array.spec), wanted).shape
+    target = np.reshape(_dummy(array.spec), wanted).shape  # type: ignore[arg-type]  # who gives none hears of it
     return array.view(Spec(target, array.dtype), lambda entry: body.one("_np_reshape", entry, newshape=target))
 
 
 @_rule
-def ravel(body: Any, a: Any, order: str = "C") -> Any:
+def ravel(body: BodyTracer, a: ArrayLike, order: str = "C") -> TracedArray:
     """A view with one axis."""
     return reshape(body, a, -1, order)
 
 
 @_rule
-def transpose(body: Any, a: Any, axes: Any = None) -> Any:
+def transpose(body: BodyTracer, a: ArrayLike, axes: Sequence[int] | None = None) -> TracedArray:
     """A view with the axes in another order."""
     array = _array(body, a)
     order = tuple(reversed(range(array.ndim))) if axes is None else check_axes(tuple(map(int, axes)), array.ndim)
@@ -418,10 +447,10 @@ def _moves(name: str) -> None:
     """A function that reorders axes: NumPy works out how on an array whose dimensions are the axes' own numbers."""
     own = getattr(np, name)
 
-    def rule(body: Any, a: Any, *args: Any, **keywords: Any) -> Any:
+    def rule(body: BodyTracer, a: ArrayLike, *args: Any, **keywords: Any) -> TracedArray:
         array = _array(body, a)
-        found = own(np.broadcast_to(np.int8(0), range(1, array.ndim + 1)), *args, **keywords).shape
-        return transpose(body, array, [axis - 1 for axis in found])
+        moved = own(np.broadcast_to(np.int8(0), range(1, array.ndim + 1)), *args, **keywords).shape
+        return transpose(body, array, [axis - 1 for axis in moved])
 
     FUNCTIONS[name] = rule
 
@@ -430,7 +459,7 @@ def _reshapes(name: str) -> None:
     """A function that takes away or adds axes of length one."""
     own = getattr(np, name)
 
-    def rule(body: Any, a: Any, *args: Any, **keywords: Any) -> Any:
+    def rule(body: BodyTracer, a: ArrayLike, *args: Any, **keywords: Any) -> TracedArray:
         array = _array(body, a)
         return reshape(body, array, own(_dummy(array.spec), *args, **keywords).shape)
 
@@ -443,28 +472,28 @@ for _name in ("squeeze", "expand_dims", "atleast_1d", "atleast_2d"):
     _reshapes(_name)
 
 
-def _array(body: Any, a: Any) -> Any:
+def _array(body: BodyTracer, a: ArrayLike) -> TracedArray:
     """A value, or what stands for an array."""
-    found = _host(a)
-    return found if _followed(found) else body.value(body.entry(found))
+    array = _host(a)
+    return array if _followed(array) else body.value(body.entry(array))
 
 
 @_rule
-def broadcast_to(body: Any, array: Any, shape: Any) -> Any:
+def broadcast_to(body: BodyTracer, array: ArrayLike, shape: ShapeLike) -> TracedArray:
     """Repeated along axes."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    found = _array(body, array)
-    return body.value(body.fitted(found.entry, Spec(shape, found.dtype)))
+    source = _array(body, array)
+    return body.value(body.fitted(source.entry, Spec(shape, source.dtype)))
 
 
-def _joined(body: Any, arrays: Any) -> list[Entry]:
-    entries = [body.entry(_host(each)) for each in arrays]
+def _joined(body: BodyTracer, arrays: Sequence[ArrayLike]) -> list[Entry]:
+    entries = [body.entry(_host(array)) for array in arrays]
     dtype = np.result_type(*[body.spec(entry).dtype for entry in entries])
     return [body.cast(entry, dtype) for entry in entries]
 
 
 @_rule
-def concatenate(body: Any, arrays: Any, axis: Any = 0) -> Any:
+def concatenate(body: BodyTracer, arrays: Sequence[ArrayLike], axis: int | None = 0) -> TracedArray:
     """Joined along an axis."""
     entries = _joined(body, arrays)
     if axis is None:
@@ -473,14 +502,14 @@ def concatenate(body: Any, arrays: Any, axis: Any = 0) -> Any:
 
 
 @_rule
-def stack(body: Any, arrays: Any, axis: int = 0) -> Any:
+def stack(body: BodyTracer, arrays: Sequence[ArrayLike], axis: int = 0) -> TracedArray:
     """Joined along a new axis."""
     entries = _joined(body, arrays)
     return body.value(body.one("stack", *entries, axis=int(axis), num_args=len(entries)))
 
 
 @_rule
-def take(body: Any, a: Any, indices: Any, axis: Any = None) -> Any:
+def take(body: BodyTracer, a: ArrayLike, indices: ArrayLike, axis: int | None = None) -> TracedArray:
     """Numbers picked along an axis."""
     array = _array(body, a) if axis is not None else ravel(body, a)
     places = body.entry(_host(indices) if hasattr(indices, "dtype") else np.asarray(indices))
@@ -488,7 +517,8 @@ def take(body: Any, a: Any, indices: Any, axis: Any = None) -> Any:
 
 
 def _like(name: str, number: float) -> None:
-    def rule(body: Any, a: Any, dtype: Any = None, order: str = "K", subok: bool = True) -> Any:
+    def rule(body: BodyTracer, a: ArrayLike, dtype: DTypeLike = None, order: str = "K", subok: bool = True
+             ) -> TracedArray:
         array = _host(a)
         return body.value(body.entry(np.full(array.shape, number, dtype or array.dtype)))
 
@@ -500,60 +530,59 @@ for _name, _filling in {"zeros_like": 0, "ones_like": 1, "empty_like": 0}.items(
 
 
 @_rule
-def full_like(body: Any, a: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full_like(body: BodyTracer, a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None) -> TracedArray:
     """One number everywhere, in the shape of ``a``."""
     array = _array(body, a)
-    found = body.fitted(body.cast(body.entry(_host(fill_value) if hasattr(fill_value, "dtype")
-                                             else np.asarray(fill_value)), dtype or array.dtype),
-                        Spec(array.shape, np.dtype(dtype or array.dtype)))
-    return body.value(found)
+    number = body.entry(_host(fill_value) if hasattr(fill_value, "dtype") else np.asarray(fill_value))
+    target = np.dtype(dtype or array.dtype)
+    return body.value(body.fitted(body.cast(number, target), Spec(array.shape, target)))
 
 
 @_rule
-def copy(body: Any, a: Any, order: str = "K", subok: bool = False) -> Any:
+def copy(body: BodyTracer, a: ArrayLike, order: str = "K", subok: bool = False) -> TracedArray:
     """The same numbers in memory of their own."""
     return _array(body, a).copy()
 
 
 @_rule
-def round(body: Any, a: Any, decimals: int = 0) -> Any:
+def round(body: BodyTracer, a: ArrayLike, decimals: int = 0) -> TracedArray:
     """The nearest number with so many decimals."""
     return _value(body, "_npi_around", a, decimals=int(decimals))
 
 
 @_rule
-def cumsum(body: Any, a: Any, axis: Any = None, dtype: Any = None) -> Any:
+def cumsum(body: BodyTracer, a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None) -> TracedArray:
     """Sums of the numbers so far."""
     return _value(body, "_np_cumsum", a, axis=_axis(axis), dtype=None if dtype is None else np.dtype(dtype))
 
 
 @_rule
-def repeat(body: Any, a: Any, repeats: int, axis: Any = None) -> Any:
+def repeat(body: BodyTracer, a: ArrayLike, repeats: int, axis: Axis = None) -> TracedArray:
     """Every number several times."""
     return _value(body, "repeat", a, repeats=int(repeats), axis=_axis(axis))
 
 
 @_rule
-def tile(body: Any, A: Any, reps: Any) -> Any:
+def tile(body: BodyTracer, A: ArrayLike, reps: ShapeLike) -> TracedArray:
     """The whole several times."""
     return _value(body, "tile", A, reps=(int(reps),) if isinstance(reps, int) else tuple(map(int, reps)))
 
 
 @_rule
-def flip(body: Any, m: Any, axis: Any = None) -> Any:
+def flip(body: BodyTracer, m: ArrayLike, axis: Axis = None) -> TracedArray:
     """In the reverse order."""
     array = _array(body, m)
     return body.value(body.one("reverse", array.entry, axis=check_axes(_axis(axis), array.ndim)))
 
 
 @_rule
-def roll(body: Any, a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(body: BodyTracer, a: ArrayLike, shift: ShapeLike, axis: Axis = None) -> TracedArray:
     """Moved on along an axis."""
     return _value(body, "_np_roll", a, shift=_axis(shift), axis=_axis(axis))
 
 
 def _triangle(name: str) -> None:
-    def rule(body: Any, m: Any, k: int = 0) -> Any:
+    def rule(body: BodyTracer, m: ArrayLike, k: int = 0) -> TracedArray:
         return _value(body, f"_npi_{name}", m, k=int(k))
 
     FUNCTIONS[name] = rule
@@ -564,11 +593,12 @@ _triangle("triu")
 
 
 @_rule
-def outer(body: Any, a: Any, b: Any) -> Any:
+def outer(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """All products of two numbers."""
     return np.multiply(np.reshape(_array(body, a), (-1, 1)), np.reshape(_array(body, b), (1, -1)))
 
 
 for _ask in ("shape", "ndim", "size"):
     FUNCTIONS[_ask] = lambda body, a, ask=_ask: getattr(_host(a), ask)
-FUNCTIONS["result_type"] = lambda body, *given: np.result_type(*[getattr(_host(each), "dtype", each) for each in given])
+FUNCTIONS["result_type"] = lambda body, *operands: np.result_type(
+    *[getattr(_host(operand), "dtype", operand) for operand in operands])

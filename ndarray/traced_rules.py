@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opreg.core.mode import MODE, inside
 from opreg.core.spec import Spec, known
 from opreg.core.subgraph import Subgraph, subgraph
+from opreg.typing import Array
 
-from .eager import Runner, run
+from .eager import Runner, Settled, run
+
+if TYPE_CHECKING:
+    from .context import Context
 
 __all__ = ["differentiate", "reads"]
 
@@ -34,20 +38,20 @@ class Recipe:
 
     __slots__ = ("_steps", "_results")
 
-    def __init__(self, rule: Subgraph, ctx: Any, arrays: list[Any]):
-        self._steps: list[tuple[Callable, Callable, bool]] = []
+    def __init__(self, rule: Subgraph, ctx: Context, arrays: list[Any]):
+        self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool]] = []
         for op, attrs, _, places, _ in rule.steps:
             if op.where is not None or op.per_instance or op.states or op.mutates or op.kernels[0].bound:
                 raise _Unfit
             settled, results = run(op, attrs, [arrays[place] for place in places], ctx)
-            if not all(map(known, settled.shapes)):
+            if not isinstance(settled, Runner) or not all(map(known, settled.shapes)):
                 raise _Unfit
             self._steps.append((settled.single or settled, _picked(places), settled.single is None))
             arrays += results
         none = len(arrays)
         self._results = _picked([none if place is None else place for place in rule.results])
 
-    def __call__(self, arrays: list[Any]) -> Sequence[Any]:
+    def __call__(self, arrays: list[Any]) -> Sequence[Array | None]:
         for function, pick, many in self._steps:
             if many:
                 arrays += function(pick(arrays))
@@ -65,13 +69,13 @@ def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
     return operator.itemgetter(slice(first, first + len(places)))
 
 
-def differentiate(settled: Runner, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any],
-                  needs: tuple[bool, ...], is_train: bool) -> Sequence[Any] | None:
+def differentiate(settled: Settled, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+                  needs: tuple[bool, ...], is_train: bool) -> Sequence[Array | None] | None:
     """Raw gradients of inputs by a recipe; None where the rule has to run as it is written.
 
     Parameters
     ----------
-    settled : Runner
+    settled : Runner or another
         The built-in operator that was applied to inputs like these.
     arriving : sequence
         Raw gradients of the outputs, None where none arrives.
@@ -82,7 +86,7 @@ def differentiate(settled: Runner, arriving: Sequence[Any], ins: Sequence[Any], 
     is_train : bool
         The mode.
     """
-    key: Any = needs, is_train
+    key: tuple[object, ...] = needs, is_train
     if len(arriving) != 1:
         key = needs, is_train, *[g is None for g in arriving]
     for g, out in zip(arriving, outs):
@@ -106,9 +110,9 @@ def differentiate(settled: Runner, arriving: Sequence[Any], ins: Sequence[Any], 
     return recipe([*arriving, *ins, *outs])
 
 
-def reads(settled: Runner, ins: Sequence[Any], outs: Sequence[Any]) -> set[int] | None:
+def reads(settled: Settled, ins: Sequence[Array], outs: Sequence[Array]) -> set[int] | None:
     """Places among inputs, then outputs, whose numbers some gradient needs; None where nobody knows."""
-    if settled.recipes is None:
+    if not isinstance(settled, Runner) or settled.recipes is None:
         return None
     arriving = [i < settled.visible for i in range(len(outs))]
     try:
@@ -118,16 +122,16 @@ def reads(settled: Runner, ins: Sequence[Any], outs: Sequence[Any]) -> set[int] 
     return {place - len(outs) for place in rule.read() if place >= len(outs)}
 
 
-def _rule(settled: Runner, arriving: Sequence[bool], ins: Sequence[Any], outs: Sequence[Any], needs: tuple[bool, ...],
-          is_train: bool) -> Subgraph:
+def _rule(settled: Runner, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
+          needs: tuple[bool, ...], is_train: bool) -> Subgraph:
     return subgraph(settled.op, settled.attrs, tuple(arriving), needs, is_train,
                     lambda: [Spec(array.shape, array.dtype) for array in (*outs, *ins, *outs)])
 
 
-def _followed(settled: Runner, arriving: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any],
-              needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Any] | None]:
+def _followed(settled: Settled, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+              needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
     """A recipe and the gradients that it gives."""
-    if not all(map(known, settled.shapes)):
+    if not isinstance(settled, Runner) or not all(map(known, settled.shapes)):
         return None, None
     try:
         rule = _rule(settled, [g is not None for g in arriving], ins, outs, needs, is_train)

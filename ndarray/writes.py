@@ -7,13 +7,19 @@ that the nodes hold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from opreg.errors import OpError, Where, here
+from opreg.typing import Array
 
 from . import traced_rules as recipes
 from .eager import settle
+
+if TYPE_CHECKING:
+    from opreg.core.op import Op
+
+    from .tape import Taped, TapeNode
 
 __all__ = ["LOG", "note", "check"]
 
@@ -22,7 +28,7 @@ LOG: dict[tuple[int, int], tuple[int, Where | None]] = {}
 _LIMIT = 1024
 
 
-def _bounds(data: Any) -> tuple[int, int]:
+def _bounds(data: Array) -> tuple[int, int]:
     """The first byte of an array, and the one behind its last."""
     interface = getattr(data, "__cuda_array_interface__", None) or data.__array_interface__
     low = high = interface["data"][0]
@@ -32,7 +38,7 @@ def _bounds(data: Any) -> tuple[int, int]:
     return low, high + data.itemsize
 
 
-def note(data: Any, number: int) -> None:
+def note(data: Array, number: int) -> None:
     """The memory of an array was written."""
     if not data.size:
         return
@@ -43,7 +49,7 @@ def note(data: Any, number: int) -> None:
     LOG[place] = number, here()
 
 
-def check(order: Sequence[Any]) -> None:
+def check(order: Sequence[TapeNode]) -> None:
     """Refuse to go back over nodes whose gradients need numbers that are no longer there.
 
     Raises
@@ -53,25 +59,25 @@ def check(order: Sequence[Any]) -> None:
     """
     noted = list(LOG.items())
     for node in reversed(order):
-        if node.op is None or node.ins is None or not node.op.grad_reads:
+        op, ins, outs = node.op, node.ins, node.outs
+        if op is None or ins is None or outs is None or not op.grad_reads:
             continue
         later = [(low, high, where) for (low, high), (number, where) in noted if number > node.number]
         if not later:
             continue
-        for i, data in enumerate((*node.ins, *node.outs)):
+        for i, data in enumerate((*ins, *outs)):
             low, high = _bounds(data) if data.size else (0, 0)
             for start, end, where in later:
-                if low < end and start < high and i in _read(node):
+                if low < end and start < high and i in _read(node, op, ins, outs):
                     place = f", at {where}" if where else ""
                     raise OpError(f"{node.describe()}: its gradient needs numbers that were changed in place{place}. "
                                   "Change a copy of them, or write x = x + y instead of x += y")
 
 
-def _read(node: Any) -> Any:
+def _read(node: TapeNode, op: Op | Taped, ins: Sequence[Array], outs: Sequence[Array]) -> Collection[int]:
     """The places among inputs, then outputs, whose numbers the gradient reads; all where nobody knows."""
-    op = node.op
-    found = None
+    places = None
     if not op.per_instance and op.where is None:
-        settled = node.settled or settle(op, node.attrs, node.ins, node.ctx)
-        found = recipes.reads(settled, node.ins, node.outs)
-    return range(len(node.ins) + len(node.outs)) if found is None else found
+        settled = node.settled or settle(op, node.attrs, ins, node.ctx)
+        places = recipes.reads(settled, ins, outs)
+    return range(len(ins) + len(outs)) if places is None else places

@@ -341,9 +341,9 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     if any(depends_on_data(node) and node not in specs for node in graph.nodes):
         return Staged(symbol, ctx, args, grads, reqs, aux, again, check, specs)
     specs = inference.infer(graph, shapes, dtypes, dict(specs))
-    for node, dtype in dtypes.items():
-        if specs[node][0].dtype != dtype:
-            raise DTypeError(f"{node.describe()}: expected dtype {specs[node][0].dtype}, got {dtype}")
+    for node, bound_dtype in dtypes.items():
+        if specs[node][0].dtype != bound_dtype:
+            raise DTypeError(f"{node.describe()}: expected dtype {specs[node][0].dtype}, got {bound_dtype}")
     wanted: dict[Node, tuple[Any, str]] = {}
     for node, grad, req in zip(arguments, grads, reqs):
         if grad is not None and req != "null":

@@ -58,7 +58,7 @@ def dry_run(op_type: str, compute: Callable[[list[Any], Any], list[Any]], specs:
 
 def _on_numbers(compute: Callable, specs: Sequence[Spec], ctx: Any) -> list[Any]:
     try:
-        return compute([wrap(np.zeros(*spec), ctx) for spec in specs], ctx)
+        return compute([wrap(np.zeros(*spec), ctx) for spec in specs], ctx)  # type: ignore[arg-type]  # they are known
     except Exception as error:
         try:
             return compute([wrap(_positive(spec), ctx) for spec in specs], ctx)

@@ -138,7 +138,8 @@ class Parameter(Tensor):
             found = STATE.trace.ask(self, "asnumpy()")
             found.flags.writeable = False
             return found
-        return self._data if isinstance(self._data, np.ndarray) else super().asnumpy()
+        on_host = isinstance(self._data, np.ndarray)
+        return self._data if on_host else super().asnumpy()
 
     def __bool__(self) -> bool:
         return super().__bool__() if STATE.trace is None else STATE.trace.ask(self, "bool()")

@@ -126,7 +126,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         if STATE.trace is not None and any(STATE.trace.knows(value) for value in values):
             return STATE.trace.call(op, values, given)
         attrs = op.complete(given)
-        settled, results = _compute(op, attrs, values, self._ctx, made=Tensor)
+        settled, results = _compute(op, attrs, values, self._ctx, result_class=Tensor)
         return results[0] if settled.visible == 1 else tuple(results[:settled.visible])
 
     def _watched(self) -> str | None:
@@ -309,7 +309,7 @@ class OpenTensor(Tensor):
         return dtypes.of(self._dtype)
 
     @property
-    def _data(self) -> Any:
+    def _data(self) -> Any:  # type: ignore[override]
         raise ArgumentError(f"a tensor of shape {show(self._shape)} has no numbers: it says what a Cell is called "
                             "with, as an argument of set_inputs")
 
