@@ -170,15 +170,14 @@ class BoundRunner:
             call = Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, wrap=wrap)
             with Recording(False, is_train), ctx:
                 shapes = [unify(shape, computed) for shape, computed in zip(shapes, op.shapes_from_data(call))]
-        settled = [shape for shape in shapes if shape is not None and known(shape)]
-        if len(settled) < self.count:
+        if not all(map(known, shapes)):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
-        specs = list(map(Spec, settled, dtypes))
+        specs = list(map(Spec, shapes, dtypes))
 
         def empty(number: int, shape: Shape, dtype: np.dtype) -> Array:
             return ctx.backend.empty(shape, dtype, ctx.device_id)
 
-        outs = list(map(empty, range(self.count), settled, dtypes))
+        outs = [empty(0, *spec) for spec in specs]  # type: ignore[arg-type]  # known
         self._call = Call(op, attrs, list(arrays), outs, ["write"] * self.count, ctx.xp, ctx, is_train, None, specs,
                           empty, wrap, getattr(attrs, "memo", None))
 

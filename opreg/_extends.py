@@ -35,7 +35,7 @@ def cell_attr_register(fn: Callable | None = None, attrs: str | Sequence[str] | 
     'Line[2, 1]'
     """
     names = [attrs] if isinstance(attrs, str) else attrs
-    if names is not None and not (isinstance(names, (list, tuple)) and all(isinstance(each, str) for each in names)):
+    if names is not None and not (isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)):
         raise ValueError(f"cell_attr_register: attrs must be text or a list of texts, got {attrs!r}")
 
     def wrap(init: Callable) -> Callable:
@@ -44,9 +44,9 @@ def cell_attr_register(fn: Callable | None = None, attrs: str | Sequence[str] | 
         @functools.wraps(init)
         def wrapped(self: Any, *args: Any, **kwargs: Any) -> None:
             init(self, *args, **kwargs)
-            kept = ([getattr(self, name) for name in names if hasattr(self, name)] if names is not None else
-                    list(signature.bind(self, *args, **kwargs).arguments.values())[1:])
-            self.cell_init_args = f"{type(self).__name__}{kept}"
+            values = ([getattr(self, name) for name in names if hasattr(self, name)] if names is not None else
+                      list(signature.bind(self, *args, **kwargs).arguments.values())[1:])
+            self.cell_init_args = f"{type(self).__name__}{values}"
 
         return wrapped
 

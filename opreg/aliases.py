@@ -63,9 +63,9 @@ class _Aliases:
 
     def target(self, name: str) -> str:
         """The real name of what is called ``name``, perhaps below an alias; itself where there is no alias."""
-        found = self.targets.get(name)
-        if found is not None:
-            return found
+        target = self.targets.get(name)
+        if target is not None:
+            return target
         package, _, last = name.rpartition(".")
         if not package:
             return name
@@ -86,13 +86,13 @@ class _Aliases:
         name = module.__name__
         target = self.target(name)
         real, _, attribute = target.partition(":")
-        found = tidy(importlib.import_module(real))
+        thing = tidy(importlib.import_module(real))
         if attribute:
-            found = getattr(found, attribute)
+            thing = getattr(thing, attribute)
         if target in _DEEPER:  # a package there, a single file or a function here
-            vars(found).setdefault("__path__", [])
-            vars(found).setdefault("__spec__", module.__spec__)
-        sys.modules[name] = found
+            vars(thing).setdefault("__path__", [])
+            vars(thing).setdefault("__spec__", module.__spec__)
+        sys.modules[name] = thing
 
 
 _ALIASES = _Aliases()

@@ -43,7 +43,7 @@ def data_dir() -> str:
     return os.environ.get("MXNET_HOME") or os.path.join(os.path.expanduser("~"), ".mxnet")
 
 
-def _as_list(value: Any) -> Sequence[Any]:
+def _as_list(value: object) -> Sequence[Any]:
     """Lists and tuples as they are, anything else as the only item of a list."""
     return value if isinstance(value, (list, tuple)) else [value]
 

@@ -8,7 +8,6 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from types import FrameType
-from typing import Any
 
 from .core.cache import Recent, cached
 
@@ -127,21 +126,21 @@ _KINDS: Recent = Recent(4096, "files of users and of opreg")
 
 
 def _kind(name: str) -> str:
-    found = "import" if name.startswith("<frozen importlib") else "inside" if name.startswith(_INSIDE) else "user"
-    _KINDS.keep(name, found)
-    return found
+    kind = "import" if name.startswith("<frozen importlib") else "inside" if name.startswith(_INSIDE) else "user"
+    _KINDS.keep(name, kind)
+    return kind
 
 
 def family() -> str:
     """The module of built-in operators that is being imported, by its last name; nothing outside of that."""
-    found = ""
+    name = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
         package, _, module = frame.f_globals.get("__name__", "").rpartition(".")
         if package.startswith("opreg.builtin"):
-            found = module
+            name = module
         frame = frame.f_back
-    return found
+    return name
 
 
 def note(error: BaseException, text: str) -> None:
@@ -174,7 +173,7 @@ class _Trimmed:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is not None:
             trim(error)
 
@@ -204,13 +203,13 @@ def adopted(error: Exception, text: str = "") -> OpError:
     """
     if isinstance(error, OpError):
         return error
-    kind = _adopting(next(each for each in type(error).__mro__ if _plain(each)))
+    kind = _adopting(next(base for base in type(error).__mro__ if _plain(base)))
     if isinstance(error, OSError):
         new = kind(*_parts(error))
     else:
         new = kind(f"{text}: {error}" if text and str(error) else text or str(error))
-    for each in getattr(error, "__notes__", ()):
-        note(new, each)
+    for text in getattr(error, "__notes__", ()):
+        note(new, text)
     new.__suppress_context__ = True
     return new.with_traceback(error.__traceback__)
 
@@ -219,7 +218,7 @@ def _plain(kind: type) -> bool:
     """Whether exceptions of a class are made of a message, as those of NumPy's own classes need not be."""
     if issubclass(kind, (UnicodeError, BaseExceptionGroup)):
         return False
-    return all(each.__module__ == "builtins" or "__init__" not in vars(each) for each in kind.__mro__)
+    return all(base.__module__ == "builtins" or "__init__" not in vars(base) for base in kind.__mro__)
 
 
 @cached(64)
@@ -230,13 +229,13 @@ def _adopting(kind: type) -> type[OpError]:
         "__reduce__": lambda self: (_of_kind, (kind, *_parts(self)))})
 
 
-def _parts(error: BaseException) -> tuple:
+def _parts(error: BaseException) -> tuple[object, ...]:
     """What an exception is made of."""
     filename = getattr(error, "filename", None)
     return error.args if filename is None else (*error.args[:2], filename)
 
 
-def _of_kind(kind: type, *parts: Any) -> OpError:
+def _of_kind(kind: type, *parts: object) -> OpError:
     return _adopting(kind)(*parts)
 
 
@@ -304,9 +303,9 @@ def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, st
     Traceback (most recent call last):
     opreg.errors.ArgumentError: args: there is no 'wieght' in the graph. Did you mean 'weight'? Valid: data, weight.
     """
-    found, valid = dict.fromkeys(given), dict.fromkeys(names)
-    missing = [name for name in valid if name not in found]
-    for name in found:
+    said, valid = dict.fromkeys(given), dict.fromkeys(names)
+    missing = [name for name in valid if name not in said]
+    for name in said:
         if name in valid:
             continue
         text = f"{what}: there is no {name!r} in the graph"

@@ -8,16 +8,16 @@ the array is; from one seed the two frameworks' classes draw differently on purp
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
+from .core.spec import Shape
 from .elementwise.special_functions import erf, erfinv
+from .typing import DTypeLike
 
 __all__ = ["bilinear", "dirac", "fan", "left_of", "normal", "orthogonal", "orthogonal_by_svd", "sparse",
            "truncated_normal", "uniform", "variance_scaling"]
-
-Shape = tuple[int, ...]
 
 #: The standard deviation of what is left of the standard normal distribution between -2 and 2.
 _CUT_AT_TWO = math.sqrt(1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf(math.sqrt(2)))
@@ -36,16 +36,17 @@ def fan(shape: Shape, mode: str) -> float:
     return {"in": inputs, "out": outputs, "avg": (inputs + outputs) / 2.0, "sum": inputs + outputs}[mode]
 
 
-def _width(dtype: Any) -> Any:
+def _width(dtype: DTypeLike) -> type[np.float32] | type[np.float64]:
     return np.float64 if dtype == np.float64 else np.float32
 
 
-def uniform(rng: Any, shape: Shape, bound: float, dtype: Any = np.float32) -> np.ndarray:
+def uniform(rng: np.random.Generator, shape: Shape, bound: float, dtype: DTypeLike = np.float32) -> np.ndarray:
     """Uniform numbers within a bound."""
     return rng.random(shape, _width(dtype)) * (2 * bound) - bound
 
 
-def normal(rng: Any, shape: Shape, deviation: float, mean: float = 0.0, dtype: Any = np.float32) -> np.ndarray:
+def normal(rng: np.random.Generator, shape: Shape, deviation: float, mean: float = 0.0, dtype: DTypeLike = np.float32
+           ) -> np.ndarray:
     """Normal numbers."""
     return rng.standard_normal(shape, _width(dtype)) * deviation + mean
 
@@ -55,14 +56,16 @@ def left_of(ends: tuple[float, float], deviation: float, mean: float) -> np.ndar
     return erf(np, (np.array(ends, np.float64) - mean) / (deviation * math.sqrt(2)))
 
 
-def truncated_normal(rng: Any, shape: Shape, deviation: float, mean: float, ends: tuple[float, float]) -> np.ndarray:
+def truncated_normal(rng: np.random.Generator, shape: Shape, deviation: float, mean: float, ends: tuple[float, float]
+                     ) -> np.ndarray:
     """Normal numbers of which only those between two ends count."""
     low, high = left_of(ends, deviation, mean)
-    found = erfinv(np, low + (high - low) * rng.random(shape))
-    return np.clip(found * (deviation * math.sqrt(2)) + mean, *ends)
+    standard = erfinv(np, low + (high - low) * rng.random(shape))
+    return np.clip(standard * (deviation * math.sqrt(2)) + mean, *ends)
 
 
-def variance_scaling(rng: Any, shape: Shape, deviation: float, distribution: str, dtype: Any) -> np.ndarray:
+def variance_scaling(rng: np.random.Generator, shape: Shape, deviation: float, distribution: str, dtype: DTypeLike
+                     ) -> np.ndarray:
     """Numbers of a standard deviation: ``uniform``, ``normal``, or ``truncated_normal`` at two of the whole's."""
     if distribution == "uniform":
         return uniform(rng, shape, math.sqrt(3) * deviation, dtype)
@@ -77,7 +80,7 @@ def _matrix(shape: Shape) -> Shape:
     return shape[0], math.prod(shape[1:])
 
 
-def orthogonal(rng: Any, shape: Shape, gain: float) -> np.ndarray:
+def orthogonal(rng: np.random.Generator, shape: Shape, gain: float) -> np.ndarray:
     """``gain`` times a matrix whose rows or columns, the fewer ones, are orthonormal, every one as likely."""
     rows, columns = _matrix(shape)
     q, r = np.linalg.qr(rng.standard_normal((max(rows, columns), min(rows, columns))))
@@ -85,7 +88,7 @@ def orthogonal(rng: Any, shape: Shape, gain: float) -> np.ndarray:
     return (q if rows >= columns else q.T).reshape(shape)
 
 
-def orthogonal_by_svd(draw: Any, shape: Shape, gain: float) -> np.ndarray:
+def orthogonal_by_svd(draw: Callable[[Shape], np.ndarray], shape: Shape, gain: float) -> np.ndarray:
     """The same from numbers that ``draw`` gives for the shape of a matrix, by their singular vectors, as MXNet does."""
     left, _, right = np.linalg.svd(draw(_matrix(shape)).astype(np.float64), full_matrices=False)
     return gain * (left if left.shape == _matrix(shape) else right).reshape(shape)
@@ -93,20 +96,20 @@ def orthogonal_by_svd(draw: Any, shape: Shape, gain: float) -> np.ndarray:
 
 def dirac(shape: Shape, groups: int) -> np.ndarray:
     """Windows of a convolution that hands on its channels as they are, in each of some groups."""
-    found = np.zeros(shape, np.int8)
-    each = shape[0] // groups
-    channels, middle = np.arange(min(each, shape[1])), tuple([length // 2 for length in shape[2:]])
+    weight = np.zeros(shape, np.int8)
+    size = shape[0] // groups
+    channels, middle = np.arange(min(size, shape[1])), tuple([length // 2 for length in shape[2:]])
     for group in range(groups):
-        found[(group * each + channels, channels) + middle] = 1
-    return found
+        weight[(group * size + channels, channels) + middle] = 1
+    return weight
 
 
-def sparse(rng: Any, shape: Shape, deviation: float, zeros: int, dtype: Any) -> np.ndarray:
+def sparse(rng: np.random.Generator, shape: Shape, deviation: float, zeros: int, dtype: DTypeLike) -> np.ndarray:
     """A matrix of normal numbers, so many of which in each column are zero."""
-    found = normal(rng, shape, deviation, 0.0, dtype)
+    weight = normal(rng, shape, deviation, 0.0, dtype)
     order = rng.random(shape).argsort(axis=0)  # a permutation of the rows in each column
-    found[order < zeros] = 0
-    return found
+    weight[order < zeros] = 0
+    return weight
 
 
 def bilinear(shape: Shape) -> np.ndarray:

@@ -50,7 +50,7 @@ class np_shape:
         self._before = set_np_shape(self._active)
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         set_np_shape(self._before)
 
 

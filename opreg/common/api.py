@@ -6,6 +6,7 @@ from typing import Any
 
 from opreg.ndarray.creation import waitall
 
+from ..nn.cell import Cell
 from ..nn.jit import jit
 from ..nn.settings import JitConfig, jit_class
 from ..nn.tree import mutable
@@ -18,8 +19,8 @@ ms_function = jit
 class _CellGraphExecutor:
     """Compiles Cells."""
 
-    def compile(self, obj: Any, *args: Any, phase: str = "predict", do_convert: bool = True,
-                jit_config_dict: Any = None, **kwargs: Any) -> tuple[str, bool]:
+    def compile(self, obj: Cell, *args: Any, phase: str = "predict", do_convert: bool = True,
+                jit_config_dict: object = None, **kwargs: Any) -> tuple[str, bool]:
         """Compile a Cell for inputs like these; returns ``phase``, and True."""
         obj.compile(*args, **kwargs)
         return phase, True

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from opreg.core.mode import Recording
 from opreg.errors import ArgumentError
 from opreg.ndarray import NDArray, zeros_like
 from opreg.ndarray import autograd as now
@@ -21,12 +22,12 @@ def set_is_training(is_train: bool) -> bool:
     return now.set_training(is_train)
 
 
-def train_section() -> Any:
+def train_section() -> Recording:
     """A section of code that is recorded, in training mode: ``with train_section():``."""
     return now.record()
 
 
-def test_section() -> Any:
+def test_section() -> Recording:
     """A section of code within ``train_section`` that is neither recorded nor in training mode."""
     return now.pause()
 
@@ -79,7 +80,7 @@ def grad(func: Callable[..., Any], argnum: int | Sequence[int] | None = None) ->
     Examples
     --------
     >>> import opreg as mx
-    >>> [each.asscalar().item() for each in grad(lambda x, y: x * y)(mx.nd.array([2.0]), mx.nd.array([3.0]))]
+    >>> [g.asscalar().item() for g in grad(lambda x, y: x * y)(mx.nd.array([2.0]), mx.nd.array([3.0]))]
     [3.0, 2.0]
     """
     both = grad_and_loss(func, argnum)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -13,23 +14,39 @@ from opreg.ndarray.creation import concatenate
 from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray, array
 
+from ..core.spec import Shape
 from ..errors import ArgumentError, OpError
 from . import metric as metrics
-from .initializer import Uniform
-from .io import DataBatch, DataIter
+from .initializer import InitializerLike, Uniform
+from .io import Batches, DataBatch, DataDesc, DataIter, Descriptions
 from .model import BatchEndParam, prefixed, split
+
+if TYPE_CHECKING:
+    from opreg.symbol.symbol import Symbol
+
+    from .base_optimizer import Optimizer
+    from .monitor import Monitor
 
 __all__ = ["BaseModule"]
 
-Params = Mapping[str, NDArray] | None
+#: Weights or auxiliary states by name.
+Params: TypeAlias = Mapping[str, NDArray] | None
+#: A function, or several, called at the end of something.
+Callbacks: TypeAlias = Callable[..., object] | Sequence[Callable[..., object]] | None
+#: A logger, or the module ``logging``.
+Logger: TypeAlias = logging.Logger | ModuleType
+#: What is to be done with gradients: the same with all, by position, or by name.
+GradReq: TypeAlias = str | Sequence[str] | Mapping[str, str]
+#: Keywords of an optimizer.
+Settings: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
 #: How weights begin when nobody says.
 SMALL = Uniform(0.01)
 
 
-def _call(callbacks: Any, *args: Any) -> None:
+def _call(callbacks: Callbacks, *args: object) -> None:
     if callbacks is not None:
-        for callback in callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]:
+        for callback in callbacks if isinstance(callbacks, Sequence) else [callbacks]:
             callback(*args)
 
 
@@ -40,14 +57,14 @@ class BaseModule:
     ``update``, ``get_outputs`` and ``update_metric``; the rest is written over those.
     """
 
-    def __init__(self, logger: Any = logging):
-        self.logger = logger
+    def __init__(self, logger: Logger = logging):
+        self.logger: Any = logger
         self.binded = self.for_training = self.inputs_need_grad = False
         self.params_initialized = self.optimizer_initialized = False
         self._symbol: Any = None
 
     @property
-    def symbol(self) -> Any:
+    def symbol(self) -> Symbol:
         """The network's symbol."""
         return self._symbol
 
@@ -55,17 +72,17 @@ class BaseModule:
 
     data_names: list[str]
     output_names: list[str]
-    data_shapes: list[Any]
-    label_shapes: list[Any] | None
-    output_shapes: list[Any]
+    data_shapes: list[DataDesc]
+    label_shapes: list[DataDesc] | None
+    output_shapes: list[tuple[str, Shape]]
 
-    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
+    def bind(self, data_shapes: Descriptions, label_shapes: Descriptions | None = None, for_training: bool = True,
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
-             grad_req: Any = "write") -> None:
+             grad_req: GradReq = "write") -> None:
         """Make arrays and plans for inputs of these shapes."""
         raise NotImplementedError
 
-    def init_params(self, initializer: Any = SMALL, arg_params: Params = None, aux_params: Params = None,
+    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
         """Set the weights for the first time."""
         raise NotImplementedError
@@ -74,8 +91,8 @@ class BaseModule:
         """Copies of weights and auxiliary states, on the host."""
         raise NotImplementedError
 
-    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd",
-                       optimizer_params: Any = (("learning_rate", 0.01),), force_init: bool = False) -> None:
+    def init_optimizer(self, kvstore: str | None = "local", optimizer: str | Optimizer = "sgd",
+                       optimizer_params: Settings = (("learning_rate", 0.01),), force_init: bool = False) -> None:
         """Choose how weights move."""
         raise NotImplementedError
 
@@ -83,7 +100,7 @@ class BaseModule:
         """Compute the outputs."""
         raise NotImplementedError
 
-    def backward(self, out_grads: Any = None) -> None:
+    def backward(self, out_grads: NDArray | Sequence[NDArray] | None = None) -> None:
         """Compute the gradients."""
         raise NotImplementedError
 
@@ -99,11 +116,11 @@ class BaseModule:
         """Add the last outputs to a metric."""
         raise NotImplementedError
 
-    def install_monitor(self, mon: Any) -> None:
+    def install_monitor(self, mon: Monitor) -> None:
         """Let a monitor look inside."""
         raise NotImplementedError
 
-    def prepare(self, data_batch: Any, sparse_row_id_fn: Any = None) -> None:
+    def prepare(self, data_batch: Any, sparse_row_id_fn: object = None) -> None:
         """Get ready for a batch; a module of several shapes changes over."""
 
     # ------------------------------------------------------------------------------------- weights
@@ -137,7 +154,7 @@ class BaseModule:
     def _measure(self, eval_metric: metrics.EvalMetric, data_batch: Any) -> None:
         """Add the last outputs to a metric, with the labels of a batch, or of the batches of a list."""
         if isinstance(data_batch, list):
-            self.update_metric(eval_metric, [each.label for each in data_batch], pre_sliced=True)
+            self.update_metric(eval_metric, [batch.label for batch in data_batch], pre_sliced=True)
         else:
             self.update_metric(eval_metric, getattr(data_batch, "label", None))
 
@@ -149,9 +166,9 @@ class BaseModule:
 
     # -------------------------------------------------------------------------------------- epochs
 
-    def score(self, eval_data: Any, eval_metric: Any, num_batch: int | None = None, batch_end_callback: Any = None,
-              score_end_callback: Any = None, reset: bool = True, epoch: int = 0, sparse_row_id_fn: Any = None
-              ) -> list[tuple[str, float]]:
+    def score(self, eval_data: Batches, eval_metric: metrics.MetricLike, num_batch: int | None = None,
+              batch_end_callback: Callbacks = None, score_end_callback: Callbacks = None, reset: bool = True,
+              epoch: int = 0, sparse_row_id_fn: object = None) -> list[tuple[str, float]]:
         """Run batches and return pairs of name and value of a metric.
 
         Parameters
@@ -182,8 +199,8 @@ class BaseModule:
         _call(score_end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
         return eval_metric.get_name_value()
 
-    def iter_predict(self, eval_data: Any, num_batch: int | None = None, reset: bool = True,
-                     sparse_row_id_fn: Any = None) -> Iterator[tuple[list[NDArray], int, DataBatch]]:
+    def iter_predict(self, eval_data: Batches, num_batch: int | None = None, reset: bool = True,
+                     sparse_row_id_fn: object = None) -> Iterator[tuple[list[NDArray], int, DataBatch]]:
         """For each batch its outputs without padding, its number, and itself."""
         self._needs("binded", "params_initialized")
         if reset:
@@ -197,7 +214,7 @@ class BaseModule:
             yield [out[:out.shape[0] - pad] for out in self.get_outputs()], nbatch, batch
 
     def predict(self, eval_data: Any, num_batch: int | None = None, merge_batches: bool = True, reset: bool = True,
-                always_output_list: bool = False, sparse_row_id_fn: Any = None) -> Any:
+                always_output_list: bool = False, sparse_row_id_fn: object = None) -> Any:
         """The outputs for all batches.
 
         Parameters
@@ -225,13 +242,15 @@ class BaseModule:
         merged = [concatenate([outputs[i] for outputs in batches]) for i in range(len(batches[0]))]
         return merged[0] if len(merged) == 1 and not always_output_list else merged
 
-    def fit(self, train_data: Any, eval_data: Any = None, eval_metric: Any = "acc", epoch_end_callback: Any = None,
-            batch_end_callback: Any = None, kvstore: Any = "local", optimizer: Any = "sgd",
-            optimizer_params: Any = (("learning_rate", 0.01),), eval_end_callback: Any = None,
-            eval_batch_end_callback: Any = None, initializer: Any = SMALL, arg_params: Params = None,
-            aux_params: Params = None, allow_missing: bool = False, force_rebind: bool = False,
+    def fit(self, train_data: Batches, eval_data: Batches | None = None, eval_metric: metrics.MetricLike = "acc",
+            epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None, kvstore: str | None = "local",
+            optimizer: str | Optimizer = "sgd", optimizer_params: Settings = (("learning_rate", 0.01),),
+            eval_end_callback: Callbacks = None, eval_batch_end_callback: Callbacks = None,
+            initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
+            allow_missing: bool = False, force_rebind: bool = False,
             force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
-            validation_metric: Any = None, monitor: Any = None, sparse_row_id_fn: Any = None) -> None:
+            validation_metric: metrics.MetricLike | None = None, monitor: Monitor | None = None,
+            sparse_row_id_fn: object = None) -> None:
         """Train: bind, begin the weights and the optimizer where that is still to be done, and go over the data.
 
         Parameters
@@ -255,7 +274,8 @@ class BaseModule:
         """
         if num_epoch is None:
             raise ArgumentError("fit: num_epoch is needed, the number of epochs")
-        for what, data in (("train_data", train_data), ("eval_data", eval_data)):
+        sources: dict[str, object] = {"train_data": train_data, "eval_data": eval_data}
+        for what, data in sources.items():
             if not hasattr(data, "reset") and (data is not None or what == "train_data"):
                 raise ArgumentError(f"fit: {what}: expected an iterator over batches, such as io.NDArrayIter, got "
                                     f"{type(data).__name__}")
@@ -276,17 +296,17 @@ class BaseModule:
             self.set_params(arg_params, aux_params)  # auxiliary states of several contexts agree from here on
             _call(epoch_end_callback, epoch, self.symbol, arg_params, aux_params)
             if eval_data is not None:
-                found = self.score(eval_data, validation_metric, batch_end_callback=eval_batch_end_callback,
-                                   score_end_callback=eval_end_callback, epoch=epoch)
-                for name, value in found:
+                scores = self.score(eval_data, validation_metric, batch_end_callback=eval_batch_end_callback,
+                                    score_end_callback=eval_end_callback, epoch=epoch)
+                for name, value in scores:
                     self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
             train_data.reset()
 
-    def _epoch(self, epoch: int, train_data: Any, eval_metric: metrics.EvalMetric,
-               batch_end_callback: Callable | Sequence[Callable] | None, monitor: Any) -> list[tuple[str, float]]:
+    def _epoch(self, epoch: int, train_data: Batches, eval_metric: metrics.EvalMetric, batch_end_callback: Callbacks,
+               monitor: Monitor | None) -> list[tuple[str, float]]:
         """Learn from all batches; the metric's names and values, as they are before callbacks may reset it."""
         eval_metric.reset()
-        found: list[tuple[str, float]] | None = None
+        values: list[tuple[str, float]] | None = None
         batches, nbatch = iter(train_data), 0
         following = next(batches, None)
         while following is not None:
@@ -299,11 +319,11 @@ class BaseModule:
             self._measure(eval_metric, data_batch)
             following = next(batches, None)
             if following is None:
-                found = eval_metric.get_global_name_value()
+                values = eval_metric.get_global_name_value()
             if monitor is not None:
                 monitor.toc_print()
             _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
             nbatch += 1
-        if found is None:
+        if values is None:
             raise ArgumentError("fit: train_data has no batches. Is it at its end, and wants a reset?")
-        return found
+        return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -12,19 +12,27 @@ from opreg.ndarray import zeros
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.registry import get, ops
+from ..core.spec import Shape
 from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError, did_you_mean
 from .lr_scheduler import LRScheduler
 from .named import Named
+
+if TYPE_CHECKING:
+    from opreg.symbol.symbol import Symbol
 
 __all__ = ["Optimizer"]
 
 FLOAT16, FLOAT32 = np.dtype("float16"), np.dtype("float32")
 
+#: What weights are told apart by: a number or a name.
+Index: TypeAlias = int | str
+#: What is remembered of a weight between updates.
+State: TypeAlias = "NDArray | float | str | Sequence[State] | None"
 #: Index, weight, gradient and state of a weight.
-Update = tuple[Any, NDArray, NDArray, Any]
+Update: TypeAlias = tuple[Index, NDArray, NDArray, Any]
 
 
-def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: Any) -> None:
+def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: object) -> None:
     """Run the operator of that name on a weight, in place.
 
     The rates change from step to step, so a call by attributes would settle them anew each time: the kernel,
@@ -36,13 +44,13 @@ def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: 
         rule.function(weight.context.xp, *arrays, out=arrays[0], **rule.select(attrs))
 
 
-def _apply_to_all(name: str, updates: Sequence[tuple[NDArray, ...]], **attrs: Any) -> None:
+def _apply_to_all(name: str, updates: Sequence[tuple[NDArray, ...]], **attrs: object) -> None:
     """The same for several weights of one context: weight, gradient and states each."""
-    arrays = [[each._data for each in update] for update in updates]
+    groups = [[array._data for array in update] for update in updates]
     rule = get(name).kernels[0].rule
     together = vars(rule.function)["together"]
     with np.errstate(all="ignore"):
-        together(updates[0][0].context.xp, updates=[(each[0], each) for each in arrays], **rule.select(attrs))
+        together(updates[0][0].context.xp, updates=[(arrays[0], arrays) for arrays in groups], **rule.select(attrs))
 
 
 def zeros_of(weight: NDArray) -> NDArray:
@@ -50,14 +58,21 @@ def zeros_of(weight: NDArray) -> NDArray:
     return zeros(weight.shape, weight.context, weight.dtype)
 
 
-def rows(*columns: Any) -> list[Any]:
+def rows(*columns: Any) -> list[tuple[Any, ...]]:
     """Lists of indices, weights, gradients and states as a list of updates; what stands alone as one of one."""
     if not isinstance(columns[0], (list, tuple)):
         return [columns]
-    counts = [len(each) for each in columns]
+    counts = [len(column) for column in columns]
     if len(set(counts)) > 1:
         raise ArgumentError(f"an update of several weights: got lists of {', '.join(map(str, counts))}")
     return list(zip(*columns))
+
+
+class Factors(Protocol):
+    """What has a weight's own factors of rate and decay."""
+
+    lr_mult: float
+    wd_mult: float
 
 
 class Optimizer:
@@ -96,10 +111,10 @@ class Optimizer:
     #: Settings that are a number or None.
     _may_be_none = frozenset({"clip_gradient"})
 
-    def __init__(self, rescale_grad: float = 1.0, param_idx2name: Mapping[Any, str] | None = None, wd: float = 0.0,
+    def __init__(self, rescale_grad: float = 1.0, param_idx2name: Mapping[Index, str] | None = None, wd: float = 0.0,
                  clip_gradient: float | None = None, learning_rate: float | None = None,
-                 lr_scheduler: LRScheduler | None = None, sym: Any = None, begin_num_update: int = 0,
-                 multi_precision: bool = False, param_dict: Mapping[Any, Any] | None = None):
+                 lr_scheduler: LRScheduler | None = None, sym: Symbol | None = None, begin_num_update: int = 0,
+                 multi_precision: bool = False, param_dict: Mapping[Index, Factors] | None = None):
         self.rescale_grad = rescale_grad
         self.lr_scheduler = lr_scheduler
         if lr_scheduler is not None and learning_rate is not None:
@@ -109,15 +124,15 @@ class Optimizer:
         self.clip_gradient = clip_gradient
         self.multi_precision = multi_precision
         self.begin_num_update = self.num_update = begin_num_update
-        self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}
+        self._all_index_update_counts: dict[int, dict[Index, int]] = {0: {}}
         self._index_update_count = self._all_index_update_counts[0]
         if param_idx2name is not None and not isinstance(param_idx2name, Mapping):
             raise ArgumentError("param_idx2name: expected a dict of indices to names")
         self.idx2name = dict(param_idx2name or {})
         self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
         self.param_dict = dict(param_dict or {})
-        self.lr_mult: dict[Any, float] = {}
-        self.wd_mult: dict[Any, float] = {}
+        self.lr_mult: dict[Index, float] = {}
+        self.wd_mult: dict[Index, float] = {}
         self.set_lr_mult({})
         self.set_wd_mult({})
 
@@ -146,11 +161,11 @@ class Optimizer:
 
     # ------------------------------------------------------------------------------------------- states
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Any, weight: NDArray) -> State:
         """What is remembered of a weight between updates: None, an array, or a tuple of those."""
         return None
 
-    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
+    def create_state_multi_precision(self, index: Any, weight: NDArray) -> State:
         """The same with a float32 copy of a float16 weight, if ``multi_precision``: ``(copy, state)``."""
         if self._in_float32(weight):
             copy = weight.astype(FLOAT32)
@@ -174,17 +189,17 @@ class Optimizer:
         """
         listed = isinstance(index, (list, tuple))
         updates = rows(index, weight, grad, state) if listed else ((index, weight, grad, state),)
-        for each in updates:
-            self._check(*each)
-        for each in updates:
-            before = self._index_update_count.get(each[0]), self.num_update
+        for update in updates:
+            self._check(*update)
+        for update in updates:
+            before = self._index_update_count.get(update[0]), self.num_update
             try:
-                self._move(*each)
+                self._move(*update)
             except Exception:
-                self._uncount(each[0], *before)
+                self._uncount(update[0], *before)
                 raise
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         """Count an update that is known to fit, and do it."""
         raise NotImplementedError(f"{type(self).__name__} does not say how a weight moves: define update")
 
@@ -205,11 +220,11 @@ class Optimizer:
         A class that names its operator moves them by one call for all that share rates and dtype.
         """
         distinct = {index for index, *_ in updates}, {id(weight._data) for _, weight, *_ in updates}
-        apart = all(len(each) == len(updates) for each in distinct)
+        apart = all(len(keys) == len(updates) for keys in distinct)
         settled = self._settled if len(updates) > 1 and apart and self._by_operator() else None
         for index, weight, grad, state in updates:
             self._check(index, weight, grad, () if settled is None else state)
-        together: dict[Any, list[tuple[NDArray, ...]]] = {}
+        together: dict[tuple[Any, ...], list[tuple[NDArray, ...]]] = {}
         for index, weight, grad, state in updates:
             self._set_current_context(weight.context.device_id)
             if settled is None:
@@ -218,38 +233,38 @@ class Optimizer:
             name, states, attrs = settled(index, state)
             key = name, weight.context, weight.dtype, *attrs.items()
             together.setdefault(key, []).append((weight, grad, *states))
-        for (name, _, _, *attrs), alike in together.items():
-            _apply_to_all(name, alike, **dict(attrs))
+        for (name, _, _, *items), alike in together.items():
+            _apply_to_all(name, alike, **dict(items))
 
-    def _settled(self, index: Any, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, Any]]:
+    def _settled(self, index: Index, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, float]]:
         """Count an update; the operator that does it, its states and attributes."""
         raise NotImplementedError
 
     def _by_operator(self) -> bool:
         """Whether an update is what the class that has ``_settled`` makes of it, and nothing more."""
-        kind: Any = type(self)
-        own: Any = next(each for each in kind.__mro__ if "_settled" in vars(each))
+        kind = type(self)
+        own: Any = next(cls for cls in kind.__mro__ if "_settled" in vars(cls))
         return not self.multi_precision and own is not Optimizer and kind.update is Optimizer.update and (
             kind._move is own._move and kind.update_multi_precision is own.update_multi_precision)
 
-    def _check(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+    def _check(self, index: Index, weight: NDArray, grad: NDArray, state: State) -> None:
         """Refuse a gradient or a state that does not fit the weight."""
         try:
-            held, given = weight._data, grad._data
+            data, slope = weight._data, grad._data
         except AttributeError:
-            kind = type(grad if isinstance(weight, NDArray) else weight).__name__
+            kind = type(grad if hasattr(weight, "_data") else weight).__name__
             raise ArgumentError(f"the update of {self._label(index)}: expected arrays, got {kind}") from None
-        shape, dtype = held.shape, held.dtype
-        if given.shape != shape or given.dtype is not dtype:
+        shape, dtype = data.shape, data.dtype
+        if slope.shape != shape or slope.dtype is not dtype:
             self._compare(index, weight, "gradient", grad, shape)
         if state is None:
             return
         shape = self._shape_of_states(weight)
-        for each in state if isinstance(state, (tuple, list)) else (state,):
-            if isinstance(each, NDArray) and (each._data.shape != shape or each._data.dtype is not dtype):
-                self._compare(index, weight, "state", each, shape)
+        for part in state if isinstance(state, (tuple, list)) else (state,):
+            if isinstance(part, NDArray) and (part._data.shape != shape or part._data.dtype is not dtype):
+                self._compare(index, weight, "state", part, shape)
 
-    def _compare(self, index: Any, weight: NDArray, what: str, other: NDArray, shape: tuple[int, ...]) -> None:
+    def _compare(self, index: Index, weight: NDArray, what: str, other: NDArray, shape: Shape) -> None:
         if other.shape != shape:
             raise ShapeError(f"{self._label(index)} of shape {weight.shape} got a {what} of shape {other.shape}"
                              + ("" if shape == weight.shape else f", expected {shape}"))
@@ -257,10 +272,10 @@ class Optimizer:
             raise DTypeError(f"{self._label(index)} of dtype {np.dtype(weight.dtype)} got a {what} of dtype "
                              f"{np.dtype(other.dtype)}")
 
-    def _shape_of_states(self, weight: NDArray) -> tuple[int, ...]:
+    def _shape_of_states(self, weight: NDArray) -> Shape:
         return weight._data.shape
 
-    def _label(self, index: Any) -> str:
+    def _label(self, index: Index) -> str:
         """What errors call a weight."""
         return f"weight {self.idx2name.get(index, index)!r}"
 
@@ -277,34 +292,34 @@ class Optimizer:
             raise UserWarning("the learning rate comes from the lr_scheduler; set its base_lr instead")
         self.lr = lr
 
-    def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
+    def set_lr_mult(self, args_lr_mult: Mapping[Index, float]) -> None:
         """Set factors of the rate by name or index; others go back to those of the symbol, else to one."""
         self.lr_mult = {**self._from_symbol("__lr_mult__"), **args_lr_mult}
 
-    def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
+    def set_wd_mult(self, args_wd_mult: Mapping[Index, float]) -> None:
         """Set factors of the decay by name or index; others go back to those of the symbol, else to one for
         names that end in ``_weight`` or ``_gamma`` and zero for other names."""
-        plain = {name: 0.0 for name in self.idx2name.values() if not name.endswith(self._decayed)}
+        plain: dict[Index, float] = {name: 0.0 for name in self.idx2name.values() if not name.endswith(self._decayed)}
         self.wd_mult = {**plain, **self._from_symbol("__wd_mult__"), **args_wd_mult}
 
-    def _from_symbol(self, key: str) -> dict[Any, float]:
+    def _from_symbol(self, key: str) -> dict[Index, float]:
         if not self.sym_info:
             return {}
         attrs, names = self.sym_info
         return {name: float(attrs[name][key]) for name in names if key in attrs.get(name, ())}
 
-    def _factor(self, index: Any, own: str, by_name: Mapping[Any, float]) -> float:
+    def _factor(self, index: Index, own: str, by_name: Mapping[Index, float]) -> float:
         if index in self.param_dict:
             return getattr(self.param_dict[index], own)
         if index in by_name:
             return by_name[index]
-        return by_name.get(self.idx2name.get(index), 1.0)
+        return by_name.get(self.idx2name.get(index, ""), 1.0)
 
-    def _get_lr(self, index: Any) -> float:
+    def _get_lr(self, index: Index) -> float:
         """The rate of one weight."""
         return self.learning_rate * self._factor(index, "lr_mult", self.lr_mult)
 
-    def _get_wd(self, index: Any) -> float:
+    def _get_wd(self, index: Index) -> float:
         """The decay of one weight."""
         return self.wd * self._factor(index, "wd_mult", self.wd_mult)
 
@@ -312,16 +327,16 @@ class Optimizer:
         """Count updates apart for each device that holds a copy of the weights."""
         self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
 
-    def _update_count(self, index: Any) -> int:
+    def _update_count(self, index: Index | Sequence[Index]) -> int:
         """Count an update of a weight, or of those of a list; returns how many the last has had with this one."""
         count = 0
-        for each in index if isinstance(index, (list, tuple)) else (index,):
-            count = self._index_update_count.get(each, self.begin_num_update) + 1
-            self._index_update_count[each] = count
+        for key in index if isinstance(index, (list, tuple)) else (index,):
+            count = self._index_update_count.get(key, self.begin_num_update) + 1
+            self._index_update_count[key] = count
             self.num_update = max(count, self.num_update)
         return count
 
-    def _uncount(self, index: Any, count: int | None, num_update: int) -> None:
+    def _uncount(self, index: Index, count: int | None, num_update: int) -> None:
         """Go back to what was counted before an update that failed."""
         self.num_update = num_update
         if count is None:
@@ -329,7 +344,7 @@ class Optimizer:
         else:
             self._index_update_count[index] = count
 
-    def _step(self, index: Any) -> tuple[int, dict[str, float]]:
+    def _step(self, index: Index) -> tuple[int, dict[str, float]]:
         """Count an update; its number, and the attributes nearly all operators take."""
         count = self._update_count(index)
         return count, dict(lr=self._get_lr(index), wd=self._get_wd(index), rescale_grad=self.rescale_grad,
@@ -349,12 +364,12 @@ class Optimizer:
 
     # ------------------------------------------------------------------------------------------ settings
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, float | str | None]:
         """The optimizer's own numbers, words and switches by name, as they are saved."""
         return {name: value for name, value in vars(self).items()
                 if not name.startswith("_") and isinstance(value, (int, float, str, type(None)))}
 
-    def check_settings(self, settings: Any) -> None:
+    def check_settings(self, settings: Mapping[str, object]) -> None:
         """Refuse settings that are not of its own kind.
 
         Raises

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from opreg.ndarray.context import Context
 from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.symbol import load as load_symbol
 from opreg.symbol.naming import NameManager
+from opreg.symbol.symbol import Symbol
 
 from ..core.files import together
+from ..core.spec import Shape
 from ..errors import ArgumentError, FileFormatError
-from .base_module import SMALL, BaseModule, Params
+from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings
+from .base_optimizer import Optimizer
+from .initializer import InitializerLike
+from .io import DataDesc, Descriptions
 from .metric import EvalMetric
 from .model import load_params
+from .parts import Groups
 from .symbol_module import Module
 
+if TYPE_CHECKING:
+    from .monitor import Monitor
+
 __all__ = ["BucketingModule"]
+
+#: Of a key the symbol, and the names of its data and of its labels.
+SymbolMaker: TypeAlias = Callable[[Any], tuple[Symbol, Sequence[str] | None, Sequence[str] | None]]
 
 
 class BucketingModule(BaseModule):
@@ -55,25 +68,26 @@ class BucketingModule(BaseModule):
     ['fullyconnected0_bias', 'fullyconnected0_weight']
     """
 
-    def __init__(self, sym_gen: Callable[[Any], tuple[Any, Any, Any]], default_bucket_key: Any = None,
-                 logger: Any = logging, context: Any = None, work_load_list: Any = None,
+    def __init__(self, sym_gen: SymbolMaker, default_bucket_key: Any = None, logger: Logger = logging,
+                 context: Context | Sequence[Context] | None = None, work_load_list: Sequence[float] | None = None,
                  fixed_param_names: Sequence[str] | None = None, state_names: Sequence[str] | None = None,
-                 group2ctxs: Any = None, compression_params: Any = None):
+                 group2ctxs: Groups = None, compression_params: object = None):
         super().__init__(logger)
         if default_bucket_key is None:
             raise ArgumentError("BucketingModule: default_bucket_key is needed")
         self._sym_gen, self._default_bucket_key = sym_gen, default_bucket_key
-        self._settings = dict(context=context, work_load_list=work_load_list, fixed_param_names=fixed_param_names,
-                              state_names=state_names, group2ctxs=group2ctxs)
-        self._loaded: dict[Any, Any] = {}  # symbols by key that come from files
+        self._settings: dict[str, Any] = dict(context=context, work_load_list=work_load_list,
+                                              fixed_param_names=fixed_param_names, state_names=state_names,
+                                              group2ctxs=group2ctxs)
+        self._loaded: dict[Hashable, Symbol] = {}  # symbols by key that come from files
         self._preset: tuple[dict[str, NDArray], dict[str, NDArray]] = {}, {}
-        self._buckets: dict[Any, Module] = {}
+        self._buckets: dict[Hashable, Module] = {}
         self._curr_bucket_key = default_bucket_key
         self._curr_module = self._make(default_bucket_key)
-        self._monitor: Any = None
+        self._monitor: Monitor | None = None
         self._bound: dict[str, Any] = {}
 
-    def _make(self, key: Any) -> Module:
+    def _make(self, key: Hashable) -> Module:
         with NameManager():
             symbol, data_names, label_names = self._sym_gen(key)
         return Module(self._loaded.get(key, symbol), data_names, label_names, self.logger, **self._settings)
@@ -93,8 +107,8 @@ class BucketingModule(BaseModule):
             save(f"{prefix}.buckets", array(list(self._buckets), dtype="int32"))
 
     @staticmethod
-    def load(prefix: str, epoch: int, sym_gen: Callable[[Any], tuple[Any, Any, Any]] | None = None,
-             default_bucket_key: Any = None, **kwargs: Any) -> BucketingModule:
+    def load(prefix: str, epoch: int, sym_gen: SymbolMaker | None = None, default_bucket_key: Any = None,
+             **kwargs: Any) -> BucketingModule:
         """A module from what ``save_checkpoint`` wrote; its weights are set when it is bound.
 
         Parameters
@@ -104,21 +118,22 @@ class BucketingModule(BaseModule):
         sym_gen, default_bucket_key, **kwargs
             As the constructor has them; symbols of keys that were saved come from their files.
         """
-        held = load(f"{prefix}.buckets")
-        if not isinstance(held, list) or len(held) != 1 or held[0].ndim != 1:
+        arrays = load(f"{prefix}.buckets")
+        if not isinstance(arrays, list) or len(arrays) != 1 or arrays[0].ndim != 1:
             raise FileFormatError(f"{prefix}.buckets: expected one array of keys")
-        keys = held[0].asnumpy().astype("int32").tolist()
+        keys = arrays[0].asnumpy().astype("int32").tolist()
         symbols = {key: load_symbol(f"{prefix}-{key}-symbol.json") for key in keys}
         return BucketingModule.load_dict(symbols, sym_gen, default_bucket_key, *load_params(prefix, epoch), **kwargs)
 
     @staticmethod
-    def load_dict(sym_dict: Mapping[Any, Any] | None = None,
-                  sym_gen: Callable[[Any], tuple[Any, Any, Any]] | None = None, default_bucket_key: Any = None,
-                  arg_params: Params = None, aux_params: Params = None, **kwargs: Any) -> BucketingModule:
+    def load_dict(sym_dict: Mapping[Any, Symbol] | None = None, sym_gen: SymbolMaker | None = None,
+                  default_bucket_key: Any = None, arg_params: Params = None, aux_params: Params = None,
+                  **kwargs: Any) -> BucketingModule:
         """The same from symbols by key and from weights."""
-        for name, given in dict(sym_dict=sym_dict, sym_gen=sym_gen, arg_params=arg_params,
-                                aux_params=aux_params).items():
-            if given is None:
+        needed: dict[str, object] = dict(sym_dict=sym_dict, sym_gen=sym_gen, arg_params=arg_params,
+                                         aux_params=aux_params)
+        for name, value in needed.items():
+            if value is None:
                 raise ArgumentError(f"BucketingModule: {name} is needed")
         assert sym_dict is not None and sym_gen is not None and arg_params is not None and aux_params is not None
         module = BucketingModule(sym_gen, default_bucket_key, **kwargs)
@@ -130,21 +145,21 @@ class BucketingModule(BaseModule):
     # ------------------------------------------------------------------------------------------ copies
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = dict(vars(self), _monitor=None, _curr_bucket_key=self._default_bucket_key,
-                    logger=None if self.logger is logging else self.logger)
+        state = dict(vars(self), _monitor=None, _curr_bucket_key=self._default_bucket_key,
+                     logger=None if self.logger is logging else self.logger)
         if self.binded:
             default = self._buckets[self._default_bucket_key]
-            kept.update(_buckets={self._default_bucket_key: default}, _curr_module=default)
-        return kept
+            state.update(_buckets={self._default_bucket_key: default}, _curr_module=default)
+        return state
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(kept)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
         self.logger = logging if self.logger is None else self.logger
 
     # --------------------------------------------------------------------------------------- questions
 
     @property
-    def symbol(self) -> Any:
+    def symbol(self) -> Symbol:
         """The symbol of the current key."""
         return self._curr_module.symbol
 
@@ -159,23 +174,23 @@ class BucketingModule(BaseModule):
         return self._curr_module.output_names
 
     @property
-    def data_shapes(self) -> list[Any]:  # type: ignore[override]
+    def data_shapes(self) -> list[DataDesc]:  # type: ignore[override]
         """Descriptions of the inputs of the current key."""
         return self._curr_module.data_shapes
 
     @property
-    def label_shapes(self) -> list[Any] | None:  # type: ignore[override]
+    def label_shapes(self) -> list[DataDesc] | None:  # type: ignore[override]
         """Descriptions of the labels of the current key."""
         return self._curr_module.label_shapes
 
     @property
-    def output_shapes(self) -> list[Any]:  # type: ignore[override]
+    def output_shapes(self) -> list[tuple[str, Shape]]:  # type: ignore[override]
         """Pairs of name and shape of the current key."""
         return self._curr_module.output_shapes
 
-    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
+    def bind(self, data_shapes: Descriptions, label_shapes: Descriptions | None = None, for_training: bool = True,
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
-             grad_req: Any = "write") -> None:
+             grad_req: GradReq = "write") -> None:
         """Make arrays and plans of the default key; those of others follow when they come."""
         if self.binded and not force_rebind:
             self.logger.warning("the module is bound already; force_rebind=True binds it again")
@@ -194,7 +209,8 @@ class BucketingModule(BaseModule):
             self.set_params(*before)
             self._preset = {}, {}
 
-    def switch_bucket(self, bucket_key: Any, data_shapes: Any, label_shapes: Any = None) -> None:
+    def switch_bucket(self, bucket_key: Hashable, data_shapes: Descriptions, label_shapes: Descriptions | None = None
+                      ) -> None:
         """Change over to a key; its module is made when it first comes."""
         self._needs("binded")
         default = self._buckets[self._default_bucket_key]
@@ -213,13 +229,13 @@ class BucketingModule(BaseModule):
         if self.optimizer_initialized and not self._curr_module.optimizer_initialized:
             self._curr_module.borrow_optimizer(default)
 
-    def prepare(self, data_batch: Any, sparse_row_id_fn: Any = None) -> None:
+    def prepare(self, data_batch: Any, sparse_row_id_fn: object = None) -> None:
         """Change over to the key of a batch."""
         key = getattr(data_batch, "bucket_key", None)
         if key is not None:
             self.switch_bucket(key, data_batch.provide_data, data_batch.provide_label)
 
-    def init_params(self, initializer: Any = SMALL, arg_params: Params = None, aux_params: Params = None,
+    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
         """Set the weights; see ``Module.init_params``."""
         if self.params_initialized and not force_init:
@@ -242,12 +258,13 @@ class BucketingModule(BaseModule):
         """The arguments named by ``state_names``."""
         return self._curr_module.get_states(merge_multi_context)
 
-    def set_states(self, states: Any = None, value: Any = None) -> None:
+    def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None, value: float | None = None
+                   ) -> None:
         """Set the arguments named by ``state_names``; see ``Module.set_states``."""
         self._curr_module.set_states(states, value)
 
-    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd",
-                       optimizer_params: Any = (("learning_rate", 0.01),), force_init: bool = False) -> None:
+    def init_optimizer(self, kvstore: str | None = "local", optimizer: str | Optimizer = "sgd",
+                       optimizer_params: Settings = (("learning_rate", 0.01),), force_init: bool = False) -> None:
         """Choose how weights move; see ``Module.init_optimizer``."""
         default = self._buckets[self._default_bucket_key]
         default.init_optimizer(kvstore, optimizer, optimizer_params, force_init)
@@ -261,7 +278,7 @@ class BucketingModule(BaseModule):
         self.prepare(data_batch)
         self._curr_module.forward(data_batch, is_train)
 
-    def backward(self, out_grads: Any = None) -> None:
+    def backward(self, out_grads: NDArray | Sequence[NDArray] | None = None) -> None:
         """Compute the gradients."""
         self._curr_module.backward(out_grads)
 
@@ -282,7 +299,7 @@ class BucketingModule(BaseModule):
         """Add the last outputs to a metric."""
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
-    def install_monitor(self, mon: Any) -> None:
+    def install_monitor(self, mon: Monitor) -> None:
         """Let a monitor look inside, into modules of keys to come too."""
         self._monitor = mon
         for module in self._buckets.values():

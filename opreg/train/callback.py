@@ -5,10 +5,16 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from .model import save_checkpoint
+from .model import BatchEndParam, save_checkpoint
+
+if TYPE_CHECKING:
+    from opreg.ndarray.ndarray import NDArray
+    from opreg.symbol.symbol import Symbol
+
+    from .symbol_module import Module
 
 __all__ = ["Speedometer", "ProgressBar", "LogValidationMetricsCallback", "do_checkpoint", "module_checkpoint",
            "log_train_metric"]
@@ -18,29 +24,29 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     """A callback for the end of an epoch: saves a checkpoint, named by the number of epochs done, every ``period``."""
     period = max(1, int(period))
 
-    def callback(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
+    def callback(iter_no: int, sym: Symbol | None, arg: Mapping[str, NDArray], aux: Mapping[str, NDArray]) -> None:
         if (iter_no + 1) % period == 0:
             save_checkpoint(prefix, iter_no + 1, sym, arg, aux)
 
     return callback
 
 
-def module_checkpoint(mod: Any, prefix: str, period: int = 1, save_optimizer_states: bool = False
+def module_checkpoint(mod: Module, prefix: str, period: int = 1, save_optimizer_states: bool = False
                       ) -> Callable[..., None]:
     """The same for a module, which can save its optimizer's states too."""
     period = max(1, int(period))
 
-    def callback(iter_no: int, sym: Any = None, arg: Any = None, aux: Any = None) -> None:
+    def callback(iter_no: int, sym: object = None, arg: object = None, aux: object = None) -> None:
         if (iter_no + 1) % period == 0:
             mod.save_checkpoint(prefix, iter_no + 1, save_optimizer_states)
 
     return callback
 
 
-def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[Any], None]:
+def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[BatchEndParam], None]:
     """A callback for the end of a batch: logs the metric every ``period`` batches."""
 
-    def callback(param: Any) -> None:
+    def callback(param: BatchEndParam) -> None:
         if param.nbatch % period == 0 and param.eval_metric is not None:
             for name, value in param.eval_metric.get_name_value():
                 logging.info("Iter[%d] Batch[%d] Train-%s=%f", param.epoch, param.nbatch, name, value)
@@ -67,7 +73,7 @@ class Speedometer:
         self.batch_size, self.frequent, self.auto_reset = batch_size, frequent, auto_reset
         self.init, self.tic, self.last_count = False, 0.0, 0
 
-    def __call__(self, param: Any) -> None:
+    def __call__(self, param: BatchEndParam) -> None:
         """Take note of a batch."""
         count = param.nbatch
         if self.last_count > count:  # another epoch
@@ -88,7 +94,7 @@ class Speedometer:
             if self.auto_reset:
                 param.eval_metric.reset_local()
             logging.info("Epoch[%d] Batch [%d-%d]\tSpeed: %.2f samples/sec" + "\t%s=%f" * len(pairs), param.epoch,
-                         first, count, speed, *(each for pair in pairs for each in pair))
+                         first, count, speed, *(part for pair in pairs for part in pair))
         self.tic = time.perf_counter()
 
 
@@ -106,7 +112,7 @@ class ProgressBar:
     def __init__(self, total: int, length: int = 80):
         self.total, self.bar_len = total, length
 
-    def __call__(self, param: Any) -> None:
+    def __call__(self, param: BatchEndParam) -> None:
         """Take note of a batch."""
         part = param.nbatch / self.total
         filled = round(self.bar_len * part)
@@ -116,7 +122,7 @@ class ProgressBar:
 class LogValidationMetricsCallback:
     """A callback for the end of a validation: logs its metrics."""
 
-    def __call__(self, param: Any) -> None:
+    def __call__(self, param: BatchEndParam) -> None:
         """Log."""
         if param.eval_metric:
             for name, value in param.eval_metric.get_name_value():

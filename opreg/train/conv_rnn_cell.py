@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from opreg import symbol
+from opreg.symbol.symbol import Symbol
 
 from ..errors import ArgumentError
-from .rnn_cell import BaseRNNCell, RNNParams, named
+from .initializer import Initializer
+from .rnn_cell import Activation, BaseRNNCell, RNNParams, StateInfo, named
 
 __all__ = ["BaseConvRNNCell", "ConvRNNCell", "ConvLSTMCell", "ConvGRUCell"]
 
 
-def _leaky(inputs: Any, **kwargs: Any) -> Any:
+def _leaky(inputs: Symbol, **kwargs: Any) -> Symbol:
     return symbol.surface("LeakyReLU")(inputs, act_type="leaky", slope=0.2, **kwargs)
 
 
@@ -44,10 +46,11 @@ class BaseConvRNNCell(BaseRNNCell):
     def __init__(self, input_shape: Sequence[int], num_hidden: int, h2h_kernel: Sequence[int] = (3, 3),
                  h2h_dilate: Sequence[int] = (1, 1), i2h_kernel: Sequence[int] = (3, 3),
                  i2h_stride: Sequence[int] = (1, 1), i2h_pad: Sequence[int] = (1, 1),
-                 i2h_dilate: Sequence[int] = (1, 1), i2h_weight_initializer: Any = None,
-                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
-                 h2h_bias_initializer: Any = "zeros", activation: Any = _leaky, prefix: str | None = None,
-                 params: RNNParams | None = None, conv_layout: str = "NCHW"):
+                 i2h_dilate: Sequence[int] = (1, 1), i2h_weight_initializer: Initializer | str | None = None,
+                 h2h_weight_initializer: Initializer | str | None = None,
+                 i2h_bias_initializer: Initializer | str | None = "zeros",
+                 h2h_bias_initializer: Initializer | str | None = "zeros", activation: Activation = _leaky,
+                 prefix: str | None = None, params: RNNParams | None = None, conv_layout: str = "NCHW"):
         super().__init__(self._prefix_of_kind if prefix is None else prefix, params)
         if any(size % 2 == 0 for size in h2h_kernel):
             raise ArgumentError(f"h2h_kernel={tuple(h2h_kernel)}: expected odd numbers, which keep the state's size")
@@ -58,24 +61,25 @@ class BaseConvRNNCell(BaseRNNCell):
                                            dilate=i2h_dilate, layout=conv_layout)
         self._of_state = functools.partial(convolution, kernel=h2h_kernel, stride=(1,) * len(pad), pad=pad,
                                            dilate=h2h_dilate, layout=conv_layout)
-        found = self._of_input(symbol.var("data"), num_filter=num_hidden).infer_shape(data=tuple(input_shape))[1][0]
+        output = self._of_input(symbol.var("data"), num_filter=num_hidden)
+        shape = output.infer_shape(data=tuple(input_shape))[1][0]
         batch = conv_layout.find("N")
-        self._state_shape = tuple(0 if axis == batch else size for axis, size in enumerate(found))
+        self._state_shape = tuple(0 if axis == batch else size for axis, size in enumerate(shape))
         self._iW = self._params.get("i2h_weight", init=i2h_weight_initializer)
         self._hW = self._params.get("h2h_weight", init=h2h_weight_initializer)
         self._iB = self._params.get("i2h_bias", init=i2h_bias_initializer)
         self._hB = self._params.get("h2h_bias", init=h2h_bias_initializer)
 
     @property
-    def state_info(self) -> list[dict[str, Any]]:
+    def state_info(self) -> list[StateInfo]:
         return [{"shape": self._state_shape, "__layout__": self._layout}]
 
-    def _convolved(self, inputs: Any, state: Any, name: str) -> tuple[Any, Any]:
+    def _convolved(self, inputs: Symbol, state: Symbol, name: str) -> tuple[Symbol, Symbol]:
         channels = self._num_hidden * len(self._gate_names)
         return (self._of_input(inputs, self._iW, self._iB, num_filter=channels, name=f"{name}i2h"),
                 self._of_state(state, self._hW, self._hB, num_filter=channels, name=f"{name}h2h"))
 
-    def _split(self, gates: Any, name: str) -> Any:
+    def _split(self, gates: Symbol, name: str) -> Symbol:
         return symbol.surface("SliceChannel")(gates, num_outputs=len(self._gate_names), axis=self._layout.find("C"),
                                               name=name)
 
@@ -101,7 +105,7 @@ class ConvRNNCell(BaseConvRNNCell):
     def _gate_names(self) -> tuple[str, ...]:
         return ("",)
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         name = self._step_name()
         i2h, h2h = self._convolved(inputs, states[0], name)
         output = self._activate(i2h + h2h, self._activation, name=f"{name}out")
@@ -121,18 +125,18 @@ class ConvLSTMCell(BaseConvRNNCell):
         return ("_i", "_f", "_c", "_o")
 
     @property
-    def state_info(self) -> list[dict[str, Any]]:
+    def state_info(self) -> list[StateInfo]:
         return super().state_info * 2
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         name = self._step_name()
         i2h, h2h = self._convolved(inputs, states[0], name)
         gates = self._split(i2h + h2h, f"{name}slice")
-        taken, kept, shown = (self._activate(gates[i], "sigmoid", name=f"{name}{letter}")
-                              for i, letter in ((0, "i"), (1, "f"), (3, "o")))
+        in_gate, forget_gate, out_gate = (self._activate(gates[i], "sigmoid", name=f"{name}{letter}")
+                                          for i, letter in ((0, "i"), (1, "f"), (3, "o")))
         new = self._activate(gates[2], self._activation, name=f"{name}c")
-        cell = named("elemwise_add", kept * states[1], taken * new, name=f"{name}state")
-        output = named("elemwise_mul", shown, self._activate(cell, self._activation), name=f"{name}out")
+        cell = named("elemwise_add", forget_gate * states[1], in_gate * new, name=f"{name}state")
+        output = named("elemwise_mul", out_gate, self._activate(cell, self._activation), name=f"{name}out")
         return output, [output, cell]
 
 
@@ -145,12 +149,12 @@ class ConvGRUCell(BaseConvRNNCell):
     def _gate_names(self) -> tuple[str, ...]:
         return ("_r", "_z", "_o")
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         name = self._step_name()
         i2h, h2h = self._convolved(inputs, states[0], name)
         i2h, h2h = self._split(i2h, f"{name}_i2h_slice"), self._split(h2h, f"{name}_h2h_slice")
         reset = self._activate(i2h[0] + h2h[0], "sigmoid", name=f"{name}_r_act")
-        kept = self._activate(i2h[1] + h2h[1], "sigmoid", name=f"{name}_z_act")
+        update = self._activate(i2h[1] + h2h[1], "sigmoid", name=f"{name}_z_act")
         new = self._activate(i2h[2] + reset * h2h[2], self._activation, name=f"{name}_h_act")
-        output = named("elemwise_add", (1.0 - kept) * new, kept * states[0], name=f"{name}out")
+        output = named("elemwise_add", (1.0 - update) * new, update * states[0], name=f"{name}out")
         return output, [output]

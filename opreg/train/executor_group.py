@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.spec import Shape
 from ..errors import ArgumentError, ShapeError, refuse_misspelt
 from . import parts
-from .io import DataDesc
+from .io import DataDesc, Descriptions
+
+if TYPE_CHECKING:
+    from opreg.symbol.executor import Executor
+    from opreg.symbol.symbol import Symbol
 
 __all__ = ["DataParallelExecutorGroup"]
 
@@ -20,14 +25,14 @@ __all__ = ["DataParallelExecutorGroup"]
 _MOST_SHAPES = 16
 
 
-def describe(what: str, shapes: Any) -> list[DataDesc]:
+def describe(what: str, shapes: Iterable[object] | None) -> list[DataDesc]:
     """Descriptions of inputs from those, or from pairs of name and shape."""
-    found = []
-    for each in shapes or ():
-        if not isinstance(each, (tuple, list)) or len(each) < 2 or not isinstance(each[0], str):
-            raise ArgumentError(f"{what}: expected pairs of a name and a shape, got {each!r}")
-        found.append(each if isinstance(each, DataDesc) else DataDesc(*each))
-    return found
+    descriptions = []
+    for pair in shapes or ():
+        if not isinstance(pair, (tuple, list)) or len(pair) < 2 or not isinstance(pair[0], str):
+            raise ArgumentError(f"{what}: expected pairs of a name and a shape, got {pair!r}")
+        descriptions.append(pair if isinstance(pair, DataDesc) else DataDesc(*pair))
+    return descriptions
 
 
 class DataParallelExecutorGroup:
@@ -69,11 +74,12 @@ class DataParallelExecutorGroup:
     [(2, 3), (2, 3)]
     """
 
-    def __init__(self, symbol: Any, contexts: Sequence[Context], workload: Sequence[float] | None, data_shapes: Any,
-                 label_shapes: Any, param_names: Sequence[str], for_training: bool, inputs_need_grad: bool,
-                 shared_group: DataParallelExecutorGroup | None = None, logger: Any = logging,
-                 fixed_param_names: Sequence[str] | None = None, grad_req: Any = "write",
-                 state_names: Sequence[str] | None = None, group2ctxs: Any = None):
+    def __init__(self, symbol: Symbol, contexts: Sequence[Context], workload: Sequence[float] | None,
+                 data_shapes: Descriptions, label_shapes: Descriptions | None, param_names: Sequence[str],
+                 for_training: bool, inputs_need_grad: bool, shared_group: DataParallelExecutorGroup | None = None,
+                 logger: object = logging, fixed_param_names: Sequence[str] | None = None,
+                 grad_req: str | Sequence[str] | Mapping[str, str] = "write",
+                 state_names: Sequence[str] | None = None, group2ctxs: parts.Groups = None):
         self.symbol, self.contexts = symbol, list(contexts)
         self.workload = [1] * len(self.contexts) if workload is None else list(workload)
         self.arg_names, self.aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
@@ -90,22 +96,24 @@ class DataParallelExecutorGroup:
             [{} for _ in self.contexts] if shared_group is None else shared_group.shared_data_arrays
         #: The samples of each context; None for all of them.
         self.shares = self._divided(self._inputs())
-        self.execs: list[Any] = []
+        self.execs: list[Executor] = []
         for number, groups in enumerate(parts.places(group2ctxs, len(self.contexts))):
             self.execs.append(self._bind(number, groups, shared_group))
         self._shaped = OrderedDict([(self._key(), (self.execs, self.shares))])
 
-    def _bind(self, number: int, groups: Any, shared_group: DataParallelExecutorGroup | None) -> Any:
+    def _bind(self, number: int, groups: Mapping[str, Context] | None, shared_group: DataParallelExecutorGroup | None
+              ) -> Executor:
         inputs, share = self._inputs(), self.shares[number]
         shared = None if shared_group is None else shared_group.execs[number]
         weights = [name for name in self.param_names if shared is None or name in shared.arg_dict]
+        shapes: dict[str, Any] = {desc.name: parts.own_shape(desc, share) for desc in inputs}
         return self.symbol.simple_bind(
-            self.contexts[number], self.grad_req, {each.name: each.dtype for each in inputs}, group2ctx=groups,
+            self.contexts[number], self.grad_req, {desc.name: desc.dtype for desc in inputs}, group2ctx=groups,
             shared_arg_names=weights, shared_exec=shared, shared_buffer=self.shared_data_arrays[number],
-            **{each.name: parts.own_shape(each, share) for each in inputs})
+            **shapes)
 
-    def _requests(self, grad_req: Any) -> dict[str, str]:
-        inputs = {each.name for each in self.data_shapes} if self.inputs_need_grad else set()
+    def _requests(self, grad_req: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+        inputs = {desc.name for desc in self.data_shapes} if self.inputs_need_grad else set()
         usual = ({*self.param_names} - {*self.fixed_param_names}) | inputs
         if not self.for_training:
             return dict.fromkeys(self.arg_names, "null")
@@ -119,13 +127,13 @@ class DataParallelExecutorGroup:
                                 f"{', '.join(self.arg_names)}; got {len(grad_req)}")
         return dict(zip(self.arg_names, grad_req))
 
-    def _key(self) -> Any:
-        return tuple((each.name, each.shape) for each in self.data_shapes + self.label_shapes)
+    def _key(self) -> tuple[tuple[str, Shape], ...]:
+        return tuple((desc.name, desc.shape) for desc in self.data_shapes + self.label_shapes)
 
     def _inputs(self) -> list[DataDesc]:
         """The inputs and labels that the network has arguments for."""
         arguments = set(self.arg_names)
-        return [each for each in self.data_shapes + self.label_shapes if each.name in arguments]
+        return [desc for desc in self.data_shapes + self.label_shapes if desc.name in arguments]
 
     def _divided(self, inputs: list[DataDesc]) -> list[slice | None]:
         count = len(self.contexts)
@@ -143,24 +151,24 @@ class DataParallelExecutorGroup:
     @property
     def param_arrays(self) -> list[list[NDArray]]:
         """Each weight on each context, in the order of ``param_names``."""
-        return [[each.arg_dict[name] for each in self.execs] for name in self.param_names]
+        return [[executor.arg_dict[name] for executor in self.execs] for name in self.param_names]
 
     @property
     def grad_arrays(self) -> list[list[NDArray | None]]:
         """The gradients of those; None for a weight that has none."""
-        return [[each.grad_dict[name] for each in self.execs] for name in self.param_names]
+        return [[executor.grad_dict[name] for executor in self.execs] for name in self.param_names]
 
     @property
     def aux_arrays(self) -> list[list[NDArray]]:
         """Each auxiliary state on each context, in the order of ``aux_names``."""
-        return [[each.aux_dict[name] for each in self.execs] for name in self.aux_names]
+        return [[executor.aux_dict[name] for executor in self.execs] for name in self.aux_names]
 
     @property
     def _total_exec_bytes(self) -> int:
         """What the plans of all executors hold beside arguments, outputs and gradients."""
-        return sum(each.plan(self.for_training).nbytes for each in self.execs)
+        return sum(executor.plan(self.for_training).nbytes for executor in self.execs)
 
-    def reshape(self, data_shapes: Any, label_shapes: Any) -> None:
+    def reshape(self, data_shapes: Descriptions, label_shapes: Descriptions | None) -> None:
         """Change over to inputs of other shapes; the weights stay.
 
         Raises
@@ -176,23 +184,23 @@ class DataParallelExecutorGroup:
             try:
                 inputs = self._inputs()
                 shares = self._divided(inputs)
-                made = [executor.reshape(partial_shaping=True, allow_up_sizing=True,
-                                         **{each.name: parts.own_shape(each, share) for each in inputs})
-                        for executor, share in zip(self.execs, shares)]
-                self._check_weights(made[0])
+                executors = [executor.reshape(partial_shaping=True, allow_up_sizing=True,
+                                              **{desc.name: parts.own_shape(desc, share) for desc in inputs})
+                             for executor, share in zip(self.execs, shares)]
+                self._check_weights(executors[0])
             except Exception:
                 self.data_shapes, self.label_shapes = before
                 raise
-            self._shaped[key] = made, shares
+            self._shaped[key] = executors, shares
             if len(self._shaped) > _MOST_SHAPES:
                 self._shaped.popitem(last=False)
         self._shaped.move_to_end(key)
         self.execs, self.shares = self._shaped[key]
 
-    def _check_weights(self, executor: Any) -> None:
+    def _check_weights(self, executor: Executor) -> None:
         for name in self.param_names:
             old, new = self.execs[0].arg_dict[name].shape, executor.arg_dict[name].shape
             if old != new:
-                shapes = ", ".join(f"{each.name} {each.shape}" for each in self.data_shapes)
+                shapes = ", ".join(f"{desc.name} {desc.shape}" for desc in self.data_shapes)
                 raise ShapeError(f"inputs of other shapes, {shapes}: the weight {name!r} would have shape {new}, it "
                                  f"has {old}")

@@ -12,9 +12,10 @@ import logging
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from opreg.ndarray import random
 from opreg.ndarray.io import load
@@ -45,9 +46,9 @@ class InitDesc(str):
     """
 
     attrs: Mapping[str, str]
-    global_init: Initializer | None
+    global_init: Fill | None
 
-    def __new__(cls, name: str, attrs: Mapping[str, str] | None = None, global_init: Initializer | None = None
+    def __new__(cls, name: str, attrs: Mapping[str, str] | None = None, global_init: Fill | None = None
                 ) -> InitDesc:
         self = super().__new__(cls, name)
         self.attrs, self.global_init = attrs or {}, global_init
@@ -71,8 +72,13 @@ def register(cls: type, *names: str) -> type:
 
 alias = _REGISTERED.alias
 
+#: What fills an array by its name: an initializer, or a function.
+Fill: TypeAlias = Callable[[str, NDArray], None]
+#: One, or the name or text of one; None leaves arrays to somebody else.
+InitializerLike: TypeAlias = Fill | str | None
 
-def create(initializer: Any, **kwargs: Any) -> Any:
+
+def create(initializer: Fill | str, **kwargs: Any) -> Any:
     """An initializer from one, from its name, or from what ``dumps`` wrote.
 
     Raises
@@ -106,9 +112,9 @@ class Initializer:
     def __init__(self, **kwargs: Any):
         self._kwargs = kwargs
         self._verbose = False
-        self._print_func: Callable[[NDArray], Any] = _size
+        self._print_func: Callable[[NDArray], object] = _size
 
-    def set_verbosity(self, verbose: bool = False, print_func: Callable[[NDArray], Any] | None = None
+    def set_verbosity(self, verbose: bool = False, print_func: Callable[[NDArray], object] | None = None
                       ) -> Initializer:
         """Log each array that is filled, and what ``print_func`` says of it; by default its norm."""
         self._verbose = verbose
@@ -212,7 +218,7 @@ class Initializer:
                             "Module's data_names and label_names")
 
 
-def _numbers(value: Any) -> Any:
+def _numbers(value: object) -> Any:
     """Numbers of NumPy and arrays, as JSON has them."""
     if isinstance(value, NDArray):
         value = value.asnumpy()
@@ -258,7 +264,7 @@ class One(Initializer):
 class Constant(Initializer):
     """One number, or an array's numbers."""
 
-    def __init__(self, value: Any):
+    def __init__(self, value: ArrayLike):
         super().__init__(value=value)
         try:
             np.asarray(_numbers(value) if isinstance(value, NDArray) else value, float)
@@ -267,7 +273,8 @@ class Constant(Initializer):
         self.value = value
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        value: Any = self.value if isinstance(self.value, NDArray) else np.asarray(self.value, dtype=arr.dtype)
+        value: NDArray | np.ndarray
+        value = self.value if isinstance(self.value, NDArray) else np.asarray(self.value, dtype=arr.dtype)
         try:
             arr[:] = value
         except ValueError:
@@ -413,7 +420,7 @@ class FusedRNN(Initializer):
         Bias of the forget gate of an LSTM; half of it goes to either of the two biases that are added up.
     """
 
-    def __init__(self, init: Any, num_hidden: int, num_layers: int, mode: str, bidirectional: bool = False,
+    def __init__(self, init: InitializerLike, num_hidden: int, num_layers: int, mode: str, bidirectional: bool = False,
                  forget_bias: float = 1.0):
         inner = None if init is None else create(init)
         if min(num_hidden, num_layers) < 1:
@@ -466,18 +473,18 @@ class Load(Initializer):
 
     def __call__(self, desc: str, arr: NDArray) -> None:
         """Fill an array with the one of its name."""
-        found = self.param.get(str(desc))
-        if found is None:
+        loaded = self.param.get(str(desc))
+        if loaded is None:
             if self.default_init is None:
                 raise ArgumentError(f"{str(desc)!r} is not among the loaded arrays, and there is no default_init. "
                                     f"{did_you_mean(desc, self.param)}")
             self.default_init(desc, arr)
-        elif found.shape != arr.shape:
-            raise ShapeError(f"{desc}: expected shape {arr.shape}, the loaded array has {found.shape}")
+        elif loaded.shape != arr.shape:
+            raise ShapeError(f"{desc}: expected shape {arr.shape}, the loaded array has {loaded.shape}")
         else:
-            arr[:] = found
+            arr[:] = loaded
         if self.verbose:
-            logging.info("Initialized %s %s", desc, "by default" if found is None else "by loading")
+            logging.info("Initialized %s %s", desc, "by default" if loaded is None else "by loading")
 
 
 class Mixed(Initializer):
@@ -494,11 +501,11 @@ class Mixed(Initializer):
 
     of_text = False
 
-    def __init__(self, patterns: Sequence[str], initializers: Sequence[Any]):
+    def __init__(self, patterns: Sequence[str], initializers: Sequence[Fill | str]):
         super().__init__()
         if len(patterns) != len(initializers):
             raise ArgumentError(f"Mixed: {len(patterns)} patterns, but {len(initializers)} initializers")
-        self.map = [(re.compile(pattern), create(each)) for pattern, each in zip(patterns, initializers)]
+        self.map = [(re.compile(pattern), create(initializer)) for pattern, initializer in zip(patterns, initializers)]
 
     def __call__(self, desc: str, arr: NDArray) -> None:
         """Fill an array by the first pattern that fits."""

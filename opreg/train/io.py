@@ -6,16 +6,18 @@ import queue
 import threading
 import weakref
 from collections import OrderedDict, namedtuple
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..aliases import inner
-from ..core.spec import as_dtype, is_floating
+from ..core.spec import Shape, as_dtype, is_floating
 from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean
+from ..typing import DTypeLike
 
 __all__ = ["DataDesc", "DataBatch", "DataIter", "NDArrayIter", "CSVIter", "ResizeIter", "PrefetchingIter"]
 
@@ -33,11 +35,15 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
     ('data', (32, 3, 224, 224))
     """
 
-    dtype: Any
+    name: str
+    shape: Shape
+    dtype: type
     layout: str | None
 
-    def __new__(cls, name: Any, shape: Any, dtype: Any = np.float32, layout: str | None = "NCHW") -> DataDesc:
-        if not isinstance(name, str) or isinstance(shape, str) or not hasattr(shape, "__iter__"):
+    def __new__(cls, name: str, shape: Iterable[int], dtype: DTypeLike = np.float32, layout: str | None = "NCHW"
+                ) -> DataDesc:
+        if not isinstance(name, str) or isinstance(shape, str) or not hasattr(  # type: ignore[redundant-expr]
+                shape, "__iter__"):
             raise ArgumentError(f"DataDesc: expected a name and a shape, got {name!r} and {shape!r}")
         self = super().__new__(cls, name, tuple(shape))
         self.dtype, self.layout = as_dtype(dtype).type, layout
@@ -46,7 +52,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
     def __repr__(self) -> str:
         return f"DataDesc[{self.name},{self.shape},{np.dtype(self.dtype).name},{self.layout}]"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[DataDesc], tuple[object, ...]]:
         return DataDesc, (self.name, self.shape, self.dtype, self.layout)
 
     @staticmethod
@@ -55,10 +61,15 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
         return 0 if layout is None else layout.find("N")
 
     @staticmethod
-    def get_list(shapes: Any, types: Any = None) -> list[DataDesc]:
+    def get_list(shapes: Iterable[tuple[str, Sequence[int]]], types: Iterable[tuple[str, DTypeLike]] | None = None
+                 ) -> list[DataDesc]:
         """Descriptions from pairs of name and shape, and of name and dtype."""
         dtypes = dict(types or ())
         return [DataDesc(name, shape, dtypes.get(name, np.float32)) for name, shape in shapes]
+
+
+#: Descriptions of inputs, or pairs of name and shape.
+Descriptions: TypeAlias = Sequence[DataDesc | tuple[str, Sequence[int]]]
 
 
 class DataBatch:
@@ -77,7 +88,8 @@ class DataBatch:
     """
 
     def __init__(self, data: Sequence[NDArray], label: Sequence[NDArray] | None = None, pad: int | None = None,
-                 index: Any = None, bucket_key: Any = None, provide_data: Any = None, provide_label: Any = None):
+                 index: np.ndarray | None = None, bucket_key: Any = None, provide_data: Descriptions | None = None,
+                 provide_label: Descriptions | None = None):
         for what, arrays in (("data", data), ("label", label)):
             if arrays is not None and not isinstance(arrays, (list, tuple)):
                 raise ArgumentError(f"DataBatch: {what} must be a list of arrays, got {type(arrays).__name__}")
@@ -85,8 +97,8 @@ class DataBatch:
         self.bucket_key, self.provide_data, self.provide_label = bucket_key, provide_data, provide_label
 
     def __str__(self) -> str:
-        data = [each.shape for each in self.data]
-        labels = None if self.label is None else [each.shape for each in self.label]
+        data = [array.shape for array in self.data]
+        labels = None if self.label is None else [array.shape for array in self.label]
         return f"{type(self).__name__}: data shapes: {data} label shapes: {labels}"
 
 
@@ -136,13 +148,27 @@ class DataIter:
         """Labels of this batch."""
         return None
 
-    def getindex(self) -> Any:
+    def getindex(self) -> np.ndarray | None:
         """Numbers of the samples in this batch."""
         return None
 
     def getpad(self) -> int | None:
         """How many samples at the end are there only to fill this batch."""
         return 0
+
+
+class Batches(Protocol):
+    """What a module goes over, as a ``DataIter``: batches one after the other, described beforehand."""
+
+    @property
+    def provide_data(self) -> Any: ...
+
+    @property
+    def provide_label(self) -> Any: ...
+
+    def reset(self) -> None: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
 
 
 def _named(data: Any, default: str, empty: bool) -> list[tuple[str, np.ndarray]]:
@@ -156,14 +182,18 @@ def _named(data: Any, default: str, empty: bool) -> list[tuple[str, np.ndarray]]
     if not isinstance(data, Mapping):
         names = [default] if len(data) == 1 else [f"_{i}_{default}" for i in range(len(data))]
         data = OrderedDict(zip(names, data))
-    found = []
+    named = []
     for name, value in data.items():
         host = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
         if host.ndim == 0 or not (host.dtype.kind in "iub" or is_floating(host.dtype)):
             raise ArgumentError(f"NDArrayIter: {name}: expected an array of numbers, got {type(value).__name__}")
         # As nd.array does: NumPy's become float32, arrays keep their dtype.
-        found.append((name, host if isinstance(value, NDArray) else host.astype(np.float32, copy=False)))
-    return found
+        named.append((name, host if isinstance(value, NDArray) else host.astype(np.float32, copy=False)))
+    return named
+
+
+#: Arrays to go over: one, several, or by name.
+Arrays: TypeAlias = ArrayLike | Sequence[ArrayLike] | Mapping[str, ArrayLike] | None
 
 
 class NDArrayIter(DataIter):
@@ -192,7 +222,7 @@ class NDArrayIter(DataIter):
     [([0.0, 1.0], 0), ([2.0, 3.0], 0), ([4.0, 0.0], 1)]
     """
 
-    def __init__(self, data: Any, label: Any = None, batch_size: int = 1, shuffle: bool = False,
+    def __init__(self, data: Arrays, label: Arrays = None, batch_size: int = 1, shuffle: bool = False,
                  last_batch_handle: str = "pad", data_name: str = "data", label_name: str = "softmax_label",
                  layout: str = "NCHW"):
         super().__init__(batch_size)
@@ -237,12 +267,13 @@ class NDArrayIter(DataIter):
         return self._describe(self.label)
 
     def _describe(self, arrays: list[tuple[str, np.ndarray]]) -> list[DataDesc]:
-        found = []
+        descriptions = []
         for name, value in arrays:
             axis = self._axis(value)
             shape = (*value.shape[:axis], self.batch_size, *value.shape[axis + 1:])
-            found.append(DataDesc(name, shape, value.dtype, self.layout if self.layout.find("N") == axis else None))
-        return found
+            layout = self.layout if self.layout.find("N") == axis else None
+            descriptions.append(DataDesc(name, shape, value.dtype, layout))
+        return descriptions
 
     def hard_reset(self) -> None:
         """Begin anew and forget rows that would roll over."""
@@ -311,7 +342,7 @@ class CSVIter(NDArrayIter):
 
     def __init__(self, data_csv: str, data_shape: Sequence[int], label_csv: str | None = None,
                  label_shape: Sequence[int] = (1,), batch_size: int = 1, round_batch: bool = True,
-                 data_name: str = "data", label_name: str = "softmax_label", dtype: Any = "float32"):
+                 data_name: str = "data", label_name: str = "softmax_label", dtype: DTypeLike = "float32"):
         data = self._read(data_csv, data_shape, dtype)
         if label_csv is None:
             label = np.zeros((len(data), *label_shape), data.dtype)
@@ -352,7 +383,7 @@ class CSVIter(NDArrayIter):
         return self._take(self.label)[0]
 
     @staticmethod
-    def _read(name: str, shape: Sequence[int], dtype: Any) -> np.ndarray:
+    def _read(name: str, shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
         try:
             rows = np.loadtxt(name, delimiter=",", dtype=as_dtype(dtype), ndmin=2)
         except ValueError as error:
@@ -412,17 +443,17 @@ class PrefetchingIter(DataIter):
         Other names for inputs and labels, a dict an iterator.
     """
 
-    def __init__(self, iters: Any, rename_data: Sequence[Mapping[str, str]] | None = None,
+    def __init__(self, iters: DataIter | Sequence[DataIter], rename_data: Sequence[Mapping[str, str]] | None = None,
                  rename_label: Sequence[Mapping[str, str]] | None = None):
-        self.iters = list(iters) if isinstance(iters, (list, tuple)) else [iters]
+        self.iters: list[Any] = list(iters) if isinstance(iters, (list, tuple)) else [iters]
         self._rename = {"provide_data": rename_data, "provide_label": rename_label}
         super().__init__(self.provide_data[0].shape[0])
         self._begin()
 
     def _descriptions(self, what: str) -> list[DataDesc]:
         names = self._rename[what] or [{} for _ in self.iters]
-        return [DataDesc(renamed.get(each[0], each[0]), each[1], getattr(each, "dtype", np.float32))
-                for source, renamed in zip(self.iters, names) for each in getattr(source, what)]
+        return [DataDesc(renamed.get(desc[0], desc[0]), desc[1], getattr(desc, "dtype", np.float32))
+                for source, renamed in zip(self.iters, names) for desc in getattr(source, what)]
 
     @property
     def provide_data(self) -> list[DataDesc]:
@@ -435,7 +466,7 @@ class PrefetchingIter(DataIter):
         return self._descriptions("provide_label")
 
     def _begin(self) -> None:
-        self._ready: queue.Queue[Any] = queue.Queue(maxsize=1)
+        self._ready: queue.Queue[list[DataBatch] | BaseException] = queue.Queue(maxsize=1)
         stop = threading.Event()
         self._thread = threading.Thread(target=_fetch, args=(self.iters, self._ready, stop), daemon=True)
         self._end = weakref.finalize(self, stop.set)  # the thread must not outlive its use
@@ -449,26 +480,27 @@ class PrefetchingIter(DataIter):
         self._begin()
 
     def next(self) -> DataBatch:
-        found = self._ready.get()
-        if isinstance(found, BaseException):
-            self._ready.put(found)  # asked again, it ends again
-            raise found
-        labels = [label for batch in found for label in batch.label or ()]
-        return DataBatch([each for batch in found for each in batch.data], labels, found[0].pad, found[0].index,
+        batches = self._ready.get()
+        if isinstance(batches, BaseException):
+            self._ready.put(batches)  # asked again, it ends again
+            raise batches
+        labels = [label for batch in batches for label in batch.label or ()]
+        return DataBatch([array for batch in batches for array in batch.data], labels, batches[0].pad, batches[0].index,
                          provide_data=self.provide_data, provide_label=self.provide_label)
 
 
-def _fetch(sources: Sequence[DataIter], ready: queue.Queue[Any], stop: threading.Event) -> None:
+def _fetch(sources: Sequence[DataIter], ready: queue.Queue[list[DataBatch] | BaseException],
+           stop: threading.Event) -> None:
     """What the thread does: put batches into the queue until there are no more, or nobody wants them."""
-    found: Any = None
-    while not stop.is_set() and not isinstance(found, BaseException):
+    batches: list[DataBatch] | BaseException = []
+    while not stop.is_set() and not isinstance(batches, BaseException):
         try:
-            found = [source.next() for source in sources]
+            batches = [source.next() for source in sources]
         except BaseException as error:  # the consumer gets it, StopIteration too
-            found = error
+            batches = error
         while not stop.is_set():
             try:
-                ready.put(found, timeout=0.1)
+                ready.put(batches, timeout=0.1)
                 break
             except queue.Full:
                 continue

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy
+from numpy.typing import ArrayLike
 
 from opreg.ndarray.ndarray import NDArray
 
@@ -25,6 +26,13 @@ __all__ = ["EvalMetric", "CompositeEvalMetric", "CustomMetric", "Accuracy", "Top
 
 _REGISTERED = Named("metric")
 
+#: Labels or predictions: an array, or a list of them.
+Arrays: TypeAlias = ArrayLike | Sequence[ArrayLike]
+#: What a function of label and prediction measures: a value, or a sum and a count.
+Measure: TypeAlias = Callable[[numpy.ndarray, numpy.ndarray], float | tuple[float, int]]
+#: What ``create`` makes a metric of.
+MetricLike: TypeAlias = "EvalMetric | str | Mapping[str, Any] | Measure | Sequence[MetricLike]"
+
 
 def register(klass: type, *names: str) -> type:
     """Make a metric known by its class's name in lower case, and by further names; a decorator."""
@@ -34,7 +42,7 @@ def register(klass: type, *names: str) -> type:
 alias = _REGISTERED.alias
 
 
-def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
+def create(metric: MetricLike, *args: Any, **kwargs: Any) -> EvalMetric:
     """A metric from one, from its name, from a function of label and prediction, from what ``get_config`` gave or that
     as JSON, or from a list of those.
 
@@ -53,7 +61,7 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
             raise ArgumentError(f"metric: {metric.name} is there already, it takes no keywords")
         return metric
     if isinstance(metric, (list, tuple)):
-        return CompositeEvalMetric([create(each, *args, **kwargs) for each in metric])
+        return CompositeEvalMetric([create(part, *args, **kwargs) for part in metric])
     if isinstance(metric, (str, Mapping)):
         return _REGISTERED.make(metric, args, kwargs)
     if callable(metric):
@@ -76,11 +84,11 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
     if wrap:
         labels = labels if isinstance(labels, (list, tuple)) else [labels]
         preds = preds if isinstance(preds, (list, tuple)) else [preds]
-    found = (labels.shape, preds.shape) if shape else (len(labels), len(preds))
-    if found[0] != found[1]:
+    of_labels, of_preds = (labels.shape, preds.shape) if shape else (len(labels), len(preds))
+    if of_labels != of_preds:
         what = "shape" if shape else "number"
         hint = "; a metric's output_names and label_names choose among several" if wrap else ""
-        raise ShapeError(f"labels and predictions differ in {what}: {found[0]} and {found[1]}{hint}")
+        raise ShapeError(f"labels and predictions differ in {what}: {of_labels} and {of_preds}{hint}")
     return labels, preds
 
 
@@ -115,11 +123,12 @@ class EvalMetric:
         return {**self._kwargs, "metric": type(self).__name__, "name": self.name, "output_names": self.output_names,
                 "label_names": self.label_names}
 
-    def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
+    def update_dict(self, label: Mapping[str, NDArray], pred: Mapping[str, NDArray]) -> None:
         """Update with arrays by name."""
         self.update(self._chosen("label", self.label_names, label), self._chosen("output", self.output_names, pred))
 
-    def _chosen(self, what: str, names: Sequence[str] | None, arrays: Mapping[str, Any]) -> list[Any]:
+    def _chosen(self, what: str, names: Sequence[str] | None, arrays: Mapping[str, NDArray]
+                ) -> list[NDArray]:
         if names is None:
             return list(arrays.values())
         for name in names:
@@ -169,8 +178,9 @@ class EvalMetric:
         return _pairs(self.get_global())
 
 
-def _pairs(found: tuple[Any, Any]) -> list[tuple[str, float]]:
-    names, values = (each if isinstance(each, list) else [each] for each in found)
+def _pairs(told: tuple[Any, Any]) -> list[tuple[str, float]]:
+    """What ``get`` tells, one name or several, as pairs."""
+    names, values = (part if isinstance(part, list) else [part] for part in told)
     return list(zip(names, values))
 
 
@@ -178,12 +188,12 @@ def _pairs(found: tuple[Any, Any]) -> list[tuple[str, float]]:
 class CompositeEvalMetric(EvalMetric):
     """Several metrics as one; names and values are lists."""
 
-    def __init__(self, metrics: Sequence[Any] | None = None, name: str = "composite",
+    def __init__(self, metrics: Sequence[MetricLike] | None = None, name: str = "composite",
                  output_names: Sequence[str] | None = None, label_names: Sequence[str] | None = None):
         self.metrics = [create(metric) for metric in metrics or ()]
         super().__init__(name, output_names, label_names)
 
-    def add(self, metric: Any) -> None:
+    def add(self, metric: MetricLike) -> None:
         """Add a metric."""
         self.metrics.append(create(metric))
 
@@ -199,12 +209,12 @@ class CompositeEvalMetric(EvalMetric):
             raise ArgumentError(f"there is no metric {index}: there are {len(self.metrics)}")
         return self.metrics[index]
 
-    def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
+    def update_dict(self, label: Mapping[str, NDArray], pred: Mapping[str, NDArray]) -> None:
         label, pred = self._chosen("label", self.label_names, label), self._chosen("output", self.output_names, pred)
         for metric in self.metrics:
             metric.update_dict(label, pred)
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         for metric in self.metrics:
             metric.update(labels, preds)
 
@@ -217,8 +227,8 @@ class CompositeEvalMetric(EvalMetric):
             metric.reset_local()
 
     @staticmethod
-    def _listed(found: Any) -> tuple[list[str], list[float]]:
-        pairs = [pair for each in found for pair in _pairs(each)]
+    def _listed(told: Iterable[tuple[Any, Any]]) -> tuple[list[str], list[float]]:
+        pairs = [pair for of_metric in told for pair in _pairs(of_metric)]
         return [name for name, _ in pairs], [value for _, value in pairs]
 
     def get(self) -> tuple[Any, Any]:
@@ -230,7 +240,7 @@ class CompositeEvalMetric(EvalMetric):
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "metrics": [metric.get_config() for metric in self.metrics]}
 
-    def _chosen(self, what: str, names: Sequence[str] | None, arrays: Mapping[str, Any]) -> Any:
+    def _chosen(self, what: str, names: Sequence[str] | None, arrays: Mapping[str, NDArray]) -> Any:
         if names is None:
             return arrays
         super()._chosen(what, names, arrays)
@@ -262,14 +272,14 @@ class Accuracy(EvalMetric):
         super().__init__(name, output_names, label_names, axis=axis)
         self.axis = axis
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            wanted, found = _host(label), _host(pred)
-            if found.shape != wanted.shape:
-                found = found.argmax(axis=self.axis)
-            wanted, found = wanted.astype("int64").ravel(), found.astype("int64").ravel()
-            check_label_shapes(wanted, found)
-            self._add(float((wanted == found).sum()), wanted.size)
+            wanted, classes = _host(label), _host(pred)
+            if classes.shape != wanted.shape:
+                classes = classes.argmax(axis=self.axis)
+            wanted, classes = wanted.astype("int64").ravel(), classes.astype("int64").ravel()
+            check_label_shapes(wanted, classes)
+            self._add(float((wanted == classes).sum()), wanted.size)
 
 
 @alias("top_k_accuracy", "top_k_acc")
@@ -286,7 +296,7 @@ class TopKAccuracy(EvalMetric):
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "name": self._own_name}
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
             wanted, scores = _host(label).astype("int64").ravel(), _host(pred)
             if scores.ndim > 2:
@@ -319,16 +329,16 @@ class _Binary(EvalMetric):
         """The score by the four counts."""
         raise NotImplementedError
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
             wanted, scores = _host(label).astype("int64").ravel(), _host(pred)
-            found = scores.argmax(axis=1) if scores.ndim > 1 else scores.astype("int64")
-            check_label_shapes(wanted, found)
+            said = scores.argmax(axis=1) if scores.ndim > 1 else scores.astype("int64")
+            check_label_shapes(wanted, said)
             if len(numpy.unique(wanted)) > 2:
                 raise ArgumentError(f"{type(self).__name__} is for two classes; the labels have "
                                     f"{len(numpy.unique(wanted))}")
-            counts = numpy.array([((found == 1) & (wanted == 1)).sum(), ((found == 1) & (wanted == 0)).sum(),
-                                  ((found == 0) & (wanted == 1)).sum(), ((found == 0) & (wanted == 0)).sum()], float)
+            counts = numpy.array([((said == 1) & (wanted == 1)).sum(), ((said == 1) & (wanted == 0)).sum(),
+                                  ((said == 0) & (wanted == 1)).sum(), ((said == 0) & (wanted == 0)).sum()], float)
             self._counts, self._global_counts = self._counts + counts, self._global_counts + counts
         if self.average == "macro":
             self._add(self.score(*self._counts))
@@ -392,21 +402,21 @@ class PCC(EvalMetric):
     @staticmethod
     def _correlation(confusion: numpy.ndarray) -> float:
         """J. Gorodkin, Comparing two K-category assignments by a K-category correlation coefficient, 2004."""
-        found, wanted, total = confusion.sum(axis=1), confusion.sum(axis=0), confusion.sum()
-        covariance = confusion.trace() * total - found @ wanted
-        spread = (total**2 - found @ found) * (total**2 - wanted @ wanted)
+        said, wanted, total = confusion.sum(axis=1), confusion.sum(axis=0), confusion.sum()
+        covariance = confusion.trace() * total - said @ wanted
+        spread = (total**2 - said @ said) * (total**2 - wanted @ wanted)
         return float(covariance / math.sqrt(spread)) if spread > 0 else float("nan")
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
             wanted, scores = _host(label).astype("int64").ravel(), _host(pred)
-            found = (scores.argmax(axis=1) if scores.ndim > _host(label).ndim else scores.astype("int64")).ravel()
-            check_label_shapes(wanted, found)
-            count = int(max(wanted.max(initial=0), found.max(initial=0))) + 1
+            said = (scores.argmax(axis=1) if scores.ndim > _host(label).ndim else scores.astype("int64")).ravel()
+            check_label_shapes(wanted, said)
+            count = int(max(wanted.max(initial=0), said.max(initial=0))) + 1
             self._confusion = self._grown(self._confusion, count)
             self._global_confusion = self._grown(self._global_confusion, count)
-            numpy.add.at(self._confusion, (found, wanted), 1)
-            numpy.add.at(self._global_confusion, (found, wanted), 1)
+            numpy.add.at(self._confusion, (said, wanted), 1)
+            numpy.add.at(self._global_confusion, (said, wanted), 1)
         self.num_inst = self.global_num_inst = 1
         self.sum_metric = self._correlation(self._confusion)
         self.global_sum_metric = self._correlation(self._global_confusion)
@@ -438,13 +448,13 @@ class CrossEntropy(EvalMetric):
         super().__init__(name, output_names, label_names, eps=eps)
         self.eps = eps
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
             wanted, chances = _host(label).astype("int64").ravel(), _host(pred)
             check_label_shapes(wanted, chances)
-            given = chances[numpy.arange(wanted.size), wanted]
+            of_label = chances[numpy.arange(wanted.size), wanted]
             with numpy.errstate(divide="ignore"):
-                self._add(float(-numpy.log(given.astype(float) + self.eps).sum()), wanted.size)
+                self._add(float(-numpy.log(of_label.astype(float) + self.eps).sum()), wanted.size)
 
 
 @alias("nll_loss", "nll-loss")
@@ -473,7 +483,7 @@ class Perplexity(EvalMetric):
         super().__init__(name, output_names, label_names, ignore_label=ignore_label, axis=axis)
         self.ignore_label, self.axis = ignore_label, axis
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         total, count = 0.0, 0
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
             wanted, chances = _host(label).astype("int64").ravel(), numpy.moveaxis(_host(pred), self.axis, -1)
@@ -481,12 +491,12 @@ class Perplexity(EvalMetric):
             if wanted.size != chances.size // classes:
                 raise ShapeError(f"labels and predictions differ in number: {wanted.size} and "
                                  f"{chances.size // classes}")
-            kept = numpy.ones(wanted.size, bool) if self.ignore_label is None else wanted != self.ignore_label
+            counted = numpy.ones(wanted.size, bool) if self.ignore_label is None else wanted != self.ignore_label
             # What is no class counts as the nearest that is one, as the labels of the last words of sentences do.
             nearest = numpy.clip(wanted, 0, classes - 1)
-            given = chances.reshape(-1, classes)[numpy.arange(wanted.size)[kept], nearest[kept]]
-            total -= float(numpy.log(numpy.maximum(given.astype(float), 1e-10)).sum())
-            count += int(kept.sum())
+            of_label = chances.reshape(-1, classes)[numpy.arange(wanted.size)[counted], nearest[counted]]
+            total -= float(numpy.log(numpy.maximum(of_label.astype(float), 1e-10)).sum())
+            count += int(counted.sum())
         self._add(total, count)
 
     def _value(self, total: float, count: int) -> float:
@@ -503,10 +513,11 @@ class _Error(EvalMetric):
         """The error of a batch by its differences."""
         raise NotImplementedError
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            wanted, found = (each.reshape(-1, 1) if each.ndim == 1 else each for each in (_host(label), _host(pred)))
-            self._add(self.measure(wanted.astype(float) - found))
+            wanted, said = (array.reshape(-1, 1) if array.ndim == 1 else array
+                            for array in (_host(label), _host(pred)))
+            self._add(self.measure(wanted.astype(float) - said))
 
 
 @register
@@ -566,7 +577,7 @@ class PearsonCorrelation(EvalMetric):
         super().reset_local()
         self._seen: list[numpy.ndarray] = []
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
             pair = numpy.stack([_host(pred).ravel().astype(float), _host(label).ravel().astype(float)])
             if self.average == "macro":
@@ -592,10 +603,10 @@ class Loss(EvalMetric):
                  label_names: Sequence[str] | None = None):
         super().__init__(name, output_names, label_names)
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         for pred in preds if isinstance(preds, (list, tuple)) else [preds]:
-            found = _host(pred)
-            self._add(float(found.sum(dtype=float)), found.size)
+            losses = _host(pred)
+            self._add(float(losses.sum(dtype=float)), losses.size)
 
 
 @register
@@ -630,7 +641,7 @@ class CustomMetric(EvalMetric):
         Whether there may be more predictions than labels; those have no label and do not count.
     """
 
-    def __init__(self, feval: Callable[..., Any], name: str | None = None, allow_extra_outputs: bool = False,
+    def __init__(self, feval: Measure, name: str | None = None, allow_extra_outputs: bool = False,
                  output_names: Sequence[str] | None = None, label_names: Sequence[str] | None = None):
         if name is None:
             name = feval.__name__
@@ -649,11 +660,11 @@ class CustomMetric(EvalMetric):
         if not self._allow_extra_outputs:
             check_label_shapes(labels, preds)
         for label, pred in zip(labels, preds):
-            found = self._feval(_host(label), _host(pred))
-            self._add(*(found if isinstance(found, tuple) else (found, 1)))
+            value = self._feval(_host(label), _host(pred))
+            self._add(*(value if isinstance(value, tuple) else (value, 1)))
 
 
-def np(numpy_feval: Callable[..., Any], name: str | None = None, allow_extra_outputs: bool = False) -> CustomMetric:
+def np(numpy_feval: Measure, name: str | None = None, allow_extra_outputs: bool = False) -> CustomMetric:
     """The metric of a function of label and prediction.
 
     Examples

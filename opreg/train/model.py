@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.json import load as load_symbol
+from opreg.symbol.symbol import Symbol
 
 from ..core.files import together
 from ..errors import FileFormatError
+
+if TYPE_CHECKING:
+    from .metric import EvalMetric
 
 __all__ = ["BatchEndParam", "save_checkpoint", "load_params", "load_checkpoint"]
 
@@ -20,11 +24,11 @@ class BatchEndParam(NamedTuple):
 
     epoch: int
     nbatch: int
-    eval_metric: Any
+    eval_metric: EvalMetric | None
     locals: dict[str, Any]
 
 
-def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: Mapping[str, NDArray],
+def save_checkpoint(prefix: str, epoch: int, symbol: Symbol | None, arg_params: Mapping[str, NDArray],
                     aux_params: Mapping[str, NDArray], remove_amp_cast: bool = True) -> None:
     """Write a symbol, if there is one, and weights: both files, or neither.
 
@@ -53,7 +57,7 @@ def prefixed(arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray
             **{f"aux:{name}": value for name, value in aux_params.items()}}
 
 
-def split(fname: str, loaded: Any) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+def split(fname: str, loaded: object) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
     """Weights and auxiliary states from what a file holds.
 
     Raises
@@ -61,17 +65,17 @@ def split(fname: str, loaded: Any) -> tuple[dict[str, NDArray], dict[str, NDArra
     FileFormatError
         When arrays have no names, or names that say neither.
     """
-    found: dict[str, dict[str, NDArray]] = {"arg": {}, "aux": {}}
+    params: dict[str, dict[str, NDArray]] = {"arg": {}, "aux": {}}
     if not isinstance(loaded, dict):
         if not loaded:
-            return found["arg"], found["aux"]
+            return params["arg"], params["aux"]
         raise FileFormatError(f"{fname}: the arrays have no names, so they are no checkpoint")
     for key, value in loaded.items():
         kind, _, name = key.partition(":")
-        if kind not in found or not name:
+        if kind not in params or not name:
             raise FileFormatError(f"{fname}: expected names that begin with arg: or aux:, got {key!r}")
-        found[kind][name] = value
-    return found["arg"], found["aux"]
+        params[kind][name] = value
+    return params["arg"], params["aux"]
 
 
 def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
@@ -80,6 +84,6 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, 
     return split(name, load(name))
 
 
-def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, NDArray], dict[str, NDArray]]:
+def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
     """Symbol, weights and auxiliary states of a checkpoint."""
     return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)

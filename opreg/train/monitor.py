@@ -6,10 +6,13 @@ import logging
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opreg.core.registry import ops
 from opreg.ndarray.ndarray import NDArray
+
+if TYPE_CHECKING:
+    from opreg.symbol.executor import Executor
 
 __all__ = ["Monitor"]
 
@@ -53,10 +56,10 @@ class Monitor:
         self.sort, self.monitor_all = sort, monitor_all
         self.re_prog = re.compile(pattern)
         self.queue: list[tuple[int, str, Any]] = []
-        self.exes: list[Any] = []
+        self.exes: list[Executor] = []
         self.step, self.activated = 0, False
 
-    def install(self, exe: Any) -> None:
+    def install(self, exe: Executor) -> None:
         """Look into an executor too."""
         self.exes.append(exe)
         if self.activated:
@@ -86,9 +89,9 @@ class Monitor:
                                   (symbol.list_auxiliary_states(), exe.aux_arrays)):
                 for name, array in zip(names, arrays):
                     self._note(name, array)
-        found = sorted(self.queue, key=lambda each: each[1]) if self.sort else self.queue
+        seen = sorted(self.queue, key=lambda entry: entry[1]) if self.sort else self.queue
         self.queue = []
-        return [(step, name, _text(values)) for step, name, values in found]
+        return [(step, name, _text(values)) for step, name, values in seen]
 
     def toc_print(self) -> None:
         """The same, logged."""
@@ -96,12 +99,12 @@ class Monitor:
             logging.info("Batch: %7d %30s %s", step, name, text)
 
 
-def _text(values: Any) -> str:
+def _text(values: object) -> str:
     listed = values if isinstance(values, (list, tuple)) else [values]
     return "".join(f"{_number(value)}\t" for value in listed)
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     if not isinstance(value, NDArray):
         return str(value)
     return str(value.asscalar()) if value.size == 1 else str(value.asnumpy())

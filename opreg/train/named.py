@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core.files import json_of
 from ..errors import AttrError, FileFormatError, did_you_mean, note
 
 __all__ = ["Named"]
+
+C = TypeVar("C", bound=type)
 
 
 class Named(dict[str, type]):
@@ -32,7 +34,7 @@ class Named(dict[str, type]):
         super().__init__()
         self.kind = kind
 
-    def enter(self, cls: type, *names: str) -> type:
+    def enter(self, cls: C, *names: str) -> C:
         """Make a class known by its own name and by further ones; one that takes another's place says so."""
         for name in map(str.lower, (cls.__name__, *names)):
             before = self.get(name, cls)
@@ -42,11 +44,11 @@ class Named(dict[str, type]):
             self[name] = cls
         return cls
 
-    def alias(self, *names: str) -> Callable[[type], type]:
+    def alias(self, *names: str) -> Callable[[C], C]:
         """The decorator that makes a class known by further names as well."""
         return lambda cls: self.enter(cls, *names)
 
-    def make(self, spec: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def make(self, spec: str | Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What a name, or what is written down of one, stands for.
 
         Parameters
@@ -69,42 +71,41 @@ class Named(dict[str, type]):
             cls = self.find(spec)
             self._fits(cls, args, kwargs)
             return cls(*args, **kwargs)
-        name, given = self._written(spec)
+        name, keywords = self._written(spec)
         if args or kwargs:
             raise AttrError(f"{self.kind} {name!r} is written down with its keywords, so it takes no further ones")
         cls = self.find(name)
         if not getattr(cls, "of_text", True):
             raise AttrError(f"{self.kind} {name!r} is not made of text: it takes paths, patterns or functions")
-        self._fits(cls, (), given)
-        for key, value in given.items():
+        self._fits(cls, (), keywords)
+        for key, value in keywords.items():
             _check_type(f"{self.kind} {name!r}", cls, key, value)
-        return cls(**given)
+        return cls(**keywords)
 
     def made(self, cls: type, **kwargs: Any) -> Any:
         """An object of a class that hands keywords on to its bases; a note names the nearest that one of them takes."""
         try:
             return cls(**kwargs)
         except TypeError as error:
-            valid = [name for each in cls.__mro__ if "__init__" in vars(each) and each is not object
-                     for name in list(inspect.signature(vars(each)["__init__"]).parameters)[1:] if name != "kwargs"]
+            valid = [name for base in cls.__mro__ if "__init__" in vars(base) and base is not object
+                     for name in list(inspect.signature(vars(base)["__init__"]).parameters)[1:] if name != "kwargs"]
             for name in kwargs:
                 if f"unexpected keyword argument '{name}'" in str(error):
                     note(error, f"{self.kind} {cls.__name__.lower()!r}: {did_you_mean(name, valid, limit=99)}")
             raise
 
-    def _written(self, spec: Any) -> tuple[str, dict[str, Any]]:
+    def _written(self, spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Name and keywords of what is written down."""
-        found = json_of(spec, f"{self.kind} {_short(spec)}") if isinstance(spec, str) else spec
-        if isinstance(found, list) and found and len(found) <= 2:
-            name, given = found[0], found[1] if len(found) == 2 else {}
-        elif isinstance(found, Mapping) and self.kind in found:
-            name, given = found[self.kind], {key: value for key, value in found.items() if key != self.kind}
-        else:
-            name = given = None
-        if not isinstance(name, str) or not isinstance(given, Mapping):
+        said = json_of(spec, f"{self.kind} {_short(spec)}") if isinstance(spec, str) else spec
+        name = keywords = None
+        if isinstance(said, list) and said and len(said) <= 2:
+            name, keywords = said[0], said[1] if len(said) == 2 else {}
+        elif isinstance(said, Mapping) and self.kind in said:
+            name, keywords = said[self.kind], {key: value for key, value in said.items() if key != self.kind}
+        if not isinstance(name, str) or not isinstance(keywords, Mapping):
             raise FileFormatError(f"{self.kind}: expected a name and keywords, as [\"name\", {{...}}] or "
                                   f"{{\"{self.kind}\": \"name\", ...}}, got {_short(spec)}")
-        return name, dict(given)
+        return name, dict(keywords)
 
     def _fits(self, cls: type, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         try:
@@ -115,13 +116,13 @@ class Named(dict[str, type]):
 
     def find(self, name: str) -> type:
         """The class of a name; AttrError, with the nearest names, where there is none."""
-        found = self.get(name.lower())
-        if found is None:
+        cls = self.get(name.lower())
+        if cls is None:
             raise AttrError(f"there is no {self.kind} {_short(name)!r}. {did_you_mean(name.lower(), self)}")
-        return found
+        return cls
 
 
-def _short(spec: Any) -> str:
+def _short(spec: object) -> str:
     text = spec if isinstance(spec, str) else repr(spec)
     return text if len(text) <= 80 else f"{text[:80]}…"
 
@@ -136,10 +137,10 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _check_type(label: str, cls: type, key: str, value: Any) -> None:
+def _check_type(label: str, cls: type, key: str, value: object) -> None:
     """Refuse a value that is not of the type that the class annotates."""
     parameter = inspect.signature(cls).parameters.get(key)
     annotation = str(parameter.annotation) if parameter is not None else ""
     wanted = annotation.split(" | ")
-    if all(each in _TYPES for each in wanted) and not any(_TYPES[each](value) for each in wanted):
+    if all(kind in _TYPES for kind in wanted) and not any(_TYPES[kind](value) for kind in wanted):
         raise AttrError(f"{label}: {key} must be {annotation}, got {_short(repr(value))}")

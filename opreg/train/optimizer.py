@@ -18,8 +18,9 @@ from opreg.ndarray.ndarray import NDArray, array
 
 from ..aliases import inner
 from ..builtin.optimizers.update_formulas import adadelta_step, adam_step, average, correction, largest
+from ..core.spec import Shape
 from ..errors import ArgumentError, AttrError, did_you_mean
-from .base_optimizer import FLOAT16, FLOAT32, Optimizer, apply, zeros_of
+from .base_optimizer import FLOAT16, FLOAT32, Index, Optimizer, State, apply, zeros_of
 from .updater import Updater, get_updater
 
 __all__ = ["Optimizer", "register", "create", "SGD", "NAG", "Signum", "FTML", "DCASGD", "SGLD", "Adam", "AdamW",
@@ -53,20 +54,20 @@ class SGD(Optimizer):
         super().__init__(**kwargs)
         self.momentum, self.lazy_update = momentum, lazy_update
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Index, weight: NDArray) -> State:
         return zeros_of(weight) if self.momentum else None
 
-    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
+    def create_state_multi_precision(self, index: Index, weight: NDArray) -> State:
         if self._in_float32(weight):
             copy = weight.astype(FLOAT32)
             return self.create_state(index, copy), copy
         return self.create_state(index, weight)
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         name, states, attrs = self._settled(index, state)
         apply(name, weight, grad, *states, **attrs)
 
-    def _settled(self, index: Any, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, Any]]:
+    def _settled(self, index: Index, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, float]]:
         _, attrs = self._step(index)
         if state is None:
             return self._plain, (), attrs
@@ -116,10 +117,10 @@ class Signum(Optimizer):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum, self.wd_lh = momentum, wd_lh
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Index, weight: NDArray) -> State:
         return zeros_of(weight) if self.momentum else None
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         _, attrs = self._step(index)
         if state is None:
             apply("signsgd_update", weight, grad, **attrs)
@@ -145,10 +146,10 @@ class DCASGD(Optimizer):
         super().__init__(**kwargs)
         self.momentum, self.lamda = momentum, lamda
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Index, weight: NDArray) -> State:
         return (zeros_of(weight) if self.momentum else None), weight.copy()
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
         g = self._prepared(grad)
         mom, before = state
@@ -167,7 +168,7 @@ class SGLD(Optimizer):
     M. Welling, Y. Teh, Bayesian learning via stochastic gradient Langevin dynamics, 2011.
     """
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
         lr = self._get_lr(index)
         step = (self._prepared(grad) + weight * self._get_wd(index)) * (-lr / 2)
@@ -185,7 +186,7 @@ class _Moments(Optimizer):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
         return zeros_of(weight), zeros_of(weight)
 
     def _corrected(self, count: int) -> float:
@@ -209,11 +210,11 @@ class Adam(_Moments):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.lazy_update = lazy_update
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         name, states, attrs = self._settled(index, state)
         apply(name, weight, grad, *states, **attrs)
 
-    def _settled(self, index: Any, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, Any]]:
+    def _settled(self, index: Index, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, float]]:
         count, attrs = self._step(index)
         attrs["lr"] *= self._corrected(count)
         return "adam_update", tuple(state), {**self._betas, **attrs}
@@ -236,7 +237,7 @@ class AdamW(_Moments):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.correct_bias = correct_bias
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         count, attrs = self._step(index)
         lr, wd = attrs["lr"], attrs["wd"]
         scale = array([attrs.pop("rescale_grad")], weight.context, weight.dtype)
@@ -266,7 +267,7 @@ class LAMB(_Moments):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.lower_bound, self.upper_bound, self.bias_correction = lower_bound, upper_bound, bias_correction
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         count, attrs = self._step(index)
         apply("_multi_lamb_update", weight, grad, *state, **self._betas, learning_rates=(attrs["lr"],),
                 wds=(attrs["wd"],), rescale_grad=self.rescale_grad, clip_gradient=self._bound,
@@ -282,10 +283,10 @@ class Adamax(Optimizer):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2 = beta1, beta2
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
         return zeros_of(weight), zeros_of(weight)
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         count = self._update_count(index)
         lr = self._get_lr(index) / (1.0 - self.beta1**count)
         g = self._clip(grad * self.rescale_grad + weight * self._get_wd(index))
@@ -315,7 +316,7 @@ class Nadam(_Moments):
     def _momentum(self, count: int) -> float:
         return self.beta1 * (1.0 - 0.5 * 0.96 ** (count * self.schedule_decay))
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         count = self._update_count(index)
         g = self._clip(grad * self.rescale_grad + weight * self._get_wd(index))
         now, later = self._momentum(count), self._momentum(count + 1)
@@ -339,10 +340,10 @@ class FTML(Optimizer):
         super().__init__(**kwargs)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
         return zeros_of(weight), zeros_of(weight), zeros_of(weight)
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         count, attrs = self._step(index)
         attrs["clip_grad"] = attrs.pop("clip_gradient")
         apply("ftml_update", weight, grad, *state, beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon,
@@ -364,10 +365,10 @@ class AdaGrad(Optimizer):
         super().__init__(**kwargs)
         self.float_stable_eps = eps
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Index, weight: NDArray) -> NDArray:
         return zeros_of(weight)
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         _, attrs = self._step(index)
         apply("_sparse_adagrad_update", weight, grad, state, epsilon=self.float_stable_eps, **attrs)
 
@@ -380,13 +381,13 @@ class GroupAdaGrad(Optimizer):
         super().__init__(**kwargs)
         self.float_stable_eps = eps
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Index, weight: NDArray) -> NDArray:
         return zeros(self._shape_of_states(weight), weight.context, weight.dtype)
 
-    def _shape_of_states(self, weight: NDArray) -> tuple[int, ...]:
+    def _shape_of_states(self, weight: NDArray) -> Shape:
         return (weight.shape[0], *[1] * (weight.ndim - 1))
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         if self._get_wd(index):
             raise ArgumentError("GroupAdaGrad has no decay: expected wd=0")
         _, attrs = self._step(index)
@@ -419,10 +420,10 @@ class RMSProp(Optimizer):
         self.gamma1, self.gamma2, self.epsilon = gamma1, gamma2, epsilon
         self.centered, self.clip_weights = centered, clip_weights
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
         return tuple(zeros_of(weight) for _ in range(3 if self.centered else 1))
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         _, attrs = self._step(index)
         attrs.update(gamma1=self.gamma1, epsilon=self.epsilon, clip_weights=self.clip_weights or -1.0)
         if self.centered:
@@ -449,10 +450,10 @@ class AdaDelta(Optimizer):
         super().__init__(**kwargs)
         self.rho, self.epsilon = rho, epsilon
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
         return zeros_of(weight), zeros_of(weight)
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
         g = self._prepared(grad)
         squares, steps = state
@@ -480,10 +481,10 @@ class Ftrl(Optimizer):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.lamda1, self.beta = lamda1, beta
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
         return zeros_of(weight), zeros_of(weight)
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         _, attrs = self._step(index)
         apply("ftrl_update", weight, grad, *state, lamda1=self.lamda1, beta=self.beta, **attrs)
 
@@ -518,21 +519,21 @@ class LARS(SGD):
         self.last_lr: float | None = None
         self.cur_lr: float | None = None
 
-    def _get_lr(self, index: Any) -> float:
+    def _get_lr(self, index: Index) -> float:
         lr = self.learning_rate
         self.last_lr, self.cur_lr = (lr if self.cur_lr is None else self.cur_lr), lr
         return lr * self._factor(index, "lr_mult", self.lr_mult)
 
-    def _scaled(self, index: Any, weight: NDArray, grad: NDArray, attrs: dict[str, float]) -> None:
+    def _scaled(self, index: Index, weight: NDArray, grad: NDArray, attrs: dict[str, float]) -> None:
         name = self.idx2name.get(index, str(index))
         if name.endswith(("gamma", "beta", "bias")):
             return
-        w, g = (float(np.linalg.norm(each.asnumpy().astype(np.float64))) for each in (weight, grad))
+        w, g = (float(np.linalg.norm(array.asnumpy().astype(np.float64))) for array in (weight, grad))
         g *= self.rescale_grad
         if w > 0.0 and g > 0.0:
             attrs["lr"] *= self.eta * w / (g + attrs["wd"] * w + self.eps)
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         _, attrs = self._step(index)
         self._scaled(index, weight, grad, attrs)
         if state is None:
@@ -578,13 +579,13 @@ class LBSGD(SGD):
         self.batch_scale, self.updates_per_epoch = batch_scale, updates_per_epoch
         self.init_updates = begin_epoch * updates_per_epoch
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Index, weight: NDArray) -> State:
         momentum = super().create_state(index, weight)
         return momentum if self.batch_scale == 1 else (momentum, zeros_of(weight))
 
     def _factor_of_rate(self, count: int, weight: NDArray, grad: NDArray, wd: float) -> float:
         if self.warmup_strategy == "lars":
-            w, g = (float(np.square(each.asnumpy().astype(np.float64)).sum()) for each in (weight, grad))
+            w, g = (float(np.square(array.asnumpy().astype(np.float64)).sum()) for array in (weight, grad))
             return min(max(math.sqrt(w / (g + wd * w + 1e-18)), 0.01), 100.0)
         last = self.warmup_epochs * self.updates_per_epoch
         if count >= last or last <= 1:
@@ -592,7 +593,7 @@ class LBSGD(SGD):
         part = {"linear": 1.0, "power2": 2.0, "sqrt": 0.5}[self.warmup_strategy]
         return 1.0 + (self.batch_scale - 1.0) * (count / last) ** part
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd = self._get_lr(index), self._get_wd(index)
         count = self.init_updates + self._update_count(index) - self.begin_num_update
         if self.batch_scale != 1:
@@ -619,9 +620,9 @@ class Test(Optimizer):
 
     __test__ = False  # not one of pytest's
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Index, weight: NDArray) -> NDArray:
         return zeros_of(weight)
 
-    def _move(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         weight += grad * self.rescale_grad
         state[:] = weight

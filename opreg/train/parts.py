@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from opreg.ndarray.context import Context
 from opreg.ndarray.creation import concatenate
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.registry import ops
+from ..core.spec import Shape
 from ..errors import ArgumentError, ShapeError
 from .io import DataDesc
 
-__all__ = ["agree", "cut", "joined", "own_shape", "places", "samples", "shares"]
+__all__ = ["Groups", "agree", "cut", "joined", "own_shape", "places", "samples", "shares"]
+
+#: Where the nodes of each ``ctx_group`` compute: for all contexts of a module, or a dict for each.
+Groups: TypeAlias = Mapping[str, Context | Sequence[Context]] | Sequence[Mapping[str, Context]] | None
 
 
 def shares(size: int, loads: Sequence[float]) -> list[slice]:
@@ -31,38 +35,38 @@ def shares(size: int, loads: Sequence[float]) -> list[slice]:
     """
     counts = [round(load * size / sum(loads)) for load in loads]
     counts[-1] += max(size - sum(counts), 0)
-    found, end = [], 0
+    slices, end = [], 0
     for count in counts:
-        found.append(slice(end, min(end + count, size)))
-        end = found[-1].stop
-    if any(each.start >= each.stop for each in found):
+        slices.append(slice(end, min(end + count, size)))
+        end = slices[-1].stop
+    if any(share.start >= share.stop for share in slices):
         raise ShapeError(f"a batch of {size} cannot be divided among {len(loads)} contexts")
-    return found
+    return slices
 
 
 def samples(descriptions: Sequence[DataDesc]) -> int | None:
     """How many samples a batch has, as its first array tells that has an axis for them; None where none has."""
-    counts = (each.shape[axis] for each in descriptions if (axis := DataDesc.get_batch_axis(each.layout)) >= 0)
+    counts = (desc.shape[axis] for desc in descriptions if (axis := DataDesc.get_batch_axis(desc.layout)) >= 0)
     return next(counts, None)
 
 
 def agree(descriptions: Sequence[DataDesc]) -> None:
     """Refuse a batch that cannot be divided, since its arrays differ in the number of samples."""
-    found: dict[int, DataDesc] = {}
-    for each in descriptions:
-        axis = DataDesc.get_batch_axis(each.layout)
-        if axis >= len(each.shape):
-            raise ShapeError(f"{each.name} has the layout {each.layout}, but only the shape {each.shape}")
+    by_count: dict[int, DataDesc] = {}
+    for desc in descriptions:
+        axis = DataDesc.get_batch_axis(desc.layout)
+        if axis >= len(desc.shape):
+            raise ShapeError(f"{desc.name} has the layout {desc.layout}, but only the shape {desc.shape}")
         if axis >= 0:
-            found.setdefault(each.shape[axis], each)
-    if len(found) > 1:
-        (one, first), (other, second) = list(found.items())[:2]
+            by_count.setdefault(desc.shape[axis], desc)
+    if len(by_count) > 1:
+        (count, first), (another, second) = list(by_count.items())[:2]
         raise ShapeError(f"a batch that is divided has one number of samples, but {first.name} of shape {first.shape} "
-                         f"has {one}, and {second.name} of shape {second.shape} has {other}; DataDesc(layout=...) says "
-                         "with an N which axis counts them")
+                         f"has {count}, and {second.name} of shape {second.shape} has {another}; "
+                         "DataDesc(layout=...) says with an N which axis counts them")
 
 
-def own_shape(description: DataDesc, share: slice | None) -> tuple[int, ...]:
+def own_shape(description: DataDesc, share: slice | None) -> Shape:
     """The shape of the part of an input that one context works on."""
     axis, shape = DataDesc.get_batch_axis(description.layout), list(description.shape)
     if share is not None and axis >= 0:
@@ -86,7 +90,7 @@ def joined(parts: Sequence[NDArray], axis: int) -> NDArray:
     return concatenate([part.as_in_context(parts[0].context) for part in parts], axis=axis)
 
 
-def places(group2ctxs: Any, count: int) -> list[dict[str, Context] | None]:
+def places(group2ctxs: Groups, count: int) -> list[dict[str, Context] | None]:
     """Where the nodes of each ``ctx_group`` compute, for each of the contexts.
 
     Parameters
@@ -103,18 +107,18 @@ def places(group2ctxs: Any, count: int) -> list[dict[str, Context] | None]:
         return [None] * count
     if isinstance(group2ctxs, Mapping):
         spread: list[dict[str, Any]] = [{} for _ in range(count)]
-        for group, given in group2ctxs.items():
-            listed = list(given) if isinstance(given, (list, tuple)) else [given]
+        for group, contexts in group2ctxs.items():
+            listed = list(contexts) if isinstance(contexts, (list, tuple)) else [contexts]
             if len(listed) not in (1, count):
                 raise ArgumentError(f"group2ctxs: group {group!r} has {len(listed)} contexts, expected 1 or {count}, "
                                     "one for each context of the module")
             for own, ctx in zip(spread, listed * count if len(listed) == 1 else listed):
                 own[group] = ctx
-    elif isinstance(group2ctxs, (list, tuple)) and all(isinstance(each, Mapping) for each in group2ctxs):
+    elif isinstance(group2ctxs, (list, tuple)) and all(isinstance(groups, Mapping) for groups in group2ctxs):
         if len(group2ctxs) != count:
             raise ArgumentError(f"group2ctxs: a list of {len(group2ctxs)}, expected {count}, a dict for each context "
                                 "of the module")
-        spread = [dict(each) for each in group2ctxs]
+        spread = [dict(groups) for groups in group2ctxs]
     else:
         raise ArgumentError("group2ctxs: expected a dict of groups to contexts or lists of them, or a list of such "
                             f"dicts, got {group2ctxs!r}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from opreg import symbol as symbols
 from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.symbol import Symbol
 
 from ..aliases import inner
 from . import model
@@ -24,6 +25,8 @@ from .rnn_cell import (
     RNNCell,
     RNNParams,
     SequentialRNNCell,
+    Steps,
+    Weights,
     ZoneoutCell,
 )
 from .sentences import BucketSentenceIter, encode_sentences
@@ -33,13 +36,14 @@ __all__ = ["RNNParams", "BaseRNNCell", "RNNCell", "LSTMCell", "GRUCell", "FusedR
            "ConvRNNCell", "ConvLSTMCell", "ConvGRUCell", "BucketSentenceIter", "encode_sentences", "rnn_unroll",
            "save_rnn_checkpoint", "load_rnn_checkpoint", "do_rnn_checkpoint"]
 
-Weights = Mapping[str, NDArray]
+#: One cell, or several.
+Cells: TypeAlias = BaseRNNCell | Sequence[BaseRNNCell]
 
 __getattr__ = inner(__name__)
 
 
-def rnn_unroll(cell: BaseRNNCell, length: int, inputs: Any = None, begin_state: Any = None, input_prefix: str = "",
-               layout: str = "NTC") -> tuple[Any, list[Any]]:
+def rnn_unroll(cell: BaseRNNCell, length: int, inputs: Steps | None = None, begin_state: list[Symbol] | None = None,
+               input_prefix: str = "", layout: str = "NTC") -> tuple[Any, list[Symbol]]:
     """``cell.unroll``, with variables ``<input_prefix>t0_data`` and so on where no inputs are given."""
     warnings.warn("rnn_unroll is of old programs: call cell.unroll", DeprecationWarning, stacklevel=2)
     if inputs is None:
@@ -47,11 +51,11 @@ def rnn_unroll(cell: BaseRNNCell, length: int, inputs: Any = None, begin_state: 
     return cell.unroll(length, inputs, begin_state, layout)
 
 
-def _cells(cells: Any) -> list[BaseRNNCell]:
+def _cells(cells: Cells) -> list[BaseRNNCell]:
     return [cells] if isinstance(cells, BaseRNNCell) else list(cells)
 
 
-def save_rnn_checkpoint(cells: Any, prefix: str, epoch: int, symbol: Any, arg_params: Weights,
+def save_rnn_checkpoint(cells: Cells, prefix: str, epoch: int, symbol: Symbol, arg_params: Weights,
                         aux_params: Weights) -> None:
     """``save_checkpoint`` with the weights of cells, one or a list, taken apart by gate."""
     for cell in _cells(cells):
@@ -59,15 +63,15 @@ def save_rnn_checkpoint(cells: Any, prefix: str, epoch: int, symbol: Any, arg_pa
     model.save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
 
 
-def load_rnn_checkpoint(cells: Any, prefix: str, epoch: int) -> tuple[Any, dict[str, NDArray], dict[str, NDArray]]:
+def load_rnn_checkpoint(cells: Cells, prefix: str, epoch: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
     """The inverse of ``save_rnn_checkpoint``."""
-    found, args, aux = model.load_checkpoint(prefix, epoch)
+    symbol, args, aux = model.load_checkpoint(prefix, epoch)
     for cell in _cells(cells):
         args = cell.pack_weights(args)
-    return found, args, aux
+    return symbol, args, aux
 
 
-def do_rnn_checkpoint(cells: Any, prefix: str, period: int = 1) -> Callable[..., None]:
+def do_rnn_checkpoint(cells: Cells, prefix: str, period: int = 1) -> Callable[..., None]:
     """A callback for the end of an epoch that does ``save_rnn_checkpoint`` every ``period``."""
     period = max(1, int(period))
 

@@ -7,7 +7,7 @@ and put them together again, so that weights go from a fused cell to single ones
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from opreg import symbol
 from opreg.ndarray.creation import concatenate
@@ -15,17 +15,24 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
 from ..core.registry import get
+from ..core.spec import Shape
 from ..errors import ArgumentError, OpError
-from .initializer import FusedRNN, LSTMBias
+from .initializer import FusedRNN, Initializer, LSTMBias
 from .rnn_weights import PackedWeights
 
 __all__ = ["RNNParams", "BaseRNNCell", "RNNCell", "LSTMCell", "GRUCell", "FusedRNNCell", "SequentialRNNCell",
            "BidirectionalCell", "ModifierCell", "DropoutCell", "ZoneoutCell", "ResidualCell"]
 
-Weights = Mapping[str, NDArray]
+Weights: TypeAlias = Mapping[str, NDArray]
+#: Inputs of several steps: one symbol of all, or one each.
+Steps: TypeAlias = Symbol | Sequence[Symbol]
+#: An activation as the operator of that name has it, or a function of a symbol.
+Activation: TypeAlias = str | Callable[..., Symbol]
+#: Shape and layout of a state.
+StateInfo: TypeAlias = dict[str, Any]
 
 
-def named(op: str, *inputs: Any, name: str) -> Any:
+def named(op: str, *inputs: Symbol, name: str) -> Symbol:
     """An operator of two symbols, with a name."""
     return symbol.surface(get(op).name)(*inputs, name=name)
 
@@ -42,9 +49,9 @@ class RNNParams:
 
     def __init__(self, prefix: str = ""):
         self._prefix = prefix
-        self._params: dict[str, Any] = {}
+        self._params: dict[str, Symbol] = {}
 
-    def get(self, name: str, **kwargs: Any) -> Any:
+    def get(self, name: str, **kwargs: Any) -> Symbol:
         """The variable of that name, prefix before it."""
         name = self._prefix + name
         if name not in self._params:
@@ -52,7 +59,7 @@ class RNNParams:
         return self._params[name]
 
 
-def _sequence(length: int, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None
+def _sequence(length: int, inputs: Steps, layout: str, merge: bool | None, in_layout: str | None = None
               ) -> tuple[Any, int]:
     """Inputs as one symbol (``merge`` true), as a list of steps (false) or as they are (None), and the time axis."""
     if "T" not in layout:
@@ -72,7 +79,7 @@ def _sequence(length: int, inputs: Any, layout: str, merge: bool | None, in_layo
     if len(inputs) != length:
         raise ArgumentError(f"unroll: expected {length} inputs, one a step, got {len(inputs)}")
     if merge:
-        spread = [symbol.surface("expand_dims")(each, axis=axis) for each in inputs]
+        spread = [symbol.surface("expand_dims")(step, axis=axis) for step in inputs]
         return symbol.surface("concat")(*spread, dim=axis), axis
     return list(inputs), axis
 
@@ -101,7 +108,7 @@ class BaseRNNCell:
         """Begin to count steps anew, before the cell is used in another graph."""
         self._init_counter = self._counter = -1
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         """Output and next states of a step."""
         raise NotImplementedError(f"{type(self).__name__} does not say what a step is: define __call__")
 
@@ -112,20 +119,20 @@ class BaseRNNCell:
         return self._params
 
     @property
-    def state_info(self) -> list[dict[str, Any]]:
+    def state_info(self) -> list[StateInfo]:
         """Shape and layout of each state; a 0 stands for the batch."""
         raise NotImplementedError(f"{type(self).__name__} does not define state_info")
 
     @property
-    def state_shape(self) -> list[tuple[int, ...]]:
+    def state_shape(self) -> list[Shape]:
         """Shape of each state."""
-        return [each["shape"] for each in self.state_info]
+        return [info["shape"] for info in self.state_info]
 
     @property
     def _gate_names(self) -> tuple[str, ...]:
         return ()
 
-    def begin_state(self, func: Callable[..., Any] | None = None, **kwargs: Any) -> list[Any]:
+    def begin_state(self, func: Callable[..., Symbol] | None = None, **kwargs: Any) -> list[Symbol]:
         """States before the first step.
 
         Parameters
@@ -173,8 +180,8 @@ class BaseRNNCell:
                 args[f"{self._prefix}{group}_{kind}"] = concatenate(parts)
         return args
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+    def unroll(self, length: int, inputs: Steps, begin_state: list[Symbol] | None = None, layout: str = "NTC",
+               merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
         """The graph of several steps.
 
         Parameters
@@ -204,7 +211,7 @@ class BaseRNNCell:
             outputs.append(output)
         return _sequence(length, outputs, layout, merge_outputs)[0], states
 
-    def _activate(self, inputs: Any, activation: Any, **kwargs: Any) -> Any:
+    def _activate(self, inputs: Symbol, activation: Activation, **kwargs: Any) -> Symbol:
         if isinstance(activation, str):
             return symbol.surface("Activation")(inputs, act_type=activation, **kwargs)
         return activation(inputs, **kwargs)
@@ -213,18 +220,18 @@ class BaseRNNCell:
 class _Weighted(BaseRNNCell):
     """A cell with a weight and a bias for the input and for the last output."""
 
-    def __init__(self, num_hidden: int, prefix: str, params: RNNParams | None, bias_init: Any = None):
+    def __init__(self, num_hidden: int, prefix: str, params: RNNParams | None, bias_init: Initializer | None = None):
         super().__init__(prefix, params)
         self._num_hidden = num_hidden
-        given = {} if bias_init is None else {"init": bias_init}
-        self._iW, self._iB = self._params.get("i2h_weight"), self._params.get("i2h_bias", **given)
+        init = {} if bias_init is None else {"init": bias_init}
+        self._iW, self._iB = self._params.get("i2h_weight"), self._params.get("i2h_bias", **init)
         self._hW, self._hB = self._params.get("h2h_weight"), self._params.get("h2h_bias")
 
     @property
-    def state_info(self) -> list[dict[str, Any]]:
+    def state_info(self) -> list[StateInfo]:
         return [{"shape": (0, self._num_hidden), "__layout__": "NC"}]
 
-    def _products(self, inputs: Any, state: Any, name: str) -> tuple[Any, Any]:
+    def _products(self, inputs: Symbol, state: Symbol, name: str) -> tuple[Symbol, Symbol]:
         size = self._num_hidden * max(len(self._gate_names), 1)
         dense = symbol.surface("FullyConnected")
         return (dense(inputs, self._iW, self._iB, num_hidden=size, name=f"{name}i2h"),
@@ -242,7 +249,7 @@ class RNNCell(_Weighted):
         See the operator ``Activation``.
     """
 
-    def __init__(self, num_hidden: int, activation: Any = "tanh", prefix: str = "rnn_",
+    def __init__(self, num_hidden: int, activation: Activation = "tanh", prefix: str = "rnn_",
                  params: RNNParams | None = None):
         super().__init__(num_hidden, prefix, params)
         self._activation = activation
@@ -251,7 +258,7 @@ class RNNCell(_Weighted):
     def _gate_names(self) -> tuple[str, ...]:
         return ("",)
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         self._counter += 1
         name = f"{self._prefix}t{self._counter}_"
         i2h, h2h = self._products(inputs, states[0], name)
@@ -275,23 +282,23 @@ class LSTMCell(_Weighted):
         super().__init__(num_hidden, prefix, params, LSTMBias(forget_bias))
 
     @property
-    def state_info(self) -> list[dict[str, Any]]:
+    def state_info(self) -> list[StateInfo]:
         return super().state_info * 2
 
     @property
     def _gate_names(self) -> tuple[str, ...]:
         return ("_i", "_f", "_c", "_o")
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         self._counter += 1
         name = f"{self._prefix}t{self._counter}_"
         i2h, h2h = self._products(inputs, states[0], name)
         gates = symbol.surface("SliceChannel")(i2h + h2h, num_outputs=4, name=f"{name}slice")
-        taken, kept, shown = (self._activate(gates[i], "sigmoid", name=f"{name}{letter}")
-                              for i, letter in ((0, "i"), (1, "f"), (3, "o")))
+        in_gate, forget_gate, out_gate = (self._activate(gates[i], "sigmoid", name=f"{name}{letter}")
+                                          for i, letter in ((0, "i"), (1, "f"), (3, "o")))
         new = self._activate(gates[2], "tanh", name=f"{name}c")
-        cell = named("elemwise_add", kept * states[1], taken * new, name=f"{name}state")
-        output = named("elemwise_mul", shown, self._activate(cell, "tanh"), name=f"{name}out")
+        cell = named("elemwise_add", forget_gate * states[1], in_gate * new, name=f"{name}state")
+        output = named("elemwise_mul", out_gate, self._activate(cell, "tanh"), name=f"{name}out")
         return output, [output, cell]
 
 
@@ -308,7 +315,7 @@ class GRUCell(_Weighted):
     def _gate_names(self) -> tuple[str, ...]:
         return ("_r", "_z", "_o")
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         self._counter += 1
         name = f"{self._prefix}t{self._counter}_"
         i2h, h2h = self._products(inputs, states[0], f"{name}_")
@@ -316,9 +323,9 @@ class GRUCell(_Weighted):
         i2h = split(i2h, num_outputs=3, name=f"{name}_i2h_slice")
         h2h = split(h2h, num_outputs=3, name=f"{name}_h2h_slice")
         reset = self._activate(i2h[0] + h2h[0], "sigmoid", name=f"{name}_r_act")
-        kept = self._activate(i2h[1] + h2h[1], "sigmoid", name=f"{name}_z_act")
+        update = self._activate(i2h[1] + h2h[1], "sigmoid", name=f"{name}_z_act")
         new = self._activate(i2h[2] + reset * h2h[2], "tanh", name=f"{name}_h_act")
-        output = named("elemwise_add", (1.0 - kept) * new, kept * states[0], name=f"{name}out")
+        output = named("elemwise_add", (1.0 - update) * new, update * states[0], name=f"{name}out")
         return output, [output]
 
 
@@ -351,7 +358,7 @@ class FusedRNNCell(BaseRNNCell):
             None, num_hidden, num_layers, mode, bidirectional, forget_bias))
 
     @property
-    def state_info(self) -> list[dict[str, Any]]:
+    def state_info(self) -> list[StateInfo]:
         shape = (len(self._packed.directions) * self._num_layers, 0, self._num_hidden)
         return [{"shape": shape, "__layout__": "LNC"}] * (2 if self._mode == "lstm" else 1)
 
@@ -366,15 +373,15 @@ class FusedRNNCell(BaseRNNCell):
 
     def pack_weights(self, args: Weights) -> dict[str, NDArray]:
         whole = self._packed.pack(args)
-        taken = {name for name, _, _ in self._packed.parts(whole.size)}
-        return {**{name: value for name, value in args.items() if name not in taken},
+        packed = {name for name, _, _ in self._packed.parts(whole.size)}
+        return {**{name: value for name, value in args.items() if name not in packed},
                 f"{self._prefix}parameters": whole}
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         raise OpError("a FusedRNNCell has no single steps: use unroll, or the cells that unfuse gives")
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+    def unroll(self, length: int, inputs: Steps, begin_state: list[Symbol] | None = None, layout: str = "NTC",
+               merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
         self.reset()
         whole, axis = _sequence(length, inputs, layout, True)
         swap = symbol.surface("swapaxes")
@@ -383,14 +390,14 @@ class FusedRNNCell(BaseRNNCell):
         elif axis != 0:
             raise ArgumentError(f"layout={layout!r}: expected NTC or TNC")
         states = self.begin_state() if begin_state is None else begin_state
-        named = {"state": states[0], **({"state_cell": states[1]} if self._mode == "lstm" else {})}
-        found = symbol.surface("RNN")(data=whole, parameters=self._parameter, **named, state_size=self._num_hidden,
-                                      num_layers=self._num_layers, bidirectional=self._bidirectional,
-                                      p=self._dropout, state_outputs=self._get_next_state, mode=self._mode,
-                                      name=f"{self._prefix}rnn")
-        outputs, after = found, []
+        own = {"state": states[0], **({"state_cell": states[1]} if self._mode == "lstm" else {})}
+        results = symbol.surface("RNN")(data=whole, parameters=self._parameter, **own, state_size=self._num_hidden,
+                                        num_layers=self._num_layers, bidirectional=self._bidirectional,
+                                        p=self._dropout, state_outputs=self._get_next_state, mode=self._mode,
+                                        name=f"{self._prefix}rnn")
+        outputs, after = results, []
         if self._get_next_state:
-            outputs, after = found[0], [found[1 + i] for i in range(len(named))]
+            outputs, after = results[0], [results[1 + i] for i in range(len(own))]
         if axis == 1:
             outputs = swap(outputs, dim1=0, dim2=1)
         return _sequence(length, outputs, layout, merge_outputs)[0], after
@@ -440,27 +447,27 @@ class _Several(BaseRNNCell):
             cell.reset()
 
     @property
-    def state_info(self) -> list[dict[str, Any]]:
+    def state_info(self) -> list[StateInfo]:
         return [info for cell in self._cells for info in cell.state_info]
 
-    def begin_state(self, func: Callable[..., Any] | None = None, **kwargs: Any) -> list[Any]:
+    def begin_state(self, func: Callable[..., Symbol] | None = None, **kwargs: Any) -> list[Symbol]:
         if self._modified:
             raise OpError("begin_state: ask the cell around this one, which adds to it")
         return [state for cell in self._cells for state in cell.begin_state(func=func, **kwargs)]
 
     def unpack_weights(self, args: Weights) -> dict[str, NDArray]:
-        found = dict(args)
+        weights = dict(args)
         for cell in self._cells:
-            found = cell.unpack_weights(found)
-        return found
+            weights = cell.unpack_weights(weights)
+        return weights
 
     def pack_weights(self, args: Weights) -> dict[str, NDArray]:
-        found = dict(args)
+        weights = dict(args)
         for cell in self._cells:
-            found = cell.pack_weights(found)
-        return found
+            weights = cell.pack_weights(weights)
+        return weights
 
-    def _own(self, states: Sequence[Any]) -> Iterator[tuple[BaseRNNCell, list[Any]]]:
+    def _own(self, states: Sequence[Symbol]) -> Iterator[tuple[BaseRNNCell, list[Symbol]]]:
         """Each cell with its states."""
         place = 0
         for cell in self._cells:
@@ -489,9 +496,9 @@ class SequentialRNNCell(_Several):
         """Add a cell on top."""
         self._adopt(cell)
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         self._counter += 1
-        after: list[Any] = []
+        after: list[Symbol] = []
         for cell, own in self._own(states):
             if isinstance(cell, BidirectionalCell):
                 raise OpError("a BidirectionalCell has no single steps: use unroll")
@@ -499,11 +506,11 @@ class SequentialRNNCell(_Several):
             after += own
         return inputs, after
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+    def unroll(self, length: int, inputs: Steps, begin_state: list[Symbol] | None = None, layout: str = "NTC",
+               merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
         self.reset()
         states = self.begin_state() if begin_state is None else begin_state
-        after: list[Any] = []
+        after: list[Symbol] = []
         for number, (cell, own) in enumerate(self._own(states)):
             last = number == len(self._cells) - 1
             inputs, own = cell.unroll(length, inputs, own, layout, merge_outputs if last else None)
@@ -529,11 +536,11 @@ class BidirectionalCell(_Several):
         self._adopt(l_cell)
         self._adopt(r_cell)
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         raise OpError("a BidirectionalCell has no single steps: use unroll")
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+    def unroll(self, length: int, inputs: Steps, begin_state: list[Symbol] | None = None, layout: str = "NTC",
+               merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
         self.reset()
         steps, axis = _sequence(length, inputs, layout, False)
         states = self.begin_state() if begin_state is None else begin_state
@@ -543,13 +550,13 @@ class BidirectionalCell(_Several):
         merge = isinstance(forth, Symbol) and isinstance(back, Symbol) if merge_outputs is None else merge_outputs
         concat = symbol.surface("concat")
         if merge:
-            forth, back = (_sequence(length, each, layout, True)[0] for each in (forth, back))
+            forth, back = (_sequence(length, outputs, layout, True)[0] for outputs in (forth, back))
             back = symbol.surface("reverse")(back, axis=axis)
             outputs = concat(forth, back, dim=2, name=f"{self._output_prefix}out")
         else:
-            forth, back = (_sequence(length, each, layout, False)[0] for each in (forth, back))
-            outputs = [concat(one, other, dim=1, name=f"{self._output_prefix}t{number}")
-                       for number, (one, other) in enumerate(zip(forth, reversed(back)))]
+            forth, back = (_sequence(length, outputs, layout, False)[0] for outputs in (forth, back))
+            outputs = [concat(first, second, dim=1, name=f"{self._output_prefix}t{number}")
+                       for number, (first, second) in enumerate(zip(forth, reversed(back)))]
         return outputs, [*left_after, *right_after]
 
 
@@ -571,11 +578,11 @@ class ModifierCell(BaseRNNCell):
         return self.base_cell.params
 
     @property
-    def state_info(self) -> list[dict[str, Any]]:
+    def state_info(self) -> list[StateInfo]:
         return self.base_cell.state_info
 
-    def begin_state(self, func: Callable[..., Any] | None = None, init_sym: Callable[..., Any] | None = None,
-                    **kwargs: Any) -> list[Any]:
+    def begin_state(self, func: Callable[..., Symbol] | None = None, init_sym: Callable[..., Symbol] | None = None,
+                    **kwargs: Any) -> list[Symbol]:
         if self._modified:
             raise OpError("begin_state: ask the cell around this one, which adds to it")
         self.base_cell._modified = False
@@ -605,21 +612,21 @@ class DropoutCell(BaseRNNCell):
         self.dropout = dropout
 
     @property
-    def state_info(self) -> list[dict[str, Any]]:
+    def state_info(self) -> list[StateInfo]:
         return []
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         if self.dropout > 0:
             inputs = symbol.surface("Dropout")(inputs, p=self.dropout)
         return inputs, states
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+    def unroll(self, length: int, inputs: Steps, begin_state: list[Symbol] | None = None, layout: str = "NTC",
+               merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
         self.reset()
-        found, _ = _sequence(length, inputs, layout, merge_outputs)
-        if isinstance(found, Symbol):
-            return self(found, [])[0], []
-        return [self(each, [])[0] for each in found], []
+        steps, _ = _sequence(length, inputs, layout, merge_outputs)
+        if isinstance(steps, Symbol):
+            return self(steps, [])[0], []
+        return [self(step, [])[0] for step in steps], []
 
 
 class ZoneoutCell(ModifierCell):
@@ -640,42 +647,42 @@ class ZoneoutCell(ModifierCell):
             raise ArgumentError(f"zoneout goes step by step, and a {type(base_cell).__name__} has no single steps")
         super().__init__(base_cell)
         self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
-        self.prev_output: Any = None
+        self.prev_output: Symbol | None = None
 
     def reset(self) -> None:
         super().reset()
         self.prev_output = None
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         output, after = self.base_cell(inputs, states)
         where, zeros, ones = (symbol.surface(name) for name in ("where", "zeros_like", "ones_like"))
 
-        def mixed(share: float, new: Any, old: Any) -> Any:
+        def mixed(share: float, new: Symbol, old: Symbol | None) -> Symbol:
             if not share:
                 return new
             mask = symbol.surface("Dropout")(ones(new), p=share)
             return where(mask, new, zeros(new) if old is None else old)
 
-        shown = mixed(self.zoneout_outputs, output, self.prev_output)
+        result = mixed(self.zoneout_outputs, output, self.prev_output)
         self.prev_output = output
-        return shown, [mixed(self.zoneout_states, new, old) for new, old in zip(after, states)]
+        return result, [mixed(self.zoneout_states, new, old) for new, old in zip(after, states)]
 
 
 class ResidualCell(ModifierCell):
     """The input is added to the output, which must be as large."""
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         output, states = self.base_cell(inputs, states)
         return named("elemwise_add", output, inputs, name=f"{output.name}_plus_residual"), states
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+    def unroll(self, length: int, inputs: Steps, begin_state: list[Symbol] | None = None, layout: str = "NTC",
+               merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
         self.reset()
         states = self.begin_state() if begin_state is None else begin_state
         outputs, after = self.base_cell.unroll(length, inputs, states, layout, merge_outputs)
         merged = isinstance(outputs, Symbol)
-        given, _ = _sequence(length, inputs, layout, merged)
+        steps, _ = _sequence(length, inputs, layout, merged)
         if merged:
-            return named("elemwise_add", outputs, given, name=f"{outputs.name}_plus_residual"), after
-        return [named("elemwise_add", output, each, name=f"{output.name}_plus_residual")
-                for output, each in zip(outputs, given)], after
+            return named("elemwise_add", outputs, steps, name=f"{outputs.name}_plus_residual"), after
+        return [named("elemwise_add", output, step, name=f"{output.name}_plus_residual")
+                for output, step in zip(outputs, steps)], after

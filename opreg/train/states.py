@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, FileFormatError
 
 __all__ = ["Saved", "dumps", "loads"]
+
+T = TypeVar("T")
 
 _FORMAT = "opreg optimizer states 1"
 _NAME = "optimizer states"
@@ -40,11 +42,11 @@ class Saved(NamedTuple):
         Its settings.
     """
 
-    states: dict[Any, Any]
-    counts: dict[int, dict[Any, int]]
+    states: dict[int | str, Any]
+    counts: dict[int, dict[int | str, int]]
     num_update: int
     optimizer: str | None = None
-    settings: Mapping[str, Any] = {}
+    settings: Mapping[str, float | str | None] = {}
 
 
 # ---------------------------------------------------------------------------------------------- writing
@@ -53,7 +55,7 @@ class Saved(NamedTuple):
 def dumps(saved: Saved) -> bytes:
     """The states as bytes."""
     arrays: dict[str, np.ndarray] = {}
-    about: dict[str, Any] = {
+    about: dict[str, object] = {
         "format": _FORMAT,
         "states": [[_index(i), _packed(state, arrays)] for i, state in saved.states.items()],
         "num_update": saved.num_update,
@@ -63,23 +65,23 @@ def dumps(saved: Saved) -> bytes:
     if saved.optimizer is not None:
         about.update(optimizer=saved.optimizer, settings=dict(saved.settings))
     arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    return params_file.npz([params_file.Record(each) for each in arrays.values()], list(arrays))
+    return params_file.npz([params_file.Record(array) for array in arrays.values()], list(arrays))
 
 
-def _index(index: Any) -> Any:
+def _index(index: object) -> int | str:
     if isinstance(index, (int, str)):
         return index
     raise ArgumentError(f"states can be saved of weights known by number or name, not by {type(index).__name__}")
 
 
-def _packed(state: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _packed(state: object, arrays: dict[str, np.ndarray]) -> dict[str, object]:
     """A state as JSON, its arrays apart."""
     if isinstance(state, NDArray):
         name, host = f"array{len(arrays)}", state.asnumpy()
         arrays[name] = host.view(np.uint16) if host.dtype.name == "bfloat16" else host
         return {"array": name, "dtype": host.dtype.name}
     if isinstance(state, (tuple, list)):
-        return {"tuple": [_packed(each, arrays) for each in state]}
+        return {"tuple": [_packed(part, arrays) for part in state]}
     if state is None or isinstance(state, (int, float, str)):
         return {"value": state}
     raise ArgumentError(f"states can be saved of arrays, numbers and tuples of those, not {type(state).__name__}")
@@ -117,16 +119,16 @@ def loads(content: bytes) -> Saved:
     return Saved(states, counts, _number("num_update", about.get("num_update")), optimizer, settings)
 
 
-def _check(holds: bool, place: str, expected: str, found: Any) -> None:
+def _check(holds: bool, place: str, expected: str, found: object) -> None:
     if not holds:
         raise FileFormatError(f"{_NAME}: {place}: expected {expected}, got {str(found)[:80]}")
 
 
-def _pairs(place: str, found: Any, read: Any) -> dict[Any, Any]:
+def _pairs(place: str, pairs: Any, read: Callable[[str, Any], T]) -> dict[Any, T]:
     """A list of pairs of an index and something as a dict."""
-    _check(isinstance(found, list), place, "a list", found)
-    values: dict[Any, Any] = {}
-    for pair in found:
+    _check(isinstance(pairs, list), place, "a list", pairs)
+    values: dict[Any, T] = {}
+    for pair in pairs:
         _check(isinstance(pair, list) and len(pair) == 2, place, "pairs", pair)
         index, value = pair
         _check(type(index) in (int, str), place, "a number or a name", index)
@@ -157,7 +159,7 @@ def _restored(place: str, packed: Any, arrays: dict[str, Any], depth: int) -> An
         return array(host.view(known), dtype=known)
     if packed.keys() == {"tuple"}:
         _check(isinstance(packed["tuple"], list), place, "a list", packed["tuple"])
-        return tuple([_restored(place, each, arrays, depth + 1) for each in packed["tuple"]])
+        return tuple([_restored(place, part, arrays, depth + 1) for part in packed["tuple"]])
     _check(packed.keys() == {"value"} and isinstance(packed["value"], (int, float, str, type(None))), place, "a state",
            packed)
     return packed["value"]

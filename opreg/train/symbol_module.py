@@ -10,7 +10,7 @@ import logging
 import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opreg.ndarray.context import Context, cpu
 from opreg.ndarray.ndarray import NDArray
@@ -19,12 +19,18 @@ from ..core.files import reading, together, whole
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from . import optimizer as optimizers
 from . import parts
-from .base_module import SMALL, BaseModule, Params
+from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings
+from .base_optimizer import Optimizer
 from .executor_group import DataParallelExecutorGroup, describe
-from .initializer import InitDesc, Initializer, create
-from .io import DataDesc
+from .initializer import Fill, InitDesc, Initializer, InitializerLike, create
+from .io import DataDesc, Descriptions
 from .metric import EvalMetric
 from .model import load_checkpoint, save_checkpoint
+
+if TYPE_CHECKING:
+    from opreg.symbol.symbol import Symbol
+
+    from .monitor import Monitor
 
 __all__ = ["Module"]
 
@@ -66,16 +72,17 @@ class Module(BaseModule):
     [1.0, 3.0, 5.0, 7.0]
     """
 
-    def __init__(self, symbol: Any, data_names: Sequence[str] | None = ("data",),
-                 label_names: Sequence[str] | None = ("softmax_label",), logger: Any = logging, context: Any = None,
-                 work_load_list: Any = None, fixed_param_names: Sequence[str] | None = None,
-                 state_names: Sequence[str] | None = None, group2ctxs: Any = None, compression_params: Any = None):
+    def __init__(self, symbol: Symbol, data_names: Sequence[str] | None = ("data",),
+                 label_names: Sequence[str] | None = ("softmax_label",), logger: Logger = logging,
+                 context: Context | Sequence[Context] | None = None, work_load_list: Sequence[float] | None = None,
+                 fixed_param_names: Sequence[str] | None = None, state_names: Sequence[str] | None = None,
+                 group2ctxs: parts.Groups = None, compression_params: object = None):
         super().__init__(logger)
         context = cpu() if context is None else context
-        self._context: list[Context] = list(context) if isinstance(context, (list, tuple)) else [context]
-        for each in self._context:
-            if not isinstance(each, Context):
-                raise ArgumentError(f"Module: expected a context, got {each!r}")
+        self._context: list[Any] = list(context) if isinstance(context, (list, tuple)) else [context]
+        for ctx in self._context:
+            if not isinstance(ctx, Context):
+                raise ArgumentError(f"Module: expected a context, got {ctx!r}")
         self._work_loads = [1] * len(self._context) if work_load_list is None else list(work_load_list)
         if len(self._work_loads) != len(self._context):
             raise ArgumentError(f"Module: work_load_list has {len(self._work_loads)} entries, expected "
@@ -160,7 +167,7 @@ class Module(BaseModule):
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:  # type: ignore[override]
         """Pairs of name and shape."""
         self._needs("binded")
-        shapes = {each.name: each.shape for each in self._data_shapes + self._label_shapes}
+        shapes = {desc.name: desc.shape for desc in self._data_shapes + self._label_shapes}
         known = {name: shape for name, shape in shapes.items() if name in self._symbol.list_arguments()}
         return list(zip(self.output_names, self._symbol.infer_shape(**known)[1]))
 
@@ -170,9 +177,9 @@ class Module(BaseModule):
 
     # ------------------------------------------------------------------------------------- binding
 
-    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
-             inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
-             grad_req: Any = "write") -> None:
+    def bind(self, data_shapes: Descriptions, label_shapes: Descriptions | None = None, for_training: bool = True,
+             inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Module | None = None,
+             grad_req: GradReq = "write") -> None:
         """Make arrays and plans for inputs of these shapes.
 
         Parameters
@@ -214,21 +221,22 @@ class Module(BaseModule):
             self.for_training, self.inputs_need_grad, None if shared_module is None else shared_module._exec_group,
             self.logger, self._fixed, self._grad_req, self._state_names, self._group2ctxs)
 
-    def _checked(self, data_shapes: Any, label_shapes: Any) -> tuple[list[DataDesc], list[DataDesc]]:
+    def _checked(self, data_shapes: Descriptions, label_shapes: Descriptions | None
+                 ) -> tuple[list[DataDesc], list[DataDesc]]:
         data, labels = describe("data_shapes", data_shapes), describe("label_shapes", label_shapes)
-        if sorted(each.name for each in data) != sorted(self.data_names):
+        if sorted(desc.name for desc in data) != sorted(self.data_names):
             raise ArgumentError(f"bind: the inputs are {', '.join(self.data_names)}; got shapes of "
-                                f"{', '.join(each.name for each in data) or 'nothing'}. Module(data_names=...) names "
+                                f"{', '.join(desc.name for desc in data) or 'nothing'}. Module(data_names=...) names "
                                 "them")
-        if labels and sorted(each.name for each in labels) != sorted(self._label_names):
+        if labels and sorted(desc.name for desc in labels) != sorted(self._label_names):
             text = (f"bind: the labels are {', '.join(self._label_names) or 'none'}; got shapes of "
-                    f"{', '.join(each.name for each in labels)}. Module(label_names=...) names them")
-            if {*self._label_names, *(each.name for each in labels)} & set(self._symbol.list_arguments()):
+                    f"{', '.join(desc.name for desc in labels)}. Module(label_names=...) names them")
+            if {*self._label_names, *(desc.name for desc in labels)} & set(self._symbol.list_arguments()):
                 raise ArgumentError(text)
             self.logger.warning(text)  # they are for metrics alone
         return data, labels
 
-    def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
+    def reshape(self, data_shapes: Descriptions, label_shapes: Descriptions | None = None) -> None:
         """Change over to inputs of other shapes; the weights stay.
 
         Raises
@@ -244,16 +252,16 @@ class Module(BaseModule):
     # -------------------------------------------------------------------------------------- copies
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in vars(self).items() if name != "_exec_group"}
-        kept["logger"] = None if self.logger is logging else self.logger  # a module of Python cannot be copied
+        state = {name: value for name, value in vars(self).items() if name != "_exec_group"}
+        state["logger"] = None if self.logger is logging else self.logger  # a module of Python cannot be copied
         if self.binded:
-            kept["_preset"] = self.get_params() if self.params_initialized else None
-            kept["_held_states"] = self.get_states(merge_multi_context=False)
-        return kept
+            state["_preset"] = self.get_params() if self.params_initialized else None
+            state["_held_states"] = self.get_states(merge_multi_context=False)
+        return state
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        states = kept.pop("_held_states", None)
-        vars(self).update(kept)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        states = state.pop("_held_states", None)
+        vars(self).update(state)
         self.logger = logging if self.logger is None else self.logger
         if self.binded:
             self._make_executors()
@@ -265,7 +273,7 @@ class Module(BaseModule):
 
     # ------------------------------------------------------------------------------------- weights
 
-    def init_params(self, initializer: Any = SMALL, arg_params: Params = None, aux_params: Params = None,
+    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
         """Set the weights.
 
@@ -293,31 +301,30 @@ class Module(BaseModule):
                           stacklevel=2)
             return
         self._needs("binded")
-        if initializer is not None:
-            initializer = create(initializer)
+        fill: Fill | None = None if initializer is None else create(initializer)
         attrs, first = self._symbol.attr_dict(), self._exec_group.execs[0]
-        todo: list[tuple[NDArray, Any]] = []  # nothing is written before all is known to be right
-        for what, own, names, given in (("weight", first.arg_dict, self._param_names, arg_params),
-                                        ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
-            for name in given or ():
+        todo: list[tuple[NDArray, NDArray | InitDesc]] = []  # nothing is written before all is known to be right
+        for what, own, names, params in (("weight", first.arg_dict, self._param_names, arg_params),
+                                         ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
+            for name in params or ():
                 if name not in own and not allow_extra:
                     raise ArgumentError(f"init_params: the network has no {what} {name!r}. {did_you_mean(name, own)}")
             for name in names:
-                if given is not None and name in given:
-                    if given[name].shape != own[name].shape:
-                        raise ShapeError(f"init_params: {name} has shape {given[name].shape}, expected "
+                if params is not None and name in params:
+                    if params[name].shape != own[name].shape:
+                        raise ShapeError(f"init_params: {name} has shape {params[name].shape}, expected "
                                          f"{own[name].shape}")
-                    todo.append((own[name], given[name]))
-                elif given is not None and not allow_missing:
+                    todo.append((own[name], params[name]))
+                elif params is not None and not allow_missing:
                     raise ArgumentError(f"init_params: the {what} {name!r} is not given; allow_missing=True "
-                                        f"{'leaves it as it is' if initializer is None else 'has it initialized'}")
-                elif initializer is not None or (given is None and "__init__" in attrs.get(name, ())):
-                    todo.append((own[name], InitDesc(name, attrs.get(name), initializer)))
-                elif given is None:
+                                        f"{'leaves it as it is' if fill is None else 'has it initialized'}")
+                elif fill is not None or (params is None and "__init__" in attrs.get(name, ())):
+                    todo.append((own[name], InitDesc(name, attrs.get(name), fill)))
+                elif params is None:
                     raise ArgumentError(f"init_params: the {what} {name!r} is not given, and there is no initializer")
         for array, source in todo:
             if isinstance(source, InitDesc):
-                (initializer or Initializer())(source, array)
+                (fill or Initializer())(source, array)
             else:
                 array._store(Ellipsis, source)
         self._spread()
@@ -341,14 +348,14 @@ class Module(BaseModule):
         args = {name: first.arg_dict[name].copyto(cpu()) for name in self._param_names}
         aux = {}
         for name in self._aux_names:
-            held = [each.aux_dict[name].copyto(cpu()) for each in self._exec_group.execs]
-            aux[name] = held[0] if len(held) == 1 else sum(held[1:], held[0]) / len(held)
+            copies = [executor.aux_dict[name].copyto(cpu()) for executor in self._exec_group.execs]
+            aux[name] = copies[0] if len(copies) == 1 else sum(copies[1:], copies[0]) / len(copies)
         return args, aux
 
     # ----------------------------------------------------------------------------------- optimizer
 
-    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd",
-                       optimizer_params: Any = (("learning_rate", 0.01),), force_init: bool = False) -> None:
+    def init_optimizer(self, kvstore: str | None = "local", optimizer: str | Optimizer = "sgd",
+                       optimizer_params: Settings = (("learning_rate", 0.01),), force_init: bool = False) -> None:
         """Choose how weights move.
 
         Parameters
@@ -369,7 +376,7 @@ class Module(BaseModule):
         if isinstance(kvstore, str) and kvstore.startswith("dist"):
             raise ArgumentError(f"init_optimizer: kvstore {kvstore!r} needs other machines; expected 'local', "
                                 "'device' or None")
-        names = dict(enumerate(self._param_names))
+        names: dict[int | str, str] = dict(enumerate(self._param_names))
         scale = 1.0 / (parts.samples(self._data_shapes) or 1)
         if isinstance(optimizer, str):
             settings = {"rescale_grad": scale, **dict(optimizer_params)}
@@ -422,70 +429,72 @@ class Module(BaseModule):
         if listed and len(batches) != len(self._exec_group.execs):
             raise ArgumentError(f"forward: expected {len(self._exec_group.execs)} batches, one for each context, got "
                                 f"{len(batches)}")
-        data = self._described("inputs", self._data_shapes, [each.data for each in batches],
+        data = self._described("inputs", self._data_shapes, [batch.data for batch in batches],
                                getattr(batches[0], "provide_data", None))
-        labels = [list(getattr(each, "label", None) or ()) for each in batches]
+        labels = [list(getattr(batch, "label", None) or ()) for batch in batches]
         if not self._label_shapes:
             labels = [[] for _ in batches]  # it is bound without
         if is_train and self._label_shapes and not any(labels) and not self._unlabelled:
             self._unlabelled = True
             self.logger.warning("a batch to learn from has no labels; %s keep what they held",
-                                ", ".join(each.name for each in self._label_shapes))
+                                ", ".join(desc.name for desc in self._label_shapes))
         if any(labels):
-            found = self._described("labels", self._label_shapes, labels, getattr(batches[0], "provide_label", None))
+            of_labels = self._described("labels", self._label_shapes, labels,
+                                        getattr(batches[0], "provide_label", None))
         else:
-            found = self._without_labels(data)
-        if data != self._data_shapes or found != self._label_shapes:
-            self.reshape(data, found)
+            of_labels = self._without_labels(data)
+        if data != self._data_shapes or of_labels != self._label_shapes:
+            self.reshape(data, of_labels)
         arrays = [[*batch.data, *own] for batch, own in zip(batches, labels)]
-        described = [*data, *(found if any(labels) else ())]
+        described = [*data, *(of_labels if any(labels) else ())]
         is_train = self.for_training if is_train is None else is_train
         for number, (executor, share) in enumerate(zip(self._exec_group.execs, self._exec_group.shares)):
-            for i, each in enumerate(described):
-                if each.name in executor.arg_dict:
+            for i, desc in enumerate(described):
+                if desc.name in executor.arg_dict:
                     value = arrays[number][i] if listed else \
-                        parts.cut(arrays[0][i], share, DataDesc.get_batch_axis(each.layout))
-                    executor.arg_dict[each.name]._store(Ellipsis, value)
+                        parts.cut(arrays[0][i], share, DataDesc.get_batch_axis(desc.layout))
+                    executor.arg_dict[desc.name]._store(Ellipsis, value)
             executor.forward(is_train=is_train)
 
     @staticmethod
-    def _described(what: str, old: list[DataDesc], values: Sequence[Sequence[Any]], provided: Any) -> list[DataDesc]:
+    def _described(what: str, old: list[DataDesc], values: Sequence[Sequence[NDArray]],
+                   provided: Descriptions | None) -> list[DataDesc]:
         """Descriptions of the inputs, or of the labels, as they are for the arrays of these batches."""
-        for each in values:
-            if len(each) != len(old):
-                raise ArgumentError(f"forward: the {what} are {', '.join(each.name for each in old)}; got {len(each)} "
-                                    "arrays")
+        for arrays in values:
+            if len(arrays) != len(old):
+                raise ArgumentError(f"forward: the {what} are {', '.join(desc.name for desc in old)}; got "
+                                    f"{len(arrays)} arrays")
         ordered = old
         if provided:
-            names = [each.name for each in describe("the batch", provided)]
-            known = {each.name: each for each in old}
+            names = [desc.name for desc in describe("the batch", provided)]
+            known = {desc.name: desc for desc in old}
             if set(names) == set(known):
                 ordered = [known[name] for name in names]
-        found = []
-        for i, each in enumerate(ordered):
-            shape, axis = list(values[0][i].shape), DataDesc.get_batch_axis(each.layout)
+        descriptions = []
+        for i, desc in enumerate(ordered):
+            shape, axis = list(values[0][i].shape), DataDesc.get_batch_axis(desc.layout)
             if any(list(own[i].shape) != shape for own in values):
-                raise ShapeError(f"forward: {each.name}: all batches of a list must have one shape, got "
+                raise ShapeError(f"forward: {desc.name}: all batches of a list must have one shape, got "
                                  f"{', '.join(str(own[i].shape) for own in values)}")
             if axis >= 0:
                 shape[axis] *= len(values)
-            found.append(DataDesc(each.name, shape, each.dtype, each.layout))
-        return found
+            descriptions.append(DataDesc(desc.name, shape, desc.dtype, desc.layout))
+        return descriptions
 
     def _without_labels(self, data: list[DataDesc]) -> list[DataDesc]:
         """Descriptions of labels that do not come: their arrays still have to fit the batch."""
         if data == self._data_shapes:
             return self._label_shapes
         size = parts.samples(data)
-        found = []
-        for each in self._label_shapes:
-            shape, axis = list(each.shape), DataDesc.get_batch_axis(each.layout)
+        descriptions = []
+        for desc in self._label_shapes:
+            shape, axis = list(desc.shape), DataDesc.get_batch_axis(desc.layout)
             if size is not None and axis >= 0:
                 shape[axis] = size
-            found.append(DataDesc(each.name, shape, each.dtype, each.layout))
-        return found
+            descriptions.append(DataDesc(desc.name, shape, desc.dtype, desc.layout))
+        return descriptions
 
-    def backward(self, out_grads: Any = None) -> None:
+    def backward(self, out_grads: NDArray | Sequence[NDArray] | None = None) -> None:
         """Compute the gradients; ``out_grads`` are those of outputs that come from no loss."""
         self._needs("binded", "params_initialized")
         if not self.for_training:
@@ -494,16 +503,18 @@ class Module(BaseModule):
             out_grads = [out_grads]
         for executor, share in zip(self._exec_group.execs, self._exec_group.shares):
             executor.backward(None if out_grads is None else
-                              [parts.cut(each, share, axis) for each, axis in zip(out_grads, self._output_axes)])
+                              [parts.cut(grad, share, axis) for grad, axis in zip(out_grads, self._output_axes)])
 
     def update(self) -> None:
         """Move the weights along the gradients of the last backward."""
         self._needs("binded", "params_initialized", "optimizer_initialized")
         first = self._exec_group.execs[0]
         names = [name for name in self._param_names if first.grad_dict[name] is not None]
-        weights, grads = [first.arg_dict[name] for name in names], [first.grad_dict[name] for name in names]
+        weights = [first.arg_dict[name] for name in names]
+        grads: list[Any] = [first.grad_dict[name] for name in names]
         for other in self._exec_group.execs[1:]:
-            grads = [grad + other.grad_dict[name].as_in_context(grad.context) for name, grad in zip(names, grads)]
+            others: Any = other.grad_dict  # none of these is None, as none of the first's is
+            grads = [grad + others[name].as_in_context(grad.context) for name, grad in zip(names, grads)]
         self._updater([self._numbers[name] for name in names], grads, weights)  # together, which is quicker
         for other in self._exec_group.execs[1:]:
             for name, weight in zip(names, weights):
@@ -512,33 +523,35 @@ class Module(BaseModule):
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """The outputs of the last forward, joined, or with ``merge_multi_context=False`` a list of each context's."""
         self._needs("binded", "params_initialized")
-        listed = [list(each) for each in zip(*(executor.outputs for executor in self._exec_group.execs))]
+        listed = [list(copies) for copies in zip(*(executor.outputs for executor in self._exec_group.execs))]
         return self._merged(listed, self._output_axes) if merge_multi_context else listed
 
     @staticmethod
     def _merged(listed: list[list[NDArray]], axes: Sequence[int]) -> list[NDArray]:
-        return [parts.joined(each, axis) for each, axis in zip(listed, axes)]
+        return [parts.joined(arrays, axis) for arrays, axis in zip(listed, axes)]
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         """The gradients of the inputs, in the order of ``data_shapes``."""
         if not self.inputs_need_grad:
             raise ArgumentError("get_input_grads: bind with inputs_need_grad=True to keep them")
-        listed = [[executor.grad_dict[each.name] for executor in self._exec_group.execs] for each in self._data_shapes]
-        axes = [DataDesc.get_batch_axis(each.layout) for each in self._data_shapes]
+        listed: list[list[Any]] = [[executor.grad_dict[desc.name] for executor in self._exec_group.execs]
+                                   for desc in self._data_shapes]
+        axes = [DataDesc.get_batch_axis(desc.layout) for desc in self._data_shapes]
         return self._merged(listed, axes) if merge_multi_context else listed
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         """The arguments named by ``state_names``."""
-        listed = [[each.arg_dict[name] for each in self._exec_group.execs] for name in self._state_names]
+        listed = [[executor.arg_dict[name] for executor in self._exec_group.execs] for name in self._state_names]
         return self._merged(listed, [0] * len(listed)) if merge_multi_context else listed
 
-    def set_states(self, states: Any = None, value: Any = None) -> None:
+    def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None, value: float | None = None
+                   ) -> None:
         """Set the arguments named by ``state_names``: to arrays, a list for each context, or all to one number."""
         if (states is None) == (value is None):
             raise ArgumentError("set_states: expected states or a value, and not both")
         for i, name in enumerate(self._state_names):
             for number, (executor, share) in enumerate(zip(self._exec_group.execs, self._exec_group.shares)):
-                source = value
+                source: object = value
                 if states is not None:
                     source = states[i][number] if isinstance(states[i], (list, tuple)) else \
                         parts.cut(states[i], share, 0)
@@ -557,14 +570,14 @@ class Module(BaseModule):
             Whether labels are a list for each context.
         """
         described = self._label_shapes or [DataDesc(name, ()) for name in self._label_names]
-        names = [each.name for each in described]
-        axes = [DataDesc.get_batch_axis(each.layout) for each in described]
+        names = [desc.name for desc in described]
+        axes = [DataDesc.get_batch_axis(desc.layout) for desc in described]
         for number, (executor, share) in enumerate(zip(self._exec_group.execs, self._exec_group.shares)):
             own = labels[number] if pre_sliced else \
                 [parts.cut(label, share, axis) for label, axis in zip(labels or (), axes)]
             eval_metric.update_dict(OrderedDict(zip(names, own)), OrderedDict(zip(self.output_names, executor.outputs)))
 
-    def install_monitor(self, mon: Any) -> None:
+    def install_monitor(self, mon: Monitor) -> None:
         """Let a monitor look inside."""
         self._needs("binded")
         for executor in self._exec_group.execs:

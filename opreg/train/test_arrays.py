@@ -6,16 +6,18 @@ Everybody finds these in ``opreg.test_utils``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from opreg.ndarray.context import Context, current_context, num_gpus
 from opreg.ndarray.ndarray import NDArray, array
 
-from ..core.spec import is_floating
+from ..core.spec import Shape, is_floating
 from ..errors import ArgumentError
+from ..typing import DTypeLike
 
 __all__ = ["default_context", "set_default_context", "default_dtype", "list_gpus", "set_seed", "get_rtol", "get_atol",
            "same", "same_array", "almost_equal", "find_max_violation", "assert_almost_equal", "assert_allclose",
@@ -23,7 +25,16 @@ __all__ = ["default_context", "set_default_context", "default_dtype", "list_gpus
            "rand_shape_2d", "rand_shape_3d", "random_arrays", "random_uniform_arrays", "rand_coord_2d", "random_sample",
            "rand_ndarray", "np_reduce"]
 
-_STATE: dict[str, Any] = {"context": None, "rng": np.random.default_rng(0), "seed": None}
+T = TypeVar("T")
+
+
+class _State:
+    """What checks of this process have in common."""
+
+    context: Context | None = None
+    rng = np.random.default_rng(0)
+    seed: int | None = None
+
 
 # By itemsize of the coarser of two dtypes: relative and absolute differences that count as none.
 _TOLERANCES = {2: (1e-2, 1e-2), 4: (1e-4, 1e-5), 8: (1e-7, 1e-9)}
@@ -31,12 +42,12 @@ _TOLERANCES = {2: (1e-2, 1e-2), 4: (1e-4, 1e-5), 8: (1e-7, 1e-9)}
 
 def default_context() -> Context:
     """The context checks run on: the one set, or the current one."""
-    return _STATE["context"] or current_context()
+    return _State.context or current_context()
 
 
 def set_default_context(ctx: Context | None) -> None:
     """Set the context checks run on."""
-    _STATE["context"] = ctx
+    _State.context = ctx
 
 
 def default_dtype() -> type:
@@ -51,15 +62,15 @@ def list_gpus() -> list[int]:
 
 def set_seed(seed: int) -> None:
     """Start this module's random numbers over; a check that follows draws from this seed."""
-    _STATE["rng"], _STATE["seed"] = np.random.default_rng(seed), seed
+    _State.rng, _State.seed = np.random.default_rng(seed), seed
 
 
 @contextlib.contextmanager
 def drawing() -> Iterator[np.random.Generator]:
     """Random numbers for one check, whose failure tells how to have them again."""
-    seed, _STATE["seed"] = _STATE["seed"], None
+    seed, _State.seed = _State.seed, None
     if seed is None:
-        seed = int(_STATE["rng"].integers(1 << 31))
+        seed = int(_State.rng.integers(1 << 31))
     try:
         yield np.random.default_rng((seed, 1))  # not those that set_seed gives to others
     except AssertionError as error:
@@ -69,27 +80,27 @@ def drawing() -> Iterator[np.random.Generator]:
 # -------------------------------------------------------------------------------------------- comparing
 
 
-def host(value: Any) -> np.ndarray:
+def host(value: ArrayLike) -> np.ndarray:
     return value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
 
 
 def _tolerances(a: np.ndarray, b: np.ndarray, rtol: float | None, atol: float | None) -> tuple[float, float]:
-    sizes = [min(each.dtype.itemsize, 8) for each in (a, b) if is_floating(each.dtype)] or [8]
+    sizes = [min(array.dtype.itemsize, 8) for array in (a, b) if is_floating(array.dtype)] or [8]
     usual = _TOLERANCES.get(min(sizes), _TOLERANCES[2])
     return usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
 
 
-def get_rtol(rtol: float | None = None, dtype: Any = np.float64) -> float:
+def get_rtol(rtol: float | None = None, dtype: DTypeLike = np.float64) -> float:
     """The relative difference that counts as none, by dtype where it is not given."""
     return _tolerances(np.zeros(0, dtype), np.zeros(0, dtype), rtol, None)[0]
 
 
-def get_atol(atol: float | None = None, dtype: Any = np.float64) -> float:
+def get_atol(atol: float | None = None, dtype: DTypeLike = np.float64) -> float:
     """The absolute difference that counts as none, by dtype where it is not given."""
     return _tolerances(np.zeros(0, dtype), np.zeros(0, dtype), None, atol)[1]
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: ArrayLike, b: ArrayLike) -> bool:
     """Whether two arrays are equal, shape included."""
     return np.array_equal(host(a), host(b))
 
@@ -99,8 +110,8 @@ def same_array(array1: NDArray, array2: NDArray) -> bool:
     return array1.context == array2.context and bool(array1.context.xp.shares_memory(array1._data, array2._data))
 
 
-def almost_equal(a: Any, b: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = False,
-                 use_broadcast: bool = True) -> bool:
+def almost_equal(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None,
+                 equal_nan: bool = False, use_broadcast: bool = True) -> bool:
     """Whether two arrays are equal but for ``atol + rtol * abs(b)``."""
     a, b = host(a), host(b)
     if not use_broadcast and a.shape != b.shape:
@@ -109,9 +120,10 @@ def almost_equal(a: Any, b: Any, rtol: float | None = None, atol: float | None =
     return bool(np.allclose(a, b, rtol, atol, equal_nan))
 
 
-def find_max_violation(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> tuple[Any, float]:
+def find_max_violation(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None
+                       ) -> tuple[Shape, float]:
     """Where two arrays differ most, and by how many times what counts as none."""
-    a, b = (np.asarray(each, np.float64) for each in np.broadcast_arrays(host(a), host(b)))
+    a, b = (np.asarray(array, np.float64) for array in np.broadcast_arrays(host(a), host(b)))
     rtol, atol = _tolerances(a, b, rtol, atol)
     with np.errstate(all="ignore"):
         ratio = np.where(a == b, 0.0, np.abs(a - b) / (atol + rtol * np.abs(b) + 1e-300))
@@ -120,9 +132,9 @@ def find_max_violation(a: Any, b: Any, rtol: float | None = None, atol: float | 
     return tuple(int(i) for i in place), float(ratio[place])
 
 
-def assert_almost_equal(a: Any, b: Any, rtol: float | None = None, atol: float | None = None,
+def assert_almost_equal(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None,
                         names: Sequence[str] = ("a", "b"), equal_nan: bool = False, use_broadcast: bool = True,
-                        mismatches: Any = None) -> None:
+                        mismatches: object = None) -> None:
     """Fail unless two arrays are equal but for ``atol + rtol * abs(b)``; say where they differ most.
 
     Raises
@@ -140,36 +152,37 @@ def assert_almost_equal(a: Any, b: Any, rtol: float | None = None, atol: float |
     place, ratio = find_max_violation(a, b, rtol, atol)
     if ratio == 0.0:  # only NaN differ from NaN
         place = tuple(int(i) for i in np.argwhere(different)[0])
-    one, other = (np.broadcast_to(each, different.shape)[place] for each in (a, b))
+    left, right = (np.broadcast_to(array, different.shape)[place] for array in (a, b))
     raise AssertionError(f"{names[0]} and {names[1]} differ in {int(different.sum())} of {different.size} places, most "
-                         f"at {place}: {one!s} and {other!s}, {ratio:.3g} times what rtol={rtol:g} and atol={atol:g} "
+                         f"at {place}: {left!s} and {right!s}, {ratio:.3g} times what rtol={rtol:g} and atol={atol:g} "
                          "allow")
 
 
-def assert_allclose(a: Any, b: Any, rtol: float = 1e-07, atol: float = 0, equal_nan: bool = True) -> None:
+def assert_allclose(a: ArrayLike, b: ArrayLike, rtol: float = 1e-07, atol: float = 0, equal_nan: bool = True) -> None:
     """``assert_almost_equal`` with NumPy's tolerances."""
     assert_almost_equal(a, b, rtol, atol, equal_nan=equal_nan)
 
 
-def _without_nan(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
+def _without_nan(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     a, b = host(a).copy(), host(b).copy()
     either = np.isnan(a) | np.isnan(b)
     a[either] = b[either] = 0
     return a, b
 
 
-def almost_equal_ignore_nan(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
+def almost_equal_ignore_nan(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None) -> bool:
     """``almost_equal`` where neither is NaN."""
     return almost_equal(*_without_nan(a, b), rtol, atol)
 
 
-def assert_almost_equal_ignore_nan(a: Any, b: Any, rtol: float | None = None, atol: float | None = None,
+def assert_almost_equal_ignore_nan(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None,
                                    names: Sequence[str] = ("a", "b")) -> None:
     """``assert_almost_equal`` where neither is NaN."""
     assert_almost_equal(*_without_nan(a, b), rtol, atol, names)
 
 
-def assert_exception(f: Callable[..., Any], exception_type: type[BaseException], *args: Any, **kwargs: Any) -> None:
+def assert_exception(f: Callable[..., object], exception_type: type[BaseException], *args: object, **kwargs: object
+                     ) -> None:
     """Fail unless a call raises an exception of that type."""
     try:
         f(*args, **kwargs)
@@ -181,59 +194,57 @@ def assert_exception(f: Callable[..., Any], exception_type: type[BaseException],
 # ------------------------------------------------------------------------------------------ random numbers
 
 
-def rand_shape_nd(num_dim: int, dim: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
+def rand_shape_nd(num_dim: int, dim: int = 10, allow_zero_size: bool = False) -> Shape:
     """A shape of dimensions up to ``dim``."""
-    return tuple(int(each) for each in _STATE["rng"].integers(0 if allow_zero_size else 1, dim + 1, num_dim))
+    return tuple(int(length) for length in _State.rng.integers(0 if allow_zero_size else 1, dim + 1, num_dim))
 
 
-def rand_shape_2d(dim0: int = 10, dim1: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
+def rand_shape_2d(dim0: int = 10, dim1: int = 10, allow_zero_size: bool = False) -> Shape:
     """A shape of two dimensions."""
     return rand_shape_nd(1, dim0, allow_zero_size) + rand_shape_nd(1, dim1, allow_zero_size)
 
 
-def rand_shape_3d(dim0: int = 10, dim1: int = 10, dim2: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
+def rand_shape_3d(dim0: int = 10, dim1: int = 10, dim2: int = 10, allow_zero_size: bool = False) -> Shape:
     """A shape of three dimensions."""
     return rand_shape_2d(dim0, dim1, allow_zero_size) + rand_shape_nd(1, dim2, allow_zero_size)
 
 
-def random_arrays(*shapes: tuple[int, ...]) -> Any:
+def random_arrays(*shapes: Shape) -> Any:
     """Arrays of normal numbers, a list of them for several shapes."""
-    arrays: list[Any] = [np.array(_STATE["rng"].standard_normal(shape), default_dtype()) for shape in shapes]
+    arrays: list[np.ndarray] = [np.array(_State.rng.standard_normal(shape), default_dtype()) for shape in shapes]
     return arrays[0] if len(arrays) == 1 else arrays
 
 
-def random_uniform_arrays(*shapes: tuple[int, ...], low: float = 0.0, high: float = 1.0, dtype: Any = None
+def random_uniform_arrays(*shapes: Shape, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None
                           ) -> list[np.ndarray]:
     """A list of arrays of uniform numbers between ``low`` and ``high``, one for each shape."""
-    return [_STATE["rng"].uniform(low, high, shape).astype(dtype or default_dtype()) for shape in shapes]
+    return [_State.rng.uniform(low, high, shape).astype(dtype or default_dtype()) for shape in shapes]
 
 
 def rand_coord_2d(x_low: int, x_high: int, y_low: int, y_high: int) -> tuple[int, int]:
     """A row and a column, each from its lower bound to below its upper one."""
-    return int(_STATE["rng"].integers(x_low, x_high)), int(_STATE["rng"].integers(y_low, y_high))
+    return int(_State.rng.integers(x_low, x_high)), int(_State.rng.integers(y_low, y_high))
 
 
-def random_sample(population: Sequence[Any], k: int) -> list[Any]:
+def random_sample(population: Sequence[T], k: int) -> list[T]:
     """Some of a sequence, in their order."""
-    return [population[i] for i in sorted(_STATE["rng"].permutation(len(population))[:k])]
+    return [population[i] for i in sorted(_State.rng.permutation(len(population))[:k])]
 
 
-def rand_ndarray(shape: Sequence[int], stype: str = "default", density: float | None = None, dtype: Any = None,
-                 modifier_func: Any = None, shuffle_csr_indices: bool = False, distribution: str | None = None,
+def rand_ndarray(shape: Sequence[int], stype: str = "default", density: float | None = None, dtype: DTypeLike = None,
+                 modifier_func: object = None, shuffle_csr_indices: bool = False, distribution: str | None = None,
                  ctx: Context | None = None) -> NDArray:
     """An array of uniform numbers between -1 and 1; what concerns sparse ones counts for nothing."""
     if stype != "default":
         raise ArgumentError(f"rand_ndarray: there are no arrays of storage type {stype!r}, only 'default'")
-    return array(_STATE["rng"].uniform(-1.0, 1.0, tuple(shape)), ctx, dtype or default_dtype())
+    return array(_State.rng.uniform(-1.0, 1.0, tuple(shape)), ctx, dtype or default_dtype())
 
 
-def np_reduce(dat: np.ndarray, axis: Any, keepdims: bool, numpy_reduce_func: Callable) -> np.ndarray:
+def np_reduce(dat: np.ndarray, axis: int | Iterable[int] | None, keepdims: bool,
+              numpy_reduce_func: Callable[..., np.ndarray]) -> np.ndarray:
     """A reduction by a NumPy function over one axis, several, or all for None."""
-    axes = range(dat.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-    found = dat
-    for each in sorted((each % dat.ndim for each in axes), reverse=True):
-        found = numpy_reduce_func(found, axis=each)
-    if keepdims:
-        taken = {each % dat.ndim for each in axes}
-        found = found.reshape([1 if i in taken else dim for i, dim in enumerate(dat.shape)])
-    return found
+    axes = {i % dat.ndim for i in (range(dat.ndim) if axis is None else [axis] if isinstance(axis, int) else axis)}
+    result = dat
+    for i in sorted(axes, reverse=True):
+        result = numpy_reduce_func(result, axis=i)
+    return result.reshape([1 if i in axes else dim for i, dim in enumerate(dat.shape)]) if keepdims else result

@@ -12,22 +12,34 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..errors import ArgumentError
+from ..typing import DTypeLike
 from .test_arrays import assert_almost_equal, rand_ndarray
+
+if TYPE_CHECKING:
+    from opreg.symbol.symbol import Symbol
+
+    from .base_optimizer import Optimizer
 
 __all__ = ["environment", "discard_stderr", "retry", "collapse_sum_like", "assign_each", "assign_each2",
            "same_symbol_structure", "gen_buckets_probs_with_ppf", "mean_check",
            "var_check", "chi_square_check", "verify_generator", "compare_ndarray_tuple", "compare_optimizer"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+#: An interval of numbers, or a number.
+Bucket: TypeAlias = tuple[float, float] | float
+
 
 @contextlib.contextmanager
-def environment(*args: Any) -> Iterator[None]:
+def environment(*args: str | Mapping[str, str | None] | None) -> Iterator[None]:
     """Other variables of the environment for a while: a name and its value, or a dict; None takes one away.
 
     Examples
@@ -37,7 +49,7 @@ def environment(*args: Any) -> Iterator[None]:
     '1'
     """
     if len(args) == 1 and isinstance(args[0], Mapping):
-        wanted = dict(args[0])
+        wanted: dict[str, Any] = dict(args[0])
     elif len(args) == 2 and isinstance(args[0], str):
         wanted = {args[0]: args[1]}
     else:
@@ -65,20 +77,20 @@ def discard_stderr() -> Iterator[None]:
         yield
 
 
-def retry(n: int) -> Callable[[Callable], Callable]:
+def retry(n: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator that calls a test up to ``n`` times, until no assertion of it fails."""
     if n < 1:
         raise ArgumentError(f"retry: expected a positive number, got {n}")
 
-    def decorate(test: Callable) -> Callable:
+    def decorate(test: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(test)
-        def attempted(*args: Any, **kwargs: Any) -> None:
-            for left in reversed(range(n)):
+        def attempted(*args: P.args, **kwargs: P.kwargs) -> R:
+            for _ in range(n - 1):
                 try:
                     return test(*args, **kwargs)
                 except AssertionError:
-                    if not left:
-                        raise
+                    pass
+            return test(*args, **kwargs)
 
         return attempted
 
@@ -103,7 +115,7 @@ def collapse_sum_like(a: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 # ------------------------------------------------------------------------------------------- random numbers
 
 
-def assign_each(the_input: Any, function: Callable[[Any], Any] | None) -> np.ndarray:
+def assign_each(the_input: ArrayLike, function: Callable[[float], float] | None) -> np.ndarray:
     """What a function of one number gives for each number of an array; a copy where there is no function.
 
     Examples
@@ -113,10 +125,11 @@ def assign_each(the_input: Any, function: Callable[[Any], Any] | None) -> np.nda
     """
     if function is None:
         return np.array(the_input)
-    return np.array([function(each) for each in np.ravel(the_input)], float).reshape(np.shape(the_input))
+    return np.array([function(number) for number in np.ravel(the_input)], float).reshape(np.shape(the_input))
 
 
-def assign_each2(input1: Any, input2: Any, function: Callable[[Any, Any], Any] | None) -> np.ndarray:
+def assign_each2(input1: ArrayLike, input2: ArrayLike, function: Callable[[float, float], float] | None
+                 ) -> np.ndarray:
     """What a function of two numbers gives for each pair of two arrays of one shape; a copy of the first without."""
     if function is None:
         return np.array(input1)
@@ -126,13 +139,15 @@ def assign_each2(input1: Any, input2: Any, function: Callable[[Any, Any], Any] |
     return np.array([function(*pair) for pair in pairs], float).reshape(np.shape(input1))
 
 
-def same_symbol_structure(sym1: Any, sym2: Any) -> bool:
+def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
     """Whether two symbols have the same operators in the same order, and inputs at the same places."""
-    one, other = (json.loads(each.tojson())["nodes"] for each in (sym1, sym2))
-    return [(node["op"], node["inputs"]) for node in one] == [(node["op"], node["inputs"]) for node in other]
+    first, second = ([(node["op"], node["inputs"]) for node in json.loads(symbol.tojson())["nodes"]]
+                     for symbol in (sym1, sym2))
+    return first == second
 
 
-def gen_buckets_probs_with_ppf(ppf: Callable[[float], float], nbuckets: int) -> tuple[list[tuple], list[float]]:
+def gen_buckets_probs_with_ppf(ppf: Callable[[float], float], nbuckets: int
+                               ) -> tuple[list[tuple[float, float]], list[float]]:
     """Intervals of equal probability by the inverse of a distribution function, and their probabilities.
 
     Examples
@@ -144,21 +159,21 @@ def gen_buckets_probs_with_ppf(ppf: Callable[[float], float], nbuckets: int) -> 
     return list(pairwise(edges)), [1 / nbuckets] * nbuckets
 
 
-def _drawn(generator: Callable[[int], Any], nsamples: int) -> np.ndarray:
-    samples = generator(nsamples)
-    samples = (samples.asnumpy() if isinstance(samples, NDArray) else np.asarray(samples)).ravel()
+def _drawn(generator: Callable[[int], ArrayLike], nsamples: int) -> np.ndarray:
+    given = generator(nsamples)
+    samples = (given.asnumpy() if isinstance(given, NDArray) else np.asarray(given)).ravel()
     if len(samples) != nsamples:
         raise ArgumentError(f"the generator gave {len(samples)} numbers in the place of {nsamples}")
     return samples
 
 
-def mean_check(generator: Callable[[int], Any], mu: float, sigma: float, nsamples: int = 1000000) -> bool:
+def mean_check(generator: Callable[[int], ArrayLike], mu: float, sigma: float, nsamples: int = 1000000) -> bool:
     """Whether the mean of samples is within three deviations of where that of a distribution lies."""
     samples = _drawn(generator, nsamples).astype(np.float64)
     return bool(abs(samples.mean() - mu) < 3 * sigma / math.sqrt(nsamples))
 
 
-def var_check(generator: Callable[[int], Any], sigma: float, nsamples: int = 1000000) -> bool:
+def var_check(generator: Callable[[int], ArrayLike], sigma: float, nsamples: int = 1000000) -> bool:
     """Whether the variance of samples is within three deviations of that of a normal distribution."""
     samples = _drawn(generator, nsamples).astype(np.float64)
     return bool(abs(samples.var(ddof=1) - sigma ** 2) < 3 * sigma ** 2 * math.sqrt(2 / (nsamples - 1)))
@@ -167,14 +182,14 @@ def var_check(generator: Callable[[int], Any], sigma: float, nsamples: int = 100
 def _chance(statistic: float, freedom: int) -> float:
     """How likely a chi-square statistic of so many degrees of freedom is at least this large."""
     z, a = statistic / 2, freedom % 2 / 2
-    found = math.erfc(math.sqrt(z)) if a else 0.0  # Q(a + 1, z) = Q(a, z) + z^a e^-z / gamma(a + 1)
+    chance = math.erfc(math.sqrt(z)) if a else 0.0  # Q(a + 1, z) = Q(a, z) + z^a e^-z / gamma(a + 1)
     while a < freedom / 2:
-        found += math.exp(a * math.log(z) - z - math.lgamma(a + 1)) if z > 0 else float(a == 0)
+        chance += math.exp(a * math.log(z) - z - math.lgamma(a + 1)) if z > 0 else float(a == 0)
         a += 1
-    return min(found, 1.0)
+    return min(chance, 1.0)
 
 
-def chi_square_check(generator: Callable[[int], Any], buckets: Sequence[Any], probs: Sequence[float],
+def chi_square_check(generator: Callable[[int], ArrayLike], buckets: Sequence[Bucket], probs: Sequence[float],
                      nsamples: int = 1000000) -> tuple[float, np.ndarray, np.ndarray]:
     """How likely samples are as far from a distribution as these, and how many lie in each bucket, found and expected.
 
@@ -191,14 +206,14 @@ def chi_square_check(generator: Callable[[int], Any], buckets: Sequence[Any], pr
     """
     samples = _drawn(generator, nsamples)
     if isinstance(buckets[0], (list, tuple)):
-        found = np.array([((low <= samples) & (samples < high)).sum() for low, high in buckets])
+        counts = np.array([((low <= samples) & (samples < high)).sum() for low, high in buckets])  # type: ignore
     else:
-        found = np.array([(samples == value).sum() for value in buckets])
+        counts = np.array([(samples == value).sum() for value in buckets])
     expected = nsamples * np.asarray(probs, np.float64)
-    return _chance(float(((found - expected) ** 2 / expected).sum()), len(buckets) - 1), found, expected
+    return _chance(float(((counts - expected) ** 2 / expected).sum()), len(buckets) - 1), counts, expected
 
 
-def verify_generator(generator: Callable[[int], Any], buckets: Sequence[Any], probs: Sequence[float],
+def verify_generator(generator: Callable[[int], ArrayLike], buckets: Sequence[Bucket], probs: Sequence[float],
                      nsamples: int = 1000000, nrepeat: int = 5, success_rate: float = 0.2, alpha: float = 0.05
                      ) -> list[float]:
     """Fail unless ``chi_square_check`` finds chances above ``alpha`` in this part of ``nrepeat`` attempts; gives them.
@@ -212,7 +227,7 @@ def verify_generator(generator: Callable[[int], Any], buckets: Sequence[Any], pr
     chances = [chance for chance, _, _ in results]
     if sum(chance > alpha for chance in chances) < nrepeat * success_rate:
         raise AssertionError(f"generator test failed: chances {chances}, buckets {buckets}, "
-                             f"found {[found.tolist() for _, found, _ in results]}, "
+                             f"found {[counts.tolist() for _, counts, _ in results]}, "
                              f"expected {results[0][2].tolist()}")
     return chances
 
@@ -225,13 +240,13 @@ def compare_ndarray_tuple(t1: Any, t2: Any, rtol: float | None = None, atol: flo
     if t1 is None or t2 is None:
         return
     if isinstance(t1, (list, tuple)):
-        for one, other in zip(t1, t2):
-            compare_ndarray_tuple(one, other, rtol, atol)
+        for first, second in zip(t1, t2):
+            compare_ndarray_tuple(first, second, rtol, atol)
     else:
         assert_almost_equal(t1, t2, rtol=rtol, atol=atol)
 
 
-def compare_optimizer(opt1: Any, opt2: Any, shapes: Any, dtype: Any, w_stype: str = "default",
+def compare_optimizer(opt1: Optimizer, opt2: Optimizer, shapes: Any, dtype: DTypeLike, w_stype: str = "default",
                       g_stype: str = "default", rtol: float = 1e-4, atol: float = 1e-5, compare_states: bool = True,
                       ntensors: int = 1) -> None:
     """Fail unless two optimizers take the same step from the same weights and gradients.
@@ -251,7 +266,7 @@ def compare_optimizer(opt1: Any, opt2: Any, shapes: Any, dtype: Any, w_stype: st
     weights, gradients = drawn(w_stype), drawn(g_stype)
     results = []
     for optimizer in (opt1, opt2):
-        ws, gs = ([array(each, dtype=dtype) for each in given] for given in (weights, gradients))
+        ws, gs = ([array(copy, dtype=dtype) for copy in arrays] for arrays in (weights, gradients))
         states = [optimizer.create_state_multi_precision(i, weight) for i, weight in enumerate(ws)]
         if ntensors > 1:
             optimizer.update_multi_precision(list(range(ntensors)), ws, gs, states)

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..core.spec import as_dtype, is_floating
 from ..errors import ArgumentError, did_you_mean
+from ..typing import DTypeLike
 from . import test_arrays, test_tools
 from .test_arrays import *  # noqa: F403
 from .test_arrays import assert_almost_equal, default_context, drawing, host
 from .test_tools import *  # noqa: F403
+
+if TYPE_CHECKING:
+    from opreg.symbol.executor import Executor
+    from opreg.symbol.symbol import Symbol
 
 __all__ = [  # noqa: PLE0604  names of other modules are text, too
            "simple_forward", "numeric_grad", "check_numeric_gradient", "check_symbolic_forward",
@@ -35,39 +41,45 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _located(sym: Any, what: str, names: Sequence[str], given: Any, ctx: Context, dtype: Any) -> dict[str, NDArray]:
+#: Arrays by name or in order; None where there are none.
+Arrays: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike] | None
+
+
+def _located(sym: Symbol, what: str, names: Sequence[str], arrays: Arrays, ctx: Context, dtype: DTypeLike
+             ) -> dict[str, NDArray]:
     """Arrays by name, from a dict or from a list in the symbol's order."""
-    if given is None:
-        given = {}
-    if isinstance(given, Mapping):
-        for name in given:
+    if arrays is None:
+        arrays = {}
+    if isinstance(arrays, Mapping):
+        for name in arrays:
             if name not in names:
                 raise ArgumentError(f"{what}: the symbol has no {name!r}. {did_you_mean(name, names)}")
-        missing = [name for name in names if name not in given]
+        missing = [name for name in names if name not in arrays]
     else:
-        if len(given) != len(names):
-            raise ArgumentError(f"{what}: expected {len(names)} arrays ({', '.join(names)}), got {len(given)}")
-        given, missing = dict(zip(names, given)), []
+        if len(arrays) != len(names):
+            raise ArgumentError(f"{what}: expected {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
+        arrays, missing = dict(zip(names, arrays)), []
     if missing:
         raise ArgumentError(f"{what}: {', '.join(missing)} missing")
-    found = {}
+    located = {}
     for name in names:
-        value = given[name]
+        value: Any = arrays[name]
         kind = value.dtype if isinstance(value, NDArray) or dtype is None else dtype
-        found[name] = array(host(value), ctx, as_dtype(kind))
-    return found
+        located[name] = array(host(value), ctx, as_dtype(kind))
+    return located
 
 
-def simple_forward(sym: Any, ctx: Context | None = None, is_train: bool = False, **inputs: Any) -> Any:
+def simple_forward(sym: Symbol, ctx: Context | None = None, is_train: bool = False, **inputs: ArrayLike) -> Any:
     """The outputs of a symbol for NumPy arrays, as those; a list for several."""
     ctx = ctx or default_context()
     executor = sym.bind(ctx, {name: array(host(value), ctx) for name, value in inputs.items()})
-    outputs = [each.asnumpy() for each in executor.forward(is_train=is_train)]
+    outputs = [output.asnumpy() for output in executor.forward(is_train=is_train)]
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def numeric_grad(executor: Any, location: Mapping[str, Any], aux_states: Mapping[str, Any] | None = None,
-                 eps: float = 1e-4, use_forward_train: bool = True, dtype: Any = np.float32) -> dict[str, np.ndarray]:
+def numeric_grad(executor: Executor | _Weighed, location: Mapping[str, ArrayLike],
+                 aux_states: Mapping[str, ArrayLike] | None = None, eps: float = 1e-4, use_forward_train: bool = True,
+                 dtype: DTypeLike = np.float32) -> dict[str, np.ndarray]:
     """Gradients of the sum of an executor's outputs, by central differences.
 
     Parameters
@@ -91,9 +103,9 @@ def numeric_grad(executor: Any, location: Mapping[str, Any], aux_states: Mapping
         for name, value in (aux_states or {}).items():
             executor.aux_dict[name][:] = host(value)
         outputs = executor.forward(is_train=use_forward_train)
-        return float(sum(each.asnumpy().astype(np.float64).sum() for each in outputs))
+        return float(sum(output.asnumpy().astype(np.float64).sum() for output in outputs))
 
-    found = {}
+    slopes = {}
     for name, value in values.items():
         if not is_floating(value.dtype):
             continue
@@ -107,14 +119,15 @@ def numeric_grad(executor: Any, location: Mapping[str, Any], aux_states: Mapping
                 ends.append(total())
             slope[place] = (ends[0] - ends[1]) / eps
         executor.arg_dict[name][:] = value
-        found[name] = slope
-    return found
+        slopes[name] = slope
+    return slopes
 
 
-def check_numeric_gradient(sym: Any, location: Any, aux_states: Any = None, numeric_eps: float | None = None,
-                           rtol: float | None = None, atol: float | None = None, grad_nodes: Any = None,
-                           use_forward_train: bool = True, ctx: Context | None = None, grad_stype_dict: Any = None,
-                           dtype: Any = np.float32) -> None:
+def check_numeric_gradient(sym: Symbol, location: Arrays, aux_states: Arrays = None, numeric_eps: float | None = None,
+                           rtol: float | None = None, atol: float | None = None,
+                           grad_nodes: Sequence[str] | Mapping[str, str] | None = None,
+                           use_forward_train: bool = True, ctx: Context | None = None, grad_stype_dict: object = None,
+                           dtype: DTypeLike = np.float32) -> None:
     """Fail unless a symbol's gradients are those by central differences.
 
     The differences are taken in float64, where the symbol can be computed in it.
@@ -147,36 +160,36 @@ def check_numeric_gradient(sym: Any, location: Any, aux_states: Any = None, nume
     """
     ctx = ctx or default_context()
     names = sym.list_arguments()
-    held = _located(sym, "location", names, location, ctx, dtype)
+    args = _located(sym, "location", names, location, ctx, dtype)
     aux = _located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype)
     if grad_nodes is None:
-        grad_nodes = [name for name in names if is_floating(np.dtype(held[name].dtype))]
+        grad_nodes = [name for name in names if is_floating(np.dtype(args[name].dtype))]
     requests = dict(grad_nodes) if isinstance(grad_nodes, Mapping) else dict.fromkeys(grad_nodes, "write")
     with drawing() as rng:
-        shapes = sym.infer_shape(**{name: value.shape for name, value in held.items()})[1]
+        shapes: Any = sym.infer_shape(**{name: value.shape for name, value in args.items()})[1]
         heads = [rng.uniform(0.1, 1.1, shape) for shape in shapes]  # never near zero, where much would pass
         before: dict[str, np.ndarray] = {
-            name: rng.normal(size=value.shape).astype(value.dtype) for name, value in held.items()}
-        found = _gradients(sym, ctx, held, aux, requests, before, heads)
-        expected, usual = _differences(sym, ctx, held, aux, requests, heads, numeric_eps, use_forward_train)
+            name: rng.normal(size=value.shape).astype(value.dtype) for name, value in args.items()}
+        grads = _gradients(sym, ctx, args, aux, requests, before, heads)
+        expected, usual = _differences(sym, ctx, args, aux, requests, heads, numeric_eps, use_forward_train)
         rtol, atol = usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
         for name, request in requests.items():
             value = before[name] if request == "null" else expected[name] + (before[name] if request == "add" else 0.0)
-            assert_almost_equal(found[name], value, rtol, atol,
+            assert_almost_equal(grads[name], value, rtol, atol,
                                 (f"gradient of {name} ({request})", "central differences"))
 
 
-def _gradients(sym: Any, ctx: Context, held: Mapping[str, NDArray], aux: Mapping[str, NDArray],
+def _gradients(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Mapping[str, NDArray],
                requests: Mapping[str, str], before: Mapping[str, np.ndarray], heads: Sequence[np.ndarray]
                ) -> dict[str, np.ndarray]:
     """What backward leaves of the numbers that were there before."""
-    grads = {name: array(before[name], ctx, held[name].dtype) for name in requests}
-    executor = sym.bind(ctx, {name: value.copy() for name, value in held.items()}, grads,
-                        {name: requests.get(name, "null") for name in held},
+    grads = {name: array(before[name], ctx, args[name].dtype) for name in requests}
+    executor = sym.bind(ctx, {name: value.copy() for name, value in args.items()}, grads,
+                        {name: requests.get(name, "null") for name in args},
                         {name: value.copy() for name, value in aux.items()})
     executor.forward(is_train=True)
     executor.backward([array(head, ctx, out.dtype) for head, out in zip(heads, executor.outputs)])
-    return {name: each.asnumpy() for name, each in grads.items()}
+    return {name: grad.asnumpy() for name, grad in grads.items()}
 
 
 # By itemsize of gradients: the distance of the two points, and which differences count as none, relative and absolute.
@@ -185,22 +198,22 @@ _SLOPES = {2: (1e-3, 1e-2, 1e-1), 4: (1e-3, 1e-3, 1e-4), 8: (1e-6, 1e-4, 1e-6)}
 _COARSE = (2.0 ** -7, 2.5e-3, 5e-4)
 
 
-def _differences(sym: Any, ctx: Context, held: Mapping[str, NDArray], aux: Mapping[str, NDArray],
+def _differences(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Mapping[str, NDArray],
                  requests: Mapping[str, str], heads: Sequence[np.ndarray], eps: float | None, is_train: bool
                  ) -> tuple[dict[str, np.ndarray], tuple[float, float]]:
     """Central differences of what is asked for, and how far gradients may be from them."""
-    usual = _SLOPES[min([np.dtype(held[name].dtype).itemsize for name in requests] or [8])]
+    usual = _SLOPES[min([np.dtype(args[name].dtype).itemsize for name in requests] or [8])]
     try:
-        weighed, held, aux = _weighed(sym, ctx, _wide(held, ctx), _wide(aux, ctx), heads, is_train)
+        weighed, args, aux = _weighed(sym, ctx, _wide(args, ctx), _wide(aux, ctx), heads, is_train)
     except Exception:  # whatever keeps it from float64, its own dtype is what it is made for
-        weighed, held, aux = _weighed(sym, ctx, held, aux, heads, is_train)
-    wanted = {name: held[name].asnumpy() for name, request in requests.items() if request != "null"}
+        weighed, args, aux = _weighed(sym, ctx, args, aux, heads, is_train)
+    wanted = {name: args[name].asnumpy() for name, request in requests.items() if request != "null"}
     states = {name: value.asnumpy() for name, value in aux.items()}
-    found = numeric_grad(weighed, wanted, states, usual[0] if eps is None else eps, is_train)
+    slopes = numeric_grad(weighed, wanted, states, usual[0] if eps is None else eps, is_train)
     if weighed.coarse and usual[1] < _COARSE[1]:
         usual = _COARSE
-        found = numeric_grad(weighed, wanted, states, usual[0], is_train) if eps is None else found
-    return found, usual[1:]
+        slopes = numeric_grad(weighed, wanted, states, usual[0], is_train) if eps is None else slopes
+    return slopes, usual[1:]
 
 
 def _wide(arrays: Mapping[str, NDArray], ctx: Context) -> dict[str, NDArray]:
@@ -208,12 +221,13 @@ def _wide(arrays: Mapping[str, NDArray], ctx: Context) -> dict[str, NDArray]:
             for name, value in arrays.items()}
 
 
-def _weighed(sym: Any, ctx: Context, held: Mapping[str, NDArray], aux: Mapping[str, NDArray],
-             heads: Sequence[np.ndarray], is_train: bool) -> tuple[_Weighed, Any, Any]:
-    executor = sym.bind(ctx, {name: value.copy() for name, value in held.items()}, grad_req="null",
+def _weighed(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Mapping[str, NDArray],
+             heads: Sequence[np.ndarray], is_train: bool
+             ) -> tuple[_Weighed, Mapping[str, NDArray], Mapping[str, NDArray]]:
+    executor = sym.bind(ctx, {name: value.copy() for name, value in args.items()}, grad_req="null",
                         aux_states={name: value.copy() for name, value in aux.items()})
     executor.forward(is_train=is_train)
-    return _Weighed(executor, heads), held, aux
+    return _Weighed(executor, heads), args, aux
 
 
 class _Weighed:
@@ -225,20 +239,20 @@ class _Weighed:
         Whether all outputs so far were float32, whatever their dtype says: something inside computes in it.
     """
 
-    def __init__(self, executor: Any, heads: Sequence[np.ndarray]):
+    def __init__(self, executor: Executor, heads: Sequence[np.ndarray]):
         self._executor, self._heads, self.coarse = executor, heads, True
         self.arg_dict, self.aux_dict = executor.arg_dict, executor.aux_dict
         self.copy_params_from = executor.copy_params_from
 
     def forward(self, is_train: bool) -> list[NDArray]:
-        outputs = [each.asnumpy() for each in self._executor.forward(is_train=is_train)]
+        outputs = [output.asnumpy() for output in self._executor.forward(is_train=is_train)]
         self.coarse = self.coarse and all((out.astype(np.float32) == out).all() for out in outputs)
         return [array(out * head, dtype="float64") for out, head in zip(outputs, self._heads)]
 
 
-def check_symbolic_forward(sym: Any, location: Any, expected: Any, rtol: float | None = None, atol: float | None = None,
-                           aux_states: Any = None, ctx: Context | None = None, equal_nan: bool = False,
-                           dtype: Any = np.float32) -> list[NDArray]:
+def check_symbolic_forward(sym: Symbol, location: Arrays, expected: Any, rtol: float | None = None,
+                           atol: float | None = None, aux_states: Arrays = None, ctx: Context | None = None,
+                           equal_nan: bool = False, dtype: DTypeLike = np.float32) -> list[NDArray]:
     """Fail unless a symbol's outputs are those expected.
 
     Parameters
@@ -261,15 +275,16 @@ def check_symbolic_forward(sym: Any, location: Any, expected: Any, rtol: float |
                         aux_states=_located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype))
     values = [expected[name] for name in names] if isinstance(expected, Mapping) else expected
     outputs = executor.forward(is_train=False)
-    for name, value, found in zip(names, values, outputs, strict=True):
-        assert_almost_equal(value, found, rtol, atol, (f"expected {name}", "output"), equal_nan)
+    for name, value, output in zip(names, values, outputs, strict=True):
+        assert_almost_equal(value, output, rtol, atol, (f"expected {name}", "output"), equal_nan)
     return outputs
 
 
-def check_symbolic_backward(sym: Any, location: Any, out_grads: Any, expected: Any, rtol: float | None = None,
-                            atol: float | None = None, aux_states: Any = None, grad_req: Any = "write",
-                            ctx: Context | None = None, grad_stypes: Any = None, equal_nan: bool = False,
-                            dtype: Any = np.float32) -> dict[str, NDArray]:
+def check_symbolic_backward(sym: Symbol, location: Arrays, out_grads: Arrays, expected: Any,
+                            rtol: float | None = None, atol: float | None = None, aux_states: Arrays = None,
+                            grad_req: str | Sequence[str] | Mapping[str, str] = "write",
+                            ctx: Context | None = None, grad_stypes: object = None, equal_nan: bool = False,
+                            dtype: DTypeLike = np.float32) -> dict[str, NDArray]:
     """Fail unless a symbol's gradients are those expected.
 
     Parameters
@@ -287,7 +302,7 @@ def check_symbolic_backward(sym: Any, location: Any, out_grads: Any, expected: A
     """
     ctx = ctx or default_context()
     names = sym.list_arguments()
-    held = _located(sym, "location", names, location, ctx, dtype)
+    args = _located(sym, "location", names, location, ctx, dtype)
     wanted = dict(expected) if isinstance(expected, Mapping) else dict(zip(names, expected, strict=True))
     if isinstance(grad_req, str):
         requests = {name: grad_req if name in wanted else "null" for name in names}
@@ -296,9 +311,9 @@ def check_symbolic_backward(sym: Any, location: Any, out_grads: Any, expected: A
     states = _located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype)
     with drawing() as rng:
         before: dict[str, np.ndarray] = {
-            name: rng.normal(size=held[name].shape).astype(held[name].dtype) for name in wanted}
+            name: rng.normal(size=args[name].shape).astype(args[name].dtype) for name in wanted}
         grads = {name: array(value, ctx, value.dtype) for name, value in before.items()}
-        executor = sym.bind(ctx, held, grads, requests, states)
+        executor = sym.bind(ctx, args, grads, requests, states)
         executor.forward(is_train=True)
         if isinstance(out_grads, Mapping):
             out_grads = [out_grads[name] for name in sym.list_outputs()]
@@ -313,11 +328,13 @@ def check_symbolic_backward(sym: Any, location: Any, out_grads: Any, expected: A
     return grads
 
 
-def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: float = 1.0, grad_req: str = "write",
-                      arg_params: Mapping[str, Any] | None = None, aux_params: Mapping[str, Any] | None = None,
+def check_consistency(sym: Symbol | Sequence[Symbol], ctx_list: Sequence[Mapping[str, Any]], scale: float = 1.0,
+                      grad_req: str = "write",
+                      arg_params: Mapping[str, ArrayLike] | None = None,
+                      aux_params: Mapping[str, ArrayLike] | None = None,
                       rtol: float | None = None, atol: float | None = None, raise_on_err: bool = True,
-                      ground_truth: Any = None, equal_nan: bool = False, use_uniform: bool = False,
-                      rand_type: Any = np.float64) -> list[np.ndarray]:
+                      ground_truth: object = None, equal_nan: bool = False, use_uniform: bool = False,
+                      rand_type: DTypeLike = np.float64) -> list[np.ndarray]:
     """Fail unless a symbol computes the same on several contexts or in several dtypes.
 
     Parameters
@@ -343,21 +360,21 @@ def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: fl
         Outputs of the entry with the finest dtype, which the others are compared with.
     """
     symbols = sym if isinstance(sym, (list, tuple)) else [sym] * len(ctx_list)
-    executors = [each.simple_bind(grad_req=grad_req, **settings) for each, settings in zip(symbols, ctx_list)]
+    executors = [symbol.simple_bind(grad_req=grad_req, **settings) for symbol, settings in zip(symbols, ctx_list)]
     with drawing() as rng:
-        numbers = {name: rng.uniform(-scale, scale, held.shape) if use_uniform else rng.normal(0, scale, held.shape)
-                   for name, held in executors[0].arg_dict.items()}
+        numbers = {name: rng.uniform(-scale, scale, arg.shape) if use_uniform else rng.normal(0, scale, arg.shape)
+                   for name, arg in executors[0].arg_dict.items()}
         numbers.update({name: host(value) for name, value in (arg_params or {}).items()})
         results = []
         for executor in executors:
-            for name, held in executor.arg_dict.items():
-                held[:] = numbers[name].astype(rand_type).astype(held.dtype)
-            for name, held in executor.aux_dict.items():
-                held[:] = host(aux_params[name]) if aux_params else 0.0
+            for name, arg in executor.arg_dict.items():
+                arg[:] = numbers[name].astype(rand_type).astype(arg.dtype)
+            for name, state in executor.aux_dict.items():
+                state[:] = host(aux_params[name]) if aux_params else 0.0
             results.append(_results(executor, grad_req != "null"))
-        finest = max(range(len(results)), key=lambda i: min(each.dtype.itemsize for each in results[i].values()))
-        for i, found in enumerate(results):
-            for name, value in found.items() if i != finest else ():
+        finest = max(range(len(results)), key=lambda i: min(value.dtype.itemsize for value in results[i].values()))
+        for i, result in enumerate(results):
+            for name, value in result.items() if i != finest else ():
                 try:
                     assert_almost_equal(value, results[finest][name], rtol, atol,
                                         (f"{name} of entry {i}", f"entry {finest}"), equal_nan)
@@ -367,12 +384,12 @@ def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: fl
     return [value for name, value in results[finest].items() if name.startswith("output")]
 
 
-def _results(executor: Any, backward: bool) -> dict[str, np.ndarray]:
+def _results(executor: Executor, backward: bool) -> dict[str, np.ndarray]:
     """Outputs of a run, and gradients where they are asked for."""
     outputs = executor.forward(is_train=backward)
-    found = {f"output {i}": each.asnumpy() for i, each in enumerate(outputs)}
+    results = {f"output {i}": output.asnumpy() for i, output in enumerate(outputs)}
     if backward:
         executor.backward(list(outputs))
-        found.update({f"gradient of {name}": each.asnumpy() for name, each in executor.grad_dict.items()
-                      if each is not None})
-    return found
+        results.update({f"gradient of {name}": grad.asnumpy() for name, grad in executor.grad_dict.items()
+                        if grad is not None})
+    return results

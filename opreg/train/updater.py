@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..errors import ArgumentError, DTypeError, ShapeError
 from . import states as files
-from .base_optimizer import Optimizer, rows
+from .base_optimizer import Index, Optimizer, State, rows
 
 __all__ = ["Updater", "get_updater"]
 
@@ -35,11 +36,12 @@ class Updater:
 
     def __init__(self, optimizer: Optimizer):
         self.optimizer = optimizer
-        self.states: dict[Any, Any] = {}
-        self.states_synced: dict[Any, bool] = {}
+        self.states: dict[Index, Any] = {}
+        self.states_synced: dict[Index, bool] = {}
         self.aggregate_updates = False
 
-    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
+    def __call__(self, index: Index | Sequence[Index], grad: NDArray | Sequence[NDArray],
+                 weight: NDArray | Sequence[NDArray]) -> None:
         """Move one weight, or the weights of a list.
 
         Raises
@@ -58,7 +60,7 @@ class Updater:
             updates.append((i, w, g, self.states[i]))
         self.optimizer.update_all(updates)
 
-    def _fitted(self, index: Any, weight: NDArray) -> Any:
+    def _fitted(self, index: Index, weight: NDArray) -> State:
         """A state that was read, once it is known to be what the optimizer would keep of this weight."""
         fresh = self.optimizer.create_state_multi_precision(index, weight)
         return _fit(self.optimizer._label(index), self.states[index], fresh, weight)
@@ -68,7 +70,7 @@ class Updater:
         if isinstance(state, NDArray):
             return state.as_in_context(context)
         if isinstance(state, (tuple, list)):
-            return type(state)(self.sync_state_context(each, context) for each in state)
+            return type(state)(self.sync_state_context(part, context) for part in state)
         return state
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
@@ -107,7 +109,7 @@ class Updater:
         optimizer.num_update = saved.num_update
 
 
-def _fit(label: str, saved: Any, fresh: Any, weight: NDArray) -> Any:
+def _fit(label: str, saved: State, fresh: State, weight: NDArray) -> State:
     """What was saved, if it is of the kind of a fresh state; the fresh one where nothing was saved."""
     if saved is None:
         return fresh
@@ -121,13 +123,13 @@ def _fit(label: str, saved: Any, fresh: Any, weight: NDArray) -> Any:
                              f"{np.dtype(saved.dtype)}, expected {np.dtype(like.dtype)}")
         return saved
     if isinstance(saved, tuple) and isinstance(fresh, (tuple, list)) and len(saved) == len(fresh):
-        return type(fresh)([_fit(label, one, other, weight) for one, other in zip(saved, fresh)])
+        return type(fresh)([_fit(label, old, new, weight) for old, new in zip(saved, fresh)])
     if isinstance(saved, (int, float, str)) and isinstance(fresh, (int, float, str)):
         return saved
     raise ArgumentError(f"{label}: the state that was read is {_kind(saved)}, this optimizer keeps {_kind(fresh)}")
 
 
-def _kind(state: Any) -> str:
+def _kind(state: State) -> str:
     if isinstance(state, (tuple, list)):
         return f"{len(state)} values"
     return "an array" if isinstance(state, NDArray) else "nothing" if state is None else repr(state)
