@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from opreg.core.dispatch import write
 from opreg.core.mode import Recording
 from opreg.core.op import BOUND_OPERATOR, Op
-from opreg.core.rules import Attrs
 from opreg.core.spec import is_floating
 
 from . import tape
@@ -33,7 +33,7 @@ class BoundOperator:
     (array([1., 9.], dtype=float32), array([2., 6.], dtype=float32))
     """
 
-    def __init__(self, op: Op, attrs: Attrs, ctx: Context):
+    def __init__(self, op: Op, attrs: Mapping[str, Any], ctx: Context):
         self.op, self.attrs, self.ctx = op, attrs, ctx
         self._kept: tuple[list[NDArray], list[NDArray]] | None = None
 

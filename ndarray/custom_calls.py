@@ -24,10 +24,6 @@ from opreg.typing import Array
 from .context import _CURRENT, Context
 
 if TYPE_CHECKING:
-    from opreg.core.op import Op
-    from opreg.custom.gradient import Attrs as UserAttrs
-    from opreg.custom.prop_record import CustomRecord
-
     from .ndarray import NDArray
 
 __all__ = ["CustomRun", "custom_run"]
@@ -35,7 +31,7 @@ __all__ = ["CustomRun", "custom_run"]
 _FLOAT32 = np.dtype(np.float32)
 
 
-def custom_run(op: CustomRecord, attrs: Any, arrays: Sequence[Array], ctx: Context) -> CustomRun:
+def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> CustomRun:
     """The run for such inputs. The Prop is asked for shapes, and for dtypes where it has a say in them."""
     runs, is_train = attrs.kept.runs, MODE.training
     key: list[object] = [is_train, ctx]
@@ -79,7 +75,7 @@ class CustomRun:
     __slots__ = ("count", "visible", "is_train", "_answers", "_specs", "_ctx", "_host", "_watched", "_watched_back")
     recipes = None
 
-    def __init__(self, op: CustomRecord, attrs: Any, arrays: Sequence[Array], ctx: Context, is_train: bool,
+    def __init__(self, op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context, is_train: bool,
                  answers: tuple[Any, Any]):
         self.is_train, self._ctx, self._host = is_train, ctx, ctx.xp is np
         self.count = self.visible = len(attrs.outputs)
@@ -90,7 +86,7 @@ class CustomRun:
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
         self._specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(out_shapes, out_dtypes)]
         self._answers = _copied(answers)
-        self._watched: type | None = None  # the class of the operator whose forward was watched
+        self._watched: Any = None  # the class of the operator whose forward was watched
         self._watched_back: dict[tuple[bool, ...], tuple[type, tuple[int, ...]] | None] = {}
 
     def follows(self, answers: tuple[Any, Any]) -> bool:
@@ -119,19 +115,19 @@ class CustomRun:
         MODE.recording, MODE.training = False, is_train
         entered.append(ctx)
         try:
-            operator, reqs = record.create(attrs, ctx, attrs.memo, arrays), ["write"] * self.count
-            if operator.__class__ is self._watched:
-                forward_run(attrs, operator, arrays, outs, reqs, ctx, wrap, is_train)[0]()
+            made, reqs = record.create(attrs, ctx, attrs.memo, arrays), ["write"] * self.count
+            if made.__class__ is self._watched:
+                forward_run(attrs, made, arrays, outs, reqs, ctx, wrap, is_train)[0]()
             else:
                 self._first(record, attrs, arrays, outs, self._specs, wrap)
-                self._watched = operator.__class__ if is_settled(operator) else None
+                self._watched = made.__class__ if is_settled(made) else None
         finally:
             entered.pop()
             MODE.recording, MODE.training = before
         return outs
 
-    def _first(self, op: Op, attrs: UserAttrs, arrays: Sequence[Array], outs: list[Array], specs: Sequence[Spec],
-               wrap: Callable[..., NDArray]) -> None:
+    def _first(self, op: Any, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],
+               wrap: Callable) -> None:
         """A run that is watched."""
         ctx = self._ctx
         call = Call(op, attrs, list(arrays), outs, ["write"] * len(outs), ctx.xp, ctx, MODE.training, None, specs,
@@ -146,23 +142,23 @@ class CustomRun:
         record, prop, ctx, entered = attrs.record, attrs.prop, self._ctx, _CURRENT.stack
         if record.traced or hasattr(prop, "gradient"):
             return None
-        count, (needed, unread), operator = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
+        count, (needed, unread), made = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
         inputs, states = ins[:count], ins[count:]
-        every = [*arriving, *inputs, *outs]
+        every: list[Any] = [*arriving, *inputs, *outs]
         read = every if len(needed) == len(every) else [every[i] for i in needed]
         entered.append(ctx)
         try:
-            if self._watched_back.get(needs) == (operator.__class__, needed):
+            if self._watched_back.get(needs) == (made.__class__, needed):
                 grads = [np.zeros(array.shape, array.dtype) if self._host else
                          ctx.backend.zeros(array.shape, array.dtype, ctx.device_id) for array in inputs]
                 reqs = ["write" if need else "null" for need, _ in zip(needs, grads)]
-                backward_run(attrs, operator, needed, read, states, grads, reqs, ctx, wrap)[0]()
+                backward_run(attrs, made, needed, read, states, grads, reqs, ctx, wrap)[0]()
             else:
-                grads = [self._memory(i, array.shape, array.dtype) for i, array in enumerate(inputs)]
+                grads = [self._memory(i, each.shape, each.dtype) for i, each in enumerate(inputs)]
                 self._first(record.backward(attrs), attrs.of_backward(needs[:count]),
                             [*read, *[ins[i] for i in unread], *states], grads,
-                            [Spec(array.shape, array.dtype) for array in inputs], wrap)
-                self._watched_back[needs] = (operator.__class__, needed) if is_settled(operator) else None
+                            [Spec(each.shape, each.dtype) for each in inputs], wrap)
+                self._watched_back[needs] = (made.__class__, needed) if is_settled(made) else None
         finally:
             entered.pop()
         return [*grads, *[None] * len(states)]

@@ -25,8 +25,6 @@ from .context import Context
 from .custom_calls import CustomRun, custom_run
 
 if TYPE_CHECKING:
-    from opreg.custom.function_record import FunctionRecord
-
     from .ndarray import NDArray
     from .traced_rules import Recipe
 
@@ -196,20 +194,20 @@ class FunctionRunner:
     __slots__ = ("op", "count", "visible", "ctx", "is_train", "_compute", "_wrap", "_inputs")
     recipes = None
 
-    def __init__(self, op: FunctionRecord, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool,
+    def __init__(self, op: Any, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool,
                  wrap: Callable[..., NDArray]):
         _check_count(op, attrs, arrays)
         self.op, self._compute, self.ctx, self._wrap = op, op.compute, ctx, wrap
         self._inputs, self.is_train = len(op.arguments(attrs)), is_train
         self.count = self.visible = len(op.outputs(attrs))
 
-    def run(self, attrs: Attrs, arrays: Sequence[Array]) -> list[Array]:
+    def run(self, attrs: Any, arrays: Sequence[Array]) -> list[Array]:
         """What the function makes of these arrays."""
         wrap, ctx, inputs = self._wrap, self.ctx, self._inputs
         values = [wrap(array, ctx, i < inputs) for i, array in enumerate(arrays)]
         with Recording(False, None), ctx:
-            results = self._compute(values, attrs, ctx, self.is_train)
-        return [self._own(result, arrays) for result in results]
+            found = self._compute(values, attrs, ctx, self.is_train)
+        return [self._own(each, arrays) for each in found]
 
     def _own(self, result: object, arrays: Sequence[Array]) -> Array:
         """A result as an array that shares no memory with an input."""
@@ -277,12 +275,11 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
                 key = ctx, MODE.training
                 function = runs.get(key)
                 if function is None:
-                    function = runs[key] = FunctionRunner(
-                        op, attrs, arrays, *key, wrap)  # type: ignore[arg-type]  # what has runs is one of functions
+                    function = runs[key] = FunctionRunner(op, attrs, arrays, *key, wrap)
                 settled = function
                 return function, function.run(attrs, arrays)
             if getattr(attrs, "kept", None) is not None and len(op.kernels) == 1:
-                often = custom_run(op, attrs, arrays, ctx)  # type: ignore[arg-type]  # who keeps so is a Prop's record
+                often = custom_run(op, attrs, arrays, ctx)
                 outs = often.outputs()
                 settled = often
                 return often, often.run(attrs, arrays, outs, wrap)

@@ -96,7 +96,7 @@ def _plain(value: object) -> bool:
 _PLAIN = frozenset({int, float, bool, str, type(None)})
 
 
-def _answered(op: CustomRecord, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
+def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     """The same for an operator that is a Prop. Each call has one of its own; what calls of one form share is kept."""
     form: list[object] = [*keywords, None]
     arrays: list[NDArray] = []
@@ -109,9 +109,9 @@ def _answered(op: CustomRecord, args: Sequence[Any], keywords: dict[str, Any]) -
         else:
             return _taken_apart(op, args, keywords, _is_array)
     key = tuple(form)
-    kept: Kept | None = op.calls.find(key)
+    kept = op.calls.find(key)
     if kept is not None:
-        attrs = op.anew(kept.given, kept)
+        attrs: Any = op.anew(kept.given, kept)
         if attrs.kept is kept:
             return attrs, [arrays[i] for i in kept.order]
         inputs, _ = split(op, args, keywords, _is_array)
@@ -163,8 +163,7 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     if keywords:
         out, ctx = keywords.pop("out", None), keywords.pop("ctx", None)
         keywords.pop("name", None)
-    attrs, values = (_answered if op.__class__ is CustomRecord else _settled)(
-        op, args, keywords)  # type: ignore[arg-type]  # of its own kind
+    attrs, values = (_answered if op.__class__ is CustomRecord else _settled)(op, args, keywords)
     ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
         return _into(op, attrs, values, ctx, out)

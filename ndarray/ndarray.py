@@ -449,7 +449,7 @@ class NDArray(Methods):
     def __copy__(self) -> NDArray:
         return self.copy()
 
-    def __deepcopy__(self, memo: object) -> NDArray:
+    def __deepcopy__(self, memo: dict[int, Any]) -> NDArray:
         return self.copy()
 
     def __repr__(self) -> str:

@@ -78,6 +78,7 @@ class TapeNode:
 
     __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "where", "settled", "number", "__weakref__")
     grad: NDArray | None = None
+    op: Any  # Op, Taped or None
 
     def __init__(self, op: Op | Taped | None, attrs: Any, inputs: tuple[TapeEntry, ...], ins: Sequence[Array] | None,
                  outs: Sequence[Array] | None, count: int, ctx: Context, where: Where | None,
@@ -129,7 +130,7 @@ class Taped:
 
     per_instance: Literal[True] = True  # nothing about it is settled
 
-    def __init__(self, name: str, differentiate: Callable[..., Sequence[NDArray | None]], count: int = 1, *,
+    def __init__(self, name: str, differentiate: Callable[..., Sequence[Any]], count: int = 1, *,
                  grad_reads: bool = True, optional_out_grads: bool = False,
                  raw_gradient: Callable[..., Sequence[Array | None]] | None = None):
         self.name, self.differentiate, self._count = name, differentiate, count
@@ -226,7 +227,7 @@ def _ones(like: NDArray) -> Array:
     return ones
 
 
-def _seeds(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | None, recorded: bool
+def _seeds(heads: Sequence[NDArray], head_grads: Sequence[Any] | None, recorded: bool
            ) -> dict[TapeEntry, Any]:
     """What arrives at the heads, by entry: arrays where gradients are recorded, else raw ones."""
     if not heads:
@@ -326,8 +327,7 @@ def _values(node: TapeNode) -> tuple[list[NDArray], list[NDArray]]:
 def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[Array | None], needs: tuple[bool, ...]
                    ) -> Sequence[Array | None]:
     """Raw gradients of a node's inputs, None where there is none."""
-    op: Op | Taped = node.op  # type: ignore[assignment]  # variables and constants have no inputs
-    attrs, ctx = node.attrs, node.ctx
+    op, attrs, ctx = node.op, node.attrs, node.ctx
     is_train = node.in_training(None) if train_mode is None else train_mode
     ins, outs = node.ins, node.outs
     if not op.grad_reads:
@@ -382,7 +382,7 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
         _release(order)
 
 
-def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads: Sequence[NDArray | None] | None,
+def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads: Sequence[Any] | None,
               retain_graph: bool, create_graph: bool, train_mode: bool | None) -> list[NDArray]:
     """Gradients of heads with respect to variables, as new arrays; recorded themselves with ``create_graph``."""
     entries: list[TapeEntry] = []
@@ -410,7 +410,7 @@ def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads
 
 
 def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entries: Sequence[TapeEntry],
-                  head_grads: Sequence[NDArray | None] | None, retain_graph: bool = False,
+                  head_grads: Sequence[Any] | None, retain_graph: bool = False,
                   train_mode: bool | None = True) -> list[Array]:
     """Gradients of heads with respect to variables that have these entries, as raw arrays that nobody else has."""
     seeds = _seeds(heads, head_grads, False)

@@ -138,8 +138,7 @@ class Parameter(Tensor):
             found = STATE.trace.ask(self, "asnumpy()")
             found.flags.writeable = False
             return found
-        on_host = isinstance(self._data, np.ndarray)
-        return self._data if on_host else super().asnumpy()
+        return self._data if isinstance(self._data, np.ndarray) else super().asnumpy()  # type: ignore[redundant-expr]
 
     def __bool__(self) -> bool:
         return super().__bool__() if STATE.trace is None else STATE.trace.ask(self, "bool()")
