@@ -16,7 +16,6 @@ import numpy as np
 from ...core.cache import cached
 from ...core.registry import ops
 from ...core.rules import Attrs, Rule
-from ...core.value import Value
 from ...elementwise import expression
 from ...elementwise.expression import Expression, Term, compiled, in_order
 from ...elementwise.tiling import Schedule, scheduled
@@ -74,7 +73,7 @@ def adadelta_step(g: Number, squares: Number, steps: Number, epsilon: Number) ->
     return _sqrt(steps + epsilon) / _sqrt(squares + epsilon) * g
 
 
-def largest(state: Value, g: Value, decay: Number) -> Value:
+def largest(state: N, g: N, decay: Number) -> N:
     """The largest gradient so far, old ones less and less: what AdaMax has for Adam's root."""
     return ops.broadcast_maximum(state * decay, ops.abs(g))
 
