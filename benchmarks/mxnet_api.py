@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
 from typing import Any
@@ -63,17 +64,25 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
             mx.operator.register(name)(type(name, (mx.operator.CustomOpProp,),
                                             {"create_operator": create_operator, "traced": traced}))
 
-    def bind(symbol, arrays, given=(), statistics=()):
-        """An executor with numbers for all arguments, in their order; no gradients of those whose names are given."""
+    # The others read the gradients of outputs where they lie, compiled or not. MXNet's executor copies them.
+    binds_head_grads = "head_grads" in inspect.signature(mx.sym.Symbol.simple_bind).parameters
+
+    def bind(symbol, arrays, given=(), statistics=(), head=None):
+        """An executor with numbers for all arguments, in their order, and what its backward is given.
+
+        It keeps no gradients of the arguments whose names are given; ``head`` is the gradient of the output.
+        """
+        bound = binds_head_grads and head is not None
         names = symbol.list_arguments()
         executor = symbol.simple_bind(mx.cpu(), grad_req={name: "null" if name in given else "write" for name in names},
-                                      **{name: array.shape for name, array in zip(names, arrays)})
+                                      **{name: array.shape for name, array in zip(names, arrays)},
+                                      **({"head_grads": head} if bound else {}))
         for array, value in zip([*executor.arg_arrays, *executor.aux_arrays], [*arrays, *statistics]):
             array[:] = value
-        return executor
+        return executor, () if bound or head is None else (head,)
 
     def inference(symbol, arrays, statistics=()):
-        executor = bind(symbol, arrays, symbol.list_arguments(), statistics)
+        executor, _ = bind(symbol, arrays, symbol.list_arguments(), statistics)
 
         def run():
             executor.forward(is_train=False)
@@ -83,11 +92,11 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
 
     def training(symbol, arrays, g, given=(), statistics=()):
         """Forward and backward, ``g`` being the gradient of the output."""
-        executor, head = bind(symbol, arrays, given, statistics), mx.nd.array(g)
+        executor, out_grads = bind(symbol, arrays, given, statistics, mx.nd.array(g))
 
         def run():
             executor.forward(is_train=True)
-            executor.backward(head)
+            executor.backward(*out_grads)
             mx.nd.waitall()
 
         def check():
@@ -129,7 +138,7 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
     def step(network, data, rate):
         """A step of SGD of a network that ends in SoftmaxOutput."""
         x, labels, parameters = data
-        executor = bind(network, [x, *parameters, labels], given=("data", "softmax_label"))
+        executor, _ = bind(network, [x, *parameters, labels], given=("data", "softmax_label"))
         pairs = list(zip(executor.arg_arrays, executor.grad_arrays))[1:-1]
 
         def run():
@@ -273,12 +282,12 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
 
     def square_compiled(n, calls):
         x = mx.sym.Variable("x")
-        executor, ones = bind(x * x, [uniform(n)]), mx.nd.ones((n,))
+        executor, out_grads = bind(x * x, [uniform(n)], head=mx.nd.ones((n,)))
 
         def run():
             for _ in range(calls):
                 executor.forward(is_train=True)
-                executor.backward(ones)
+                executor.backward(*out_grads)
             mx.nd.waitall()
 
         return run, lambda: total(executor.grad_arrays[0].asnumpy())

@@ -12,7 +12,7 @@ import numpy as np
 
 from opreg.core.graph import Entry, Node, rewrite
 from opreg.core.placeholder import resolve
-from opreg.core.spec import Spec, known, show, size
+from opreg.core.spec import Shape, Spec, known, show, size
 from opreg.errors import (
     ArgumentError,
     DeviceError,
@@ -26,9 +26,12 @@ from opreg.errors import (
 )
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import NDArray, array
+from opreg.typing import Array, DTypeLike
 
 from . import infer as inference
-from .executor import Executor, front, places, zeros
+from .arrays import front, zeros
+from .executor import Executor, places
+from .head_gradients import OutGrads, fitted
 from .passes.rematerialization import asked
 from .program import Bound, uncollected
 from .stages import Staged, depends_on_data
@@ -158,7 +161,8 @@ def _grouped(symbol: Symbol, ctx: Context, groups: dict[str, Context], contexts:
 @BIND.provide
 @uncollected
 def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any, group2ctx: Any,
-         check_kernels: bool | str = False, recompute: bool | str | None = None) -> Executor:
+         check_kernels: bool | str = False, recompute: bool | str | None = None,
+         head_grads: OutGrads = None) -> Executor:
     """See ``Symbol.bind``."""
     ctx, symbol, groups = _context(ctx), _resolved(symbol), _groups(group2ctx)
     arguments, auxiliary = symbol._graph().variables()
@@ -174,14 +178,14 @@ def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux
                 raise ShapeError(f"args_grad: {name} has shape {show(grad.shape)}, its argument {show(value.shape)}")
     aux = [_array("aux_states", name, value, _variable_place(node, ctx, groups)) for name, value, node in
            zip(aux_names, _listed("aux_states", aux_states, aux_names, False), auxiliary)]
-    return make(symbol, ctx, arrays, grads, reqs, aux, groups, check_kernels, recompute)
+    return make(symbol, ctx, arrays, grads, reqs, aux, groups, check_kernels, recompute, head_grads=head_grads)
 
 
 @SIMPLE_BIND.provide
 @uncollected
 def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2ctx: Any, shared_arg_names: Any,
                 shared_exec: Any, shared_buffer: Any, keywords: Mapping[str, Any], check_kernels: bool | str = False,
-                recompute: bool | str | None = None) -> Executor:
+                recompute: bool | str | None = None, head_grads: OutGrads = None) -> Executor:
     """See ``Symbol.simple_bind``."""
     ctx, symbol, groups = _context(ctx), _resolved(symbol), _groups(group2ctx)
     graph = symbol._graph()
@@ -208,7 +212,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
         grads.append(None if req == "null" else sharing.argument("grad_dict", node.name, spec, place))
     aux = [sharing.state(node.name, Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx)
            for node in auxiliary]
-    return make(symbol, ctx, args, grads, reqs, aux, groups, check_kernels, recompute, specs)
+    return make(symbol, ctx, args, grads, reqs, aux, groups, check_kernels, recompute, specs, head_grads=head_grads)
 
 
 def _shapes(keywords: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -307,10 +311,11 @@ def _is(old: NDArray, spec: Spec) -> bool:
 
 
 def _zeros(spec: Spec, place: Context) -> NDArray:
+    assert known(spec.shape)
     return NDArray(zeros(place, spec.shape, spec.dtype), place)
 
 
-def _room(place: Context, shape: Any, dtype: Any, node: Node) -> Any:
+def _room(place: Context, shape: Shape, dtype: DTypeLike, node: Node) -> Array:
     """Zeros for a node's result, or an error that names the node."""
     try:
         return zeros(place, shape, dtype)
@@ -321,11 +326,11 @@ def _room(place: Context, shape: Any, dtype: Any, node: Node) -> Any:
 def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
          aux: list[NDArray], groups: dict[str, Context], check: bool | str = False,
          recompute: bool | str | None = False, specs: Mapping[Node, list[Spec]] | None = None,
-         outputs: Sequence[NDArray] = ()) -> Executor:
+         outputs: Sequence[NDArray] = (), head_grads: OutGrads = None) -> Executor:
     """An executor over arrays in the order of the graph's variables.
 
-    ``specs`` are those of nodes that are known already, ``outputs`` arrays that serve as outputs where they are large
-    enough.
+    ``specs`` are those of nodes that are known already, ``outputs`` those of an executor that is reshaped, which serve
+    as outputs where they are large enough.
     """
     if check not in (False, True, "report"):
         raise ArgumentError(f"check_kernels={check!r}: expected True, False or 'report'")
@@ -339,7 +344,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     dtypes = {node: value._data.dtype for node, value in zip(variables, values)}
     specs = specs or {}
     if any(depends_on_data(node) and node not in specs for node in graph.nodes):
-        return Staged(symbol, ctx, args, grads, reqs, aux, again, check, specs)
+        return Staged(symbol, ctx, args, grads, reqs, aux, head_grads, again, check, specs, bool(outputs))
     specs = inference.infer(graph, shapes, dtypes, dict(specs))
     for node, bound_dtype in dtypes.items():
         if specs[node][0].dtype != bound_dtype:
@@ -350,14 +355,21 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
             wanted[node] = grad._data, req
     bound = Bound(graph, specs, ctx, groups, {node: value._data for node, value in zip(variables, values)},
                   {node: value.context for node, value in zip(variables, values)}, wanted, recompute=recompute)
-    for (node, i), place, old in zip(graph.heads, places(bound), [*outputs, *[None] * len(graph.heads)]):
+    gradients = fitted(head_grads, symbol.list_outputs(), [specs[node][i] for node, i in graph.heads], ctx,
+                       reshaped=bool(outputs))
+    for (node, i), place, old, gradient in zip(graph.heads, places(bound), [*outputs, *[None] * len(graph.heads)],
+                                               gradients):
         shape, dtype = specs[node][i]
-        loss = node.op is not None and node.op.loss(node.attrs)
-        fits = old is not None and (old._data.dtype, old.context) == (dtype, place) and old.size >= size(shape or ())
-        bound.outputs.append(front(old, shape)._data if fits else  # type: ignore[arg-type]
-                             _room(place, shape, dtype, node))
-        bound.head_grads.append(None if loss or not wanted else _room(ctx, shape, dtype, node))
-    executor = Executor(symbol, bound, args, grads, reqs, aux, again, check)
+        assert known(shape)
+        if old is not None and (old._data.dtype, old.context) == (dtype, place) and old.size >= size(shape):
+            bound.outputs.append(front(old, shape)._data)
+        else:
+            bound.outputs.append(_room(place, shape, dtype, node))
+        if not wanted or (node.op is not None and node.op.loss(node.attrs)):
+            bound.head_grads.append(None)
+        else:
+            bound.head_grads.append(_room(ctx, shape, dtype, node) if gradient is None else gradient._data)
+    executor = Executor(symbol, bound, args, grads, reqs, aux, gradients, again, check)
     if any(getattr(node.op, "traced", False) for node in graph.nodes):
         executor.plan(bool(wanted))  # a body that cannot be followed says so now
     return executor

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -17,37 +16,24 @@ from opreg.core.backward_graph import GRADIENTS
 from opreg.core.graph import Node
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op, watch
-from opreg.core.spec import known, show, size
+from opreg.core.spec import known, show
 from opreg.errors import ArgumentError, OpError, ShapeError, did_you_mean, trim
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 
 from . import infer as inference
+from .arrays import Named, reshaped, zeros
 from .checking import KernelReport, check_kernels, titled
 from .compile import compile_plan
-from .head_gradients import Arrivals
+from .head_gradients import HeadGradients, OutGrads
 from .plan import Plan, Segment, Step
 from .profile import Profile, profile
 from .program import Bound
 from .symbol import Symbol, output_name
 
-__all__ = ["Executor", "front", "places", "truth", "zeros"]
+__all__ = ["Executor", "places", "truth"]
 
-
-class Named(dict):
-    """Arrays by name, whose missing names are answered with the nearest there are."""
-
-    def __init__(self, what: str, names: Sequence[str], arrays: Sequence[Any]):
-        super().__init__(zip(names, arrays))
-        self.what = what
-
-    def __missing__(self, name: Any) -> NoReturn:
-        raise KeyError(f"{self.what}: there is no {name!r}. {did_you_mean(name, self)}")
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        warnings.warn(f"{self.what}[{name!r}] = … changes this dict alone, as in MXNet, not what is bound: write into "
-                      f"the array, {self.what}[{name!r}][:] = …", UserWarning, stacklevel=2)
-        super().__setitem__(name, value)
+A = TypeVar("A", bound=NDArray | None)
 
 
 class Executor:
@@ -64,13 +50,16 @@ class Executor:
     ----------
     arg_arrays, grad_arrays, aux_arrays : list of NDArray
         In the order of ``list_arguments`` and ``list_auxiliary_states``; None where no gradient is kept.
+    head_grads : list of NDArray
+        Gradients of the outputs that are bound; None where ``backward`` is given them.
     outputs : list of NDArray
         Written anew by each forward.
     """
 
     def __init__(self, symbol: Symbol, bound: Bound, args: list[NDArray], grads: list[NDArray | None],
-                 reqs: list[str], aux: list[NDArray], make: Callable[..., Executor], check: bool | str = False):
-        self._hold(symbol, bound.ctx, args, grads, reqs, aux, make)
+                 reqs: list[str], aux: list[NDArray], head_grads: list[NDArray | None],
+                 make: Callable[..., Executor], check: bool | str = False):
+        self._hold(symbol, bound.ctx, args, grads, reqs, aux, head_grads, make)
         self._bound = bound
         self._plans: dict[bool, Plan] = {}  # those in use: without a monitor, or with one
         self._others: dict[bool, Plan] = {}
@@ -79,15 +68,16 @@ class Executor:
         self._drawn: dict[bool, dict] = {}  # where generators stood before the last forward of a mode
         self._ready: Plan | None = None  # the plan whose forward was the last to run, and its backward has not
         self.outputs = [NDArray(data, ctx) for data, ctx in zip(bound.outputs, places(bound))]
-        self._arrivals = Arrivals(bound, self._output_names)
+        self._heads = HeadGradients(bound.head_grads, head_grads, self._output_names, bound.ctx)
         watch(self)
 
     def _hold(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
-              aux: list[NDArray], make: Callable[..., Executor]) -> None:
+              aux: list[NDArray], head_grads: list[NDArray | None], make: Callable[..., Executor]) -> None:
         """Take what every executor has."""
         self._symbol, self._ctx, self._make = symbol, ctx, make
         self._arguments, self._auxiliary = symbol._graph().variables()
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._reqs = args, grads, aux, reqs
+        self.head_grads = head_grads
         self._output_names = symbol.list_outputs()
         self._monitor: tuple[Callable, bool] | None = None
         self._mode = False  # of the last forward
@@ -95,14 +85,14 @@ class Executor:
         self._gradients: dict[bool, bool | None] = {True: True, False: None}
         # Threads that run this, in the order they came, behind a number that keeps the list's memory.
         self._inside, self._process = [0], os.getpid()
-        self._dicts: dict[str, Named] = {}
+        self._dicts: dict[str, Named[Any]] = {}
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an executor is bound to memory: pickle or copy its symbol and its arrays, and bind them again")
 
     # --------------------------------------------------------------------------------------------- questions
 
-    def _dict(self, what: str, names: Sequence[str], arrays: Sequence[Any]) -> Named:
+    def _dict(self, what: str, names: Sequence[str], arrays: Sequence[A]) -> Named[A]:
         if what not in self._dicts:
             twice = {name for name in names if list(names).count(name) > 1}
             if twice:
@@ -205,13 +195,14 @@ class Executor:
         finally:
             del inside[1]
 
-    def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
+    def backward(self, out_grads: OutGrads = None, is_train: bool = True) -> None:
         """Compute the gradients of all arguments that asked for theirs.
 
         Parameters
         ----------
         out_grads : NDArray, list or dict by output name
-            Gradients of the outputs. Losses need none.
+            Gradients of the outputs. Losses need none. Those that are bound, as ``head_grads`` of ``bind``, are read
+            where they lie; others that are given in their stead are copied into them.
         is_train : bool
             Whether operators such as BatchNorm and Dropout are differentiated as they compute in training; else as in
             inference, which may follow a ``forward`` of either mode.
@@ -233,20 +224,17 @@ class Executor:
         finally:
             del inside[1]
 
-    def _back(self, out_grads: Any, is_train: bool) -> None:
+    def _back(self, out_grads: OutGrads, is_train: bool) -> None:
         mode = is_train or self._mode
         if self._gradients[mode] is not is_train:
             self._differentiate(mode, is_train)
         plan = self._plans.get(mode) or self.plan(mode)
-        if self._bound.head_grads and self._arrivals.take(plan.bound, out_grads):
-            self._forget(mode)
-            plan = self.plan(mode)
+        if out_grads is not None or not self._heads.complete:
+            self._heads.take(plan.bound, out_grads)
         if self._ready is not plan:
             self._repeat(mode, functools.partial(self._run, plan, plan.forward, mode))
         self._ready = None
         self._run(plan, plan.backward, is_train)
-        if self._arrivals.lends and self._arrivals.settle(out_grads):
-            self._forget(mode)
 
     def _draws(self, mode: bool) -> dict[tuple[str, int], Any]:
         """Where generators stood before the last forward of a mode that a caller ran."""
@@ -371,7 +359,8 @@ class Executor:
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
         """An executor for other argument shapes, which shares the arrays whose shapes stay.
 
-        What becomes smaller, outputs included, is the front of what there is.
+        What becomes smaller, outputs and bound head gradients included, is the front of what there is. Head gradients
+        that would have to be larger are bound no more.
 
         Parameters
         ----------
@@ -393,13 +382,14 @@ class Executor:
         if not all(known(found[node]) for node in variables):  # what does not follow stays as it is
             given.update((node, old.shape) for node, old in zip(variables, held) if not known(found[node]))
             found = inference.variable_shapes(graph, given)
-        made = [_reshaped(node.name, old, found[node], partial_shaping or node.name in kwargs, allow_up_sizing)
+        made = [reshaped(node.name, old, found[node], partial_shaping or node.name in kwargs, allow_up_sizing)
                 for node, old in zip(variables, held)]
         args, aux = made[:len(self._arguments)], made[len(self._arguments):]
         grads = [None if grad is None else grad if grad.shape == arg.shape else
                  NDArray(zeros(grad.context, arg.shape, grad.dtype), grad.context)
                  for arg, grad in zip(args, self.grad_arrays)]
-        return self._make(self._symbol, args=args, grads=grads, reqs=self._reqs, aux=aux, outputs=self.outputs)
+        return self._make(self._symbol, args=args, grads=grads, reqs=self._reqs, aux=aux, outputs=self.outputs,
+                          head_grads=self.head_grads)
 
     # ------------------------------------------------------------------------------------------- inspection
 
@@ -453,9 +443,9 @@ class Executor:
         """Where the time of a plan goes: run it step by step with a clock.
 
         Forward and backward run ``2 * runs + 1`` times with the arguments as they are, and with the gradients of the
-        outputs that the last backward was given, zeros before the first. Outputs, gradients, auxiliary states, what
-        updates change and the states of random generators are restored; what users' operators and hooks do beside
-        that happens in each run. A backward that was to follow runs its forward again.
+        outputs that are bound or that the last backward was given, zeros before the first. Outputs, gradients,
+        auxiliary states, what updates change and the states of random generators are restored; what users' operators
+        and hooks do beside that happens in each run. A backward that was to follow runs its forward again.
 
         Parameters
         ----------
@@ -529,30 +519,3 @@ def places(bound: Bound) -> list[Context]:
     """Where the outputs are computed."""
     return [bound.group2ctx.get(node.tags.get("__ctx_group__", ""), bound.ctx) if node.op is not None else bound.ctx
             for node, _ in bound.graph.heads]
-
-
-def zeros(ctx: Context, shape: Any, dtype: Any) -> Any:
-    """A raw array of zeros."""
-    return ctx.backend.zeros(tuple(shape), np.dtype(dtype), ctx.device_id)
-
-
-def _reshaped(name: str, old: NDArray, shape: Any, allowed: bool, larger: bool) -> NDArray:
-    """An array for a variable of another shape: the front of the old one, if that is large enough."""
-    if not known(shape):
-        raise ShapeError(f"reshape: the shape of {name} does not follow; give it too")
-    if old.shape == shape:
-        return old
-    if not allowed:
-        raise ShapeError(f"reshape: the shape of {name}, which was not named, changes from {show(old.shape)} to "
-                         f"{show(shape)}; allow it with partial_shaping=True")
-    if size(shape) > old.size:
-        if not larger:
-            raise ShapeError(f"reshape: {name} of shape {show(shape)} is larger than its array {show(old.shape)}; "
-                             "allow it with allow_up_sizing=True")
-        return NDArray(zeros(old.context, shape, old.dtype), old.context)
-    return front(old, shape)
-
-
-def front(old: NDArray, shape: tuple[int, ...]) -> NDArray:
-    """The first numbers of an array, in another shape."""
-    return NDArray(old._data.reshape(-1)[:size(shape)].reshape(shape), old.context)

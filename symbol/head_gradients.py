@@ -1,130 +1,138 @@
-"""Arrivals: how the gradients of an executor's outputs come in."""
+"""Head gradients: those of an executor's outputs, bound with it, or brought by backward to where plans read them."""
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from opreg.core import threads
-from opreg.core.spec import show
-from opreg.errors import ArgumentError, ShapeError, did_you_mean
-from opreg.ndarray.ndarray import NDArray
+from opreg.core.spec import Spec, known, show, size, unify
+from opreg.errors import ArgumentError, DeviceError, DTypeError, ShapeError, did_you_mean
+from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import NDArray, array
+from opreg.typing import Array
 
-from .program import Bound
+from .arrays import front
 
-__all__ = ["Arrivals", "listed"]
+__all__ = ["HeadGradients", "OutGrads", "fitted", "in_order"]
 
-# Bytes of a gradient that is read where it lies: from here on a copy takes as long as a new plan soon.
-_LARGE = 1 << 20
+#: Gradients of outputs as a caller gives them: that of the only one, some in their order, or some by name.
+OutGrads: TypeAlias = NDArray | np.ndarray | Sequence[NDArray | np.ndarray | None] | Mapping[
+    str, NDArray | np.ndarray | None] | None
 
 
-class Arrivals:
-    """Gradients of outputs, copied to where a plan reads them.
+def in_order(what: str, gradients: OutGrads, names: Sequence[str]) -> list[NDArray | np.ndarray | None]:
+    """Gradients in the order of the outputs, of which the last may be left out."""
+    if gradients.__class__ is list:
+        return gradients
+    if isinstance(gradients, (NDArray, np.ndarray)):
+        return [gradients]
+    if isinstance(gradients, Mapping):
+        for name in gradients:
+            if name not in names:
+                raise ArgumentError(f"{what}: there is no output {name!r}. {did_you_mean(name, names)}")
+        return [gradients.get(name) for name in names]
+    if gradients is not None and not isinstance(gradients, Iterable):
+        raise ArgumentError(f"{what}: expected an NDArray, a list, or a dict by output name, got "
+                            f"{type(gradients).__name__}")
+    return list(gradients or ())
 
-    A large one is read where its owner keeps it once the same array has come twice, as from another executor: the plan
-    is made anew over its memory. When another array comes the plan gets memory of its own again, for good.
+
+def fitted(gradients: OutGrads, names: Sequence[str], specs: Sequence[Spec], ctx: Context,
+           reshaped: bool = False) -> list[NDArray | None]:
+    """An array for each output, None where there is none, that a plan can read where it lies.
+
+    Of an executor that is reshaped the fronts of arrays serve, and those that are too small do not.
+
+    Raises
+    ------
+    ArgumentError, ShapeError, DTypeError, DeviceError
+        For an array that is not what its output is.
+    """
+    listed = in_order("head_grads", gradients, names)
+    if len(listed) > len(names):
+        raise ArgumentError(f"head_grads: expected {len(names)} arrays ({', '.join(names)}), got {len(listed)}")
+    fitting: list[NDArray | None] = []
+    for name, gradient, (shape, dtype) in zip(names, [*listed, *[None] * len(names)], specs):
+        if isinstance(gradient, np.ndarray):
+            gradient = array(gradient, ctx=ctx, dtype=gradient.dtype)
+        if gradient is not None and reshaped and shape is not None and known(shape):
+            gradient = None if size(shape) > gradient.size else gradient if gradient.shape == shape else front(
+                gradient, shape)
+        if gradient is not None:
+            _check(name, gradient, Spec(shape, dtype), ctx)
+        fitting.append(gradient)
+    return fitting
+
+
+def _check(name: str, gradient: NDArray, spec: Spec, ctx: Context) -> None:
+    if not isinstance(gradient, NDArray):
+        raise ArgumentError(f"head_grads: {name} must be an NDArray, got {type(gradient).__name__}")
+    try:
+        unify(gradient.shape, spec.shape)
+    except ShapeError:
+        raise ShapeError(f"head_grads: {name} has shape {show(gradient.shape)}, its output "
+                         f"{show(spec.shape)}") from None
+    if gradient._data.dtype != spec.dtype:
+        raise DTypeError(f"head_grads: {name} has dtype {gradient._data.dtype}, its output {spec.dtype}")
+    if gradient.context != ctx:
+        raise DeviceError(f"head_grads: {name} lives on {gradient.context}, expected {ctx}; move it with as_in_context")
+
+
+class HeadGradients:
+    """Where plans read the gradients of outputs, and how those that backward is given come there.
 
     Parameters
     ----------
-    bound : Bound
-        Whose ``head_grads`` these are.
+    targets : list of (array or None)
+        The arrays that plans read; None for losses.
+    bound : list of (NDArray or None)
+        Those of them that the caller has bound, and writes what backward without arguments uses.
     names : sequence of str
         Of the outputs.
+    ctx : Context
+        Where they live.
     """
 
-    def __init__(self, bound: Bound, names: Sequence[str]):
-        self._bound, self._names = bound, names
-        self._targets = bound.head_grads
-        self._only = self._targets[0] if len(self._targets) == 1 else None
-        self._last: Any = None  # a weak reference to the array that came last
-        self._lent = False
-        #: Whether the plan may yet read an array of the caller's. Where forward runs a second time it has to compute
-        #: the same.
-        self.lends = isinstance(self._only, np.ndarray) and self._only.nbytes >= _LARGE and not any(
-            node.op.random or node.op.per_instance or node.op.has_side_effect or node.op.mutates
-            for node in bound.graph.nodes if node.op is not None)
+    def __init__(self, targets: Sequence[Array | None], bound: Sequence[NDArray | None], names: Sequence[str],
+                 ctx: Context):
+        self._targets, self._names, self._ctx = targets, names, ctx
+        self._bound = [gradient is not None for gradient in bound]
+        self._only = targets[0] if len(targets) == 1 else None
+        #: Whether every gradient that is needed is bound, so that backward needs none.
+        self.complete = all(target is None or is_bound for target, is_bound in zip(targets, self._bound))
 
-    def take(self, read: set[int], given: Any) -> bool:
-        """Take the gradients for a plan that reads the arrays of these identities.
-
-        Returns
-        -------
-        bool
-            Whether the plan, and what its forward has left, can no longer be used.
-        """
+    def take(self, read: set[int], gradients: OutGrads) -> None:
+        """Copy gradients to where they are read, for a plan that reads the arrays of these identities."""
         target = self._only
-        if target is not None and given.__class__ is NDArray:
-            data = given._data
+        if target is not None and gradients.__class__ is NDArray:
+            data = gradients._data
             if data is target:
-                return False
-            if data.__class__ is np.ndarray and data.dtype is target.dtype and data.shape == target.shape and (
-                    not self._lent):
+                return
+            if data.__class__ is np.ndarray and data.dtype is target.dtype and data.shape == target.shape:
                 threads.copy(target, data)
-                return False
-        if not self._lent:
-            self._copy(self._targets, read, given)
-            return False
-        own = np.empty_like(target)
-        self._copy([own], {id(own)} if id(target) in read else set(), given)
-        self._only = self._targets[0] = own
-        self._lent = False
-        return True
-
-    def settle(self, given: Any) -> bool:
-        """Decide, when backward has run, where the gradient is read from now on; True if the plan must be made anew."""
-        data, target = getattr(given, "_data", None), cast(np.ndarray, self._only)
-        fits = data.__class__ is np.ndarray and data.dtype is target.dtype and data.shape == target.shape and (
-            data.flags.c_contiguous and data.flags.aligned)
-        again = self._last is not None and self._last() is data
-        self._last = weakref.ref(data) if fits else None
-        if not (fits and again):
-            return False
-        self.lends = False  # once is enough: a plan takes long to make
-        if self._written(data):
-            return False
-        self._only = self._targets[0] = data
-        self._lent = True
-        return True
-
-    def _written(self, data: Any) -> bool:
-        """Whether runs write to an array's memory."""
-        bound = self._bound
-        written = [*bound.outputs, *bound.arrays.values(), *[array for array, _ in bound.grads.values()]]
-        return any(isinstance(array, np.ndarray) and np.may_share_memory(array, data) for array in written)
-
-    def _copy(self, targets: Sequence[Any], read: set[int], given: Any) -> None:
-        names, given = self._names, listed(given, self._names)
-        for i, target in enumerate(targets):
-            value = given[i] if i < len(given) else None
-            if target is None or getattr(value, "_data", None) is target:
+                return
+        names, listed = self._names, in_order("backward", gradients, self._names)
+        for i, target in enumerate(self._targets):
+            gradient = listed[i] if i < len(listed) else None
+            if target is None or getattr(gradient, "_data", None) is target:
                 continue
-            if value is None:
-                if id(target) not in read:  # it leads to no argument whose gradient is kept
+            if gradient is None:
+                if self._bound[i] or id(target) not in read:  # it leads to no argument whose gradient is kept
                     continue
                 raise ArgumentError(f"backward: output {names[i]!r} comes from no loss operator, so its gradient is "
-                                    "needed: give it in out_grads, or make the output a loss with MakeLoss")
-            if tuple(value.shape) != target.shape:
-                raise ShapeError(f"backward: the gradient of {names[i]!r} has shape {show(value.shape)}, expected "
+                                    "needed: give it in out_grads, bind it with head_grads, or make the output a loss "
+                                    "with MakeLoss")
+            if not hasattr(gradient, "shape"):
+                raise ArgumentError(f"backward: the gradient of {names[i]!r} must be an NDArray, got "
+                                    f"{type(gradient).__name__}")
+            if tuple(gradient.shape) != target.shape:
+                raise ShapeError(f"backward: the gradient of {names[i]!r} has shape {show(gradient.shape)}, expected "
                                  f"{show(target.shape)}")
-            data = getattr(value, "_data", None)
+            data = getattr(gradient, "_data", None)
             if data.__class__ is target.__class__ is np.ndarray and data.dtype is target.dtype:
                 target[...] = data
             else:
-                NDArray(target, self._bound.ctx)._store(Ellipsis, value)
-
-
-def listed(given: Any, names: Sequence[str]) -> list[Any]:
-    """Gradients of outputs in their order, from one, a list, or a dict by name."""
-    if given.__class__ is list:
-        return given
-    if isinstance(given, NDArray):
-        return [given]
-    if isinstance(given, Mapping):
-        for name in given:
-            if name not in names:
-                raise ArgumentError(f"backward: there is no output {name!r}. {did_you_mean(name, names)}")
-        return [given.get(name) for name in names]
-    return list(given or ())
+                NDArray(target, self._ctx)._store(Ellipsis, gradient)

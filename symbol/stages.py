@@ -24,9 +24,10 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray, wrap
 
 from . import infer as inference
+from .arrays import zeros
 from .checking import KernelReport
-from .executor import Executor, truth, zeros
-from .head_gradients import listed
+from .executor import Executor, truth
+from .head_gradients import HeadGradients, OutGrads, fitted, in_order
 from .plan import Plan
 from .profile import Profile
 from .symbol import Symbol, output_name
@@ -103,17 +104,23 @@ class Staged(Executor):
     """
 
     def __init__(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None],
-                 reqs: list[str], aux: list[NDArray], make: Callable[..., Executor], check: bool | str,
-                 known: Mapping[Node, list[Spec]]):
-        self._hold(symbol, ctx, args, grads, reqs, aux, make)
-        self._check = check
+                 reqs: list[str], aux: list[NDArray], head_grads: OutGrads, make: Callable[..., Executor],
+                 check: bool | str, known: Mapping[Node, list[Spec]], reshaped: bool):
         graph = symbol._graph()
-        self._held = dict(zip(self._arguments + self._auxiliary, args + aux))
-        self._wanted = {node: (grad, req) for node, grad, req in zip(self._arguments, grads, reqs) if grad is not None}
+        arguments, auxiliary = graph.variables()
+        self._held = dict(zip(arguments + auxiliary, args + aux))
+        self._wanted = {node: (grad, req) for node, grad, req in zip(arguments, grads, reqs) if grad is not None}
         shapes = inference.infer_shapes(graph, {node: value.shape for node, value in self._held.items()},
                                         {node: [spec.shape for spec in specs] for node, specs in known.items()})
         dtypes = inference.decide_dtypes(graph, {node: value._data.dtype for node, value in self._held.items()},
                                          {node: [spec.dtype for spec in specs] for node, specs in known.items()})
+        bound = fitted(head_grads, symbol.list_outputs(),
+                       [Spec(shapes[node][i], dtypes[node][i]) for node, i in graph.heads], ctx, reshaped)
+        self._hold(symbol, ctx, args, grads, reqs, aux, bound, make)
+        self._check = check
+        targets = [None if gradient is None or (node.op is not None and node.op.loss(node.attrs)) else gradient._data
+                   for gradient, (node, _) in zip(bound, graph.heads)]
+        self._heads = HeadGradients(targets, bound, self._output_names, ctx)
         self._cut = _Cut(graph, known)
         self._border = [(new, shapes[old], dtypes[old]) for new, old in self._cut.border]
         self._follows = Symbol(self._cut.rest)
@@ -139,7 +146,6 @@ class Staged(Executor):
         first = self._part(Symbol(self._cut.first), {
             node: (grad, "add" if req == "write" and node in later else req)
             for node, (grad, req) in self._wanted.items()}, known)
-        first._arrivals.lends = False  # the second part keeps to the arrays that it has been given
         count = sum(self._cut.early)
         for variable, output, grad in zip(self._cut.crossing.values(), first.outputs[count:],
                                           first._bound.head_grads[count:]):
@@ -208,22 +214,24 @@ class Staged(Executor):
             if part is not None:
                 part._store()
 
-    def _back(self, out_grads: Any, is_train: bool) -> None:
+    def _back(self, out_grads: OutGrads, is_train: bool) -> None:
         mode = is_train or self._mode
         if self._gradients[mode] is not is_train:
             self._differentiate(mode, is_train)
-        given = listed(out_grads, self._output_names)
+        self._heads.take(set(), out_grads)
+        gradients = in_order("backward", out_grads, self._output_names)
+        gradients = [gradient if bound is None else bound for gradient, bound in
+                     zip([*gradients, *[None] * len(self.head_grads)], self.head_grads)]
         if self._ran is not mode:
             self._repeat(mode, functools.partial(self._go, mode))
         self._ran = None
-        given += [None] * (len(self._cut.early) - len(given))
-        late = [grad for grad, early in zip(given, self._cut.early) if not early]
         assert self._rest is not None
-        self._rest._back(late[0] if len(late) == 1 else late, is_train)
+        self._rest._back([gradient for gradient, early in zip(gradients, self._cut.early) if not early], is_train)
         if self._first is not None:
             crossing = [self._wanted[variable][0] if variable in self._wanted else None
                         for variable in self._cut.crossing.values()]
-            self._first._back([*[grad for grad, early in zip(given, self._cut.early) if early], *crossing], is_train)
+            self._first._back([*[gradient for gradient, early in zip(gradients, self._cut.early) if early], *crossing],
+                              is_train)
 
     def _draws(self, mode: bool) -> dict[tuple[str, int], Any]:
         return {place: state for part in (self._rest, self._first) if part is not None

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from opreg.ndarray.ndarray import NDArray
 
     from .executor import Executor
+    from .head_gradients import OutGrads
     from .methods import Methods  # a stub, made from the operators
 else:
     Methods = Value
@@ -422,7 +423,7 @@ class Symbol(Methods):
 
     def bind(self, ctx: Any, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None,
              group2ctx: Any = None, shared_exec: Any = None, check_kernels: bool | str = False,
-             recompute: bool | str | None = None) -> Executor:
+             recompute: bool | str | None = None, *, head_grads: OutGrads = None) -> Executor:
         """An executor over given arrays.
 
         Parameters
@@ -448,6 +449,9 @@ class Symbol(Methods):
             time. By default what the environment variable ``MXNET_BACKWARD_DO_MIRROR`` says. Products and convolutions
             are computed again with ``all`` alone, users' operators when they have the attribute ``force_mirroring``,
             random numbers never.
+        head_grads : NDArray, list or dict of NDArray by output name, optional
+            Gradients of the outputs, of their shapes and dtypes, that ``backward`` without arguments uses. They are
+            read where they lie: write into them what the next step is to use.
 
         Examples
         --------
@@ -457,15 +461,16 @@ class Symbol(Methods):
         array([2., 4.], dtype=float32)
         """
         with TRIMMED:
-            return BIND.function(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, check_kernels, recompute)
+            return BIND.function(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, check_kernels, recompute,
+                                 head_grads)
 
     def simple_bind(self, ctx: Any, grad_req: Any = "write", type_dict: Any = None, stype_dict: Any = None,
                     group2ctx: Any = None, shared_arg_names: Any = None, shared_exec: Any = None,
                     shared_buffer: Any = None, check_kernels: bool | str = False, recompute: bool | str | None = None,
-                    **kwargs: Any) -> Executor:
+                    *, head_grads: OutGrads = None, **kwargs: Any) -> Executor:
         """An executor over new arrays of zeros, whose shapes follow from those given by keyword.
 
-        ``check_kernels`` and ``recompute`` are those of ``bind``.
+        ``check_kernels``, ``recompute`` and ``head_grads`` are those of ``bind``.
 
         Examples
         --------
@@ -475,7 +480,7 @@ class Symbol(Methods):
         """
         with TRIMMED:
             return SIMPLE_BIND.function(self, ctx, grad_req, type_dict, group2ctx, shared_arg_names, shared_exec,
-                                        shared_buffer, kwargs, check_kernels, recompute)
+                                        shared_buffer, kwargs, check_kernels, recompute, head_grads)
 
     def eval(self, ctx: Any = None, **kwargs: Any) -> list[NDArray]:
         """Bind to arrays given by keyword and compute; a list of NDArrays.

@@ -89,7 +89,8 @@ ORDER = _floors("""
     opreg.symbol.passes opreg.backends.onednn.channels_last opreg.backends.onednn.fuse_bn_backward
     opreg.backends.onednn.passes
     opreg.symbol.plan
-    opreg.symbol.profile opreg.symbol.checking opreg.symbol.head_gradients
+    opreg.symbol.arrays opreg.symbol.profile opreg.symbol.checking
+    opreg.symbol.head_gradients
     opreg.symbol.compile
     opreg.backends.passes opreg.symbol.executor
     opreg.symbol.stages

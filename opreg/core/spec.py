@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class Spec(NamedTuple):
         return f"{show(self.shape)} {self.dtype or '?'}"
 
 
-def known(shape: Shape | None) -> bool:
+def known(shape: Shape | None) -> TypeGuard[Shape]:
     """Whether rank and every dimension are known.
 
     Examples

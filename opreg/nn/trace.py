@@ -107,7 +107,7 @@ class TracedTensor(Sized, TensorBase):
         shape = self._spec.shape
         if not known(shape):
             raise TraceError(f"the shape of {self!r} is not known: give example inputs, as in cell.to_symbol(x)")
-        return shape  # type: ignore[return-value]
+        return shape
 
     def dim(self) -> int:
         """Number of dimensions."""
