@@ -23,13 +23,13 @@ __all__ = [
 ]
 
 
-def _made(operator: str, shape: Any = None, dtype: Any = None, **keywords: Any) -> Symbol:
+def _created(operator: str, shape: ShapeLike | None = None, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
     if shape is not None:
         keywords["shape"] = (shape,) if isinstance(shape, int) else tuple(shape)
     return surface(operator)(dtype="float32" if dtype is None else dtype, **keywords)
 
 
-def zeros(shape: Any, dtype: Any = None, **keywords: Any) -> Symbol:
+def zeros(shape: ShapeLike, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
     """Zeros of a shape; float32 by default.
 
     Examples
@@ -37,38 +37,42 @@ def zeros(shape: Any, dtype: Any = None, **keywords: Any) -> Symbol:
     >>> zeros((2,)).eval()[0].asnumpy()
     array([0., 0.], dtype=float32)
     """
-    return _made("_zeros", shape, dtype, **keywords)
+    return _created("_zeros", shape, dtype, **keywords)
 
 
-def ones(shape: Any, dtype: Any = None, **keywords: Any) -> Symbol:
+def ones(shape: ShapeLike, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
     """Ones of a shape; float32 by default."""
-    return _made("_ones", shape, dtype, **keywords)
+    return _created("_ones", shape, dtype, **keywords)
 
 
-def full(shape: Any, val: float, dtype: Any = None, **keywords: Any) -> Symbol:
+def full(shape: ShapeLike, val: float, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
     """One number in a shape; float32 by default."""
-    return _made("_full", shape, dtype, value=val, **keywords)
+    return _created("_full", shape, dtype, value=val, **keywords)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
-           name: str | None = None, dtype: Any = None) -> Symbol:
+           name: str | None = None, dtype: DTypeLike = None) -> Symbol:
     """Numbers from ``start`` (0 when only one is given) up to but not ``stop``, each ``repeat`` times."""
-    return _made("_arange", None, dtype, start=start, stop=stop, step=step, repeat=repeat, infer_range=infer_range,
+    return _created("_arange", None, dtype, start=start, stop=stop, step=step, repeat=repeat, infer_range=infer_range,
                  name=name)
 
 
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None,
-             dtype: Any = None) -> Symbol:
+             dtype: DTypeLike = None) -> Symbol:
     """``num`` evenly spaced numbers."""
-    return _made("_linspace", None, dtype, start=start, stop=stop, num=num, endpoint=endpoint, name=name)
+    return _created("_linspace", None, dtype, start=start, stop=stop, num=num, endpoint=endpoint, name=name)
 
 
-def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **keywords: Any) -> Symbol:
+def eye(N: int, M: int = 0, k: int = 0, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
     """Ones on the k-th diagonal, zeros elsewhere."""
-    return _made("_eye", None, dtype, N=N, M=M, k=k, **keywords)
+    return _created("_eye", None, dtype, N=N, M=M, k=k, **keywords)
 
 
 if TYPE_CHECKING:  # stubs, made from the operators
+    from collections.abc import Callable
+
+    from opreg.typing import DTypeLike, ShapeLike
+
     from . import contrib, image, linalg
     from . import operators as op
     from .operators import *  # noqa: F403
@@ -79,7 +83,7 @@ else:
 
     _internal = op
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> Callable[..., Symbol]:
         if name.startswith("__"):
             raise AttributeError(name)
         return surface(name)

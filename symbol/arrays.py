@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import NoReturn, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,16 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.typing import Array, DTypeLike
 
-__all__ = ["Named", "front", "reshaped", "zeros"]
+__all__ = ["Gradients", "Named", "Requests", "Values", "front", "reshaped", "zeros"]
+
+#: Arrays of variables as a caller gives them: in their order, or by name.
+Values: TypeAlias = Sequence[NDArray | np.ndarray] | Mapping[str, NDArray | np.ndarray]
+
+#: Where gradients of variables go, of some: None, or a name that is left out, stands for none.
+Gradients: TypeAlias = Sequence[NDArray | None] | Mapping[str, NDArray | None]
+
+#: What is asked of gradients: one word for all, one for each, or some by name.
+Requests: TypeAlias = str | Sequence[str] | Mapping[str, str]
 
 A = TypeVar("A", bound=NDArray | None)
 

@@ -6,7 +6,6 @@ import functools
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from opreg.ndarray.ndarray import NDArray, array
 from opreg.typing import Array, DTypeLike
 
 from . import infer as inference
-from .arrays import front, zeros
+from .arrays import Gradients, Requests, Values, front, zeros
 from .executor import Executor, places
 from .head_gradients import OutGrads, fitted
 from .passes.rematerialization import asked
@@ -45,11 +44,11 @@ _GROUP = "__ctx_group__"
 # ------------------------------------------------------------------------------------------------- what is given
 
 
-def _request(req: Any, names: Sequence[str]) -> list[str]:
-    """One request an argument, from text, a list or a dict."""
+def _request(req: Requests, names: Sequence[str]) -> list[str]:
+    """One request an argument."""
     valid = ("null", "write", "add")
 
-    def checked(value: Any, name: str) -> str:
+    def checked(value: str, name: str) -> str:
         if value == "inplace":
             return "write"
         if value not in valid:
@@ -68,28 +67,29 @@ def _request(req: Any, names: Sequence[str]) -> list[str]:
     raise ArgumentError(f"grad_req: expected text, a list or a dict, got {type(req).__name__}")
 
 
-def _listed(what: str, given: Any, names: Sequence[str], partial: bool) -> list[Any]:
+def _listed(what: str, arrays: Values | Gradients | None, names: Sequence[str], partial: bool
+            ) -> list[NDArray | np.ndarray | None]:
     """Arrays in the order of names, from a list or a dict; None for what a partial dict leaves out."""
-    if given is None:
-        given = {} if partial else []
-    if isinstance(given, Mapping):
-        if given and len(set(names)) < len(names):
+    if arrays is None:
+        arrays = {} if partial else []
+    if isinstance(arrays, Mapping):
+        if arrays and len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ArgumentError(f"{what}: two different variables are named {twice!r}; give each a name of its own, or "
                                 "arrays as a list")
-        missing = [name for name in names if name not in given]
-        refuse_misspelt(what, given, names, stacklevel=5)
+        missing = [name for name in names if name not in arrays]
+        refuse_misspelt(what, arrays, names, stacklevel=5)
         if missing and not partial:
             raise ArgumentError(f"{what}: missing {', '.join(missing)}; the graph has {', '.join(names)}")
-        return [given.get(name) for name in names]
-    if not isinstance(given, (list, tuple)):
-        raise ArgumentError(f"{what}: expected a list or a dict of NDArrays, got {type(given).__name__}")
-    if len(given) != len(names):
-        raise ArgumentError(f"{what}: expected {len(names)} arrays ({', '.join(names)}), got {len(given)}")
-    return list(given)
+        return [arrays.get(name) for name in names]
+    if not isinstance(arrays, (list, tuple)):
+        raise ArgumentError(f"{what}: expected a list or a dict of NDArrays, got {type(arrays).__name__}")
+    if len(arrays) != len(names):
+        raise ArgumentError(f"{what}: expected {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
+    return list(arrays)
 
 
-def _context(ctx: Any, what: str = "bind") -> Context:
+def _context(ctx: Context | Sequence[Context] | None, what: str = "bind") -> Context:
     if isinstance(ctx, (list, tuple)) and len(ctx) == 1:
         ctx = ctx[0]
     if ctx is None:
@@ -99,14 +99,14 @@ def _context(ctx: Any, what: str = "bind") -> Context:
     return ctx
 
 
-def _groups(group2ctx: Any) -> dict[str, Context]:
+def _groups(group2ctx: Mapping[str, Context] | None) -> dict[str, Context]:
     """The context of each group."""
     if group2ctx is not None and not isinstance(group2ctx, Mapping):
         raise ArgumentError(f"group2ctx: expected a dict of str to Context, got {group2ctx!r}")
     return {name: _context(ctx, f"group2ctx[{name!r}]") for name, ctx in (group2ctx or {}).items()}
 
 
-def _array(what: str, name: str, value: Any, ctx: Context | None) -> NDArray:
+def _array(what: str, name: str, value: NDArray | np.ndarray | None, ctx: Context | None) -> NDArray:
     if isinstance(value, np.ndarray):
         value = array(value, ctx=ctx, dtype=value.dtype)
     if not isinstance(value, NDArray):
@@ -151,8 +151,8 @@ def _grouped(symbol: Symbol, ctx: Context, groups: dict[str, Context], contexts:
         where[new] = place or ctx
         return [(new, i) for i in range(node.count)]
 
-    found = rewrite(graph, change)
-    return symbol if found is graph else Symbol(found.heads)
+    grouped = rewrite(graph, change)
+    return symbol if grouped is graph else Symbol(grouped.heads)
 
 
 # ------------------------------------------------------------------------------------------------- binding
@@ -160,7 +160,8 @@ def _grouped(symbol: Symbol, ctx: Context, groups: dict[str, Context], contexts:
 
 @BIND.provide
 @uncollected
-def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any, group2ctx: Any,
+def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, args_grad: Gradients | None,
+         grad_req: Requests, aux_states: Values | None, group2ctx: Mapping[str, Context] | None,
          check_kernels: bool | str = False, recompute: bool | str | None = None,
          head_grads: OutGrads = None) -> Executor:
     """See ``Symbol.bind``."""
@@ -169,13 +170,14 @@ def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux
     names, aux_names = [node.name for node in arguments], [node.name for node in auxiliary]
     arrays = [_array("args", name, value, _variable_place(node, ctx, groups))
               for name, value, node in zip(names, _listed("args", args, names, False), arguments)]
-    grads = _listed("args_grad", args_grad, names, True)
+    grads: list[NDArray | None] = []
+    for name, grad, value in zip(names, _listed("args_grad", args_grad, names, True), arrays):
+        if grad is not None and not isinstance(grad, NDArray):
+            raise ArgumentError(f"args_grad: {name} must be an NDArray, got {type(grad).__name__}")
+        if grad is not None and grad.shape != value.shape:
+            raise ShapeError(f"args_grad: {name} has shape {show(grad.shape)}, its argument {show(value.shape)}")
+        grads.append(grad)
     reqs = [req if grad is not None else "null" for req, grad in zip(_request(grad_req, names), grads)]
-    for name, grad, value in zip(names, grads, arrays):
-        if grad is not None:
-            _array("args_grad", name, grad, None)
-            if grad.shape != value.shape:
-                raise ShapeError(f"args_grad: {name} has shape {show(grad.shape)}, its argument {show(value.shape)}")
     aux = [_array("aux_states", name, value, _variable_place(node, ctx, groups)) for name, value, node in
            zip(aux_names, _listed("aux_states", aux_states, aux_names, False), auxiliary)]
     return make(symbol, ctx, arrays, grads, reqs, aux, groups, check_kernels, recompute, head_grads=head_grads)
@@ -183,9 +185,12 @@ def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux
 
 @SIMPLE_BIND.provide
 @uncollected
-def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2ctx: Any, shared_arg_names: Any,
-                shared_exec: Any, shared_buffer: Any, keywords: Mapping[str, Any], check_kernels: bool | str = False,
-                recompute: bool | str | None = None, head_grads: OutGrads = None) -> Executor:
+def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_req: Requests,
+                type_dict: Mapping[str, DTypeLike] | None, group2ctx: Mapping[str, Context] | None,
+                shared_arg_names: Sequence[str] | None, shared_exec: Executor | None,
+                shared_buffer: dict[str, NDArray] | None, keywords: Mapping[str, object],
+                check_kernels: bool | str = False, recompute: bool | str | None = None,
+                head_grads: OutGrads = None) -> Executor:
     """See ``Symbol.simple_bind``."""
     ctx, symbol, groups = _context(ctx), _resolved(symbol), _groups(group2ctx)
     graph = symbol._graph()
@@ -215,7 +220,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, group2c
     return make(symbol, ctx, args, grads, reqs, aux, groups, check_kernels, recompute, specs, head_grads=head_grads)
 
 
-def _shapes(keywords: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def _shapes(keywords: Mapping[str, object], names: Sequence[str]) -> dict[str, Sequence[int]]:
     """The shapes of variables among the keywords. MXNet takes no notice of others, and programs pass some."""
     shapes = {name: value for name, value in keywords.items() if isinstance(value, (tuple, list))}
     others = ", ".join(f"{name}={value!r}" for name, value in keywords.items() if name not in shapes)
@@ -227,7 +232,7 @@ def _shapes(keywords: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]
 
 
 @contextmanager
-def _noted(shapes: Mapping[str, Any]) -> Iterator[None]:
+def _noted(shapes: Mapping[str, Sequence[int]]) -> Iterator[None]:
     """Errors inside say what was bound with which shapes."""
     try:
         yield
@@ -236,16 +241,16 @@ def _noted(shapes: Mapping[str, Any]) -> Iterator[None]:
         raise
 
 
-def _undecided(symbol: Symbol, unknown: Sequence[Node], shapes: Mapping[str, Any]) -> OpError:
+def _undecided(symbol: Symbol, unknown: Sequence[Node], shapes: Mapping[str, Sequence[int]]) -> OpError:
     """An error that asks for the shapes of variables; of those that operators made for their inputs, as weights, only
     where there are no others."""
-    made = {source for node in symbol._graph().nodes if node.op is not None
+    own = {source for node in symbol._graph().nodes if node.op is not None
             for name, (source, _) in zip(node.op.arguments(node.attrs) + node.op.auxiliary(node.attrs), node.inputs)
             if source.op is None and source.name == f"{node.name}_{name}"}
-    names = [node.name for node in unknown if node not in made] or [node.name for node in unknown]
-    given = f"; given {', '.join(f'{name}={shape}' for name, shape in shapes.items())}" if shapes else ""
+    names = [node.name for node in unknown if node not in own] or [node.name for node in unknown]
+    told = f"; given {', '.join(f'{name}={shape}' for name, shape in shapes.items())}" if shapes else ""
     return InferenceError(f"simple_bind: give the shape of {', '.join(names)}, as in simple_bind(ctx, "
-                          f"{names[0]}=(…)){given}")
+                          f"{names[0]}=(…)){told}")
 
 
 class _Sharing:
@@ -262,7 +267,8 @@ class _Sharing:
         size, or larger, serves; one that is too small is replaced.
     """
 
-    def __init__(self, shared: Any, executor: Executor | None, pool: dict[str, NDArray] | None, names: Sequence[str]):
+    def __init__(self, shared: Sequence[str] | None, executor: Executor | None, pool: dict[str, NDArray] | None,
+                 names: Sequence[str]):
         refuse_misspelt("shared_arg_names", shared or (), names, stacklevel=5)
         if pool is not None and not isinstance(pool, dict):
             raise ArgumentError(f"shared_buffer: expected a dict of NDArrays, got {type(pool).__name__}")
@@ -271,12 +277,12 @@ class _Sharing:
     def argument(self, kind: str, name: str, spec: Spec, place: Context) -> NDArray:
         """An argument, or with ``grad_dict`` its gradient."""
         if name in self._shared:
-            found = self._of_executor(kind, name, spec)
+            shared = self._of_executor(kind, name, spec)
         elif self._pool is not None:
-            found = self._pooled(name if kind == "arg_dict" else f"grad of {name}", spec, place)
+            shared = self._pooled(name if kind == "arg_dict" else f"grad of {name}", spec, place)
         else:
-            found = None
-        return _zeros(spec, place) if found is None else found
+            shared = None
+        return _zeros(spec, place) if shared is None else shared
 
     def state(self, name: str, spec: Spec, place: Context) -> NDArray:
         """An auxiliary state."""
@@ -287,11 +293,11 @@ class _Sharing:
     def _of_executor(self, kind: str, name: str, spec: Spec) -> NDArray | None:
         if self._executor is None:
             return None
-        found = getattr(self._executor, kind)
-        if name not in found:
+        arrays: dict[str, NDArray | None] = getattr(self._executor, kind)
+        if name not in arrays:
             raise ArgumentError(f"shared_arg_names: the executor of shared_exec has no argument {name!r}. "
-                                f"{did_you_mean(name, found)}")
-        old = found[name]
+                                f"{did_you_mean(name, arrays)}")
+        old = arrays[name]
         if old is not None and not _is(old, spec):
             raise ShapeError(f"shared_arg_names: {name} is {show(old.shape)} {old._data.dtype} in shared_exec, here "
                              f"{show(spec.shape)} {spec.dtype}")
@@ -349,7 +355,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     for node, bound_dtype in dtypes.items():
         if specs[node][0].dtype != bound_dtype:
             raise DTypeError(f"{node.describe()}: expected dtype {specs[node][0].dtype}, got {bound_dtype}")
-    wanted: dict[Node, tuple[Any, str]] = {}
+    wanted: dict[Node, tuple[Array, str]] = {}
     for node, grad, req in zip(arguments, grads, reqs):
         if grad is not None and req != "null":
             wanted[node] = grad._data, req

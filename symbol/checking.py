@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,9 +17,12 @@ from opreg.core import generators
 from opreg.core.graph import Node
 from opreg.core.launch import Call, as_results
 from opreg.core.op import Op
+from opreg.core.rules import Attrs
 from opreg.core.spec import is_floating, is_numpy_float
 from opreg.errors import OpError
+from opreg.typing import Array, ArrayModule
 
+from .passes.fuse import Part
 from .plan import Plan, Step
 
 __all__ = ["KernelCheck", "KernelReport", "check_kernels", "titled"]
@@ -32,7 +35,8 @@ TOLERANCE = {2: 0.125, 4: 1e-3, 8: 1e-9}
 #: are nothing but what rounding left.
 ROUNDING = 32
 
-Compute = Callable[[Any, Sequence[Any]], Sequence[Any]]
+#: Results over an array module, of inputs; None for one of which there is nothing to compare.
+Compute: TypeAlias = Callable[[ArrayModule, Sequence[Array]], Sequence[Array | float | None]]
 
 
 class KernelCheck(NamedTuple):
@@ -102,28 +106,29 @@ class KernelReport:
 
 def titled(node: Node) -> str:
     """Operator and name; of a fused node the operators it is made of too, and what ``channels_last`` decided."""
-    found = f"{node.op.name} {node.name}"  # type: ignore[union-attr]
+    assert node.op is not None
+    title = f"{node.op.name} {node.name}"
     if "__layout__" in node.tags:
-        found += f" [{node.tags['__layout__']}]"
-    return found if "operators" not in node.attrs else f"{found} ({', '.join(node.attrs['operators'])})"
+        title += f" [{node.tags['__layout__']}]"
+    return title if "operators" not in node.attrs else f"{title} ({', '.join(node.attrs['operators'])})"
 
 
 # ---------------------------------------------------------------------------------------------- the reference
 
 
-def _reference(op: Op, attrs: Any, is_train: bool, rng: Any) -> Compute | None:
+def _reference(op: Op, attrs: Attrs, is_train: bool, rng: np.random.Generator | None) -> Compute | None:
     """The reference kernel of an operator; None where it has none that returns its results."""
-    kernel = next((each for each in op.kernels if each.name == "reference"), None)
+    kernel = next((kernel for kernel in op.kernels if kernel.name == "reference"), None)
     if kernel is None or kernel.bound:
         return None
 
-    def compute(xp: Any, ins: Sequence[Any]) -> Sequence[Any]:
+    def compute(xp: ArrayModule, ins: Sequence[Array]) -> Sequence[Array | None]:
         return as_results(kernel.with_attributes(Call(op, attrs, [], [], [], xp, None, is_train, rng))(*ins))
 
     return compute
 
 
-def _fused(parts: Sequence[tuple], read: Sequence[int], results: Sequence[int | float]) -> Compute:
+def _fused(parts: Sequence[Part], read: Sequence[int], results: Sequence[int | float]) -> Compute:
     """Expressions one by one, each ``(expression, operands, result)``; operands and results are numbers of values, or
     numbers themselves. Those that nobody needs are left out: what they read may be too."""
     needed: set[int | float] = set(results)
@@ -133,35 +138,40 @@ def _fused(parts: Sequence[tuple], read: Sequence[int], results: Sequence[int | 
             needed.update(part[1])
             kept.append(part)
 
-    def compute(xp: Any, ins: Sequence[Any]) -> Sequence[Any]:
-        values: dict[int | float, Any] = dict(zip(read, ins))
+    def compute(xp: ArrayModule, ins: Sequence[Array]) -> Sequence[Array | float]:
+        values: dict[int | float, Array] = dict(zip(read, ins))
         for expression, operands, result in reversed(kept):
             if result not in values and not isinstance(result, float):
-                dtype = next(values[each].dtype for each in operands if not isinstance(each, float))
-                values[result] = expression(xp, *[xp.asarray(each, dtype) if isinstance(each, float) else values[each]
-                                                  for each in operands])
-        return [each if isinstance(each, float) else values[each] for each in results]
+                dtype = next(values[number].dtype for number in operands if not isinstance(number, float))
+                values[result] = expression(xp, *[xp.asarray(number, dtype) if isinstance(number, float) else
+                                                  values[number] for number in operands])
+        return [number if isinstance(number, float) else values[number] for number in results]
 
     return compute
 
 
 def _folded(members: Sequence[Node]) -> Compute | None:
     """Nodes one by one, of which each reads the one before it and, for the rest, the next inputs."""
-    computes = [_reference(node.op, node.attrs, False, None) for node in members]  # type: ignore[arg-type]
-    if any(each is None for each in computes):
-        return None
+    computes: list[Compute] = []
+    for node in members:
+        compute_member = None if node.op is None else _reference(node.op, node.attrs, False, None)
+        if compute_member is None:
+            return None
+        computes.append(compute_member)
 
-    def compute(xp: Any, ins: Sequence[Any]) -> Sequence[Any]:
-        value, before, rest = None, None, iter(ins)
-        for node, each in zip(members, computes):
-            given = [value if source is before else next(rest) for source, _ in node.inputs]
-            value, before = each(xp, given)[0], node  # type: ignore[misc]
+    def compute(xp: ArrayModule, ins: Sequence[Array]) -> Sequence[Array]:
+        value, before, rest = ins[0], None, iter(ins)
+        for node, compute_member in zip(members, computes):
+            operands = [value if source is before else next(rest) for source, _ in node.inputs]
+            result, before = compute_member(xp, operands)[0], node
+            assert result is not None and not isinstance(result, float)
+            value = result
         return [value]
 
     return compute
 
 
-def _beside(step: Step, plan: Plan, rng: Any) -> Compute | None:
+def _beside(step: Step, plan: Plan, rng: np.random.Generator | None) -> Compute | None:
     """What a step is compared with; None where its kernel is the reference, or there is none."""
     node = step.node
     if node is None or node.op is None or not step.run or node.op.where is not None:
@@ -181,18 +191,19 @@ class _Worst(NamedTuple):
     relative: float
     resolutions: float
     place: tuple[int, ...]
-    got: Any
-    want: Any
+    got: object
+    want: object
     allowed: float  # of ``absolute``
 
 
-def _compare(xp: Any, got: Any, want: Any, read: float = 0.0) -> _Worst:
+def _compare(xp: ArrayModule, got: Array, want: Array | float, read: float = 0.0) -> _Worst:
     """The largest difference of two arrays; it is infinite where one is finite and the other is not. ``read`` is the
     largest number that they were computed from."""
     dtype = got.dtype
-    want = xp.broadcast_to(xp.asarray(want), got.shape)
+    reference = xp.broadcast_to(xp.asarray(want), got.shape)
     floating = is_floating(dtype)
-    ours, theirs = (each.astype(xp.float64) if floating else each.astype(xp.int64) for each in (got, want))
+    wide = xp.float64 if floating else xp.int64
+    ours, theirs = got.astype(wide), reference.astype(wide)
     gaps = xp.abs(ours - theirs)
     if floating:
         same = (ours == theirs) | (xp.isnan(ours) & xp.isnan(theirs))
@@ -203,15 +214,15 @@ def _compare(xp: Any, got: Any, want: Any, read: float = 0.0) -> _Worst:
     place = tuple(int(i) for i in np.unravel_index(at, got.shape))
     absolute = float(gaps.reshape(-1)[at])
     if not floating:
-        return _Worst(absolute, absolute, absolute, place, got[place], want[place], 0.0)
+        return _Worst(absolute, absolute, absolute, place, got[place], reference[place], 0.0)
     largest = _largest(xp, theirs)
     relative = absolute / largest if largest else absolute
     resolution = float(np.finfo(dtype).eps) if is_numpy_float(dtype) else 2.0 ** -7
     allowed = max(TOLERANCE[dtype.itemsize] * largest, ROUNDING * resolution * read)
-    return _Worst(absolute, relative, relative / resolution, place, got[place], want[place], allowed)
+    return _Worst(absolute, relative, relative / resolution, place, got[place], reference[place], allowed)
 
 
-def _largest(xp: Any, array: Any) -> float:
+def _largest(xp: ArrayModule, array: Array) -> float:
     """The largest finite number of an array, without signs."""
     if not array.size or array.dtype.kind in "iub":
         return 0.0
@@ -222,40 +233,40 @@ def _largest(xp: Any, array: Any) -> float:
 class _Checked:
     """The functions of a step, and its reference behind them."""
 
-    def __init__(self, number: int, half: str, step: Step, plan: Plan, compute: Compute, rng: Any, strict: bool):
+    def __init__(self, number: int, half: str, step: Step, plan: Plan, compute: Compute,
+                 rng: np.random.Generator | None, strict: bool):
         self.number, self.half, self.kernel, self.outs, self.strict = number, half, step.kernel, step.outs, strict
-        self.node: Node = step.node  # type: ignore[assignment]
+        assert step.node is not None and step.node.op is not None
+        self.node, self.op = step.node, step.node.op
         self.compute, self.functions, self.rng = compute, list(step.run), rng
         self.xp = plan.contexts[self.node].xp
-        unread = self.node.op.unread  # type: ignore[union-attr]
-        self.live = [None if i in unread else plan.array(entry) for i, entry in enumerate(self.node.inputs)]
+        self.live = [None if i in self.op.unread else plan.array(entry) for i, entry in enumerate(self.node.inputs)]
         self.specs = [plan.specs[source][i] for source, i in self.node.inputs]
         self.runs, self.absolute, self.relative, self.resolutions = 0, 0.0, 0.0, 0.0
 
     def __call__(self) -> None:
-        op: Op = self.node.op  # type: ignore[assignment]
         live = self.live
         ins = [self._stand_in(i) if array is None else array.copy() for i, array in enumerate(live)]
-        bits = self.rng.bit_generator if self.rng is not None else None
-        before = None if bits is None else bits.state
+        draws = [] if self.rng is None else [self.rng.bit_generator]
+        before = [bits.state for bits in draws]
         for function in self.functions:
             function()
-        after = None if bits is None else bits.state
+        after = [bits.state for bits in draws]
         try:
-            if bits is not None:
-                bits.state = before
-            found = self.compute(self.xp, ins)
+            for bits, state in zip(draws, before):
+                bits.state = state
+            results = self.compute(self.xp, ins)
         finally:
-            if bits is not None:
-                bits.state = after
-        read = 0.0 if not self.strict else max([_largest(self.xp, each) for each in ins], default=0.0)
-        pairs = [*zip(self.outs, found), *[(live[i], ins[i]) for i in op.mutates]]
+            for bits, state in zip(draws, after):
+                bits.state = state
+        read = 0.0 if not self.strict else max([_largest(self.xp, array) for array in ins], default=0.0)
+        pairs = [*zip(self.outs, results), *[(live[i], ins[i]) for i in self.op.mutates]]
         self.runs += 1
         for got, want in pairs:
             if got is not None and want is not None:
                 self._note(_compare(self.xp, got, want, read))
 
-    def _stand_in(self, i: int) -> Any:
+    def _stand_in(self, i: int) -> Array:
         """An array of the shape of an input of which nothing else matters."""
         spec = self.specs[i]
         return self.xp.broadcast_to(self.xp.zeros((), spec.dtype), spec.shape)
@@ -294,10 +305,9 @@ def check_kernels(plan: Plan, strict: bool) -> Callable[[], KernelReport]:
     others = 0
     for half, segment in (("forward", plan.forward), ("backward", plan.backward)):
         for number, step in enumerate(segment.steps):
-            op = None if step.node is None else step.node.op
             rng = None
-            if op is not None and op.random:
-                ctx = plan.contexts[step.node]  # type: ignore[index]
+            if step.node is not None and step.node.op is not None and step.node.op.random:
+                ctx = plan.contexts[step.node]
                 rng = generators.generator(ctx.backend_name, ctx.device_id)
             compute = _beside(step, plan, rng)
             if compute is None:
@@ -305,4 +315,4 @@ def check_kernels(plan: Plan, strict: bool) -> Callable[[], KernelReport]:
                 continue
             checked.append(_Checked(number, half, step, plan, compute, rng, strict))
             step.run = [checked[-1]]
-    return lambda: KernelReport([each.row() for each in checked], others)
+    return lambda: KernelReport([step.row() for step in checked], others)

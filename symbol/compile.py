@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from opreg.core.graph import Entry, Node, verify
 from opreg.core.slots import Slot
+from opreg.typing import Array
 
 from .passes.assign_devices import assign_devices
 from .passes.constant_folding import fold_constants
@@ -80,18 +80,18 @@ class _Results:
         uses: dict[Entry, int] = {}
         for entry in (*heads, *[entry for node in program.nodes for entry in node.inputs]):
             uses[entry] = uses.get(entry, 0) + 1
-        self.targets: dict[Entry, Any] = {}
-        self.adds: dict[Entry, Any] = {}
+        self.targets: dict[Entry, Array] = {}
+        self.adds: dict[Entry, Array] = {}
         self.kept: dict[Entry, int] = {}
-        self.after_forward: list[tuple[Entry, Any, str]] = []
-        self.after_backward: list[tuple[Entry, Any, str]] = []
+        self.after_forward: list[tuple[Entry, Array, str]] = []
+        self.after_backward: list[tuple[Entry, Array, str]] = []
         for entry, array in zip(heads, bound.outputs):
             self._result(program, entry, array, "write", uses, self.after_forward, split)
-        for entry, (array, req) in zip(heads[count:], program.late):
+        for entry, (array, req) in zip(heads[count:], program.destinations):
             self._result(program, entry, array, req, uses, self.after_backward, len(program.nodes))
 
-    def _result(self, program: Program, entry: Entry, array: Any, req: str, uses: dict[Entry, int],
-                after: list[tuple[Entry, Any, str]], until: int) -> None:
+    def _result(self, program: Program, entry: Entry, array: Array, req: str, uses: dict[Entry, int],
+                after: list[tuple[Entry, Array, str]], until: int) -> None:
         node, index = entry
         spec = program.specs[node][index]
         fits = (node.op is not None and spec.shape == array.shape and spec.dtype == array.dtype
@@ -106,20 +106,20 @@ class _Results:
                 self.kept[entry] = max(self.kept.get(entry, 0), until)
 
 
-def _overwrites(program: Program, entry: Entry, array: Any) -> bool:
+def _overwrites(program: Program, entry: Entry, array: Array) -> bool:
     """Whether an entry may be computed straight into an array: not while the variable it holds is still read.
 
     Element-wise operators write each of their outputs once they have read what its memory held; others are trusted with
     the first alone.
     """
-    held = {variable for variable, other in program.arrays.items() if other is array}
-    if not held:
+    over = {variable for variable, other in program.arrays.items() if other is array}
+    if not over:
         return True
     maker, index = entry
     later = False
     for node in program.nodes:
         op = node.op
-        reads = [i for i, (source, _) in enumerate(node.inputs) if source in held]
+        reads = [i for i, (source, _) in enumerate(node.inputs) if source in over]
         if reads and op is not None:
             if node is maker:
                 if not op.inplace.issuperset(reads) or (index and op.expression is None):
@@ -127,7 +127,7 @@ def _overwrites(program: Program, entry: Entry, array: Any) -> bool:
             elif later or (op._view is not None and program.specs[node][0].dtype == array.dtype):
                 return False
         later = later or node is maker
-    return not any(source in held for source, _ in program.heads)
+    return not any(source in over for source, _ in program.heads)
 
 
 def _lay_out(program: Program) -> Plan:
@@ -164,18 +164,21 @@ def _split(nodes: list[Node], heads: Sequence[Entry], outputs: int) -> int:
     return split
 
 
-def _brought(plan: Plan, results: Sequence[tuple[Entry, Any, str]]) -> list[Step]:
+def _brought(plan: Plan, results: Sequence[tuple[Entry, Array, str]]) -> list[Step]:
     """The steps that bring entries to the arrays callers read, one after the other.
 
     What one of them writes over, another may have to read, as when two variables change places: that is saved before.
     """
-    saved, steps, written = [], [], set()
+    saved: list[Step] = []
+    steps: list[Step] = []
+    written: set[int] = set()
     for entry, array, req in results:
         source, title = plan.array(entry), f"{output_name(entry)} to its bound array"
+        assert source is not None
         if id(plan.memory.storage[entry].pinned) in written:
-            held = plan.contexts[entry[0]].xp.empty_like(source)
-            saved.append(_copy(f"{output_name(entry)} aside", source, held))
-            source = held
+            aside = plan.contexts[entry[0]].xp.empty_like(source)
+            saved.append(_copy(f"{output_name(entry)} aside", source, aside))
+            source = aside
         written.add(id(array))
         if req == "add":
             run = functools.partial(plan.contexts[entry[0]].xp.add, array, source, array)
@@ -185,5 +188,5 @@ def _brought(plan: Plan, results: Sequence[tuple[Entry, Any, str]]) -> list[Step
     return saved + steps
 
 
-def _copy(title: str, source: Any, array: Any) -> Step:
+def _copy(title: str, source: Array, array: Array) -> Step:
     return Step(None, "copy", [], title, [functools.partial(array.__setitem__, Ellipsis, source)], [array])

@@ -28,17 +28,17 @@ def _flat(value: Any, what: str) -> tuple[list[Symbol], Callable[[Sequence[Symbo
         return parts, (lambda flat: flat[0]) if len(parts) == 1 else list
     if not isinstance(value, (list, tuple)):
         raise ArgumentError(f"{what}: expected a symbol or a list of symbols, got {type(value).__name__}")
-    found = [_flat(each, what) for each in value]
-    sizes = [len(flat) for flat, _ in found]
+    nested = [_flat(part, what) for part in value]
+    sizes = [len(flat) for flat, _ in nested]
 
     def rebuild(flat: Sequence[Symbol]) -> list[Any]:
         result, at = [], 0
-        for (_, inner), size in zip(found, sizes):
+        for (_, inner), size in zip(nested, sizes):
             result.append(inner(flat[at:at + size]))
             at += size
         return result
 
-    return [symbol for flat, _ in found for symbol in flat], rebuild
+    return [symbol for flat, _ in nested for symbol in flat], rebuild
 
 
 class _Cut:
@@ -84,7 +84,7 @@ def _title(name: str) -> str:
 def _node(op: Op, inputs: Sequence[Symbol], attrs: dict[str, Any], bodies: Sequence[Symbol]) -> Symbol:
     given = {**attrs, "num_args": len(inputs) + len(bodies)}
     complete = op.complete({**given, "subgraphs": tuple(bodies)})
-    node = Node(op, current().get(None, op.name), complete, [each._one(op.name) for each in inputs],
+    node = Node(op, current().get(None, op.name), complete, [symbol._one(op.name) for symbol in inputs],
                 {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()},
                 AttrScope.get())
     return Symbol([(node, i) for i in range(attrs["num_outputs"])])
@@ -166,17 +166,17 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
         title = _title(f"{name}_{ending}")
         slots = _slots(flat_vars, title)
         with AttrScope(__subgraph_name__=title):
-            found = function(shape_vars(slots)) if single else function(*shape_vars(slots))
-        return slots, found, title
+            result = function(shape_vars(slots)) if single else function(*shape_vars(slots))
+        return slots, result, title
 
     test_slots, test, test_title = traced(cond, "cond")
     if not isinstance(test, Symbol):
         raise ArgumentError(f"while_loop: cond must return a symbol, got {type(test).__name__}")
-    slots, found, title = traced(func, "func")
-    if not isinstance(found, (list, tuple)) or len(found) != 2:
+    slots, returned, title = traced(func, "func")
+    if not isinstance(returned, (list, tuple)) or len(returned) != 2:
         raise ArgumentError("while_loop: func must return outputs and new loop variables")
-    flat_outputs, shape_outputs = _flat([] if found[0] is None else found[0], "while_loop outputs")
-    flat_new, _ = _flat(found[1], "while_loop variables")
+    flat_outputs, shape_outputs = _flat([] if returned[0] is None else returned[0], "while_loop outputs")
+    flat_new, _ = _flat(returned[1], "while_loop variables")
     if len(flat_new) != len(flat_vars):
         raise ArgumentError(f"while_loop: func returned {len(flat_new)} loop variables, it was given {len(flat_vars)}")
     test_cut, cut = _Cut([test], test_title), _Cut(flat_outputs + flat_new, title)
@@ -186,11 +186,11 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     operands = Operands(flat_vars)
     own = {slot._entries[0][0]: k for group in (test_slots, slots) for k, slot in enumerate(group)}
 
-    def place(each: _Cut, node: Node) -> int:
-        outside = each.outside[node.name]
+    def place(around: _Cut, node: Node) -> int:
+        outside = around.outside[node.name]
         return own[node] if node in own else operands.place(outside._entries[0], outside)
 
-    locations = [tuple([place(each, node) for node in each.inputs]) for each in (test_cut, cut)]
+    locations = [tuple([place(part, node) for node in part.inputs]) for part in (test_cut, cut)]
     result = _node(WHILE_LOOP, operands.values, {
         "num_outputs": len(flat_outputs) + len(flat_new), "num_out_data": len(flat_outputs),
         "max_iterations": max_iterations, "cond_input_locs": locations[0], "func_input_locs": locations[1],
@@ -217,8 +217,8 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
     for function, ending in ((then_func, "then"), (else_func, "else")):
         title = _title(f"{name}_{ending}")
         with AttrScope(__subgraph_name__=title):
-            found = function()
-        flat, rebuild = _flat(found, f"cond {ending}")
+            result = function()
+        flat, rebuild = _flat(result, f"cond {ending}")
         if shape is not None and len(flat) != count:
             raise ArgumentError(f"cond: one branch returns {count} symbols, the other {len(flat)}")
         shape, count = shape or rebuild, len(flat)

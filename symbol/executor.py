@@ -65,7 +65,8 @@ class Executor:
         self._others: dict[bool, Plan] = {}
         self._check = check  # whether kernels are checked
         self._reports: dict[bool, Callable[[], KernelReport]] = {}
-        self._drawn: dict[bool, dict] = {}  # where generators stood before the last forward of a mode
+        # Where generators stood before the last forward of a mode.
+        self._drawn: dict[bool, dict[tuple[str, int], object]] = {}
         self._ready: Plan | None = None  # the plan whose forward was the last to run, and its backward has not
         self.outputs = [NDArray(data, ctx) for data, ctx in zip(bound.outputs, places(bound))]
         self._heads = HeadGradients(bound.head_grads, head_grads, self._output_names, bound.ctx)
@@ -147,15 +148,15 @@ class Executor:
 
     def plan(self, is_train: bool) -> Plan:
         """The plan for training or inference, built at first use."""
-        found = self._plans.get(is_train)
-        if found is None:
-            found = self._plans[is_train] = compile_plan(self._bound, is_train, self._gradients[is_train],
-                                                         self._monitor is not None)
+        plan = self._plans.get(is_train)
+        if plan is None:
+            plan = self._plans[is_train] = compile_plan(self._bound, is_train, self._gradients[is_train],
+                                                        self._monitor is not None)
             if self._check:
-                self._reports[is_train] = check_kernels(found, self._check != "report")
-        return found
+                self._reports[is_train] = check_kernels(plan, self._check != "report")
+        return plan
 
-    def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
+    def forward(self, is_train: bool = False, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
         """Compute the outputs.
 
         Parameters
@@ -236,7 +237,7 @@ class Executor:
         self._ready = None
         self._run(plan, plan.backward, is_train)
 
-    def _draws(self, mode: bool) -> dict[tuple[str, int], Any]:
+    def _draws(self, mode: bool) -> dict[tuple[str, int], object]:
         """Where generators stood before the last forward of a mode that a caller ran."""
         return self._drawn.get(mode, {})
 
@@ -318,7 +319,7 @@ class Executor:
             if data is not None:
                 callback(told(node, i), NDArray(data, ctx).copy())
 
-    def _feed(self, values: Mapping[str, Any]) -> None:
+    def _feed(self, values: Mapping[str, NDArray | np.ndarray]) -> None:
         arguments = self.arg_dict
         for name, value in values.items():
             if name not in arguments:
@@ -343,9 +344,9 @@ class Executor:
             For a name that the graph does not have, unless ``allow_extra_params``.
         """
         todo = []
-        for what, own, given in (("argument", self.arg_dict, arg_params),
-                                 ("auxiliary state", self.aux_dict, aux_params or {})):
-            for name, value in given.items():
+        for what, own, params in (("argument", self.arg_dict, arg_params),
+                                  ("auxiliary state", self.aux_dict, aux_params or {})):
+            for name, value in params.items():
                 if name in own:
                     if tuple(value.shape) != own[name].shape:
                         raise ShapeError(f"copy_params_from: {name} has shape {show(value.shape)}, expected "
@@ -356,7 +357,8 @@ class Executor:
         for target, value in todo:  # only now: nothing is half done
             target._store(Ellipsis, value)
 
-    def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
+    def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False,
+                **kwargs: Sequence[int]) -> Executor:
         """An executor for other argument shapes, which shares the arrays whose shapes stay.
 
         What becomes smaller, outputs and bound head gradients included, is the front of what there is. Head gradients
@@ -376,15 +378,15 @@ class Executor:
             if name not in arguments:
                 raise ArgumentError(f"reshape: there is no argument {name!r}. {did_you_mean(name, arguments)}")
         variables = self._arguments + self._auxiliary
-        held = self.arg_arrays + self.aux_arrays
-        graph, given = self._symbol._known_shapes("reshape", (), kwargs)
-        found = inference.variable_shapes(graph, given)
-        if not all(known(found[node]) for node in variables):  # what does not follow stays as it is
-            given.update((node, old.shape) for node, old in zip(variables, held) if not known(found[node]))
-            found = inference.variable_shapes(graph, given)
-        made = [reshaped(node.name, old, found[node], partial_shaping or node.name in kwargs, allow_up_sizing)
-                for node, old in zip(variables, held)]
-        args, aux = made[:len(self._arguments)], made[len(self._arguments):]
+        arrays = self.arg_arrays + self.aux_arrays
+        graph, named = self._symbol._known_shapes("reshape", (), kwargs)
+        shapes = inference.variable_shapes(graph, named)
+        if not all(known(shapes[node]) for node in variables):  # what does not follow stays as it is
+            named.update((node, old.shape) for node, old in zip(variables, arrays) if not known(shapes[node]))
+            shapes = inference.variable_shapes(graph, named)
+        arrays = [reshaped(node.name, old, shapes[node], partial_shaping or node.name in kwargs, allow_up_sizing)
+                  for node, old in zip(variables, arrays)]
+        args, aux = arrays[:len(self._arguments)], arrays[len(self._arguments):]
         grads = [None if grad is None else grad if grad.shape == arg.shape else
                  NDArray(zeros(grad.context, arg.shape, grad.dtype), grad.context)
                  for arg, grad in zip(args, self.grad_arrays)]
@@ -493,7 +495,7 @@ class Executor:
         return f"<Executor of {self._symbol!r} on {self._ctx}>"
 
 
-def truth(method: str, is_train: Any) -> bool:
+def truth(method: str, is_train: object) -> bool:
     """The mode that was given, which is no array."""
     if hasattr(is_train, "shape") or isinstance(is_train, (list, tuple, dict)):
         shape = f" of shape {show(is_train.shape)}" if hasattr(is_train, "shape") else ""
@@ -504,7 +506,7 @@ def truth(method: str, is_train: Any) -> bool:
     return bool(is_train)
 
 
-def _generators(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Any]:
+def _generators(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], object]:
     """Where the generators of devices stand."""
     return {place: generators.state(*place) for place in places}
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copyreg
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from opreg.core.attrs import to_text
 from opreg.core.files import json_of, reading, warn, whole
@@ -19,6 +19,7 @@ from opreg.core.graph import Entry, Graph, Node, declared_shape, rewrite
 from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.placeholder import PlaceholderRecord, is_tag, lookup, settle, strange
+from opreg.core.rules import Attrs
 from opreg.errors import FileFormatError, Where, did_you_mean, listed, note
 
 from .control_flow import check_locations
@@ -27,6 +28,9 @@ from .naming import HIDDEN, hide
 from .symbol import DUMPS, SAVE, Symbol
 
 __all__ = ["dumps", "loads", "load_json", "fromjson", "save", "load", "VERSION"]
+
+#: What a JSON file may hold.
+Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | None"
 
 #: The version whose layout is written: 1.9.1.
 VERSION = 10901
@@ -43,14 +47,14 @@ _DEEPEST = 32  # graphs within graphs
 _CHANNELS_FIRST = (None, "None", "NCW", "NCHW", "NCDHW")
 
 
-def _pooling_outputs(attrs: Mapping[str, Any]) -> int:
+def _pooling_outputs(attrs: Attrs) -> int:
     """Maximum pooling on a CPU has a second output for oneDNN, except where oneDNN is not used."""
     first = attrs.get("layout") in _CHANNELS_FIRST
     return 1 + (attrs["pool_type"] == "max" and first and len(attrs.get("kernel") or ()) > 0)
 
 
 # How many outputs MXNet counts where it counts some that nobody sees. ``node_row_ptr`` is made of them.
-_OUTPUTS: dict[str, int | Callable[[Mapping[str, Any]], int]] = {
+_OUTPUTS: dict[str, int | Callable[[Attrs], int]] = {
     "BatchNorm": 3, "BatchNorm_v1": 3, "_contrib_SyncBatchNorm": 3, "_contrib_BatchNormWithReLU": 4,
     "LayerNorm": 3, "GroupNorm": 3, "InstanceNorm": 3, "L2Normalization": 2, "LRN": 2, "Dropout": 2,
     "CTCLoss": 2, "BilinearSampler": 2, "GridGenerator": 2, "SpatialTransformer": 3, "Correlation": 3,
@@ -101,19 +105,19 @@ def versions(graph: Graph) -> dict[Node, list[int]]:
     >>> versions(Graph([(x, 0)]))
     {}
     """
-    found: dict[Node, list[int]] = {}
+    rows: dict[Node, list[int]] = {}
     changes: dict[Node, int] = {}
     for node in graph.nodes:
         if isinstance(node.op, PlaceholderRecord):
-            found[node] = list(node.op.versions)
+            rows[node] = list(node.op.versions)
         elif node.op is not None and node.inputs:
             kept = len(node.op.arguments(node.attrs))
-            row = found[node] = []
+            row = rows[node] = []
             for position, (source, _) in enumerate(node.inputs):
                 if source.op is None and (position >= kept or position in node.op.mutates):
                     changes[source] = changes.get(source, 0) + 1
                 row.append(changes.get(source, 0))
-    return found
+    return rows
 
 
 def bodies(node: Node) -> Sequence[Graph]:
@@ -123,20 +127,20 @@ def bodies(node: Node) -> Sequence[Graph]:
     return [symbol._graph() for symbol in node.attrs.get("subgraphs", ())] if node.op is not None else ()
 
 
-def _as_dict(graph: Graph) -> dict[str, Any]:
+def _as_dict(graph: Graph) -> dict[str, Json]:
     number = {node: i for i, node in enumerate(graph.nodes)}
     version = versions(graph)
     nodes, rows = [], [0]
     for node in graph.nodes:
-        each: dict[str, Any] = {"op": stored_name(node), "name": node.name}
+        written: dict[str, Json] = {"op": stored_name(node), "name": node.name}
         attrs = stored_attrs(node)
         if attrs:
-            each["attrs"] = attrs
-        each["inputs"] = [[number[source], i, v] for (source, i), v in zip(node.inputs, version.get(node, ()))]
+            written["attrs"] = attrs
+        written["inputs"] = [[number[source], i, v] for (source, i), v in zip(node.inputs, version.get(node, ()))]
         inner = bodies(node)
         if inner:
-            each["subgraphs"] = [_as_dict(graph) for graph in inner]
-        nodes.append(each)
+            written["subgraphs"] = [_as_dict(graph) for graph in inner]
+        nodes.append(written)
         rows.append(rows[-1] + _count(node))
     return {"nodes": nodes, "arg_nodes": [i for i, node in enumerate(graph.nodes) if node.op is None],
             "node_row_ptr": rows, "heads": [[number[node], i, 0] for node, i in graph.heads]}
@@ -145,7 +149,7 @@ def _as_dict(graph: Graph) -> dict[str, Any]:
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
-def _text(value: Any, margin: str = "") -> str:
+def _text(value: Json, margin: str = "") -> str:
     """JSON as MXNet lays it out: short lists and single attributes on one line, a space before a line's end."""
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
@@ -154,10 +158,11 @@ def _text(value: Any, margin: str = "") -> str:
     inner = margin + "  "
     if isinstance(value, dict):
         first, last, tall = "{", "}", len(value) > 1
-        parts = [f'"{key.translate(_ESCAPES)}": {_text(each, inner)}' for key, each in value.items()]
+        parts = [f'"{key.translate(_ESCAPES)}": {_text(part, inner)}' for key, part in value.items()]
     else:
+        assert isinstance(value, Sequence)
         first, last, tall = "[", "]", len(value) > 10 or (bool(value) and isinstance(value[0], dict))
-        parts = [_text(each, inner) for each in value]
+        parts = [_text(part, inner) for part in value]
     if not tall:
         return first + ", ".join(parts) + last
     between = f", \n{inner}"
@@ -203,7 +208,7 @@ def dumps(symbol: Symbol, remove_amp_cast: bool = False) -> str:
     }
     """
     graph = _without_casts(symbol._graph()) if remove_amp_cast else symbol._graph()
-    attrs = {"is_np_shape": ["int", 1]} if MODE.np_shape else {}
+    attrs: dict[str, Json] = {"is_np_shape": ["int", 1]} if MODE.np_shape else {}
     return _text({**_as_dict(graph), "attrs": {**attrs, "mxnet_version": ["int", VERSION]}})
 
 
@@ -236,7 +241,7 @@ class _Stored(NamedTuple):
     name: str
     texts: dict[str, str]
     inputs: list[tuple[int, int, int]]  # node, output, version
-    subgraphs: list[Any]
+    subgraphs: Sequence[Json]
 
 
 class _Loader:
@@ -252,41 +257,40 @@ class _Loader:
 
     # ---------------------------------------------------------------------------------------- types
 
-    def keys(self, place: str, found: Any, valid: Sequence[str], needed: Sequence[str]) -> None:
-        if not isinstance(found, dict):
-            self.fail(place, f"expected an object in braces, got {_short(found)}")
-        for key in found:
+    def keys(self, place: str, read: Json, valid: Sequence[str], needed: Sequence[str]) -> Mapping[str, Json]:
+        if not isinstance(read, dict):
+            self.fail(place, f"expected an object in braces, got {_short(read)}")
+        for key in read:
             if key not in valid:
                 self.fail(place, f"unknown key {key!r}. {did_you_mean(key, valid)}")
         for key in needed:
-            if key not in found:
+            if key not in read:
                 self.fail(place, f"{key!r} is missing")
+        return read
 
-    def items(self, place: str, what: str, found: Any) -> list[Any]:
-        if not isinstance(found, list):
-            self.fail(place, f"{what}: expected a list, got {_short(found)}")
-        return found
+    def items(self, place: str, what: str, read: Json) -> Sequence[Json]:
+        if not isinstance(read, list):
+            self.fail(place, f"{what}: expected a list, got {_short(read)}")
+        return read
 
-    def number(self, place: str, what: str, found: Any, end: int | None = None) -> int:
-        if type(found) is not int or found < 0 or (end is not None and found >= end):
+    def number(self, place: str, what: str, read: Json, end: int | None = None) -> int:
+        if type(read) is not int or read < 0 or (end is not None and read >= end):
             limit = "" if end is None else f" below {end}"
-            self.fail(place, f"{what}: expected a whole number{limit}, got {_short(found)}")
-        return found
+            self.fail(place, f"{what}: expected a whole number{limit}, got {_short(read)}")
+        return read
 
-    def string(self, place: str, what: str, found: Any) -> str:
-        if not isinstance(found, str):
-            self.fail(place, f"{what}: expected text, got {_short(found)}")
-        if not found.isascii() and any("\ud800" <= letter <= "\udfff" for letter in found):
-            self.fail(place, f"{what}: half of a character, {found!r}")
-        return found
+    def string(self, place: str, what: str, read: Json) -> str:
+        if not isinstance(read, str):
+            self.fail(place, f"{what}: expected text, got {_short(read)}")
+        if not read.isascii() and any("\ud800" <= letter <= "\udfff" for letter in read):
+            self.fail(place, f"{what}: half of a character, {read!r}")
+        return read
 
-    def entry(self, place: str, what: str, found: Any, end: int, total: int) -> tuple[int, int, int]:
+    def entry(self, place: str, what: str, read: Json, end: int, total: int) -> tuple[int, int, int]:
         """``[node, output]`` or ``[node, output, version]``, of a node before number ``end``."""
-        parts = self.items(place, what, found)
-        if len(parts) not in (2, 3):
-            self.fail(place, f"{what}: expected [node, output, version], got {_short(found)}")
-        for part in parts:
-            self.number(place, what, part)
+        if len(self.items(place, what, read)) not in (2, 3):
+            self.fail(place, f"{what}: expected [node, output, version], got {_short(read)}")
+        parts = [self.number(place, what, part) for part in self.items(place, what, read)]
         if parts[0] >= total:
             self.fail(place, f"{what} is an output of node {parts[0]}, but there are {total} nodes")
         if parts[0] >= end:
@@ -295,80 +299,82 @@ class _Loader:
 
     # ---------------------------------------------------------------------------------------- graphs
 
-    def graph(self, top: Any, depth: int = 0, place: str = "") -> Graph:
+    def graph(self, read: Json, depth: int = 0, place: str = "") -> Graph:
         """The graph of a JSON object."""
         if depth > _DEEPEST:
             self.fail(place, f"graphs within graphs, {depth} deep")
-        self.keys(place, top, _GRAPH_KEYS, _NEEDED)
+        top = self.keys(place, read, _GRAPH_KEYS, _NEEDED)
         if depth == 0:
             self.version = self.find_version(top)
-            self.unmarked = MODE.np_shape and "is_np_shape" not in top.get("attrs", {})
+            attrs = top.get("attrs", {})
+            self.unmarked = MODE.np_shape and isinstance(attrs, dict) and "is_np_shape" not in attrs
         inside = f"{place}, " if place else ""
-        total = len(self.items(place, "nodes", top["nodes"]))
-        stored = [self.stored(i, total, each, inside) for i, each in enumerate(top["nodes"])]
-        heads = [self.entry(place, f"head {i}", each, total, total)
-                 for i, each in enumerate(self.items(place, "heads", top["heads"]))]
+        rows = self.items(place, "nodes", top["nodes"])
+        total = len(rows)
+        stored = [self.stored(i, total, row, inside) for i, row in enumerate(rows)]
+        heads = [self.entry(place, f"head {i}", head, total, total)
+                 for i, head in enumerate(self.items(place, "heads", top["heads"]))]
         if not heads:
             self.fail(place, "'heads' is empty: the graph has no outputs")
-        for each in self.items(place, "arg_nodes", top["arg_nodes"]):
-            self.number(place, "arg_nodes", each, total)
+        for number in self.items(place, "arg_nodes", top["arg_nodes"]):
+            self.number(place, "arg_nodes", number, total)
         counts = self.counts(place, top, stored, heads)
         nodes: list[Node] = []
-        for i, each in enumerate(stored):
-            inputs = [self.picked(each.place, f"input {j}", nodes, *entry[:2]) for j, entry in enumerate(each.inputs)]
-            nodes.append(self.node(each, i, inputs, counts[i], depth))
+        for i, row in enumerate(stored):
+            inputs = [self.picked(row.place, f"input {j}", nodes, *entry[:2]) for j, entry in enumerate(row.inputs)]
+            nodes.append(self.node(row, i, inputs, counts[i], depth))
         return Graph([self.picked(place, f"head {i}", nodes, *entry[:2]) for i, entry in enumerate(heads)])
 
-    def find_version(self, top: dict[str, Any]) -> int:
+    def find_version(self, top: Mapping[str, Json]) -> int:
         """The version that wrote the file; 0.8 did not say."""
         attrs = top.get("attrs", {})
         if not isinstance(attrs, dict):
             self.fail("attrs", f"expected an object in braces, got {_short(attrs)}")
         if "mxnet_version" not in attrs:
             return 800
-        found = self.items("attrs", "mxnet_version", attrs["mxnet_version"])
-        if len(found) != 2 or found[0] != "int":
-            self.fail("attrs", f'mxnet_version: expected ["int", number], got {_short(found)}')
-        version = self.number("attrs", "mxnet_version", found[1])
+        parts = self.items("attrs", "mxnet_version", attrs["mxnet_version"])
+        if len(parts) != 2 or parts[0] != "int":
+            self.fail("attrs", f'mxnet_version: expected ["int", number], got {_short(parts)}')
+        version = self.number("attrs", "mxnet_version", parts[1])
         if version > VERSION:
             warn(f"{self.name} was written by version {_dotted(version)}, newer than {_dotted(VERSION)}, whose layout "
                  "is known here: what it means may have changed")
         return version
 
-    def stored(self, i: int, total: int, each: Any, inside: str) -> _Stored:
+    def stored(self, i: int, total: int, read: Json, inside: str) -> _Stored:
         """Node ``i`` with all of its types checked."""
         place = f"{inside}node {i}"
-        if isinstance(each, dict) and isinstance(each.get("name"), str):
-            place = f"{place} {each['name']!r}"
-        self.keys(place, each, _NODE_KEYS, ("op", "name", "inputs"))
-        if "attrs" in each and "attr" in each:
+        if isinstance(read, dict) and isinstance(read.get("name"), str):
+            place = f"{place} {read['name']!r}"
+        row = self.keys(place, read, _NODE_KEYS, ("op", "name", "inputs"))
+        if "attrs" in row and "attr" in row:
             self.fail(place, "expected either 'attrs' or 'attr', got both")
         texts: dict[str, str] = {}
         for key in ("param", "attr", "attrs"):
-            found = each.get(key, {})
-            if not isinstance(found, dict):
-                self.fail(place, f"{key}: expected an object in braces, got {_short(found)}")
-            for name, text in found.items():
+            attrs = row.get(key, {})
+            if not isinstance(attrs, dict):
+                self.fail(place, f"{key}: expected an object in braces, got {_short(attrs)}")
+            for name, text in attrs.items():
                 texts[self.string(place, "attribute", name)] = self.string(place, f"attribute {name}", text)
-        for number in self.items(place, "control_deps", each.get("control_deps", [])):
+        for number in self.items(place, "control_deps", row.get("control_deps", [])):
             self.number(place, "control_deps", number, total)
-        if each.get("control_deps"):
+        if row.get("control_deps"):
             warn(f"{self.name}: {place}: control dependencies are not kept: steps run in the order of the graph")
-        if type(each.get("backward_source_id", -1)) is not int:
-            self.fail(place, f"backward_source_id: expected a number, got {_short(each['backward_source_id'])}")
+        if type(row.get("backward_source_id", -1)) is not int:
+            self.fail(place, f"backward_source_id: expected a number, got {_short(row['backward_source_id'])}")
         inputs = [self.entry(place, f"input {j}", entry, i, total)
-                  for j, entry in enumerate(self.items(place, "inputs", each["inputs"]))]
-        return _Stored(place, self.string(place, "op", each["op"]), self.string(place, "name", each["name"]), texts,
-                       inputs, self.items(place, "subgraphs", each.get("subgraphs", [])))
+                  for j, entry in enumerate(self.items(place, "inputs", row["inputs"]))]
+        return _Stored(place, self.string(place, "op", row["op"]), self.string(place, "name", row["name"]), texts,
+                       inputs, self.items(place, "subgraphs", row.get("subgraphs", [])))
 
-    def counts(self, place: str, top: dict[str, Any], stored: list[_Stored], heads: list[tuple[int, int, int]]
+    def counts(self, place: str, top: Mapping[str, Json], stored: list[_Stored], heads: list[tuple[int, int, int]]
                ) -> list[int]:
         """How many outputs each node seems to have, for those whose operator cannot be asked."""
         asked = [1] * len(stored)
-        for number, index, _ in (*heads, *(entry for each in stored for entry in each.inputs)):
+        for number, index, _ in (*heads, *(entry for row in stored for entry in row.inputs)):
             asked[number] = max(asked[number], index + 1)
-        rows = [self.number(place, "node_row_ptr", each)
-                for each in self.items(place, "node_row_ptr", top.get("node_row_ptr", []))]
+        rows = [self.number(place, "node_row_ptr", row)
+                for row in self.items(place, "node_row_ptr", top.get("node_row_ptr", []))]
         if len(rows) != len(stored) + 1:  # left out, or older than the nodes: MXNet does not read it either
             return asked
         return [max(most, after - before) for most, before, after in zip(asked, rows, rows[1:])]
@@ -439,7 +445,7 @@ class _Loader:
             raise
         return Node(op, stored.name, attrs, inputs, given, tags, where)
 
-    def sane(self, stored: _Stored, op: Op, attrs: Mapping[str, Any], inputs: list[Entry]) -> None:
+    def sane(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> None:
         """Refuse a number of inputs that the node has not."""
         count = attrs.get(op.variadic) if op.variadic else None
         if isinstance(count, int) and count > len(inputs):
@@ -450,7 +456,7 @@ class _Loader:
         """A node whose operator is not known (yet). Its last inputs of a version are taken for auxiliary states."""
         if count > _MOST_OUTPUTS:
             self.fail(stored.place, f"{count} outputs, more than anybody means")
-        version = [each[2] for each in stored.inputs]
+        version = [entry[2] for entry in stored.inputs]
         states = 0
         while states < len(inputs) and version[-1 - states] and inputs[-1 - states][0].op is None:
             states += 1
@@ -468,9 +474,9 @@ class _Loader:
         """Take out ``weight_lr_mult`` and its like: before 1.9.1 operators could hold attributes of their inputs."""
         if self.version >= VERSION or op.schema.open:
             return {}
-        found = [name for name in texts if name not in op.schema and not name.startswith("__")
+        moved = [name for name in texts if name not in op.schema and not name.startswith("__")
                  and any(name.endswith(f"_{ending}") for ending in HIDDEN)]
-        return {name: texts.pop(name) for name in found}
+        return {name: texts.pop(name) for name in moved}
 
     def before_905(self, stored: _Stored, texts: dict[str, str]) -> None:
         """Until 0.9.5 an axis of −1 meant all of them."""
@@ -481,7 +487,7 @@ class _Loader:
         """Give variables the attributes that their operator held for them, or that 0.9.4 put on them."""
         tags: dict[str, dict[str, str]] = {}
         if self.version < 904:
-            tags = {name: dict(each) for name, each in op.variable_tags.items()}
+            tags = {name: dict(own) for name, own in op.variable_tags.items()}
         for key, text in moved.items():
             ending = next(ending for ending in HIDDEN if key.endswith(f"_{ending}"))
             name = key[:-len(ending) - 1]
@@ -489,12 +495,12 @@ class _Loader:
                 self.fail(stored.place, f"operator {op.name}: unknown attribute {key!r}. "
                                         + did_you_mean(key, op.schema.names))
             inputs[name][0].tags = {**inputs[name][0].tags, hide(ending): text}
-        for name, each in tags.items():
+        for name, own in tags.items():
             if name in inputs and inputs[name][0].op is None:
-                inputs[name][0].tags = {**each, **inputs[name][0].tags}
+                inputs[name][0].tags = {**own, **inputs[name][0].tags}
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     """A value of a file, cut to what an error can show."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

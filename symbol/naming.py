@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from opreg.errors import AttrError
 
@@ -44,7 +43,7 @@ class NameManager:
         _scopes.names.append(self)
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         _scopes.names.pop()
 
 
@@ -96,7 +95,7 @@ class AttrScope:
         _scopes.attrs.append({**_scopes.attrs[-1], **self._attrs})
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         _scopes.attrs.pop()
 
 

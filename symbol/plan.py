@@ -5,22 +5,27 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 
 from opreg.core import generators
 from opreg.core.graph import Entry, Node, fail
 from opreg.core.launch import Call, FirstRun, prepare
-from opreg.core.spec import Spec
+from opreg.core.spec import Shape, Spec, known
 from opreg.core.steps import JoinableStep, TieredStep, is_plain
 from opreg.errors import OpError, note
+from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import wrap
+from opreg.typing import Array, DTypeLike
 
 from .passes.memory import Memory, Storage
 from .program import Program, nbytes
 
-__all__ = ["Plan", "Step"]
+__all__ = ["Plan", "Segment", "Step"]
+
+#: What a step does, without arguments: it holds its arrays. A first run that is watched returns what takes its place.
+Function: TypeAlias = Callable[[], object]
 
 
 class Step:
@@ -43,7 +48,7 @@ class Step:
     __slots__ = ("node", "kernel", "declined", "where", "run", "outs")
 
     def __init__(self, node: Node | None, kernel: str, declined: list[tuple[str, str]], where: str,
-                 run: list[Callable], outs: Sequence[Any] = ()):
+                 run: list[Function], outs: Sequence[Array | None] = ()):
         self.node, self.kernel, self.declined, self.where, self.run = node, kernel, declined, where, run
         self.outs = outs
 
@@ -63,31 +68,31 @@ class Segment:
         All of its functions as one, where all are compiled and share no work among threads.
     """
 
-    __slots__ = ("steps", "fresh", "plain", "native", "flat", "_owners", "_switches", "_held")
+    __slots__ = ("steps", "fresh", "plain", "native", "flat", "_owners", "_tiered", "_joined")
 
     def __init__(self, steps: list[Step]):
         self.steps = steps
         self.fresh, self.plain = True, False
-        self.native: Callable[[], None] | None = None
-        self.flat: list[Callable] = []
+        self.native: Function | None = None
+        self.flat: list[Function] = []
         self._owners: list[Step] = []
-        self._switches: list[TieredStep] = []
-        self._held: list[JoinableStep] = []
+        self._tiered: list[TieredStep] = []
+        self._joined: list[JoinableStep] = []
 
     def _flatten(self) -> None:
         """Put the steps' functions in one list, compiled ones that follow each other as one.
 
-        Everything is made aside first: who sees the segment settled sees all of it.
+        Everything is made aside first: who sees the segment flat sees all of it.
         """
         functions = [_now(function) for step in self.steps for function in step.run]
         owners = [step for step in self.steps for _ in step.run]
-        switches = [function for function in functions if isinstance(function, TieredStep)]
+        tiered = [function for function in functions if isinstance(function, TieredStep)]
         plain = all(map(is_plain, functions))
-        held: list[JoinableStep] = []
+        joined: list[JoinableStep] = []
         if any(isinstance(function, JoinableStep) for function in functions):
-            functions, owners = _joined(functions, owners, held)
-        native = functions[0] if plain and len(functions) == len(held) == 1 else None
-        self.flat, self._owners, self._switches, self._held = functions, owners, switches, held
+            functions, owners = _join(functions, owners, joined)
+        native = functions[0] if plain and len(functions) == len(joined) == 1 else None
+        self.flat, self._owners, self._tiered, self._joined = functions, owners, tiered, joined
         self.native, self.plain, self.fresh = native, plain, False
 
     def run(self, after: Callable[[Step], None] | None = None) -> None:
@@ -105,23 +110,23 @@ class Segment:
         except Exception as error:
             owner = self._owners[len(self.flat) - steps.__length_hint__() - 1]  # type: ignore[attr-defined]
             self._fail(error, owner, self.steps.index(owner))
-        if self._switches and all(switch.made for switch in self._switches):
+        if self._tiered and all(function.made for function in self._tiered):
             self._flatten()
 
     def _run_slowly(self, after: Callable[[Step], None] | None) -> None:
-        """Run step by step; the first time this settles the steps that watch their first run."""
+        """Run step by step; the first time what comes of watched first runs takes their place."""
         for number, step in enumerate(self.steps):
-            settled: list[Callable] = []
+            functions: list[Function] = []
             try:
                 for function in step.run:
                     if isinstance(function, FirstRun):
-                        settled += function()
+                        functions += function()
                     else:
                         function()
-                        settled.append(function)
+                        functions.append(function)
             except Exception as error:
                 self._fail(error, step, number)
-            step.run = settled
+            step.run = functions
             if after is not None:
                 after(step)
         if self.fresh:
@@ -139,21 +144,22 @@ class Segment:
             del error  # its traceback keeps this frame
 
 
-def _joined(functions: Sequence[Callable], owners: Sequence[Step], held: list[JoinableStep]
-            ) -> tuple[list[Callable], list[Step]]:
-    """Functions with the steps they are of, compiled ones that follow each other as one, which is ``held``."""
-    found: tuple[list[Callable], list[Step]] = [], []
+def _join(functions: Sequence[Function], owners: Sequence[Step], joined: list[JoinableStep]
+          ) -> tuple[list[Function], list[Step]]:
+    """Functions with the steps they are of, compiled ones that follow each other as one, which ``joined`` keeps."""
+    flat: list[Function] = []
+    owning: list[Step] = []
     for compiled, row in itertools.groupby(zip(functions, owners), lambda pair: isinstance(pair[0], JoinableStep)):
         run, steps = zip(*row)
         if compiled:
-            held.append(run[0].join(run[1:]))
-            run, steps = (held[-1].run,), steps[:1]
-        found[0].extend(run)
-        found[1].extend(steps)
-    return found
+            joined.append(run[0].join(run[1:]))
+            run, steps = (joined[-1].run,), steps[:1]
+        flat.extend(run)
+        owning.extend(steps)
+    return flat, owning
 
 
-def _now(function: Callable) -> Callable:
+def _now(function: Function) -> Function:
     """The function, or what has taken its place."""
     return function.made or function if isinstance(function, TieredStep) else function
 
@@ -164,23 +170,23 @@ class Scratch:
     ``take`` gives memory of a context, of so many bytes.
     """
 
-    def __init__(self, take: Callable[[Any, int], Any]):
+    def __init__(self, take: Callable[[Context, int], Array]):
         self._take = take
-        self._held: dict[tuple[Any, int], Any] = {}
+        self._buffers: dict[tuple[Context, int], Array] = {}
 
-    def array(self, ctx: Any, number: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    def array(self, ctx: Context, number: int, shape: Shape, dtype: DTypeLike) -> Array:
         """An array of a shape and dtype; of one number there is one at a time."""
         dtype = np.dtype(dtype)
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        held = self._held.get((ctx, number))
-        if held is None or held.size < nbytes:
-            held = self._held[ctx, number] = self._take(ctx, max(nbytes, 1))
-        return held[:nbytes].view(dtype).reshape(shape)
+        buffer = self._buffers.get((ctx, number))
+        if buffer is None or buffer.size < nbytes:
+            buffer = self._buffers[ctx, number] = self._take(ctx, max(nbytes, 1))
+        return buffer[:nbytes].view(dtype).reshape(shape)
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(int(held.nbytes) for held in self._held.values())
+        return sum(int(buffer.nbytes) for buffer in self._buffers.values())
 
 
 class Plan:
@@ -200,24 +206,24 @@ class Plan:
         Devices whose generators forward draws from.
     """
 
-    def __init__(self, program: Program, split: int, memory: Memory, variables: Mapping[Entry, Any],
-                 adds: Mapping[Entry, Any]):
+    def __init__(self, program: Program, split: int, memory: Memory, variables: Mapping[Entry, Array],
+                 adds: Mapping[Entry, Array]):
         self.memory, self.specs, self.contexts = memory, program.specs, program.contexts
         self.is_train, self.memo = program.is_train, program.bound.memo
-        self.stores: list[Callable] = []
+        self.stores: list[Function] = []
         self.random = {(place.backend_name, place.device_id) for node, place in program.contexts.items()
                        if node.op is not None and node.op.random}
-        self.arrays: dict[Entry, Any] = dict(variables)
+        self.arrays: dict[Entry, Array] = dict(variables)
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds
-        self._made: dict[tuple[Storage, Spec], Any] = {}
+        self._materialised: dict[tuple[Storage, Spec], Array] = {}
         self._take = program.bound.arena or _own
         self._scratch = Scratch(self._take)
         self._arenas = {ctx: self._arena(ctx, nbytes, program) for ctx, nbytes in memory.arena.items() if nbytes}
         self._halves = tuple([self._step(node) for node in nodes if node.op is not None]
                              for nodes in (program.nodes[:split], program.nodes[split:]))
 
-    def _arena(self, ctx: Any, size: int, program: Program) -> Any:
+    def _arena(self, ctx: Context, size: int, program: Program) -> Array:
         """Memory for the results between, or an error that names the node of the largest."""
         try:
             return self._take(ctx, size)
@@ -234,10 +240,10 @@ class Plan:
 
     # ----------------------------------------------------------------------------------------------- arrays
 
-    def array(self, entry: Entry) -> Any:
+    def array(self, entry: Entry) -> Array | None:
         """The array of an entry, made at first use; None when nobody reads it."""
-        found = self.arrays.get(entry)
-        if found is None:
+        array = self.arrays.get(entry)
+        if array is None:
             storage = self.memory.storage.get(entry)
             if storage is None:
                 return None
@@ -245,28 +251,30 @@ class Plan:
             if source is not None:
                 self._views(entry[0], source)
                 return self.arrays[entry]
-            found = self.arrays[entry] = self._materialise(entry, storage)
-        return found
+            array = self.arrays[entry] = self._materialise(entry, storage)
+        return array
 
     def _views(self, node: Node, source: Entry) -> None:
         shapes = [spec.shape for spec in self.specs[node]]
         xp = self.contexts[node].xp
-        made = node.op.as_view(self.array(source), node.attrs, shapes, xp)  # type: ignore[union-attr]
-        for i, part in enumerate(made if isinstance(made, (tuple, list)) else [made]):
+        assert node.op is not None
+        view = node.op.as_view(self.array(source), node.attrs, shapes, xp)
+        for i, part in enumerate(view if isinstance(view, (tuple, list)) else [view]):
             self.arrays[node, i] = part
 
-    def _materialise(self, entry: Entry, storage: Storage) -> Any:
+    def _materialise(self, entry: Entry, storage: Storage) -> Array:
         if storage.pinned is not None:
             return storage.pinned
         spec = self.specs[entry[0]][entry[1]]
+        assert known(spec.shape) and spec.dtype is not None
         # Entries that take over each other's memory share one array object: of two objects over the same memory
         # a ufunc first has to find out that they overlap harmlessly, which takes as long as it does.
         key = storage, spec
-        if key not in self._made:
-            nbytes = storage.nbytes if all(spec.shape or ()) else 0
+        if key not in self._materialised:
+            nbytes = storage.nbytes if all(spec.shape) else 0
             arena = self._arenas[storage.ctx]
-            self._made[key] = arena[storage.offset:storage.offset + nbytes].view(spec.dtype).reshape(spec.shape)
-        return self._made[key]
+            self._materialised[key] = arena[storage.offset:storage.offset + nbytes].view(spec.dtype).reshape(spec.shape)
+        return self._materialised[key]
 
     # ------------------------------------------------------------------------------------------------ steps
 
@@ -300,7 +308,7 @@ class Plan:
         place = self._place(entries[0]) if entries else ""
         return Step(node, ready.kernel.name, ready.declined, place, run, outs)
 
-    def _states(self, node: Node) -> list[Any]:
+    def _states(self, node: Node) -> list[Array | None]:
         op = node.op
         assert op is not None
         first = len(op.arguments(node.attrs))
@@ -326,6 +334,6 @@ class Plan:
         return sum(self.memory.arena.values()) + self._scratch.nbytes
 
 
-def _own(ctx: Any, nbytes: int) -> Any:
+def _own(ctx: Context, nbytes: int) -> Array:
     """Memory of its own."""
     return ctx.backend.arena(nbytes, ctx.device_id)

@@ -12,7 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from opreg.core import generators, threads
 from opreg.core.graph import Node
 from opreg.core.spec import is_floating, is_narrow
 from opreg.errors import ArgumentError
+from opreg.ndarray.context import Context
+from opreg.typing import Array
 
 from .plan import Plan, Segment, Step
 from .program import Bound, nbytes
@@ -35,19 +37,19 @@ _SHOWN = 40  # rows of a table, unless more are asked for
 # ---------------------------------------------------------------------------------------------- the machine
 
 
-def _least(work: Callable[[], object], ctx: Any) -> float:
+def _least(work: Callable[[], object], ctx: Context) -> float:
     """Seconds of the fastest of several runs."""
-    found = []
+    seconds: list[float] = []
     for _ in range(_TIMES + 1):  # the first one is not counted, but never the fastest
         start = time.perf_counter()
         work()
         ctx.backend.synchronize(ctx.device_id)
-        found.append(time.perf_counter() - start)
-    return min(found)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 @functools.cache
-def memory_rate(ctx: Any) -> float:
+def memory_rate(ctx: Context) -> float:
     """Bytes a second that a device reads and writes when it copies a large array, with as many threads as work here."""
     source = ctx.backend.zeros((_COPIED,), np.dtype(np.uint8), ctx.device_id)
     target = ctx.backend.zeros((_COPIED,), np.dtype(np.uint8), ctx.device_id)
@@ -60,7 +62,7 @@ def memory_rate(ctx: Any) -> float:
 
 
 @functools.cache
-def product_rate(ctx: Any, dtype: np.dtype) -> float:
+def product_rate(ctx: Context, dtype: np.dtype) -> float:
     """Additions and multiplications a second in a product of two large matrices of floating numbers.
 
     Halves are multiplied in float32 on the host, as its kernels do.
@@ -202,7 +204,7 @@ def _scaled(count: int, unit: str = "") -> str:
 # ----------------------------------------------------------------------------------------------- measuring
 
 
-def _written(plan: Plan, bound: Bound) -> list[Any]:
+def _written(plan: Plan, bound: Bound) -> list[Array]:
     """The arrays that steps write and that outlive them: outputs, gradients, states, what updates change."""
     _, states = bound.graph.variables()
     changed = {node.inputs[i][0] for node in bound.graph.nodes if node.op is not None for i in node.op.mutates}
@@ -212,19 +214,19 @@ def _written(plan: Plan, bound: Bound) -> list[Any]:
 
 
 @contextmanager
-def _kept(arrays: Sequence[Any], plan: Plan) -> Iterator[None]:
+def _kept(arrays: Sequence[Array], plan: Plan) -> Iterator[None]:
     """Arrays and random generators as they were, when it is over."""
-    held = [array.copy() for array in arrays]
+    copies = [array.copy() for array in arrays]
     places = {(ctx.backend_name, ctx.device_id) for ctx in plan.contexts.values()}
     bits = [generators.generator(*place).bit_generator for place in places]
-    states = [each.state for each in bits]
+    states = [generator.state for generator in bits]
     try:
         yield
     finally:
-        for array, before in zip(arrays, held):
+        for array, before in zip(arrays, copies):
             array[...] = before
-        for each, state in zip(bits, states):
-            each.state = state
+        for generator, state in zip(bits, states):
+            generator.state = state
 
 
 def profile(plan: Plan, bound: Bound, run: Callable[[Segment], None], inside: Callable[[Callable[[], None]], None],
@@ -264,12 +266,12 @@ def profile(plan: Plan, bound: Bound, run: Callable[[Segment], None], inside: Ca
         times: list[list[float]] = [[] for _ in steps]
 
         def clocked() -> None:
-            for (_, _, step), found in zip(steps, times):
+            for (_, _, step), seconds in zip(steps, times):
                 start = time.perf_counter()
                 for function in step.run:
                     function()
                 sync()
-                found.append(time.perf_counter() - start)
+                seconds.append(time.perf_counter() - start)
 
         for _ in range(runs):
             inside(clocked)
@@ -293,8 +295,8 @@ def _summed(plan: Plan, steps: Sequence[tuple[str, int, Step]], times: Sequence[
     ctx = next(iter(plan.contexts.values()))
     memory, products = memory_rate(ctx), {}
     rows = []
-    for (half, number, step), found in zip(steps, times):
-        node, seconds = step.node, max(min(found), 1e-9)
+    for (half, number, step), measured in zip(steps, times):
+        node, seconds = step.node, max(min(measured), 1e-9)
         read, written = _traffic(plan, step)
         flops = None if node is None else _flops(plan, node)
         share = None
@@ -306,9 +308,9 @@ def _summed(plan: Plan, steps: Sequence[tuple[str, int, Step]], times: Sequence[
                     products[dtype] = product_rate(plan.contexts[node], dtype)
                 share = flops / seconds / products[dtype]
         operator, name, operators = _names(step)
-        rows.append(ProfileRow(number, half, operator, name, operators, step.kernel, seconds, statistics.median(found),
-                               min(found) / total, read, written, (read + written) / seconds,
-                               (read + written) / seconds / memory, flops,
+        rows.append(ProfileRow(number, half, operator, name, operators, step.kernel, seconds,
+                               statistics.median(measured), min(measured) / total, read, written,
+                               (read + written) / seconds, (read + written) / seconds / memory, flops,
                                None if flops is None else flops / seconds, share))
     return Profile(rows, plan.is_train, runs, least, memory, products)
 
@@ -323,7 +325,7 @@ def _traffic(plan: Plan, step: Step) -> tuple[int, int]:
     """Bytes that a step reads and writes."""
     node = step.node
     if node is None:
-        written = sum(int(out.nbytes) for out in step.outs)
+        written = sum(int(out.nbytes) for out in step.outs if out is not None)
         return (0 if step.kernel == "zeros" else written * (2 if step.kernel == "add" else 1)), written
     unread = node.op.unread  # type: ignore[union-attr]
     entries = {entry for i, entry in enumerate(node.inputs) if i not in unread}

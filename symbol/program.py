@@ -6,15 +6,18 @@ import functools
 import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from opreg.core import threads
 from opreg.core.graph import Entry, Graph, Node
 from opreg.core.spec import Spec, as_dtype, size
+from opreg.ndarray.context import Context
+from opreg.typing import Array
 
 __all__ = ["Bound", "Program", "nbytes", "reachable", "replaced", "uncollected"]
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass
@@ -47,16 +50,16 @@ class Bound:
 
     graph: Graph
     specs: dict[Node, list[Spec]]
-    ctx: Any
-    group2ctx: Mapping[str, Any]
-    arrays: dict[Node, Any]
-    contexts: dict[Node, Any]
-    grads: dict[Node, tuple[Any, str]]
-    outputs: list[Any] = field(default_factory=list)
-    head_grads: list[Any] = field(default_factory=list)
-    memo: dict = field(default_factory=dict)
+    ctx: Context
+    group2ctx: Mapping[str, Context]
+    arrays: dict[Node, Array]
+    contexts: dict[Node, Context]
+    grads: dict[Node, tuple[Array, str]]
+    outputs: list[Array] = field(default_factory=list)
+    head_grads: list[Array | None] = field(default_factory=list)
+    memo: dict[Any, Any] = field(default_factory=dict)
     recompute: bool | str = False
-    arena: Callable[[Any, int], Any] | None = None
+    arena: Callable[[Context, int], Array] | None = None
 
 
 @dataclass
@@ -79,7 +82,7 @@ class Program:
         Outputs, then the gradients of ``wanted``.
     wanted : list of variables
         Those of ``bound.grads`` that the outputs depend on.
-    late : list of (array, request)
+    destinations : list of (array, request)
         Where the heads behind the outputs go, once everything has run.
     specs, arrays, contexts
         As in ``bound``, extended by the passes; in the end every node has specs and a context.
@@ -91,9 +94,9 @@ class Program:
     heads: list[Entry]
     wanted: list[Node]
     specs: dict[Node, list[Spec]]
-    arrays: dict[Node, Any]
-    contexts: dict[Node, Any]
-    late: list[tuple[Any, str]] = field(default_factory=list)
+    arrays: dict[Node, Array]
+    contexts: dict[Node, Context]
+    destinations: list[tuple[Array, str]] = field(default_factory=list)
     backward: bool | None = None
     watched: bool = False
 
@@ -117,9 +120,9 @@ class Program:
         became: dict[Entry, Entry] = {}
         kept: list[Node] = []
         for node in self.nodes:
-            made = change(node, became)
-            if made is not None:
-                kept += made
+            nodes = change(node, became)
+            if nodes is not None:
+                kept += nodes
                 continue
             new = replaced(node, [became.get(entry, entry) for entry in node.inputs], self.specs, became)
             if new is not node and node in self.contexts:
@@ -164,7 +167,7 @@ def nbytes(specs: Iterable[Spec]) -> int:
     return sum([size(spec.shape or ()) * as_dtype(spec.dtype).itemsize for spec in specs])
 
 
-def uncollected(function: F) -> F:
+def uncollected(function: Callable[P, R]) -> Callable[P, R]:
     """The function, with Python's collector of cycles at rest while it runs.
 
     Binding and planning make several objects a node, which all stay and form no cycles; the collector would go over all
@@ -174,7 +177,7 @@ def uncollected(function: F) -> F:
     """
 
     @functools.wraps(function)
-    def undisturbed(*args: Any, **keywords: Any) -> Any:
+    def undisturbed(*args: P.args, **keywords: P.kwargs) -> R:
         if not gc.isenabled() or not threads.alone():
             return function(*args, **keywords)
         gc.disable()
@@ -183,4 +186,4 @@ def uncollected(function: F) -> F:
         finally:
             gc.enable()
 
-    return undisturbed  # type: ignore[return-value]
+    return undisturbed

@@ -8,11 +8,12 @@ import subprocess
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 from opreg.core.files import whole
 from opreg.core.graph import Graph, Node
 from opreg.core.placeholder import resolve
+from opreg.core.rules import Attrs
 from opreg.core.spec import ANY, Shape, known, size, stated
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
 
@@ -21,6 +22,9 @@ from .json import stored_attrs, stored_name, versions
 from .symbol import DEBUG_STR, Symbol
 
 __all__ = ["debug_str", "print_summary", "plot_network", "Plot"]
+
+#: Shapes of the entries of nodes, as far as they are known.
+ShapesOf: TypeAlias = Mapping[Node, Sequence[Shape | None]]
 
 
 @DEBUG_STR.provide
@@ -49,8 +53,8 @@ def debug_str(graph: Graph) -> str:
             lines.append(f"Variable:{node.name}")
             continue
         lines += ["-" * 20, f"Op:{stored_name(node)}, Name={node.name}", "Inputs:"]
-        for i, ((source, index), each) in enumerate(zip(node.inputs, version.get(node, ()))):
-            lines.append(f"\targ[{i}]={source.name}({index})" + (f" version={each}" if source.op is None else ""))
+        for i, ((source, index), count) in enumerate(zip(node.inputs, version.get(node, ()))):
+            lines.append(f"\targ[{i}]={source.name}({index})" + (f" version={count}" if source.op is None else ""))
         attrs = stored_attrs(node)
         if attrs:
             lines += ["Attrs:", *(f"\t{name}={text}" for name, text in attrs.items())]
@@ -83,16 +87,16 @@ def _roles(graph: Graph) -> tuple[set[Node], set[Node], set[Node]]:
     return learned - states, states, labels - learned - states
 
 
-def _shapes(symbol: Symbol, what: str, shape: Mapping[str, Sequence[int]] | None) -> tuple[Graph, dict[Node, list]]:
+def _shapes(symbol: Symbol, what: str, shape: Mapping[str, Sequence[int]] | None) -> tuple[Graph, ShapesOf]:
     """The graph, and the shapes of all its entries as far as they follow."""
     graph = resolve(symbol._graph(), strict=False)
     variables = {node.name: node for node in graph.nodes if node.op is None}
-    given: dict[Node, Shape | None] = {}
+    shapes: dict[Node, Shape | None] = {}
     for name, dims in (shape or {}).items():
         if name not in variables:
             raise ArgumentError(f"{what}: {symbol!r} has no argument {name!r}. {did_you_mean(name, variables)}")
-        given[variables[name]] = stated(dims)
-    return graph, inference.infer_shapes(graph, given)
+        shapes[variables[name]] = stated(dims)
+    return graph, inference.infer_shapes(graph, shapes)
 
 
 def _by_sample(shape: Shape | None) -> str:
@@ -161,7 +165,7 @@ def _print_row(fields: Sequence[str], ends: Sequence[int]) -> None:
 
 def _layers(symbol: Symbol, shape: Mapping[str, Sequence[int]] | None) -> tuple[list[tuple], str]:
     """Title, output shape, number of parameters and inputs of every layer; the number of all parameters."""
-    graph, found = _shapes(symbol, "print_summary", shape)
+    graph, shape_of = _shapes(symbol, "print_summary", shape)
     learned, states, labels = _roles(graph)
     aside = learned | states | labels
     counted: set[Node] = set()
@@ -172,14 +176,14 @@ def _layers(symbol: Symbol, shape: Mapping[str, Sequence[int]] | None) -> tuple[
         new = {source for source, _ in node.inputs if source in learned} - counted
         counted |= new
         visible = 1 if node.op is None else node.op.visible(node.attrs)
-        layers.append((f"{node.name}({stored_name(node)})", " ".join(map(_by_sample, found[node][:visible])),
-                       _numbers(new, found), [source.name for source, _ in node.inputs if source not in aside]))
-    return layers, _numbers(counted, found)
+        layers.append((f"{node.name}({stored_name(node)})", " ".join(map(_by_sample, shape_of[node][:visible])),
+                       _numbers(new, shape_of), [source.name for source, _ in node.inputs if source not in aside]))
+    return layers, _numbers(counted, shape_of)
 
 
-def _numbers(variables: set[Node], found: Mapping[Node, list]) -> str:
+def _numbers(variables: set[Node], shape_of: ShapesOf) -> str:
     """How many numbers variables hold, in words: ``?`` where that is not known."""
-    shapes = [found[node][0] for node in variables]
+    shapes = [shape_of[node][0] for node in variables]
     total = sum(size(shape) for shape in shapes if known(shape))
     if all(known(shape) for shape in shapes):
         return str(total)
@@ -238,17 +242,17 @@ class Plot:
         return picture
 
 
-def _times(dims: Any) -> str:
+def _times(dims: Sequence[int]) -> str:
     return "x".join(str(dim) for dim in dims)
 
 
-def _window(attrs: Mapping[str, Any]) -> str:
+def _window(attrs: Attrs) -> str:
     """Kernel and stride: ``3x3/2x2``."""
     return _times(attrs["kernel"]) + (f"/{_times(attrs['stride'])}" if attrs.get("stride") else "")
 
 
 # What a node's label says beside its name and operator.
-_DETAILS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+_DETAILS: dict[str, Callable[[Attrs], str]] = {
     "Convolution": lambda attrs: f"{_window(attrs)}, {attrs['num_filter']}",
     "Deconvolution": lambda attrs: f"{_window(attrs)}, {attrs['num_filter']}",
     "FullyConnected": lambda attrs: str(attrs["num_hidden"]),
@@ -291,12 +295,12 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _with(attrs: Mapping[str, Any]) -> str:
+def _with(attrs: Mapping[str, object]) -> str:
     return "[" + " ".join(f"{name}={_quoted(str(value))}" for name, value in attrs.items()) + "]"
 
 
 def plot_network(symbol: Symbol, title: str = "plot", save_format: str = "pdf",
-                 shape: Mapping[str, Sequence[int]] | None = None, dtype: Any = None,
+                 shape: Mapping[str, Sequence[int]] | None = None, dtype: object = None,
                  node_attrs: Mapping[str, str] | None = None, hide_weights: bool = True) -> Plot:
     """Draw a graph for Graphviz, the outputs on top.
 
@@ -332,7 +336,7 @@ def plot_network(symbol: Symbol, title: str = "plot", save_format: str = "pdf",
         "flat" -> "x" [dir="back" arrowtail="open" label="5"]
     }
     """
-    graph, found = _shapes(symbol, "plot_network", shape)
+    graph, shape_of = _shapes(symbol, "plot_network", shape)
     repeated = [name for name, count in Counter(node.name for node in graph.nodes).items() if count > 1]
     if repeated:
         warnings.warn("There are multiple variables with the same name in your graph, which are drawn apart. Repeated "
@@ -352,7 +356,7 @@ def plot_network(symbol: Symbol, title: str = "plot", save_format: str = "pdf",
         lines.append(f"    {_quoted(names[node])} {_with(look)}")
         for source, index in node.inputs:
             if source not in hidden:
-                flow = {"dir": "back", "arrowtail": "open", "label": _by_sample(found[source][index])}
+                flow = {"dir": "back", "arrowtail": "open", "label": _by_sample(shape_of[source][index])}
                 edges.append(f"    {_quoted(names[node])} -> {_quoted(names[source])} {_with(flow)}")
     return Plot("\n".join([*lines, *edges, "}"]) + "\n", title, save_format)
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+
+import numpy as np
 
 from opreg.core.graph import Entry, Graph, Node, fail, rewrite
 from opreg.core.launch import Call
@@ -60,7 +61,7 @@ class _Cut:
         The operators, in the second part and in the graph.
     """
 
-    def __init__(self, graph: Graph, known: Mapping[Node, Any]):
+    def __init__(self, graph: Graph, known: Mapping[Node, list[Spec]]):
         late: set[Node] = set()
         self.crossing: dict[Entry, Node] = {}
         for node in graph.nodes:
@@ -90,11 +91,11 @@ class _Cut:
 
 def _reached(graph: Graph) -> set[Node]:
     """The nodes that gradients of the heads may reach."""
-    found = {node for node, _ in graph.heads}
+    reached = {node for node, _ in graph.heads}
     for node in reversed(graph.nodes):
-        if node in found and node.op is not None and node.op._gradient is not ZERO:
-            found.update(source for source, _ in node.inputs)
-    return found
+        if node in reached and node.op is not None and node.op._gradient is not ZERO:
+            reached.update(source for source, _ in node.inputs)
+    return reached
 
 
 class Staged(Executor):
@@ -108,11 +109,11 @@ class Staged(Executor):
                  check: bool | str, known: Mapping[Node, list[Spec]], reshaped: bool):
         graph = symbol._graph()
         arguments, auxiliary = graph.variables()
-        self._held = dict(zip(arguments + auxiliary, args + aux))
+        self._arrays = dict(zip(arguments + auxiliary, args + aux))
         self._wanted = {node: (grad, req) for node, grad, req in zip(arguments, grads, reqs) if grad is not None}
-        shapes = inference.infer_shapes(graph, {node: value.shape for node, value in self._held.items()},
+        shapes = inference.infer_shapes(graph, {node: value.shape for node, value in self._arrays.items()},
                                         {node: [spec.shape for spec in specs] for node, specs in known.items()})
-        dtypes = inference.decide_dtypes(graph, {node: value._data.dtype for node, value in self._held.items()},
+        dtypes = inference.decide_dtypes(graph, {node: value._data.dtype for node, value in self._arrays.items()},
                                          {node: [spec.dtype for spec in specs] for node, specs in known.items()})
         bound = fitted(head_grads, symbol.list_outputs(),
                        [Spec(shapes[node][i], dtypes[node][i]) for node, i in graph.heads], ctx, reshaped)
@@ -137,8 +138,8 @@ class Staged(Executor):
               known: Mapping[Node, list[Spec]]) -> Executor:
         arguments, auxiliary = heads._graph().variables()
         asked = [wanted.get(node, (None, "null")) for node in arguments]
-        return self._make(heads, args=[self._held[node] for node in arguments], grads=[grad for grad, _ in asked],
-                          reqs=[req for _, req in asked], aux=[self._held[node] for node in auxiliary], specs=known)
+        return self._make(heads, args=[self._arrays[node] for node in arguments], grads=[grad for grad, _ in asked],
+                          reqs=[req for _, req in asked], aux=[self._arrays[node] for node in auxiliary], specs=known)
 
     def _bind_first(self, known: Mapping[Node, list[Spec]]) -> Executor:
         """The first part. Its gradients come last: they are added to those of the second."""
@@ -149,15 +150,15 @@ class Staged(Executor):
         count = sum(self._cut.early)
         for variable, output, grad in zip(self._cut.crossing.values(), first.outputs[count:],
                                           first._bound.head_grads[count:]):
-            self._held[variable] = output
+            self._arrays[variable] = output
             if grad is not None:
                 self._wanted[variable] = NDArray(grad, first._ctx), "write"
         return first
 
     def _bind_rest(self, shapes: Sequence[Sequence[Shape]]) -> Executor:
         rest = self._part(self._follows, self._wanted, {
-            node: [Spec(shape, dtype) for shape, dtype in zip(found, dtypes)]
-            for (node, _, dtypes), found in zip(self._border, shapes)})
+            node: [Spec(shape, dtype) for shape, dtype in zip(measured, dtypes)]
+            for (node, _, dtypes), measured in zip(self._border, shapes)})
         for mode, is_train in self._gradients.items():
             if rest._gradients[mode] is not is_train:
                 rest._differentiate(mode, is_train)
@@ -170,22 +171,22 @@ class Staged(Executor):
 
     def _measured(self, is_train: bool) -> tuple:
         """The shapes of the operators at the border, from the numbers that are there now."""
-        found = []
+        border: list[tuple[Shape | None, ...]] = []
         for node, shapes, _ in self._border:
-            ins = [self._held[source] for source, _ in node.inputs]
+            assert node.op is not None
+            ins = [self._arrays[source] for source, _ in node.inputs]
             ctx = ins[0]._ctx
-            call = Call(node.op, node.attrs, [each._data for each in ins], [], [], ctx.xp, ctx,  # type: ignore[arg-type]
-                        is_train, wrap=wrap)
+            call = Call(node.op, node.attrs, [array._data for array in ins], [], [], ctx.xp, ctx, is_train, wrap=wrap)
             try:
-                measured = node.op.shapes_from_data(call)  # type: ignore[union-attr]
-                found.append(tuple([unify(shape, each) for shape, each in zip(shapes, measured)]))
+                measured = node.op.shapes_from_data(call)
+                border.append(tuple([unify(shape, counted) for shape, counted in zip(shapes, measured)]))
             except Exception as error:
                 fail(error, node)
-        return tuple(found)
+        return tuple(border)
 
     # ------------------------------------------------------------------------------------------------- running
 
-    def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
+    def forward(self, is_train: bool = False, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
         """Compute the outputs; see ``Executor.forward``."""
         with TRIMMED, self._alone():
             if kwargs:
@@ -233,7 +234,7 @@ class Staged(Executor):
             self._first._back([*[gradient for gradient, early in zip(gradients, self._cut.early) if early], *crossing],
                               is_train)
 
-    def _draws(self, mode: bool) -> dict[tuple[str, int], Any]:
+    def _draws(self, mode: bool) -> dict[tuple[str, int], object]:
         return {place: state for part in (self._rest, self._first) if part is not None
                 for place, state in part._draws(mode).items()}
 
@@ -278,7 +279,7 @@ class Staged(Executor):
         names = ", ".join(node.name for node, _, _ in self._border)
         lines = [] if self._first is None else [f"before {names}:", self._first.explain(is_train)]
         for key, part in self._rests.items():
-            shapes = ", ".join(show(shape) for found in key for shape in found)
+            shapes = ", ".join(show(shape) for shapes in key for shape in shapes)
             lines += [f"from {names} of shape {shapes}:", part.explain(is_train)]
         return "\n".join(lines if self._rests else [*lines, f"from {names}: planned when it has run"])
 
@@ -296,7 +297,7 @@ class Staged(Executor):
         return KernelReport.joined([part.kernel_report(is_train) for part in self._parts()])
 
 
-def _nothing(shape: Shape | None, dtype: Any, ctx: Context) -> NDArray:
+def _nothing(shape: Shape | None, dtype: np.dtype | None, ctx: Context) -> NDArray:
     """An array without numbers, of as many axes as are known."""
     dims = (0,) if shape is None else tuple([0 if dim is ANY else dim for dim in shape])
     return NDArray(zeros(ctx, dims if 0 in dims else (0, *dims[1:]), dtype), ctx)

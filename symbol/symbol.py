@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,12 +17,14 @@ from opreg.core.graph import Entry, Graph, Node, rewrite
 from opreg.core.op import Op
 from opreg.core.placeholder import resolve
 from opreg.core.registry import user_operator
+from opreg.core.rules import Attrs, Dtypes, Shapes
 from opreg.core.slots import Slot
-from opreg.core.spec import as_dtype, dtype_flag, known, show, stated
+from opreg.core.spec import Shape, as_dtype, dtype_flag, known, show, stated
 from opreg.core.value import Value
 from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, here, listed, note
 from opreg.ndarray import autograd
-from opreg.ndarray.context import current_context
+from opreg.ndarray.context import Context, current_context
+from opreg.typing import DTypeLike, ShapeLike
 
 from . import infer as inference
 from .naming import HIDDEN, AttrScope, current, hide
@@ -29,6 +32,7 @@ from .naming import HIDDEN, AttrScope, current, hide
 if TYPE_CHECKING:
     from opreg.ndarray.ndarray import NDArray
 
+    from .arrays import Gradients, Requests, Values
     from .executor import Executor
     from .head_gradients import OutGrads
     from .methods import Methods  # a stub, made from the operators
@@ -38,6 +42,10 @@ else:
 __all__ = ["Symbol", "Variable", "var", "Group", "create", "Custom", "output_name",
            "NotImplementedForSymbol"]
 
+T = TypeVar("T")
+
+#: A shape as ``infer_shape`` is told it: a 0 or -1 for an unknown dimension; None says nothing.
+Dims: TypeAlias = Sequence[int] | None
 
 #: The function of ``sym`` of that name.
 SURFACE = Slot("graphs")
@@ -45,6 +53,13 @@ SURFACE = Slot("graphs")
 DUMPS, SAVE, DEBUG_STR = Slot("graphs"), Slot("graphs"), Slot("graphs")
 #: An executor of a symbol over given arrays, and over new ones.
 BIND, SIMPLE_BIND = Slot("graphs"), Slot("graphs")
+
+
+class Initializer(Protocol):
+    """What files name by a text of its own."""
+
+    def dumps(self) -> str:
+        """The text."""
 
 
 class NotImplementedForSymbol(OpError, NotImplementedError, TypeError):
@@ -73,7 +88,7 @@ _OF_NUMBERS = {
 
 @cached(256)
 def _no_attribute(kind: type, name: str) -> str:
-    public = [each for each in dir(kind) if not each.startswith("_")]
+    public = [attribute for attribute in dir(kind) if not attribute.startswith("_")]
     return f"a {kind.__name__} has no attribute {name!r}. {_OF_NUMBERS.get(name) or did_you_mean(name, public)}"
 
 
@@ -109,7 +124,7 @@ class Symbol(Methods):
 
     # --------------------------------------------------------------------------------------------- operators
 
-    def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Symbol:
+    def _apply(self, op: Op, values: Sequence[Symbol | None], given: Mapping[str, Any]) -> Symbol:
         return _node(op, values, op.complete(given), given, None, None, _HINTS.get(op.name, op.name))
 
     def _called(self, op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Symbol:
@@ -125,11 +140,11 @@ class Symbol(Methods):
             shape = tuple(shape[0])
         return self._surface("reshape")(self, shape=tuple(keywords.pop("shape", shape)), **keywords)
 
-    def astype(self, dtype: Any) -> Symbol:
+    def astype(self, dtype: DTypeLike) -> Symbol:
         """The operator ``cast`` applied to this."""
         return self._surface("cast")(self, dtype=dtype)
 
-    def _refuse(self, *_: Any, **__: Any) -> Any:
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise NotImplementedForSymbol(f"{self!r} stands for numbers that do not exist yet: bind it, or call eval")
 
     __bool__ = __iadd__ = __isub__ = __imul__ = __itruediv__ = __imod__ = __float__ = __int__ = _refuse
@@ -144,11 +159,11 @@ class Symbol(Methods):
     def __getitem__(self, key: int | str | slice) -> Symbol:
         if isinstance(key, str):
             names = self.list_outputs()
-            found = [i for i, name in enumerate(names) if name == key]
-            if len(found) != 1:
-                what = "there is no" if not found else "more than one"
+            places = [i for i, name in enumerate(names) if name == key]
+            if len(places) != 1:
+                what = "there is no" if not places else "more than one"
                 raise ArgumentError(f"{self!r}: {what} output {key!r}. {did_you_mean(key, names)}")
-            return type(self)((self._entries[found[0]],))
+            return type(self)((self._entries[places[0]],))
         if isinstance(key, slice):
             return type(self)(self._entries[key])
         if not isinstance(key, (int, np.integer)):
@@ -165,12 +180,12 @@ class Symbol(Methods):
     def __copy__(self) -> Symbol:
         return self.__deepcopy__({})
 
-    def __deepcopy__(self, memo: Any) -> Symbol:
-        made: dict[Node, Node] = memo.setdefault(Node, {})  # symbols copied together share what they shared
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Symbol:
+        copies: dict[Node, Node] = memo.setdefault(Node, {})  # symbols copied together share what they shared
         for node in self._graph().nodes:  # their names and attributes may change
-            if node not in made:
-                made[node] = node.renewed([(made[source], i) for source, i in node.inputs])
-        return Symbol([(made[node], i) for node, i in self._entries])
+            if node not in copies:
+                copies[node] = node.renewed([(copies[source], i) for source, i in node.inputs])
+        return Symbol([(copies[node], i) for node, i in self._entries])
 
     def __call__(self, *args: Symbol, **keywords: Any) -> Symbol:
         """Put other symbols in the place of variables, by position or by name.
@@ -277,12 +292,12 @@ class Symbol(Methods):
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
         """Attributes of all nodes that have any, as text, by node name; those of nodes of one name together."""
-        found: dict[str, dict[str, str]] = {}
+        by_name: dict[str, dict[str, str]] = {}
         for node in self._graph().nodes:
             attrs = _doubled(_texts(node))
             if attrs:
-                found.setdefault(node.name, {}).update(attrs)
-        return found
+                by_name.setdefault(node.name, {}).update(attrs)
+        return by_name
 
     def _set_attr(self, **attrs: str) -> None:
         """Attributes of the node; ``name`` is its name."""
@@ -295,7 +310,8 @@ class Symbol(Methods):
 
     # --------------------------------------------------------------------------------------------- inference
 
-    def _by_name(self, what: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Graph, dict[Node, Any]]:
+    def _by_name(self, what: str, args: Sequence[T | None], keywords: Mapping[str, T | None]
+                 ) -> tuple[Graph, dict[Node, T]]:
         graph = resolve(self._graph(), strict=False)
         arguments, auxiliary = graph.variables()
         if args and keywords:
@@ -303,35 +319,33 @@ class Symbol(Methods):
         if len(args) > len(arguments):
             raise ArgumentError(f"{what}: {self!r} has {len(arguments)} arguments, got {len(args)} values")
         by_name = {node.name: node for node in arguments + auxiliary}
-        given = {node: value for node, value in zip(arguments, args) if value is not None}
+        values = {node: value for node, value in zip(arguments, args) if value is not None}
         for name, value in keywords.items():
             if name not in by_name:
                 raise ArgumentError(f"{what}: {self!r} has no argument {name!r}. {did_you_mean(name, by_name)}")
             if value is not None:
-                given[by_name[name]] = value
-        return graph, given
+                values[by_name[name]] = value
+        return graph, values
 
-    def _known_shapes(self, what: str, args: Any, keywords: Any) -> tuple[Graph, dict[Node, Any]]:
+    def _known_shapes(self, what: str, args: Sequence[Dims], keywords: Mapping[str, Dims]
+                      ) -> tuple[Graph, dict[Node, Shape | None]]:
         """The graph with its operators, and the shapes of variables as they were given."""
         for name, shape in [*enumerate(args), *keywords.items()]:
             if shape is not None and (not isinstance(shape, (tuple, list))
                                       or not all(isinstance(dim, (int, np.integer)) for dim in shape)):
                 raise TypeError(f"{what}: the shape of {name} must be a tuple of ints, got {shape!r}")
-        graph, given = self._by_name(what, args, keywords)
-        shapes = {node: stated(shape) for node, shape in given.items()}
-        if what != "infer_shape_partial" and any(0 in shape for shape in given.values()):
+        graph, stating = self._by_name(what, args, keywords)
+        shapes = {node: stated(shape) for node, shape in stating.items()}
+        if what != "infer_shape_partial" and any(0 in shape for shape in stating.values()):
             shapes = inference.emptied(graph, shapes, {node: [i for i, dim in enumerate(shape) if dim == 0]
-                                                       for node, shape in given.items()})
+                                                       for node, shape in stating.items()})
         return graph, shapes
 
-    def _shapes(self, what: str, args: Any, keywords: Any) -> tuple[list, list, list]:
+    def _shapes(self, what: str, args: Sequence[Dims], keywords: Mapping[str, Dims]) -> tuple[Shapes, Shapes, Shapes]:
         graph, shapes = self._known_shapes(what, args, keywords)
-        found = inference.infer_shapes(graph, shapes)
-        arguments, auxiliary = graph.variables()
-        return ([found[node][0] for node in arguments], [found[node][i] for node, i in graph.heads],
-                [found[node][0] for node in auxiliary])
+        return _of_roles(graph, inference.infer_shapes(graph, shapes))
 
-    def infer_shape(self, *args: Any, **keywords: Any) -> tuple[list | None, list | None, list | None]:
+    def infer_shape(self, *args: Dims, **keywords: Dims) -> tuple[list | None, list | None, list | None]:
         """Shapes of arguments, outputs and auxiliary states from those of some arguments.
 
         A 0 is a dimension that follows from the rest, or an empty one where nothing says more; -1 is an unknown
@@ -354,35 +368,34 @@ class Symbol(Methods):
             return None, None, None
         return groups
 
-    def infer_shape_partial(self, *args: Any, **keywords: Any) -> tuple[list, list, list]:
+    def infer_shape_partial(self, *args: Dims, **keywords: Dims) -> tuple[list, list, list]:
         """Like ``infer_shape``, with 0 for unknown dimensions and ``()`` for unknown shapes; under ``np_shape`` -1 and
         None."""
         return tuple([inference.told(shape) for shape in group]  # type: ignore[return-value]
                      for group in self._shapes("infer_shape_partial", args, keywords))
 
-    def infer_type(self, *args: Any, **keywords: Any) -> tuple[list, list, list]:
+    def infer_type(self, *args: DTypeLike, **keywords: DTypeLike) -> tuple[list, list, list]:
         """Dtypes of arguments, outputs and auxiliary states, as NumPy classes; float32 where nothing decides."""
-        found = self._dtypes("infer_type", args, keywords)
+        groups = self._dtypes("infer_type", args, keywords)
         return tuple([np.float32 if dtype is None else dtype.type for dtype in group]  # type: ignore
-                     for group in found)
+                     for group in groups)
 
-    def infer_type_partial(self, *args: Any, **keywords: Any) -> tuple[list, list, list]:
+    def infer_type_partial(self, *args: DTypeLike, **keywords: DTypeLike) -> tuple[list, list, list]:
         """Like ``infer_type``, with None where nothing decides."""
-        found = self._dtypes("infer_type_partial", args, keywords)
-        return tuple([None if dtype is None else dtype.type for dtype in group] for group in found)  # type: ignore
+        groups = self._dtypes("infer_type_partial", args, keywords)
+        return tuple([None if dtype is None else dtype.type for dtype in group] for group in groups)  # type: ignore
 
-    def _known_dtypes(self, what: str, args: Any, keywords: Any) -> tuple[Graph, dict[Node, Any]]:
+    def _known_dtypes(self, what: str, args: Sequence[DTypeLike], keywords: Mapping[str, DTypeLike]
+                      ) -> tuple[Graph, dict[Node, np.dtype]]:
         """The graph with its operators, and the dtypes of variables as they were given."""
-        graph, given = self._by_name(what, args, keywords)
-        return graph, {node: as_dtype(dtype) for node, dtype in given.items()}
+        graph, stating = self._by_name(what, args, keywords)
+        return graph, {node: as_dtype(dtype) for node, dtype in stating.items()}
 
-    def _dtypes(self, what: str, args: Any, keywords: Any) -> tuple[list, list, list]:
+    def _dtypes(self, what: str, args: Sequence[DTypeLike], keywords: Mapping[str, DTypeLike]
+                ) -> tuple[Dtypes, Dtypes, Dtypes]:
         graph, dtypes = self._known_dtypes(what, args, keywords)
         rule = inference.decide_dtypes if what == "infer_type" else inference.infer_dtypes
-        found = rule(graph, dtypes)
-        arguments, auxiliary = graph.variables()
-        return ([found[node][0] for node in arguments], [found[node][i] for node, i in graph.heads],
-                [found[node][0] for node in auxiliary])
+        return _of_roles(graph, rule(graph, dtypes))
 
     # ------------------------------------------------------------------------------------------------- files
 
@@ -390,7 +403,7 @@ class Symbol(Methods):
         """The graph in MXNet's JSON layout, by default without ``amp_cast`` and ``amp_multicast``, as there."""
         return DUMPS.function(self, remove_amp_cast)
 
-    def save(self, fname: Any, remove_amp_cast: bool = True) -> None:
+    def save(self, fname: str | os.PathLike[str], remove_amp_cast: bool = True) -> None:
         """Write ``tojson`` to a file, whole or not at all."""
         SAVE.function(self, fname, remove_amp_cast)
 
@@ -421,9 +434,11 @@ class Symbol(Methods):
         """The same as ``gradient``."""
         return self.gradient(wrt)
 
-    def bind(self, ctx: Any, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None,
-             group2ctx: Any = None, shared_exec: Any = None, check_kernels: bool | str = False,
-             recompute: bool | str | None = None, *, head_grads: OutGrads = None) -> Executor:
+    def bind(self, ctx: Context | Sequence[Context] | None, args: Values, args_grad: Gradients | None = None,
+             grad_req: Requests = "write", aux_states: Values | None = None,
+             group2ctx: Mapping[str, Context] | None = None, shared_exec: Executor | None = None,
+             check_kernels: bool | str = False, recompute: bool | str | None = None, *,
+             head_grads: OutGrads = None) -> Executor:
         """An executor over given arrays.
 
         Parameters
@@ -464,10 +479,12 @@ class Symbol(Methods):
             return BIND.function(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, check_kernels, recompute,
                                  head_grads)
 
-    def simple_bind(self, ctx: Any, grad_req: Any = "write", type_dict: Any = None, stype_dict: Any = None,
-                    group2ctx: Any = None, shared_arg_names: Any = None, shared_exec: Any = None,
-                    shared_buffer: Any = None, check_kernels: bool | str = False, recompute: bool | str | None = None,
-                    *, head_grads: OutGrads = None, **kwargs: Any) -> Executor:
+    def simple_bind(self, ctx: Context | Sequence[Context] | None, grad_req: Requests = "write",
+                    type_dict: Mapping[str, DTypeLike] | None = None, stype_dict: Mapping[str, str] | None = None,
+                    group2ctx: Mapping[str, Context] | None = None, shared_arg_names: Sequence[str] | None = None,
+                    shared_exec: Executor | None = None,
+                    shared_buffer: dict[str, NDArray] | None = None, check_kernels: bool | str = False,
+                    recompute: bool | str | None = None, *, head_grads: OutGrads = None, **kwargs: Any) -> Executor:
         """An executor over new arrays of zeros, whose shapes follow from those given by keyword.
 
         ``check_kernels``, ``recompute`` and ``head_grads`` are those of ``bind``.
@@ -482,7 +499,7 @@ class Symbol(Methods):
             return SIMPLE_BIND.function(self, ctx, grad_req, type_dict, group2ctx, shared_arg_names, shared_exec,
                                         shared_buffer, kwargs, check_kernels, recompute, head_grads)
 
-    def eval(self, ctx: Any = None, **kwargs: Any) -> list[NDArray]:
+    def eval(self, ctx: Context | Sequence[Context] | None = None, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
         """Bind to arrays given by keyword and compute; a list of NDArrays.
 
         Examples
@@ -497,6 +514,13 @@ class Symbol(Methods):
 # ------------------------------------------------------------------------------------------------ making
 
 
+def _of_roles(graph: Graph, answers: Mapping[Node, list[T]]) -> tuple[list[T], list[T], list[T]]:
+    """What is known of arguments, outputs and auxiliary states."""
+    arguments, auxiliary = graph.variables()
+    return ([answers[node][0] for node in arguments], [answers[node][i] for node, i in graph.heads],
+            [answers[node][0] for node in auxiliary])
+
+
 def output_name(entry: Entry) -> str:
     """The name of an entry: the variable's, or the node's and the output's."""
     node, index = entry
@@ -504,8 +528,8 @@ def output_name(entry: Entry) -> str:
 
 
 def _texts(node: Node) -> dict[str, str]:
-    given = {} if node.op is None else {name: to_text(value) for name, value in node.given.items()}
-    return {**given, **node.tags}
+    own = {} if node.op is None else {name: to_text(value) for name, value in node.given.items()}
+    return {**own, **node.tags}
 
 
 def _doubled(texts: dict[str, str]) -> dict[str, str]:
@@ -514,7 +538,7 @@ def _doubled(texts: dict[str, str]) -> dict[str, str]:
     return {**texts, **plain}
 
 
-def _node(op: Op, values: Sequence[Any], attrs: Any, given: Mapping[str, Any], name: str | None,
+def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, given: Mapping[str, Any], name: str | None,
           tags: dict[str, str] | None, hint: str) -> Symbol:
     """A symbol of a new node; inputs that are None become variables named after it."""
     name = current().get(name, hint.lower())
@@ -585,7 +609,7 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
                 if key not in names and value is not None:
                     raise ArgumentError(f"operator {op.name}: no room for the input {key!r}: with these attributes "
                                         f"they are {listed(names)}")
-            values: Sequence[Any] = [inputs.get(key) for key in names]
+            values: Sequence[Symbol | None] = [inputs.get(key) for key in names]
         else:
             values = list(inputs) + [None] * (len(names) - len(inputs))
         return _node(op, values, attrs, {**given, **(extra or {})}, name, tags, hint)
@@ -596,9 +620,9 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
         raise
 
 
-def _hint(error: ArgumentError, given: Sequence[Any]) -> None:
+def _hint(error: ArgumentError, inputs: Sequence[object]) -> None:
     """Note on an error what to write for the first input that is no symbol."""
-    value = next((each for each in given if each is not None and not isinstance(each, Symbol)), None)
+    value = next((value for value in inputs if value is not None and not isinstance(value, Symbol)), None)
     if isinstance(value, str):
         note(error, f"text is no symbol; Variable({value!r}) makes one of that name")
     elif isinstance(value, (int, float, np.ndarray)):
@@ -610,9 +634,10 @@ def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> Symbol:
     return create(user_operator(op_type), args, keywords, "custom", {"op_type": str(op_type)})
 
 
-def Variable(name: str, attr: Mapping[str, str] | None = None, shape: Any = None, lr_mult: float | None = None,
-             wd_mult: float | None = None, dtype: Any = None, init: Any = None, stype: Any = None,
-             profiler_scope: Any = None, **kwargs: Any) -> Symbol:
+def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike | None = None,
+             lr_mult: float | None = None, wd_mult: float | None = None, dtype: DTypeLike | int = None,
+             init: str | Initializer | None = None, stype: str | int | None = None, profiler_scope: object = None,
+             **kwargs: Any) -> Symbol:
     """A symbol that stands for an array given later.
 
     Parameters

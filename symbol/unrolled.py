@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from opreg.core.op import Op
+from opreg.core.rules import Attrs
 from opreg.ndarray import control_flow as rounds
 from opreg.ndarray.cached_op import CachedOp
 from opreg.ndarray.ndarray import NDArray
@@ -15,59 +16,60 @@ from .symbol import Symbol
 __all__ = ["UNROLLED"]
 
 
-def _function(body: Symbol) -> Callable:
+def _function(body: Symbol) -> Callable[[Sequence[NDArray]], list[NDArray]]:
     """A body as a function of arrays; autograd sees its operators."""
     call = CachedOp(body)
 
-    def run(given: Sequence[Any]) -> list[Any]:
-        found = call(*given)
-        return found if isinstance(found, list) else [found]
+    def run(inputs: Sequence[NDArray]) -> list[NDArray]:
+        outputs = call(*inputs)
+        return outputs if isinstance(outputs, list) else [outputs]
 
     return run
 
 
-def _unroll_foreach(op: Any, attrs: Any, ins: Sequence[Any]) -> list[Any]:
+def _unroll_foreach(op: Op, attrs: Attrs, ins: Sequence[NDArray]) -> list[NDArray]:
     data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
     body, count, last = _function(attrs["subgraphs"][0]), attrs["num_out_data"], len(data) + len(states)
 
-    def step(each: Any, current: Any) -> Any:
-        placed = dict(zip((*data, *states, *rest), [*each, *current, *ins[last:]]))
-        found = body([placed[place] for place in range(len(placed))])
-        return found[:count], found[count:]
+    def step(slices: Sequence[NDArray], current: Sequence[NDArray]) -> tuple[list[NDArray], list[NDArray]]:
+        placed = dict(zip((*data, *states, *rest), [*slices, *current, *ins[last:]]))
+        results = body([placed[place] for place in range(len(placed))])
+        return results[:count], results[count:]
 
     outputs, final = rounds.foreach(step, list(ins[:len(data)]), list(ins[len(data):last]))
     return [*outputs, *final]
 
 
-def _unroll_while_loop(op: Any, attrs: Any, ins: Sequence[Any]) -> list[Any]:
+def _unroll_while_loop(op: Op, attrs: Attrs, ins: Sequence[NDArray]) -> list[NDArray]:
     test, body = map(_function, attrs["subgraphs"])
     count, changing = attrs["num_out_data"], [attrs["func_input_locs"][place] for place in attrs["func_var_locs"]]
 
-    def given(current: Sequence[Any], key: str) -> list[Any]:
+    def inputs(current: Sequence[NDArray], key: str) -> list[NDArray]:
         values = dict(zip(changing, current))
         return [values.get(place, ins[place]) for place in attrs[key]]
 
-    def step(*current: Any) -> Any:
-        found = body(given(current, "func_input_locs"))
-        return found[:count], found[count:]
+    def step(*current: NDArray) -> tuple[list[NDArray], list[NDArray]]:
+        results = body(inputs(current, "func_input_locs"))
+        return results[:count], results[count:]
 
-    outputs, final = rounds.while_loop(lambda *current: test(given(current, "cond_input_locs"))[0], step,
+    outputs, final = rounds.while_loop(lambda *current: test(inputs(current, "cond_input_locs"))[0], step,
                                        [ins[place] for place in changing], attrs["max_iterations"])
     if not outputs:
-        shapes = op.infer_shapes([each.shape for each in ins], None, attrs)[1][:count]
-        dtypes = op.infer_dtypes([each._data.dtype for each in ins], None, attrs)[1]
+        unknown = [None] * len(op.outputs(attrs))
+        shapes = op.infer_shapes([array.shape for array in ins], list(unknown), attrs)[1][:count]
+        dtypes = op.infer_dtypes([array._data.dtype for array in ins], list(unknown), attrs)[1]
         ctx = ins[0].context
         outputs = [NDArray(ctx.xp.zeros(shape, dtype), ctx) for shape, dtype in zip(shapes, dtypes)]
     return [*outputs, *final]
 
 
-def _unroll_cond(op: Any, attrs: Any, ins: Sequence[Any]) -> list[Any]:
+def _unroll_cond(op: Op, attrs: Attrs, ins: Sequence[NDArray]) -> list[NDArray]:
     places = attrs["cond_input_locs"], attrs["then_input_locs"], attrs["else_input_locs"]
-    test, taken, other = [functools.partial(_function(body), [ins[place] for place in each])
-                          for body, each in zip(attrs["subgraphs"], places)]
+    test, taken, other = [functools.partial(_function(body), [ins[place] for place in read])
+                          for body, read in zip(attrs["subgraphs"], places)]
     return rounds.cond(test()[0], taken, other)
 
 
 #: By the operator's name: a function of it, its attributes and its inputs that gives its visible outputs.
-UNROLLED: dict[str, Callable[[Any, Any, Sequence[NDArray]], list[NDArray]]] = {
+UNROLLED: dict[str, Callable[[Op, Attrs, Sequence[NDArray]], list[NDArray]]] = {
     "_foreach": _unroll_foreach, "_while_loop": _unroll_while_loop, "_cond": _unroll_cond}

@@ -57,6 +57,11 @@ def test_bind_takes_them_too():
     assert names[:8] == ["self", "ctx", "args", "args_grad", "grad_req", "aux_states", "group2ctx", "shared_exec"]
 
 
+def test_gradients_of_arguments_go_into_arrays_that_stay():
+    with pytest.raises(ArgumentError, match="args_grad: x must be an NDArray, got ndarray"):
+        net().bind(mx.cpu(), [mx.nd.ones(SHAPE)], [np.zeros(SHAPE, "float32")])
+
+
 def test_it_is_read_where_it_lies():
     gradient = head()
     executor = bound(gradient)

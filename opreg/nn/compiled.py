@@ -101,7 +101,7 @@ class _Plan:
                       arena=stretches.take)
         program = Program.of(bound, True)
         program.heads = [*program.heads, *late]
-        program.late = [(array, "write") for array in self.gradients]
+        program.destinations = [(array, "write") for array in self.gradients]
         self.plan = compile_program(program)
         self.quiet = not followed.calls
         self.kept: dict[Record, Kept] = {}  # what calls of Python keep for their gradients

@@ -64,11 +64,12 @@ class SymbolCell(Cell):
         by_name = dict(zip(self.symbol.list_arguments() + self.symbol.list_auxiliary_states(), shapes + aux_shapes))
         for name in missing:
             kind = next((init for end, init in _INITIAL.items() if name.endswith(end)), None)
-            if kind is None or by_name[name] is None:
+            shape = by_name[name]
+            if kind is None or shape is None:
                 raise ArgumentError(f"from_symbol: {name!r} is neither an input nor given, and its name does not say "
                                     "how to initialise it; list it in inputs= or give it in params=")
-            kind = kind if len(by_name[name]) > 1 or kind in ("zeros", "ones") else "zeros"
-            self._hold(name, initializer(kind, by_name[name], np.float32))
+            kind = kind if len(shape) > 1 or kind in ("zeros", "ones") else "zeros"
+            self._hold(name, initializer(kind, shape, np.float32))
         if STATE.trace is not None:
             STATE.trace.reads.renew(self)
 

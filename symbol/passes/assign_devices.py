@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from opreg.core.graph import Entry, Node
 from opreg.core.registry import get
+from opreg.ndarray.context import Context
 
 from ..program import Program, replaced
 
@@ -19,10 +18,10 @@ def assign_devices(program: Program) -> Program:
         contexts.update((node, bound.ctx) for node in program.nodes)
         return program
     became: dict[Entry, Entry] = {}
-    copies: dict[tuple[Entry, Any], Entry] = {}
+    copies: dict[tuple[Entry, Context], Entry] = {}
     placed: list[Node] = []
 
-    def moved(entry: Entry, here: Any) -> Entry:
+    def moved(entry: Entry, here: Context) -> Entry:
         if contexts.get(entry[0], here) == here:  # an input of which only the shape matters has no place
             return entry
         if (entry, here) not in copies:

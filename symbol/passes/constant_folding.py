@@ -5,11 +5,12 @@ Only small arrays are: to keep a large one takes memory, and to fill it takes as
 
 from __future__ import annotations
 
-from typing import Any
-
 from opreg.core.graph import Entry, Node, fail
 from opreg.core.launch import Call, reference
 from opreg.core.mode import quiet
+from opreg.core.spec import known
+from opreg.ndarray.context import Context
+from opreg.typing import Array
 
 from ..program import Program, nbytes, reachable
 from .cse import pure
@@ -22,7 +23,7 @@ MOST = 1 << 16
 
 def fold_constants(program: Program) -> Program:
     """Put variables that hold numbers in the place of nodes that compute them from nothing."""
-    values: dict[Entry, Any] = {}
+    values: dict[Entry, Array] = {}
     if program.mutates:  # what is written over is no constant
         return program
     for node in program.nodes:
@@ -36,12 +37,12 @@ def fold_constants(program: Program) -> Program:
     def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
         if (node, 0) not in values:
             return None
-        made = [Node(None, node.name, tags=node.tags, where=node.where) for _ in range(node.count)]
-        for i, held in enumerate(made):
-            program.arrays[held], program.contexts[held] = values[node, i], _place(node, program)
-            program.specs[held] = [program.specs[node][i]]
-            became[node, i] = held, 0
-        return made
+        variables = [Node(None, node.name, tags=node.tags, where=node.where) for _ in range(node.count)]
+        for i, variable in enumerate(variables):
+            program.arrays[variable], program.contexts[variable] = values[node, i], _place(node, program)
+            program.specs[variable] = [program.specs[node][i]]
+            became[node, i] = variable, 0
+        return variables
 
     program.rebuild(change)
     program.nodes = reachable(program.nodes, program.heads, read=True)
@@ -56,16 +57,19 @@ def _may(node: Node, program: Program) -> bool:
             and nbytes(program.specs[node]) <= MOST)
 
 
-def _place(node: Node, program: Program) -> Any:
+def _place(node: Node, program: Program) -> Context:
     return program.bound.group2ctx.get(node.tags.get("__ctx_group__", ""), program.bound.ctx)
 
 
-def _computed(node: Node, values: dict[Entry, Any], program: Program) -> list[Any]:
+def _computed(node: Node, values: dict[Entry, Array], program: Program) -> list[Array]:
     """Arrays of a node's results, where it computes."""
     ctx, specs = _place(node, program), program.specs[node]
     assert node.op is not None
     try:
-        outs = [ctx.backend.empty(spec.shape, spec.dtype, ctx.device_id) for spec in specs]
+        outs: list[Array] = []
+        for shape, dtype in specs:
+            assert known(shape) and dtype is not None
+            outs.append(ctx.backend.empty(shape, dtype, ctx.device_id))
         ins = [ctx.xp.asarray(values[entry]) for entry in node.inputs]
         call = Call(node.op, node.attrs, ins, outs, ["write"] * len(outs), ctx.xp, ctx, program.is_train, specs=specs)
         with ctx:

@@ -8,8 +8,6 @@ made is there for as long anyway.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from opreg.core.graph import Entry, Node
@@ -27,7 +25,7 @@ def pure(op: Op) -> bool:
     return op.where is None and not (op.random or op.has_side_effect or op.per_instance or op.states or op.mutates)
 
 
-def _plain(value: Any) -> bool:
+def _plain(value: object) -> bool:
     return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
 
 
@@ -52,15 +50,15 @@ class _Seen:
         other = self.first.setdefault((node.op, inputs), node)
         if other is node:
             return None
-        for each in (other, node):
-            words = _words(each)
+        for candidate in (other, node):
+            words = _words(candidate)
             if words is not None:
-                found = self.exact.setdefault((node.op, inputs, words), each)
-        if words is None or found is node:
+                first = self.exact.setdefault((node.op, inputs, words), candidate)
+        if words is None or first is node:
             return None
         self.lives = self.lives or _Lives(self.program)
-        if self.lives.cover(found, node):
-            return found
+        if self.lives.cover(first, node):
+            return first
         self.exact[node.op, inputs, words] = node
         return None
 

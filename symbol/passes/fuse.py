@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,10 +31,10 @@ from opreg.elementwise.algebra import factored
 from opreg.elementwise.composition import Composition
 from opreg.elementwise.expression import Expression, Instruction, astype
 
-from ..program import Program, reachable, replaced
+from ..program import Program, nbytes, reachable, replaced
 from .rematerialization import AGAIN
 
-__all__ = ["fuse"]
+__all__ = ["Part", "fuse"]
 
 # Members of a group: more would only crowd the cache.
 _MOST = 64
@@ -82,14 +82,14 @@ def _expressions(program: Program) -> dict[Node, Expression]:
     # On other devices than the host every instruction is a launch, which a group would only bring together.
     contexts = {id(context): context for context in program.contexts.values()}
     host = {key for key, context in contexts.items() if context.xp is np}
-    found: dict[Node, Expression] = {}
+    expressions: dict[Node, Expression] = {}
     scalar: dict[tuple[Op, int], Expression | None] = {}
     for node in program.nodes:
         if node.op is not None and (node.op.expression is not None or node.op.name in _CASTS):
             expression = _expression(node, program, scalar) if id(program.contexts[node]) in host else None
             if expression is not None:
-                found[node] = expression
-    return found
+                expressions[node] = expression
+    return expressions
 
 
 def _expression(node: Node, program: Program, scalar: dict[tuple[Op, int], Expression | None]) -> Expression | None:
@@ -179,7 +179,7 @@ def _grouped(program: Program, expressions: dict[Node, Expression], split: int) 
             continue
         shape: Shape = program.specs[node][0].shape  # type: ignore[assignment]
         joined: _Group | None = None
-        for group in sources if len(sources) < 2 else sorted(sources, key=lambda each: -each.last):
+        for group in sources if len(sources) < 2 else sorted(sources, key=lambda group: -group.last):
             count = len(group.members) + (len(joined.members) if joined else 0)
             if (group.era != era or group.shape != shape or count >= _MOST
                     or (group.busy != busy and not _lighter(group, program, last()))):
@@ -208,12 +208,10 @@ def _lighter(group: _Group, program: Program, last: dict[Entry, int]) -> bool:
     """Whether to run a group later holds no more memory: what it reads for the last time, or what it leaves."""
     inputs = {entry for node in group.members for entry in _read(node)} - {(node, 0) for node in group.members}
 
-    def nbytes(entries: Any) -> int:
-        specs = [program.specs[node][index] for node, index in entries]
-        return sum(size(spec.shape) * spec.dtype.itemsize for spec in specs)
-
-    return (nbytes(entry for entry in inputs if entry[0].op is not None and last[entry] <= group.last)
-            <= nbytes((node, 0) for node in group.members if last.get((node, 0), -1) > group.last))
+    read = [program.specs[node][index] for node, index in inputs
+            if node.op is not None and last[node, index] <= group.last]
+    left = [program.specs[node][0] for node in group.members if last.get((node, 0), -1) > group.last]
+    return nbytes(read) <= nbytes(left)
 
 
 # ------------------------------------------------------------------------------------------ computing again
@@ -293,14 +291,14 @@ class _Composer:
 
     def nodes(self) -> list[Node]:
         """The program's nodes with those of groups replaced."""
-        found: list[Node] = []
+        nodes: list[Node] = []
         for node in self.program.nodes:
             group = self.groups.get(node)
             if group is None:
-                found.append(self._moved(node))
+                nodes.append(self._moved(node))
             elif group.members[-1] is node:
-                found += self._fused(group)
-        return found
+                nodes += self._fused(group)
+        return nodes
 
     def _moved(self, node: Node) -> Node:
         new = replaced(node, [self.became.get(entry, entry) for entry in node.inputs], self.program.specs, self.became)
@@ -324,24 +322,24 @@ class _Composer:
             terms.add(node)
         dtype = specs[last][0].dtype
         assert dtype is not None
-        found = _composed(tuple(terms.terms), tuple([(terms.places[node, 0], specs[node][0]) for node in exported]),
+        composed = _composed(tuple(terms.terms), tuple([(terms.places[node, 0], specs[node][0]) for node in exported]),
                           tuple([specs[node][index] for node, index in terms.inputs]), dtype,
                           factored if self._free(group, exported) else None)
         sources = list(terms.inputs)
-        for node, result in zip(exported, found.results):
+        for node, result in zip(exported, composed.results):
             if result < 0:  # it changes nothing
                 self.became[node, 0] = sources[-1 - result]
-        if found.expression is None:
+        if composed.expression is None:
             return []
-        made = Node(_operator(found.full), last.name,
-                    {"expression": found.expression, "operators": tuple(terms.operators), "parts": found.parts},
-                    [sources[-1 - number] for number in found.read], where=last.where)
-        specs[made] = list(found.specs)
-        self.program.contexts[made] = self.program.contexts[last]
-        for node, result in zip(exported, found.results):
+        fused = Node(_operator(composed.full), last.name,
+                     {"expression": composed.expression, "operators": tuple(terms.operators), "parts": composed.parts},
+                     [sources[-1 - number] for number in composed.read], where=last.where)
+        specs[fused] = list(composed.specs)
+        self.program.contexts[fused] = self.program.contexts[last]
+        for node, result in zip(exported, composed.results):
             if result >= 0:
-                self.became[node, 0] = made, result
-        return [made]
+                self.became[node, 0] = fused, result
+        return [fused]
 
 
 #: An expression and what it is of: numbers of earlier terms, of inputs from -1 on downwards, names of constants.
@@ -380,6 +378,10 @@ class _Terms:
         return self.inputs.setdefault(self.became.get(entry, entry), -1 - len(self.inputs))
 
 
+#: An expression, its operands and its result, which are numbers of values, or numbers themselves.
+Part: TypeAlias = tuple[Expression, Sequence[int | float], int | float]
+
+
 class _Composed(NamedTuple):
     """The expression of a group.
 
@@ -400,7 +402,7 @@ class _Composed(NamedTuple):
     full: int
     results: list[int]
     specs: list[Spec]
-    parts: Any
+    parts: tuple[Sequence[Part], Sequence[int], Sequence[int | float]] | None
 
 
 @cached(256)
@@ -414,26 +416,27 @@ def _composed(terms: tuple[Term, ...], wanted: tuple[tuple[int, Spec], ...], ins
     for _ in ins:
         whole.input()
     values: list[int | float] = []
-    parts: list[tuple[Expression, list[int | float], int | float]] = []
+    parts: list[Part] = []
     for expression, operands in terms:
-        given = [_NUMBERS[each] if isinstance(each, str) else each if each < 0 else values[each] for each in operands]
-        values.append(whole.add(expression, given))
-        parts.append((expression, given, values[-1]))
+        numbers = [_NUMBERS[operand] if isinstance(operand, str) else operand if operand < 0 else values[operand]
+                   for operand in operands]
+        values.append(whole.add(expression, numbers))
+        parts.append((expression, numbers, values[-1]))
     # The last instruction's result comes first: its memory may be an input's. Constants come last.
     ranks = {place: (isinstance(values[place], float), -values[place]) for place, _ in wanted
              if isinstance(values[place], float) or values[place] >= 0}
     if not ranks:
         return _Composed(None, [], 0, [int(values[place]) for place, _ in wanted], [], None)
-    spec = {ranks[place]: each for place, each in wanted if place in ranks}
-    order = sorted(spec)
-    numbers = [-number for _, number in order]
-    full = {-1 - i for i, each in enumerate(ins) if each == spec[order[0]] and not order[-1][0]}
-    made, read = whole.finish(numbers, sorted(range(-1, -1 - len(ins), -1), key=lambda number: number not in full))
-    if arranged is not None and not any(prim.dtype for prim, _ in made.code):
-        made = arranged(made)
+    specs = {ranks[place]: spec for place, spec in wanted if place in ranks}
+    order = sorted(specs)
+    heads = [-number for _, number in order]
+    full = {-1 - i for i, spec in enumerate(ins) if spec == specs[order[0]] and not order[-1][0]}
+    composed, read = whole.finish(heads, sorted(range(-1, -1 - len(ins), -1), key=lambda number: number not in full))
+    if arranged is not None and not any(prim.dtype for prim, _ in composed.code):
+        composed = arranged(composed)
     results = [order.index(ranks[place]) if place in ranks else int(values[place]) for place, _ in wanted]
-    return _Composed(made, read, len(full.intersection(read)), results, [spec[rank] for rank in order],
-                     (parts, read, numbers))
+    return _Composed(composed, read, len(full.intersection(read)), results, [specs[rank] for rank in order],
+                     (parts, read, heads))
 
 
 def fuse(program: Program) -> Program:

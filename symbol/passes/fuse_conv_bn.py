@@ -7,6 +7,7 @@ of its last member, so whatever it reads comes before it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class _Tail:
     def end(self) -> Entry:
         return self.members[-1], 0
 
-    def add(self, node: Node, inputs: Any, **attrs: Any) -> None:
+    def add(self, node: Node, inputs: Sequence[Entry], **attrs: object) -> None:
         self.members.append(node)
         self.inputs += inputs
         self.attrs.update(attrs)
@@ -50,7 +51,7 @@ class _Tail:
 
 def fuse_conv_bn(program: Program) -> Program:
     """Let convolutions do what follows them, in a plan for inference on the host."""
-    if program.is_train or program.late or program.mutates:
+    if program.is_train or program.destinations or program.mutates:
         return program
     readers: dict[Entry, list[Node | None]] = {}
     for node in program.nodes:
@@ -87,14 +88,14 @@ def _tail(node: Node, program: Program, readers: dict[Entry, list[Node | None]],
 
     def only_reader() -> Node | None:
         """Who alone reads the tail's end, and computes with numbers of one dtype in the same place."""
-        found = readers.get(tail.end, ())
-        reader = found[0] if len(found) == 1 else None
+        reading = readers.get(tail.end, ())
+        reader = reading[0] if len(reading) == 1 else None
         if reader is None or reader.op is None or reader in taken:
             return None
         if program.contexts[reader] != program.contexts[node]:
             return None
         specs = [program.specs[source][index] for source, index in reader.inputs]
-        return reader if all(each.dtype == spec.dtype for each in specs) else None
+        return reader if all(other.dtype == spec.dtype for other in specs) else None
 
     if spec.dtype not in (np.float32, np.float64):
         return tail

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from opreg.core.graph import Entry, Node
 from opreg.core.spec import Spec, size
+from opreg.ndarray.context import Context
+from opreg.typing import Array
 
 __all__ = ["Storage", "Memory", "plan_memory"]
 
@@ -26,9 +27,10 @@ class Storage:
 
     __slots__ = ("nbytes", "ctx", "pinned", "last", "offset", "spec")
 
-    def __init__(self, spec: Spec, ctx: Any, pinned: Any = None):
+    def __init__(self, spec: Spec, ctx: Context, pinned: Array | None = None):
+        assert spec.dtype is not None
         self.spec, self.ctx, self.pinned = spec, ctx, pinned
-        self.nbytes = max(size(spec.shape or ()) * spec.dtype.itemsize, 1)  # type: ignore[union-attr]
+        self.nbytes = max(size(spec.shape or ()) * spec.dtype.itemsize, 1)
         self.last = -1
         self.offset = -1
 
@@ -40,7 +42,7 @@ class Memory:
         self.storage: dict[Entry, Storage] = {}
         self.view_of: dict[Entry, Entry] = {}
         self.inplace: dict[Entry, Entry] = {}
-        self.arena: dict[Any, int] = {}
+        self.arena: dict[Context, int] = {}
 
 
 class _Free:
@@ -83,15 +85,16 @@ class _Free:
 
 def _stand_in(spec: Spec) -> np.ndarray:
     """An array with a contiguous layout and no memory behind it, to ask rules for views."""
-    strides, step = [], spec.dtype.itemsize  # type: ignore[union-attr]
+    assert spec.dtype is not None
+    strides, step = [], spec.dtype.itemsize
     for dim in reversed(spec.shape or ()):
         strides.append(step)
         step *= max(dim, 1)
     return np.lib.stride_tricks.as_strided(np.empty(1, spec.dtype), spec.shape, strides[::-1])
 
 
-def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], contexts: Mapping[Node, Any],
-                bound: Mapping[Entry, Any], targets: Mapping[Entry, Any], kept: Mapping[Entry, int]) -> Memory:
+def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], contexts: Mapping[Node, Context],
+                bound: Mapping[Entry, Array], targets: Mapping[Entry, Array], kept: Mapping[Entry, int]) -> Memory:
     """Storages of all entries.
 
     Parameters
@@ -130,10 +133,10 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
         base = stand_ins.get(source)
         if base is None:
             base = _stand_in(specs[source[0]][source[1]])
-        found = op.as_view(base, node.attrs, [spec.shape for spec in specs[node]])
-        if found is None:
+        view = op.as_view(base, node.attrs, [spec.shape for spec in specs[node]])
+        if view is None:
             continue
-        parts = list(found) if isinstance(found, (tuple, list)) else [found]
+        parts = list(view) if isinstance(view, (tuple, list)) else [view]
         if len(parts) < node.count or any(part.dtype != spec.dtype or part.shape != spec.shape or
                                           (not np.may_share_memory(part, base) and part.size)
                                           for part, spec in zip(parts, specs[node])):
@@ -154,7 +157,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
         base_entry = root(entry)
         ends[base_entry] = max(position, ends.get(base_entry, -1))
     dying: dict[int, list[Storage]] = {}
-    frees: dict[Any, _Free] = {}
+    frees: dict[Context, _Free] = {}
     for position, node in enumerate(nodes):
         if node.op is None:
             continue
@@ -171,7 +174,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
             end = ends.get(entry, -1)
             if end < 0:
                 continue  # nobody reads it: no memory
-            taken = _takeover(node, i, spec, position, storage, view_of, whole, root, ctx) if end >= position else None
+            taken = _takeover(node, i, spec, position, storage, view_of, whole, ctx) if end >= position else None
             if taken is not None:
                 reused = storage[taken]
                 storage[entry] = reused
@@ -181,27 +184,27 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
                 reused.offset = free.take(reused.nbytes)
             reused.last = max(end, position)
             dying.setdefault(reused.last, []).append(reused)
-        for each in dying.pop(position, ()):
-            if each.last == position:  # else it was taken over and lives on
-                frees[each.ctx].give(each.offset, each.nbytes)
-                each.last = -2
+        for dead in dying.pop(position, ()):
+            if dead.last == position:  # else it was taken over and lives on
+                frees[dead.ctx].give(dead.offset, dead.nbytes)
+                dead.last = -2
     memory.arena = {ctx: free.end for ctx, free in frees.items()}
     return memory
 
 
 def _takeover(node: Node, index: int, spec: Spec, position: int, storage: Mapping[Entry, Storage],
-              view_of: Mapping[Entry, Entry], whole: set[Entry], root: Any, ctx: Any) -> Entry | None:
+              view_of: Mapping[Entry, Entry], whole: set[Entry], ctx: Context) -> Entry | None:
     """The input whose storage output 0 may use, if there is one."""
     op = node.op
-    if index or op is None or not op.inplace:
+    if index or op is None or not op.inplace or spec.dtype is None:
         return None
-    need = size(spec.shape or ()) * spec.dtype.itemsize  # type: ignore[union-attr]
+    need = size(spec.shape or ()) * spec.dtype.itemsize
     for i, entry in enumerate(node.inputs):
-        held = storage.get(entry)
-        if (i not in op.inplace or held is None or held.pinned is not None or held.last != position
-                or held.nbytes != max(need, 1) or held.ctx != ctx or (entry in view_of and entry not in whole)):
+        taken = storage.get(entry)
+        if (i not in op.inplace or taken is None or taken.pinned is not None or taken.last != position
+                or taken.nbytes != max(need, 1) or taken.ctx != ctx or (entry in view_of and entry not in whole)):
             continue
-        others = [(k, other) for k, other in enumerate(node.inputs) if storage.get(other) is held and k != i]
+        others = [(k, other) for k, other in enumerate(node.inputs) if storage.get(other) is taken and k != i]
         if all(k in op.inplace and other == entry for k, other in others):
             return entry
     return None

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from opreg.core.graph import Entry, Node
 from opreg.core.tracing import RuleTracer
@@ -57,7 +56,7 @@ def _forced(node: Node) -> bool:
 def rematerialize(program: Program) -> Program:
     """Compute in backward again what is cheaper to compute than to keep."""
     choice = program.bound.recompute
-    if not program.late or not (choice or any(node.tags and _forced(node) for node in program.nodes)):
+    if not program.destinations or not (choice or any(node.tags and _forced(node) for node in program.nodes)):
         return program
     if program.mutates:
         return program
@@ -117,7 +116,7 @@ class _Choice:
     def _visit(self, node: Node) -> None:
         entries = [(node, i) for i in range(len(self.program.specs[node]))]
         if node.op is None:
-            self._settle(entries[0], None, 0)
+            self._note(entries[0], None, 0)
             return
         if not self._may(node):
             for entry in entries:
@@ -139,11 +138,11 @@ class _Choice:
         root = next(iter(roots), None)
         for entry in entries:
             if entry in self.outputs:
-                self._settle(entry, None, 0)
+                self._note(entry, None, 0)
             elif entry not in self.wanted:
-                self._settle(entry, root, depth)
+                self._note(entry, root, depth)
             else:
-                self._settle(entry, None, depth)
+                self._note(entry, None, depth)
                 if root is None:
                     self.again.add(entry)
                 else:
@@ -151,14 +150,15 @@ class _Choice:
 
     def _keep(self, entry: Entry) -> None:
         """An entry that is not computed again is there if backward reads it, or if it is an output."""
-        self._settle(entry, None if entry in self.wanted or entry in self.outputs else entry, 0)
+        self._note(entry, None if entry in self.wanted or entry in self.outputs else entry, 0)
 
     def there(self, entry: Entry) -> bool:
         """Whether backward finds the entry as forward left it."""
         return entry not in self.again and (entry in self.wanted or entry in self.outputs
                                             or self.root.get(entry, entry) == entry or entry[0].op is None)
 
-    def _settle(self, entry: Entry, root: Entry | None, depth: int) -> None:
+    def _note(self, entry: Entry, root: Entry | None, depth: int) -> None:
+        """Enter from which kept entry this follows, itself being none, in how many steps."""
         self.root[entry], self.depth[entry] = root, depth
 
 
@@ -208,9 +208,9 @@ class _Copies:
         assert op is not None
         inputs = [self.became.get(entry, entry) for entry in node.inputs]
         if op._again is not None:
-            found = self._followed(node, inputs)
-            if found is not None:
-                self.became[node, 0] = found
+            entry = self._followed(node, inputs)
+            if entry is not None:
+                self.became[node, 0] = entry
                 return
             if op.random or op.states:  # kept after all
                 return
@@ -221,9 +221,9 @@ class _Copies:
 
     def _followed(self, node: Node, inputs: Sequence[Entry]) -> Entry | None:
         """The first output by the operator's rule, from inputs and the other outputs."""
-        rule: Any = node.op._again  # type: ignore[union-attr]
+        assert node.op is not None and node.op._again is not None
         tracer = RuleTracer(self.nodes, {}, node)
         specs = [self.source.specs[source][i] for source, i in node.inputs]
-        found = rule({**node.attrs, "specs": specs}, list(map(tracer.value, inputs)),
-                     [tracer.value((node, i)) for i in range(node.count)])
-        return None if found is None else found._entry
+        value = node.op._again({**node.attrs, "specs": specs}, list(map(tracer.value, inputs)),
+                               [tracer.value((node, i)) for i in range(node.count)])
+        return None if value is None else value._entry

@@ -30,7 +30,7 @@ def _identity(node: Node, inputs: Sequence[Entry], specs: Mapping[Node, Sequence
 def simplify(program: Program) -> Program:
     """Take out identities, and what nobody needs then; the order stays."""
     became: dict[Entry, Entry] = {}
-    drops = program.is_train or bool(program.late)  # gradients read the mask
+    drops = program.is_train or bool(program.destinations)  # gradients read the mask
     kept: list[Node] = []
     for node in program.nodes:
         inputs = [became.get(entry, entry) for entry in node.inputs] if became else node.inputs

@@ -6,7 +6,7 @@ arrays. A gradient that nobody wrote is the derivative of what the body did.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +15,17 @@ from opreg.core import generators
 from opreg.core.graph import Entry, Node
 from opreg.core.launch import Call, reference
 from opreg.core.mode import Recording
+from opreg.core.rules import Attrs
 from opreg.core.spec import Spec, is_floating
 from opreg.core.tracing import RuleTracer, TraceError
 from opreg.custom.gradient import COMPUTED, Derived, UserOp
-from opreg.errors import ArgumentError, NotDifferentiableError, note
+from opreg.errors import ArgumentError, NotDifferentiableError, Where, note
+from opreg.ndarray.context import Context
 from opreg.ndarray.eager import run
 from opreg.ndarray.ndarray import wrap
 from opreg.ndarray.traced import BodyTracer, TracedArray, wrap_traced
 from opreg.ndarray.traced_numpy import INSTEAD
+from opreg.typing import Array
 
 from ..program import Program, replaced
 from .gradient import grow
@@ -45,8 +48,8 @@ class Use:
         Where operators of users are kept between forward and backward.
     """
 
-    def __init__(self, name: str, tags: Any, where: Any, ctx: Any, is_train: bool, ins: Sequence[Spec],
-                 outs: Sequence[Spec], memo: dict):
+    def __init__(self, name: str, tags: Mapping[str, str], where: Where | None, ctx: Context, is_train: bool,
+                 ins: Sequence[Spec], outs: Sequence[Spec], memo: dict[Any, Any]):
         self.name, self.tags, self.where, self.ctx, self.is_train = name, tags, where, ctx, is_train
         self.ins, self.outs, self.memo = ins, outs, memo
 
@@ -64,31 +67,31 @@ class Followed(NamedTuple):
 Opened = dict[tuple[UserOp, int, tuple[Entry, ...]], tuple[Followed, dict[Entry, Entry]]]
 
 
-def follow(op: UserOp, attrs: Any, use: Use, before: Followed | None = None) -> Followed:
+def follow(op: UserOp, attrs: Attrs, use: Use, before: Followed | None = None) -> Followed:
     """What the operator does; of a gradient that follows from a body, behind what that did ``before``."""
     body = BodyTracer(use.name, use.tags, use.ctx) if before is None else before.body.extended()
-    given = [] if before is None else before.slots
+    known = [] if before is None else before.slots
     names = op.arguments(attrs) + op.auxiliary(attrs)
     slots = [body.variable(f"{use.name}_{name}", spec)
-             for name, spec in zip(names[:len(names) - len(given)], use.ins)] + given
+             for name, spec in zip(names[:len(names) - len(known)], use.ins)] + known
     try:
         heads = _followed(op, attrs, use, body, slots, before)
     except (ArgumentError, TraceError) as error:
-        made = f", made at {use.where}" if use.where else ""
-        note(error, f"operator {op.name!r}, node {use.name!r}{made}, is traced: its body is followed once, with values "
+        line = f", made at {use.where}" if use.where else ""
+        note(error, f"operator {op.name!r}, node {use.name!r}{line}, is traced: its body is followed once, with values "
                     "that have a shape and a dtype and no numbers")
         raise
     return Followed(body, slots, heads)
 
 
-def _followed(op: UserOp, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before: Followed | None = None
+def _followed(op: UserOp, attrs: Attrs, use: Use, body: BodyTracer, slots: list[Entry], before: Followed | None = None
               ) -> list[Entry]:
     if isinstance(op, Derived):
         return _derived(op, attrs, use, body, slots, before)
     return _called(op, attrs, use, body, slots)
 
 
-def _called(op: UserOp, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry]) -> list[Entry]:
+def _called(op: UserOp, attrs: Attrs, use: Use, body: BodyTracer, slots: list[Entry]) -> list[Entry]:
     """Call the user's method with values."""
     ins = [body.value(slot) for slot in slots]
     outs = [TracedArray(body, spec, None) for spec in use.outs]
@@ -114,14 +117,14 @@ def _derived(op: Derived, attrs: Any, use: Use, body: BodyTracer, slots: list[En
     forward = Use(use.name, use.tags, use.where, use.ctx, use.is_train, use.ins[count:], use.ins[:count], use.memo)
     heads = _followed(op.forward, inner, forward, body, slots) if before is None else before.heads
     tracer = RuleTracer(body.nodes, body.specs)
-    found = grow(tracer, body.order, [(head, tracer.value(top)) for top, head in zip(tops, heads)],
+    gradients = grow(tracer, body.order, [(head, tracer.value(top)) for top, head in zip(tops, heads)],
                  {node for (node, _), need in zip(slots, attrs.needs) if need}, use.is_train)
     body.settle()
-    return [body.cast(found[slot]._entry, spec.dtype) if slot in found and is_floating(spec.dtype)  # type: ignore
+    return [body.cast(gradients[slot]._entry, spec.dtype) if slot in gradients and is_floating(spec.dtype)  # type: ignore
             else body.zeros(spec) for slot, spec in zip(slots, use.outs)]
 
 
-def _randomness(ctx: Any) -> Any:
+def _randomness(ctx: Context) -> tuple[object, ...]:
     """What changes when the random generators that everybody shares are drawn from."""
     state: Any = np.random.get_state()  # noqa: NPY002  what it is for
     own = generators.generator(ctx.backend_name, ctx.device_id)
@@ -151,16 +154,16 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
     body, slots, heads = followed
     became = {**became, **dict(zip(slots, inputs))}
     nodes: list[Node] = []
-    for each in body.specs:  # as they were made
-        if before is not None and each in before.body.specs:
+    for inner in body.specs:  # as they were made
+        if before is not None and inner in before.body.specs:
             continue
-        if each in body.arrays:
-            array = body.arrays[each]
-            program.arrays[each], program.contexts[each] = array._data, array._ctx
-        elif each.op is None:
+        if inner in body.arrays:
+            array = body.arrays[inner]
+            program.arrays[inner], program.contexts[inner] = array._data, array._ctx
+        elif inner.op is None:
             continue
-        specs[each] = body.specs[each]
-        nodes.append(replaced(each, [became.get(entry, entry) for entry in each.inputs], specs, became))
+        specs[inner] = body.specs[inner]
+        nodes.append(replaced(inner, [became.get(entry, entry) for entry in inner.inputs], specs, became))
     opened[op, id(attrs.memo), tuple(inputs)] = followed, became
     return nodes, [became.get(entry, entry) for entry in heads]
 
@@ -169,23 +172,23 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
 def computed(call: Call) -> Callable[[], None]:
     """A function that computes a followed operator on the arrays of a call, operator by operator."""
     op, attrs, ctx = call.op, call.attrs, call.ctx
-    use = Use(op.name, {}, None, ctx, call.is_train, [Spec(each.shape, each.dtype) for each in call.ins], call.specs,
+    use = Use(op.name, {}, None, ctx, call.is_train, [Spec(array.shape, array.dtype) for array in call.ins], call.specs,
               call.memo)
     body, slots, heads = follow(op, attrs, use)  # type: ignore[arg-type]
 
-    ops: list[Any] = [node.op for node in body.nodes]
-    drawing = next((each.name for each in ops if each.random and call.is_train), None)
+    applied = [(node, node.op) for node in body.nodes if node.op is not None]
+    drawing = next((inner.name for _, inner in applied if inner.random and call.is_train), None)
     if drawing is not None:
         raise NotDifferentiableError(f"operator {op.name.removeprefix('_gradient_')!r} draws random numbers with "
                                      f"{drawing}, which an eager backward would draw anew: give it a backward, or use "
                                      "it in a graph")
 
     def compute() -> None:
-        values: dict[Entry, Any] = {(node, 0): array._data for node, array in body.arrays.items()}
+        values: dict[Entry, Array] = {(node, 0): array._data for node, array in body.arrays.items()}
         values.update(zip(slots, call.ins))
-        for each, node in zip(ops, body.nodes):
-            _, found = run(each, node.attrs, [values[entry] for entry in node.inputs], ctx, None, wrap)
-            values.update(zip([(node, i) for i in range(node.count)], found))
+        for node, inner in applied:
+            _, results = run(inner, node.attrs, [values[entry] for entry in node.inputs], ctx, None, wrap)
+            values.update(zip([(node, i) for i in range(node.count)], results))
         for out, head in zip(call.outs, heads):
             if out is not None:
                 out[...] = values[head]
