@@ -85,8 +85,8 @@ class CachedOp:
                 continue
             inputs = [values[source][i] for source, i in node.inputs]
             try:
-                unroll = getattr(node.op, "unroll", None)  # of a loop or a branch
-                values[node] = unroll(node.attrs, inputs) if unroll else _compute(
+                unrolled = node.op.unrolled
+                values[node] = unrolled(node.op, node.attrs, inputs) if unrolled else _compute(
                     node.op, node.attrs, inputs, inputs[0]._ctx if inputs else place)[1]
             except Exception as error:
                 note(error, node.describe())

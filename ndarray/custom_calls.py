@@ -47,7 +47,7 @@ def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Cu
     except Exception as error:
         attrs.blame(error, "infer_shape", shapes)
         raise
-    if not op.plain_types or not inputs:
+    if not attrs.registered.plain_types or not inputs:
         answers = answers[0], attrs.ask("infer_type", [array.dtype.type for array in inputs])
     run = runs.find(tuple(key))
     if run is None or not run.follows(answers):
@@ -80,8 +80,8 @@ class CustomRun:
         self.is_train, self._ctx, self._host = is_train, ctx, ctx.xp is np
         self.count = self.visible = len(attrs.outputs)
         nothing = [None] * self.count
-        _, out_shapes = op.shapes_by(answers[0], [array.shape for array in arrays], nothing, attrs)
-        _, out_dtypes = op.dtypes_by(answers[1], [array.dtype for array in arrays], nothing, attrs)
+        _, out_shapes = attrs.shapes_by(answers[0], [array.shape for array in arrays], nothing)
+        _, out_dtypes = attrs.dtypes_by(answers[1], [array.dtype for array in arrays], nothing)
         if not all(map(known, out_shapes)):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
         self._specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(out_shapes, out_dtypes)]
@@ -110,27 +110,27 @@ class CustomRun:
 
     def run(self, attrs: Any, arrays: Sequence[Array], outs: list[Array], wrap: Callable[..., NDArray]) -> list[Array]:
         """Let an operator of its own compute the outputs."""
-        record, ctx, is_train, entered = attrs.record, self._ctx, self.is_train, _CURRENT.stack
+        ctx, is_train, entered = self._ctx, self.is_train, _CURRENT.stack
         before = MODE.recording, MODE.training
         MODE.recording, MODE.training = False, is_train
         entered.append(ctx)
         try:
-            made, reqs = record.create(attrs, ctx, attrs.memo, arrays), ["write"] * self.count
+            made, reqs = attrs.create(ctx, attrs.memo, arrays), ["write"] * self.count
             if made.__class__ is self._watched:
                 forward_run(attrs, made, arrays, outs, reqs, ctx, wrap, is_train)[0]()
             else:
-                self._first(record, attrs, arrays, outs, self._specs, wrap)
+                self._first(attrs, arrays, outs, self._specs, wrap)
                 self._watched = made.__class__ if is_settled(made) else None
         finally:
             entered.pop()
             MODE.recording, MODE.training = before
         return outs
 
-    def _first(self, op: Any, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],
+    def _first(self, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],
                wrap: Callable) -> None:
         """A run that is watched."""
         ctx = self._ctx
-        call = Call(op, attrs, list(arrays), outs, ["write"] * len(outs), ctx.xp, ctx, MODE.training, None, specs,
+        call = Call(attrs.op, attrs, list(arrays), outs, ["write"] * len(outs), ctx.xp, ctx, MODE.training, None, specs,
                     self._memory, wrap, attrs.memo)
         for step in prepare(call).steps()[0]:
             step()
@@ -139,8 +139,8 @@ class CustomRun:
              needs: tuple[bool, ...], wrap: Callable[..., NDArray]) -> list[Array | None] | None:
         """Raw gradients of the inputs by the ``backward`` of the operator whose forward ran; None where the gradient
         is another's business: that of a Prop that has a rule, or of a body that is followed."""
-        record, prop, ctx, entered = attrs.record, attrs.prop, self._ctx, _CURRENT.stack
-        if record.traced or hasattr(prop, "gradient"):
+        prop, ctx, entered = attrs.prop, self._ctx, _CURRENT.stack
+        if attrs.op.traced or hasattr(prop, "gradient"):
             return None
         count, (needed, unread), made = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
         inputs, states = ins[:count], ins[count:]
@@ -155,8 +155,7 @@ class CustomRun:
                 backward_run(attrs, made, needed, read, states, grads, reqs, ctx, wrap)[0]()
             else:
                 grads = [self._memory(i, each.shape, each.dtype) for i, each in enumerate(inputs)]
-                self._first(record.backward(attrs), attrs.of_backward(needs[:count]),
-                            [*read, *[ins[i] for i in unread], *states], grads,
+                self._first(attrs.backward(needs[:count]), [*read, *[ins[i] for i in unread], *states], grads,
                             [Spec(each.shape, each.dtype) for each in inputs], wrap)
                 self._watched_back[needs] = (made.__class__, needed) if is_settled(made) else None
         finally:

@@ -191,13 +191,13 @@ class FunctionRunner:
     """Calls of one function of arrays, which shows by itself what comes out. Settled for attributes that it is given
     each time, since they keep it."""
 
-    __slots__ = ("op", "count", "visible", "ctx", "is_train", "_compute", "_wrap", "_inputs")
+    __slots__ = ("op", "count", "visible", "ctx", "is_train", "_wrap", "_inputs")
     recipes = None
 
     def __init__(self, op: Any, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool,
                  wrap: Callable[..., NDArray]):
         _check_count(op, attrs, arrays)
-        self.op, self._compute, self.ctx, self._wrap = op, op.compute, ctx, wrap
+        self.op, self.ctx, self._wrap = op, ctx, wrap
         self._inputs, self.is_train = len(op.arguments(attrs)), is_train
         self.count = self.visible = len(op.outputs(attrs))
 
@@ -206,7 +206,7 @@ class FunctionRunner:
         wrap, ctx, inputs = self._wrap, self.ctx, self._inputs
         values = [wrap(array, ctx, i < inputs) for i, array in enumerate(arrays)]
         with Recording(False, None), ctx:
-            found = self._compute(values, attrs, ctx, self.is_train)
+            found = attrs.compute(values, ctx, self.is_train)
         return [self._own(each, arrays) for each in found]
 
     def _own(self, result: object, arrays: Sequence[Array]) -> Array:

@@ -17,7 +17,7 @@ from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.registry import user_operator
 from opreg.core.rules import Attrs
 from opreg.core.spec import show
-from opreg.custom.prop_record import CustomRecord, Kept
+from opreg.custom.prop import Kept, RegisteredProp
 from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
 
 from . import changes
@@ -108,10 +108,10 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
             form.append(_constant(value))
         else:
             return _taken_apart(op, args, keywords, _is_array)
-    key = tuple(form)
-    kept = op.calls.find(key)
+    key, registered = tuple(form), op.schema
+    kept = registered.calls.find(key)
     if kept is not None:
-        attrs: Any = op.anew(kept.given, kept)
+        attrs: Any = registered.anew(kept.given, kept)
         if attrs.kept is kept:
             return attrs, [arrays[i] for i in kept.order]
         inputs, _ = split(op, args, keywords, _is_array)
@@ -123,7 +123,7 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
                            for name, value in keywords.items()}, lambda value: isinstance(value, _Slot))
     if all(map(_plain, (*given.values(), *attrs.values()))) and not op.data_dependent:
         attrs.kept = Kept(attrs, ordered(op, inputs, attrs))
-        op.calls.keep(key, attrs.kept)
+        registered.calls.keep(key, attrs.kept)
     return attrs, values
 
 
@@ -163,7 +163,7 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     if keywords:
         out, ctx = keywords.pop("out", None), keywords.pop("ctx", None)
         keywords.pop("name", None)
-    attrs, values = (_answered if op.__class__ is CustomRecord else _settled)(op, args, keywords)
+    attrs, values = (_answered if op.schema.__class__ is RegisteredProp else _settled)(op, args, keywords)
     ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
         return _into(op, attrs, values, ctx, out)

@@ -376,6 +376,6 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
         else:
             bound.head_grads.append(_room(ctx, shape, dtype, node) if gradient is None else gradient._data)
     executor = Executor(symbol, bound, args, grads, reqs, aux, gradients, again, check)
-    if any(getattr(node.op, "traced", False) for node in graph.nodes):
+    if any(node.op is not None and node.op.traced for node in graph.nodes):
         executor.plan(bool(wanted))  # a body that cannot be followed says so now
     return executor

@@ -8,15 +8,16 @@ and not with the body.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from opreg.core import generators
-from opreg.core.attrs import Field, Schema
+from opreg.core.attrs import AS_GIVEN, Field, Schema
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.registry import register
+from opreg.core.rules import AttrsRule
 from opreg.core.spec import ANY, is_floating, unify
 from opreg.errors import ArgumentError, NotDifferentiableError, ShapeError
 from opreg.ndarray.ndarray import NDArray
@@ -27,12 +28,12 @@ from .executor import Executor
 from .symbol import Symbol
 from .unrolled import UNROLLED
 
-__all__ = ["ControlFlow", "FOREACH", "WHILE_LOOP", "COND", "Operands", "check_locations", "find"]
+__all__ = ["FOREACH", "WHILE_LOOP", "COND", "Operands", "check_locations", "find"]
 
 Locations = tuple[int, ...]
 
 
-# ---------------------------------------------------------------------------------------------- the records
+# -------------------------------------------------------------------------------------------- the operators
 
 
 class Operands:
@@ -57,106 +58,78 @@ class Operands:
         return self._places[key]
 
 
-class ControlFlow(Op):
-    """The record of a loop or branch: its attributes hold graphs, its inputs are counted by ``num_args``.
+def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_kernel: Callable) -> Op:
+    """The operator of a loop or branch: its attributes hold graphs, its inputs are counted by ``num_args``.
 
     Hidden outputs behind the visible ones keep what backward starts each round from.
     """
+    schema = Schema([Field("num_args", int), Field("num_outputs", int),
+                     *[Field(key, kind) for key, kind in fields.items()], Field("subgraphs", Any, ())])
 
-    def __init__(self, name: str, fields: Mapping[str, Any], kernel: Callable, backward: Callable):
-        schema = Schema([Field("num_args", int), Field("num_outputs", int),
-                         *[Field(key, kind) for key, kind in fields.items()], Field("subgraphs", tuple, ())])
-        super().__init__(name, schema, (), mode=True, doc=(kernel.__doc__ or ""))
-        self.per_instance = True
-        self.kernel("loop", bound=True)(kernel)
-        self.backward = _Backward(self, backward)
-
-    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        attrs = dict(self.schema.complete({key: value for key, value in given.items() if key != "subgraphs"}))
-        attrs["subgraphs"] = tuple(given.get("subgraphs", ()))
-        return attrs
-
-    def arguments(self, attrs: Any) -> tuple[str, ...]:
-        return tuple(f"arg{i}" for i in range(attrs["num_args"] - len(attrs["subgraphs"])))
-
-    def outputs(self, attrs: Any) -> tuple[str, ...]:
+    def outputs(attrs: Mapping[str, Any]) -> tuple[str, ...]:
         count = attrs["num_outputs"]
         names = ("output",) if count == 1 else tuple(f"output{i}" for i in range(count))
-        return names + tuple(f"kept{i}" for i in range(len(_kept(self, attrs))))
+        return names + tuple(f"kept{i}" for i in range(len(_kept(name, attrs))))
 
-    def visible(self, attrs: Any) -> int:
-        return attrs["num_outputs"]
-
-    def unroll(self, attrs: Any, ins: Sequence[NDArray]) -> list[NDArray]:
-        """Its visible outputs, computed by operators that autograd sees, in Python's own loops and branches."""
-        return UNROLLED[self.name](self, attrs, ins)
-
-    @property
-    def differentiable(self) -> bool:
-        return True
-
-    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return _SHAPES[self.name](list(ins), attrs, inference.infer_shapes, _outer, _inner)
-
-    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        def same(value: Any, *_: Any) -> Any:
-            return value
-
-        found, results = _SHAPES[self.name](list(ins), attrs, inference.infer_dtypes, same, same)
-        if self.name == "_while_loop":
+    def dtypes(attrs: Mapping[str, Any], ins: Any, outs: Any) -> tuple[list[Any], list[Any]]:
+        ins, results = _RULES[name](ins, attrs, inference.infer_dtypes, _same, _same)
+        if name == "_while_loop":
             results[-1] = np.dtype(np.int64)
-        return found, results
+        return ins, results
 
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
-        tops = list(g) if isinstance(g, tuple) else [g]
-        visible = attrs["num_outputs"]
-        found = ins[0]._apply(self.backward, [*tops[:visible], *ins, *outs[visible:]], attrs)
+    def gradients(attrs: Mapping[str, Any], g: Any, ins: Sequence[Any], outs: Sequence[Any], *_: Any) -> list[Any]:
+        tops, visible = list(g) if isinstance(g, tuple) else [g], attrs["num_outputs"]
+        found = ins[0]._apply(backward, [*tops[:visible], *ins, *outs[visible:]], attrs)
         return list(found) if len(ins) > 1 else [found]
 
-
-class _Backward(Op):
-    """The backward of a loop or branch."""
-
-    def __init__(self, forward: ControlFlow, kernel: Callable):
-        super().__init__(f"_backward{forward.name}", Schema([], True), (), mode=True)
-        self.forward, self.per_instance = forward, True
-        self.kernel("loop", bound=True)(kernel)
-
-    def complete(self, given: Any) -> Any:
-        return given
-
-    def arguments(self, attrs: Any) -> tuple[str, ...]:
-        names = self.forward.outputs(attrs)
-        visible = attrs["num_outputs"]
-        return (*[f"{name}_grad" for name in names[:visible]], *self.forward.arguments(attrs), *names[visible:])
-
-    def outputs(self, attrs: Any) -> tuple[str, ...]:
-        return tuple(f"{name}_grad" for name in self.forward.arguments(attrs))
-
-    def _inputs(self, ins: Sequence[Any], attrs: Any) -> list[Any]:
-        return list(ins[attrs["num_outputs"]:attrs["num_outputs"] + len(self.forward.arguments(attrs))])
-
-    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return ins, self._inputs(ins, attrs)
-
-    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return ins, self._inputs(ins, attrs)
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
-        raise NotDifferentiableError(f"the backward of operator {self.forward.name} cannot be differentiated again")
+    op = register(Op(name, schema, lambda *, num_args, subgraphs: [f"arg{i}" for i in range(num_args - len(subgraphs))],
+                     outputs=AttrsRule(outputs), visible=lambda *, num_outputs: num_outputs, types=AttrsRule(dtypes),
+                     mode=True, per_instance=True, doc=kernel.__doc__ or ""))
+    op.shapes(AttrsRule(lambda attrs, ins, outs: _RULES[name]([*ins], attrs, inference.infer_shapes, _outer, _inner)))
+    op.kernel("loop", bound=True)(kernel)
+    op.grad(AttrsRule(gradients))
+    op.unrolled = UNROLLED[name]
+    backward = _backward(op, backward_kernel)
+    return op
 
 
-def _kept(op: Op, attrs: Mapping[str, Any]) -> Sequence[int]:
+def _backward(forward: Op, kernel: Callable) -> Op:
+    """The backward of a loop or branch: it reads what arrives, the inputs, and what was kept."""
+
+    def arguments(attrs: Mapping[str, Any]) -> tuple[str, ...]:
+        names, visible = forward.outputs(attrs), attrs["num_outputs"]
+        return (*[f"{name}_grad" for name in names[:visible]], *forward.arguments(attrs), *names[visible:])
+
+    def like_inputs(attrs: Mapping[str, Any], ins: Any, outs: Any) -> tuple[Any, Any]:
+        return ins, ins[attrs["num_outputs"]:attrs["num_outputs"] + len(forward.arguments(attrs))]
+
+    def refuse(*_: Any) -> NoReturn:
+        raise NotDifferentiableError(f"the backward of operator {forward.name} cannot be differentiated again")
+
+    op = register(Op(f"_backward{forward.name}", AS_GIVEN, AttrsRule(arguments),
+                     outputs=AttrsRule(lambda attrs: tuple(f"{name}_grad" for name in forward.arguments(attrs))),
+                     types=AttrsRule(like_inputs), mode=True, per_instance=True))
+    op.shapes(AttrsRule(like_inputs))
+    op.kernel("loop", bound=True)(kernel)
+    op.grad(AttrsRule(refuse))
+    return op
+
+
+def _kept(name: str, attrs: Mapping[str, Any]) -> Sequence[int]:
     """Which inputs change from round to round and are kept for backward; a while loop keeps its count too."""
-    if op.name == "_foreach":
+    if name == "_foreach":
         first = len(attrs["in_data_locs"])
         return range(first, first + len(attrs["in_state_locs"]))
-    if op.name == "_while_loop":
+    if name == "_while_loop":
         return [*(attrs["func_input_locs"][place] for place in attrs["func_var_locs"]), -1]
     return ()
 
 
 # ------------------------------------------------------------------------------------------------ inference
+
+
+def _same(value: Any, *_: Any) -> Any:
+    return value
 
 
 def _outer(shape: Any, length: Any) -> Any:
@@ -218,7 +191,7 @@ def _branches(attrs: Any) -> tuple[Locations, Locations, Locations]:
     return attrs["cond_input_locs"], attrs["then_input_locs"], attrs["else_input_locs"]
 
 
-_SHAPES = {"_foreach": _foreach_rule, "_while_loop": _while_rule, "_cond": _cond_rule}
+_RULES = {"_foreach": _foreach_rule, "_while_loop": _while_rule, "_cond": _cond_rule}
 
 
 def check_locations(name: str, attrs: Mapping[str, Any], count: int) -> None:
@@ -534,13 +507,10 @@ def _backward_cond(call: Call) -> Callable:
     return run
 
 
-FOREACH = ControlFlow("_foreach", {"num_out_data": int, "in_state_locs": Locations, "in_data_locs": Locations,
-                                    "remain_locs": Locations}, _foreach, _backward_foreach)
-WHILE_LOOP = ControlFlow("_while_loop", {"num_out_data": int, "max_iterations": int, "cond_input_locs": Locations,
-                                     "func_input_locs": Locations, "func_var_locs": Locations},
-                     _while_loop, _backward_while_loop)
-COND = ControlFlow("_cond", {"cond_input_locs": Locations, "then_input_locs": Locations,
-                              "else_input_locs": Locations}, _cond, _backward_cond)
-for _op in (FOREACH, WHILE_LOOP, COND):
-    register(_op)
-    register(_op.backward)
+FOREACH = _declared("_foreach", {"num_out_data": int, "in_state_locs": Locations, "in_data_locs": Locations,
+                                 "remain_locs": Locations}, _foreach, _backward_foreach)
+WHILE_LOOP = _declared("_while_loop", {"num_out_data": int, "max_iterations": int, "cond_input_locs": Locations,
+                                       "func_input_locs": Locations, "func_var_locs": Locations},
+                       _while_loop, _backward_while_loop)
+COND = _declared("_cond", {"cond_input_locs": Locations, "then_input_locs": Locations,
+                           "else_input_locs": Locations}, _cond, _backward_cond)

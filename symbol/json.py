@@ -18,7 +18,7 @@ from opreg.core.files import json_of, reading, warn, whole
 from opreg.core.graph import Entry, Graph, Node, declared_shape, rewrite
 from opreg.core.mode import MODE
 from opreg.core.op import Op
-from opreg.core.placeholder import PlaceholderRecord, is_tag, lookup, settle, strange
+from opreg.core.placeholder import Placeholder, is_tag, lookup, placeholder, settle, strange
 from opreg.core.rules import Attrs
 from opreg.errors import FileFormatError, Where, did_you_mean, listed, note
 
@@ -69,7 +69,7 @@ _OUTPUTS: dict[str, int | Callable[[Attrs], int]] = {
 def _count(node: Node) -> int:
     if node.op is None:
         return 1
-    if isinstance(node.op, PlaceholderRecord):
+    if placeholder(node):
         return node.count
     count = _OUTPUTS.get(node.op.name)
     if count is None:
@@ -81,18 +81,18 @@ def stored_name(node: Node) -> str:
     """The operator of a node as files name it: ``null`` for variables, ``Custom`` for users' operators."""
     if node.op is None:
         return "null"
-    if isinstance(node.op, PlaceholderRecord):
-        return node.op.stored
-    return "Custom" if hasattr(node.op, "op_type") else node.op.name
+    stands = placeholder(node)
+    if stands is not None:
+        return stands.stored
+    return node.op.name if node.op.op_type is None else "Custom"
 
 
 def stored_attrs(node: Node) -> dict[str, str]:
     """The attributes of a node as text, sorted by name."""
     texts = {} if node.op is None else {name: to_text(value) for name, value in node.given.items()}
     texts.update(node.tags)
-    op_type = getattr(node.op, "op_type", None)
-    if op_type is not None:
-        texts.setdefault("op_type", op_type)
+    if node.op is not None and node.op.op_type is not None:
+        texts.setdefault("op_type", node.op.op_type)
     return {name: texts[name] for name in sorted(texts)}
 
 
@@ -108,8 +108,9 @@ def versions(graph: Graph) -> dict[Node, list[int]]:
     rows: dict[Node, list[int]] = {}
     changes: dict[Node, int] = {}
     for node in graph.nodes:
-        if isinstance(node.op, PlaceholderRecord):
-            rows[node] = list(node.op.versions)
+        stands = placeholder(node)
+        if stands is not None:
+            rows[node] = list(stands.versions)
         elif node.op is not None and node.inputs:
             kept = len(node.op.arguments(node.attrs))
             row = rows[node] = []
@@ -122,8 +123,9 @@ def versions(graph: Graph) -> dict[Node, list[int]]:
 
 def bodies(node: Node) -> Sequence[Graph]:
     """The graphs that a node holds, of loops and branches."""
-    if isinstance(node.op, PlaceholderRecord):
-        return node.op.subgraphs
+    stands = placeholder(node)
+    if stands is not None:
+        return stands.subgraphs
     return [symbol._graph() for symbol in node.attrs.get("subgraphs", ())] if node.op is not None else ()
 
 
@@ -462,8 +464,8 @@ class _Loader:
             states += 1
         subgraphs = [self.graph(inner, depth + 1, f"{stored.place}, subgraph {k}")
                      for k, inner in enumerate(stored.subgraphs)]
-        op = PlaceholderRecord(stored.op, op_type, stored.name, self.name, len(inputs) - states, states, count, version,
-                               subgraphs)
+        op = Placeholder(stored.op, op_type, stored.name, self.name, version, subgraphs).operator(
+            len(inputs) - states, states, count)
         given = {name: text for name, text in texts.items() if not is_tag(name)}
         tags = {name: text for name, text in texts.items() if is_tag(name)}
         return Node(op, stored.name, op.complete(given), inputs, given, tags, where)

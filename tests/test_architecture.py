@@ -59,7 +59,7 @@ ORDER = _floors("""
     opreg.elementwise.composition opreg.elementwise.algebra
     opreg.custom.gradient opreg.custom.signature opreg.custom.first_run
     opreg.custom.invocation
-    opreg.custom.prop_record
+    opreg.custom.prop
     opreg.backends
     opreg.builtin
     opreg.backends.onednn.private_operators
@@ -82,7 +82,7 @@ ORDER = _floors("""
     opreg.ndarray.creation opreg.ndarray.random opreg.ndarray.io opreg.ndarray.autograd
     opreg.ndarray
     opreg.custom.dry_run
-    opreg.custom.function_record
+    opreg.custom.function
     opreg.custom.operator
     opreg.symbol.naming opreg.symbol.infer opreg.symbol.program
     opreg.symbol.symbol

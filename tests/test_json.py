@@ -20,7 +20,7 @@ import opreg.ndarray as nd
 import opreg.symbol as sym
 from opreg import operator
 from opreg.core import registry
-from opreg.core.placeholder import PlaceholderRecord, resolve
+from opreg.core.placeholder import placeholder, resolve
 from opreg.errors import AttrError, DTypeError, FileFormatError, ShapeError, UnknownOperatorError
 from opreg.symbol import show
 from opreg.symbol.json import VERSION, dumps, load, loads, save
@@ -58,7 +58,7 @@ def graph_of(*nodes, heads=None, version=VERSION, **extra):
 
 
 def placeholders(symbol):
-    return [node for node in symbol._graph().nodes if isinstance(node.op, PlaceholderRecord)]
+    return [node for node in symbol._graph().nodes if placeholder(node)]
 
 
 # ------------------------------------------------------------------------------------------------ MXNet's files
@@ -705,7 +705,7 @@ def test_graphs_within_graphs_are_kept():
     symbol = loads(LOOP)
     assert dumps(symbol) == LOOP
     (node,) = placeholders(symbol)
-    (body,) = node.op.subgraphs
+    (body,) = node.op.schema.subgraphs
     assert [inner.name for inner in body.nodes] == ["d-0", "w", "_mul0", "identity0"]
     with pytest.raises(UnknownOperatorError, match="node 'loop' needs the operator '_forevery' on 1 inner graphs"):
         resolve(symbol._graph())

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import ArgumentError
 from .slots import Slot
 
-__all__ = ["apply", "leading", "write", "INVOKE", "REQUESTS"]
+__all__ = ["apply", "call", "leading", "write", "INVOKE", "REQUESTS"]
 
 #: What an operator may be asked to do with a result, by MXNet's integers.
 REQUESTS = ("null", "write", "inplace", "add")
@@ -47,6 +47,15 @@ def apply(op: Any, values: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
         raise ArgumentError(f"operator {op.name}: expected arrays or symbols, got {kinds}"
                             + ("; nd.array(...) makes an array of numbers" if values else ""))
     return best._apply(op, values, attrs)
+
+
+def call(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """Call an operator as functions of ``nd`` and ``sym`` are called; its inputs decide which it is."""
+    inside = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else ()
+    first = leading((*args, *inside, *keywords.values()))
+    if first is None:  # NumPy arrays, or nothing
+        return INVOKE.function(op, args, keywords)
+    return first._called(op, args, keywords)
 
 
 def leading(values: Iterable[Any]) -> Any:

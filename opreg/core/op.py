@@ -31,11 +31,11 @@ from .attrs import Schema
 from .dispatch import apply
 from .launch import Call, Kernel
 from .locks import lock
-from .rules import SAME_TYPE, Attrs, Dtypes, Rule, Shapes, TypeRule
+from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule
 from .slots import Slot
 from .spec import ANY, Shape, Spec, as_dtype, bytes_of, known, show, unify
 
-__all__ = ["Op", "watch", "Prop", "BOUND_OPERATOR", "ZERO"]
+__all__ = ["Op", "agreed", "watch", "Prop", "BOUND_OPERATOR", "ZERO"]
 
 #: The gradient rule of an operator whose outputs do not move with its inputs (comparisons, rounding, indices).
 ZERO: Any = "zero"
@@ -61,11 +61,29 @@ Names = Sequence[str] | Callable[..., Sequence[str]]
 
 
 def _names(names: Names) -> Callable[[Attrs], tuple[str, ...]]:
+    if isinstance(names, AttrsRule):
+        return names.function
     if callable(names):
         rule = Rule(names)
         return lambda attrs: tuple(rule(attrs))
     fixed = tuple(names)
     return lambda attrs: fixed
+
+
+def agreed(name: str, old: Shape | None, new: Shape | None) -> Shape | None:
+    """A shape from what was known of it and what a rule says.
+
+    Raises
+    ------
+    ShapeError
+        Naming whose shape it is.
+    """
+    if old is new or new is None:
+        return old
+    try:
+        return unify(old, new)
+    except ShapeError:
+        raise ShapeError(f"{name}: expected shape {show(new)}, got {show(old)}") from None
 
 
 class Op:
@@ -76,7 +94,8 @@ class Op:
     name : str
         The name it is registered, saved and reported by.
     schema : Schema
-        Its attributes; ``AS_GIVEN`` for one that only graphs and tapes apply.
+        Its attributes; ``AS_GIVEN`` for one that only graphs and tapes apply. That of a user's operator holds what the
+        user wrote, and attributes that it completes are one use of that.
     arguments, outputs, auxiliary : sequence of str, or function of attributes
         Names, in order. Auxiliary states follow the arguments among a node's inputs.
     types : str or function
@@ -106,6 +125,17 @@ class Op:
         Whether its gradient reads inputs or outputs; that of a linear operator does not.
     optional_out_grads : bool
         Whether its gradient is given None, not zeros, for outputs that no gradient reaches.
+    supports_add : bool
+        Whether its kernel obeys the request ``add`` itself.
+    op_type : str or None
+        Of a user's operator, the name that it goes by and that files have for it.
+    traced : bool
+        Whether its body is followed instead of run, inside graphs.
+    call : function of the operator, values and keywords
+        How it is called; ``apply`` by default.
+    differentiate : function, or None
+        How its gradient rule is applied, where that takes more than to call it: as ``differentiate``, after the
+        operator.
     """
 
     #: Whether it was ever applied.
@@ -119,16 +149,18 @@ class Op:
                  random: bool = False, mode: bool = False, loss: bool | Callable[..., bool] = False,
                  inplace: Sequence[int] = (), unread: Sequence[int] = (), input_names: Sequence[str] | None = None,
                  per_instance: bool = False, has_side_effect: bool = False, grad_reads: bool = True,
-                 optional_out_grads: bool = False, doc: str = ""):
+                 optional_out_grads: bool = False, supports_add: bool = False, op_type: str | None = None,
+                 traced: bool = False, call: Callable[..., Any] = apply,
+                 differentiate: Callable[..., Sequence[Any]] | None = None, doc: str = ""):
         self.name, self.schema, self.variadic, self.doc = name, schema, variadic, doc
         self.aliases: tuple[str, ...] = ()
         self.where: Where | None = here()  # None for a built-in one, which has a family
         self.family = family()
         self._input_names = input_names
         self._arguments, self._outputs, self._auxiliary = _names(arguments), _names(outputs), _names(auxiliary)
-        self._visible = Rule(visible) if visible else None
-        self._loss = Rule(loss) if callable(loss) else bool(loss)
-        self._types: TypeRule | Rule = TypeRule(types) if isinstance(types, str) else Rule(types)
+        self._visible = Rule.of(visible) if visible else None
+        self._loss = Rule.of(loss) if callable(loss) else bool(loss)
+        self._types: TypeRule | Rule = TypeRule(types) if isinstance(types, str) else Rule.of(types)
         self._shapes: Rule | None = None
         self._all_shapes: Rule | None = None
         self._fill: Rule | None = None
@@ -144,12 +176,15 @@ class Op:
         self.random, self.mode = random, mode
         self.inplace, self.unread = frozenset(inplace), frozenset(unread)
         self.variable_tags: dict[str, dict[str, str]] = {}  # of variables made for inputs left out
-        self.supports_add = False  # whether its kernel obeys the request ``add`` itself
         self.has_side_effect, self.per_instance = has_side_effect, per_instance
-        self.grad_reads, self.optional_out_grads = grad_reads, optional_out_grads
+        self.grad_reads, self.optional_out_grads, self.supports_add = grad_reads, optional_out_grads, supports_add
+        self.op_type, self.traced = op_type, traced
+        self._call, self._differentiate = call, differentiate
+        self.gradients: dict[Any, Op] = {}  # of a user's operator: those that compute gradients of it
         self.kernels: list[Kernel] = []
         self.expression: Any = None  # of an element-wise operator, see builtin.elementwise
         self.prepared: Rule | None = None
+        self.unrolled: Callable | None = None  # of a loop or branch: by operators that autograd sees
         self.__name__ = self.__qualname__ = name
 
     def __repr__(self) -> str:
@@ -166,7 +201,7 @@ class Op:
 
     def infer(self, function: F) -> F:
         """Declare the shape rule: ``f(*shapes, **attrs)`` returns a shape, or a list of them, one an output."""
-        self._shapes = Rule(function)
+        self._shapes, self._all_shapes = Rule(function), None
         self._changed()
         return function
 
@@ -179,20 +214,21 @@ class Op:
     def infer_from_data(self, function: F) -> F:
         """Declare that shapes of outputs follow from numbers: ``f(xp, *arrays, **attrs)`` returns a shape, or a list of
         them, one an output, whose dimensions may be arrays of one number. Those that follow so are ``ANY`` in the shape
-        rule. A graph is planned up to such an operator, and from there on for the shapes that come."""
-        self._from_data = Rule(function)
+        rule. A graph is planned up to such an operator, and from there on for the shapes that come. That of a user's
+        operator is given NDArrays, and no ``xp``."""
+        self._from_data = Rule.of(function)
         self._changed()
         return function
 
     def shapes(self, function: F) -> F:
         """Declare the shape rule as a function ``f(ins, outs, **attrs) -> (ins, outs)``, of which some may be None."""
-        self._all_shapes = Rule(function)
+        self._all_shapes = Rule.of(function)
         self._changed()
         return function
 
     def types(self, function: F) -> F:
         """Declare the dtype rule as a function ``f(ins, outs, **attrs) -> (ins, outs)``."""
-        self._types = Rule(function)
+        self._types = Rule.of(function)
         self._changed()
         return function
 
@@ -227,9 +263,9 @@ class Op:
         """Declare the gradient: ``f(g, ins, outs, **attrs)`` returns a value or None for each input.
 
         It is ordinary code over values and calls operators. It may also name ``needs``, the inputs whose gradient
-        somebody wants, and ``is_train``.
+        somebody wants, and ``is_train``. An ``AttrsRule`` is given all: ``f(attrs, g, ins, outs, needs, is_train)``.
         """
-        self._gradient = function if function is ZERO else Rule(function)
+        self._gradient = function if function is ZERO else Rule.of(function)
         self._changed()
         return function
 
@@ -277,7 +313,8 @@ class Op:
         try:
             return self.schema.complete(given)
         except (AttrError, TypeError) as error:
-            note(error, f"operator {self.name}")
+            if not hasattr(error, "__notes__"):  # a user's operator has said more
+                note(error, f"operator {self.name}")
             raise
 
     def arguments(self, attrs: Attrs) -> tuple[str, ...]:
@@ -286,10 +323,17 @@ class Op:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Every input the operator can have, whatever its attributes, in the order of a call."""
+        """Every input the operator can have, whatever its attributes, in the order of a call; none where nobody knows
+        without attributes."""
         if self._input_names is not None:
             return tuple(self._input_names)
-        return self.arguments({}) + self.auxiliary({})
+        if not self.per_instance:
+            return self.arguments({}) + self.auxiliary({})
+        try:
+            attrs = self.complete({})
+            return self.arguments(attrs) + self.auxiliary(attrs)
+        except Exception:
+            return ()
 
     def auxiliary(self, attrs: Attrs) -> tuple[str, ...]:
         """Names of the auxiliary states."""
@@ -314,6 +358,11 @@ class Op:
 
     @property
     def differentiable(self) -> bool:
+        """Whether it has a gradient: by a rule, or by what its body does."""
+        return self.traced or self._gradient is not None
+
+    @property
+    def has_grad(self) -> bool:
         """Whether a gradient rule exists."""
         return self._gradient is not None
 
@@ -346,6 +395,9 @@ class Op:
 
     def shapes_from_data(self, call: Call) -> list[Shape]:
         """Shapes of the outputs, from the inputs of a call."""
+        if self.op_type is not None:
+            found = self._from_data(call.attrs, *[call.wrap(data, call.ctx, True) for data in call.ins])  # type: ignore
+            return found if isinstance(found, list) else [found]
         found = self._from_data(call.attrs, call.xp, *call.ins)  # type: ignore[misc]
         return [tuple([dim if isinstance(dim, int) else int(call.ctx.backend.to_numpy(dim)) for dim in shape])
                 for shape in (found if isinstance(found, list) else [found])]
@@ -377,32 +429,24 @@ class Op:
             for shape in (*ins, *outs):
                 one = unify(one, shape)
             return [one] * len(ins), [one] * len(outs)
-        ins = self._filled(ins, outs, attrs)
+        ins = self.filled(ins, outs, attrs)
         if any(shape is None for shape in ins):
             return ins, outs
         found = self._shapes(attrs, *ins)
         if not isinstance(found, list):
             found = [found]
-        outs = [self._agree(name, old, new) for name, old, new in zip(self.outputs(attrs), outs, found)]
+        outs = [agreed(name, old, new) for name, old, new in zip(self.outputs(attrs), outs, found)]
         if not all(map(known, ins)):
-            ins = self._filled(ins, outs, attrs)  # attributes may say more of the outputs than was known
+            ins = self.filled(ins, outs, attrs)  # attributes may say more of the outputs than was known
         return ins, outs
 
-    def _filled(self, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
+    def filled(self, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
         """Input shapes with those filled in that the operator says follow from the rest."""
         if self._fill is None:
             return ins
         filled = self._fill(attrs, list(ins), list(outs))
-        return [self._agree(name, old, new) for name, old, new in
+        return [agreed(name, old, new) for name, old, new in
                 zip(self.arguments(attrs) + self.auxiliary(attrs), ins, filled)]
-
-    def _agree(self, name: str, old: Shape | None, new: Shape | None) -> Shape | None:
-        if old is new or new is None:
-            return old
-        try:
-            return unify(old, new)
-        except ShapeError:
-            raise ShapeError(f"{name}: expected shape {show(new)}, got {show(old)}") from None
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes, attrs: Attrs) -> tuple[Dtypes, Dtypes]:
         """Complete what is known of input and output dtypes.
@@ -426,12 +470,21 @@ class Op:
         NotDifferentiableError
             When the operator has no gradient rule.
         """
+        if self._differentiate is not None:
+            return self._differentiate(self, g, ins, outs, attrs, needs, is_train)
+        return self.by_rule(g, ins, outs, attrs, needs, is_train)
+
+    def by_rule(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], attrs: Attrs, needs: Sequence[bool],
+                is_train: bool) -> Sequence[Any]:
+        """The same, by the rule that was declared as it stands."""
         rule = self._gradient
         if rule is ZERO:
             return [None] * len(ins)
         if rule is None:
             raise NotDifferentiableError(f"operator {self.name} has no gradient"
                                          + ("" if self.where is None else f" (registered at {self.where})"))
+        if isinstance(rule, AttrsRule):
+            return rule(attrs, g, ins, outs, needs, is_train)
         extra: dict[str, Any] = {}
         if "needs" in rule.names:
             extra["needs"] = needs
@@ -463,7 +516,7 @@ class Op:
 
     def __call__(self, *values: Any, **keywords: Any) -> Any:
         """Apply the operator to values: arrays compute now, symbols grow a graph."""
-        return apply(self, values, keywords)
+        return self._call(self, values, keywords)
 
     # ------------------------------------------------------------------- the record, as a CustomOpProp is asked
 

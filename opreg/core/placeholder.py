@@ -15,14 +15,13 @@ from .graph import Entry, Graph, Node, rewrite
 from .op import Op
 from .registry import find, names
 
-__all__ = ["PlaceholderRecord", "lookup", "is_tag", "settle", "strange", "resolve"]
+__all__ = ["Placeholder", "placeholder", "lookup", "is_tag", "settle", "strange", "resolve"]
 
 _USER = "custom."  # how the registry's names of users' operators begin
-_ANYTHING = Schema([], open=True)
 
 
-class PlaceholderRecord(Op):
-    """The record of an operator that nobody has registered with such attributes, made for one node of a file.
+class Placeholder(Schema):
+    """The attributes of an operator that nobody has registered with such attributes, made for one node of a file: any.
 
     Parameters
     ----------
@@ -32,36 +31,33 @@ class PlaceholderRecord(Op):
         A user's operator, by its own name.
     node, file : str
         Where it stands.
-    arguments, auxiliary, outputs : int
-        How many of each the node has.
     versions : sequence of int
         Of its inputs, as the file has them.
     subgraphs : sequence of Graph
         Bodies of loops and branches.
     """
 
-    def __init__(self, stored: str, op_type: str | None, node: str, file: str, arguments: int, auxiliary: int,
-                 outputs: int, versions: Sequence[int] = (), subgraphs: Sequence[Graph] = ()):
-        super().__init__(stored if op_type is None else _USER + op_type, _ANYTHING,
-                         [f"arg{i}" for i in range(arguments)],
-                         auxiliary=[f"aux{i}" for i in range(auxiliary)],
-                         outputs=["output"] if outputs == 1 else [f"output{i}" for i in range(outputs)])
+    def __init__(self, stored: str, op_type: str | None, node: str, file: str, versions: Sequence[int] = (),
+                 subgraphs: Sequence[Graph] = ()):
+        super().__init__([], open=True)
         self.stored, self.op_type, self.node, self.file = stored, op_type, node, file
         self.versions, self.subgraphs = tuple(versions), tuple(subgraphs)
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes as the file has them."""
         return dict(given)
 
-    def infer_shapes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return ins, outs
+    def operator(self, arguments: int, auxiliary: int, outputs: int) -> Op:
+        """An operator with so many inputs and outputs, whose place another may take."""
+        op = Op(self.stored if self.op_type is None else _USER + self.op_type, self,
+                [f"arg{i}" for i in range(arguments)], auxiliary=[f"aux{i}" for i in range(auxiliary)],
+                outputs=["output"] if outputs == 1 else [f"output{i}" for i in range(outputs)],
+                types=lambda ins, outs: (ins, outs), op_type=self.op_type, call=self._refuse,
+                differentiate=self._refuse)
+        op.shapes(lambda ins, outs: (ins, outs))
+        return op
 
-    def infer_dtypes(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        return ins, outs
-
-    def __call__(self, *values: Any, **keywords: Any) -> NoReturn:
-        raise self.missing()
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
+    def _refuse(self, *_: Any) -> NoReturn:
         raise self.missing()
 
     def missing(self) -> UnknownOperatorError:
@@ -76,6 +72,12 @@ class PlaceholderRecord(Op):
         users = [name[len(_USER):] for name in names(_USER)]
         return UnknownOperatorError(f"{where} custom operator {self.op_type!r}, which is not registered: import the "
                                     f"module that registers it first. {did_you_mean(self.op_type, users)}")
+
+
+def placeholder(node: Node) -> Placeholder | None:
+    """What a file says of the operator of a node, where it is none that is registered."""
+    schema = None if node.op is None else node.op.schema
+    return schema if isinstance(schema, Placeholder) else None
 
 
 def lookup(stored: str, op_type: str | None) -> Op | None:
@@ -98,7 +100,7 @@ def strange(op: Op, texts: Mapping[str, str]) -> list[str]:
     >>> strange(find("transpose"), {"axes": "(1, 0)", "__ctx_group__": "dev1", "colour": "red"})
     ['colour']
     """
-    if hasattr(op, "op_type") or op.schema.open or not op.schema.fields:
+    if op.op_type is not None or op.schema.open or not op.schema.fields:
         return []
     return [name for name in texts if name not in op.schema and not is_tag(name)]
 
@@ -124,7 +126,7 @@ def settle(op: Op, texts: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, 
     >>> settle(find("Flatten"), {"__ctx_group__": "dev1"})
     ({}, {}, {'__ctx_group__': 'dev1'})
     """
-    user = hasattr(op, "op_type")
+    user = op.op_type is not None
     bare = not (user or op.schema.fields or op.schema.open)
     given: dict[str, str] = {}
     tags: dict[str, str] = {}
@@ -157,37 +159,38 @@ def resolve(graph: Graph, strict: bool = True) -> Graph:
     >>> resolve(graph) is graph
     True
     """
-    if not any(isinstance(node.op, PlaceholderRecord) for node in graph.nodes):
+    if not any(map(placeholder, graph.nodes)):
         return graph
     used: dict[Node, int] = {}
     for source, index in (*graph.heads, *(entry for node in graph.nodes for entry in node.inputs)):
         used[source] = max(used.get(source, 0), index + 1)
 
     def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
-        if not isinstance(node.op, PlaceholderRecord):
+        stands = placeholder(node)
+        if stands is None:
             return None
-        op = None if node.op.subgraphs else lookup(node.op.stored, node.op.op_type)
+        op = None if stands.subgraphs else lookup(stands.stored, stands.op_type)
         if op is None or (not strict and strange(op, node.given)):
             if strict:
-                raise node.op.missing()
+                raise stands.missing()
             return None
-        new = _applied(op, node, node.op, inputs)
+        new = _applied(op, node, stands.file, inputs)
         if used[node] > new.count:
-            raise FileFormatError(f"{node.op.file}: node {node.name!r}: operator {op.name} has {new.count} outputs, "
+            raise FileFormatError(f"{stands.file}: node {node.name!r}: operator {op.name} has {new.count} outputs, "
                                   f"but number {used[node] - 1} is used")
         return [(new, i) for i in range(new.count)]
 
     return rewrite(graph, change)
 
 
-def _applied(op: Op, node: Node, placeholder: PlaceholderRecord, inputs: Sequence[Entry]) -> Node:
+def _applied(op: Op, node: Node, file: str, inputs: Sequence[Entry]) -> Node:
     try:
         attrs, given, tags = settle(op, {**node.given, **node.tags})
     except Exception as error:
-        note(error, f"{placeholder.file}: node {node.name!r}")
+        note(error, f"{file}: node {node.name!r}")
         raise
     expected = op.arguments(attrs) + op.auxiliary(attrs)
     if len(inputs) != len(expected):
-        raise FileFormatError(f"{placeholder.file}: node {node.name!r}: operator {op.name} has {len(expected)} inputs "
+        raise FileFormatError(f"{file}: node {node.name!r}: operator {op.name} has {len(expected)} inputs "
                               f"({', '.join(expected)}), the node has {len(inputs)}")
     return Node(op, node.name, attrs, inputs, given, tags, node.where)

@@ -10,7 +10,7 @@ import numpy as np
 from .parameters import parameters_of
 from .spec import Shape, as_dtype, common_dtype
 
-__all__ = ["SAME_TYPE", "Attrs", "Dtypes", "Rule", "Shapes", "TypeRule"]
+__all__ = ["SAME_TYPE", "Attrs", "AttrsRule", "Dtypes", "Rule", "Shapes", "TypeRule"]
 
 Shapes = list[Shape | None]
 Dtypes = list[np.dtype | None]
@@ -32,6 +32,11 @@ class Rule:
         parameters = parameters_of(function)
         self.function, self.names, self.all = function, parameters.keyword_only, parameters.open
 
+    @staticmethod
+    def of(function: Callable) -> Rule:
+        """A function as a rule, which it may be already."""
+        return function if isinstance(function, Rule) else Rule(function)
+
     def select(self, attrs: Attrs) -> dict[str, Any]:
         """The attributes this rule reads."""
         if not self.names and not self.all:
@@ -42,6 +47,22 @@ class Rule:
 
     def __call__(self, attrs: Attrs, *args: Any) -> Any:
         return self.function(*args, **self.select(attrs))
+
+
+class AttrsRule(Rule):
+    """A rule that is given the attributes of a use as they are, before all else: those of a user's operator know more
+    than their names say.
+
+    Examples
+    --------
+    >>> AttrsRule(lambda attrs, x: (attrs, x))({"axis": 1}, "x")
+    ({'axis': 1}, 'x')
+    """
+
+    __slots__ = ()
+
+    def __call__(self, attrs: Attrs, *args: Any) -> Any:
+        return self.function(attrs, *args)
 
 
 class TypeRule:

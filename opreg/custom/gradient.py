@@ -14,38 +14,43 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.attrs import Schema
-from ..core.dispatch import INVOKE, leading
+from ..core.attrs import AS_GIVEN
 from ..core.gradient import fitted
 from ..core.launch import Call
 from ..core.mode import MODE
 from ..core.op import Op
-from ..core.registry import get
+from ..core.rules import AttrsRule
 from ..core.slots import Slot
 from ..core.spec import Spec
 from ..core.tracing import NeedsNumbers, RuleTracer
 from ..core.value import Value
 from ..errors import NotDifferentiableError
 
-__all__ = ["UserOp", "Attrs", "Derived", "Written", "shown", "COMPUTED"]
+__all__ = ["Use", "GradientUse", "by_rule", "derive", "own", "shown", "COMPUTED"]
 
 #: What computes a gradient that follows from a body, on the arrays of a call.
 COMPUTED = Slot("graphs")
 
 
-class Attrs(dict):
+class Use(dict):
     """Attributes of one use of a user's operator.
 
     Attributes
     ----------
+    op : Op
+        The operator.
     memo : dict
         What an eager forward leaves for its backward.
     runs : dict
         What is settled for eager calls of a function.
+    derived : bool
+        Whether it is the use of a gradient that follows from a body.
     """
 
+    op: Op
     memo: dict
     runs: dict
+    derived = False
 
 
 def shown(value: Any) -> Any:
@@ -55,195 +60,146 @@ def shown(value: Any) -> Any:
     return value.shown() if isinstance(value, Value) else value
 
 
-class UserOp(Op):
-    """A user's operator, or a gradient of one.
+def own(names: Sequence[str], found: Any, ins: Sequence[Any], title: str) -> list[Any]:
+    """What a user's rule returned for the arguments of these names, as a gradient in the right shape, or None, for each
+    input.
 
-    Attributes
-    ----------
-    traced : bool
-        Whether its body is followed instead of run, inside graphs.
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the input.
     """
-
-    traced = False
-    op_type = ""
-
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Apply the operator as functions of ``nd`` and ``sym`` are called; its inputs decide which it is."""
-        inside = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else ()
-        first = leading((*args, *inside, *keywords.values()))
-        if first is None:  # NumPy arrays, or nothing
-            return INVOKE.function(self, args, keywords)
-        return first._called(self, args, keywords)
-
-    def __reduce__(self) -> Any:
-        return get, (self.name,)
-
-    def own(self, found: Any, ins: Sequence[Any], attrs: Any, title: str) -> list[Any]:
-        """What a user's rule returned, as a gradient in the right shape, or None, for each of its inputs.
-
-        Raises
-        ------
-        ArgumentError, ShapeError
-            Naming the input.
-        """
-        names = self.arguments(attrs)
-        results: list[Any] = []
-        for name, g, like in zip(names, found, ins):
-            if isinstance(g, numbers.Real) and g == 0:  # none at all
-                g = None
-            if g is not None:
-                g = fitted(g if isinstance(g, Value) else like._lift(g), like, f"{title} of input {name!r}")
-            results.append(g)
-        return results + [None] * (len(ins) - len(names))
-
-    def ruled(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool) -> list[Any]:
-        """What the user's rule for the gradient gives, checked."""
-        raise NotImplementedError
-
-    def by_rule(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], attrs: Any, needs: Sequence[bool],
-                is_train: bool) -> list[Any]:
-        """Gradients of the inputs by the user's rule: what it does, or where that needs numbers it as an operator."""
-        try:
-            if MODE.recording and outs and hasattr(outs[0], "_data"):  # as a graph would have it
-                self._rehearse(g, ins, outs, attrs, needs, is_train)
-            return self.ruled(g, ins, outs, attrs, needs, is_train)
-        except NeedsNumbers:
-            count = len(self.arguments(attrs))
-            return self._through(Written, g, ins, [*ins[:count], *outs, *ins[count:]], attrs, needs)
-
-    def _rehearse(self, g: Any, ins: Any, outs: Any, *rest: Any) -> None:
-        tracer = RuleTracer()
-
-        def stand(array: Any) -> Any:
-            return tracer.value(tracer.variable("array", Spec(array.shape, array._data.dtype)))
-
-        self.ruled(tuple(map(stand, g)) if isinstance(g, (tuple, list)) else stand(g), list(map(stand, ins)),
-                   list(map(stand, outs)), *rest)
-
-    # ---------------------------------------------------------------------------- gradients that are operators
-
-    def derive(self, g: Any, ins: Sequence[Any], attrs: Any, needs: Sequence[bool]) -> list[Any]:
-        """Gradients of the inputs, from the derivative of what the body does."""
-        return self._through(Derived, g, ins, ins, attrs, needs)
-
-    def _through(self, kind: type[_Gradient], g: Any, ins: Sequence[Any], read: Sequence[Any], attrs: Any,
-                 needs: Sequence[bool]) -> list[Any]:
-        """Gradients of the inputs from an operator that reads what arrives, and these values."""
-        visible, count = self.visible(attrs), len(self.arguments(attrs))
-        tops = list(g)[:visible] if isinstance(g, (tuple, list)) else [g]
-        given = _GradientAttrs(attrs)
-        given.inner, given.needs, given.memo = attrs, tuple(needs[:count]), {}
-        made = self.__dict__.setdefault("_gradients", {})
-        if (kind, visible) not in made:
-            made[kind, visible] = kind(self, visible)
-        found = tops[0]._apply(made[kind, visible], [*tops, *read], given)
-        results = [found] if count == 1 else list(found)
-        return [result if need and i not in self.unread else None
-                for i, (result, need) in enumerate(zip(results, needs))] + [None] * (len(ins) - count)
+    results: list[Any] = []
+    for name, g, like in zip(names, found, ins):
+        if isinstance(g, numbers.Real) and g == 0:  # none at all
+            g = None
+        if g is not None:
+            g = fitted(g if isinstance(g, Value) else like._lift(g), like, f"{title} of input {name!r}")
+        results.append(g)
+    return results + [None] * (len(ins) - len(names))
 
 
-class _GradientAttrs(Attrs):
+#: What a user's rule gives, checked: a function of the gradients of outputs, inputs, outputs, the inputs that want a
+#: gradient, and the mode.
+UserRule = Callable[[Any, Sequence[Any], Sequence[Any], Sequence[bool], bool], list[Any]]
+
+
+def by_rule(rule: UserRule, use: Use, g: Any, ins: Sequence[Any], outs: Sequence[Any], needs: Sequence[bool],
+            is_train: bool) -> list[Any]:
+    """Gradients of the inputs by a user's rule: what it does, or where that needs numbers it as an operator."""
+    try:
+        if MODE.recording and outs and hasattr(outs[0], "_data"):  # as a graph would have it
+            _rehearse(rule, g, ins, outs, needs, is_train)
+        return rule(g, ins, outs, needs, is_train)
+    except NeedsNumbers:
+        count = len(use.op.arguments(use))
+        return _through(rule, use, g, ins, [*ins[:count], *outs, *ins[count:]], needs)
+
+
+def _rehearse(rule: UserRule, g: Any, ins: Any, outs: Any, *rest: Any) -> None:
+    tracer = RuleTracer()
+
+    def stand(array: Any) -> Any:
+        return tracer.value(tracer.variable("array", Spec(array.shape, array._data.dtype)))
+
+    rule(tuple(map(stand, g)) if isinstance(g, (tuple, list)) else stand(g), list(map(stand, ins)),
+         list(map(stand, outs)), *rest)
+
+
+def derive(use: Use, g: Any, ins: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
+    """Gradients of the inputs, from the derivative of what the body does."""
+    return _through(None, use, g, ins, ins, needs)
+
+
+# -------------------------------------------------------------------------------- gradients that are operators
+
+
+class GradientUse(Use):
     """Attributes of one use of a gradient.
 
     Attributes
     ----------
-    inner : mapping
+    inner : Use
         Those of the operator it is the gradient of.
     needs : tuple of bool
         The arguments whose gradient is wanted.
+    rule : function, or None
+        What the user wrote; None for a gradient that follows from the body.
     """
 
-    inner: Any
-    needs: tuple[bool, ...]
+    def __init__(self, op: Op, inner: Use, needs: tuple[bool, ...], rule: UserRule | None):
+        super().__init__(inner)
+        self.op, self.inner, self.needs, self.rule, self.memo = op, inner, needs, rule, {}
+        self.derived = rule is None
 
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the gradients of the outputs, then those of the inputs; where a user's rule reads them, outputs."""
+        forward, inner = self.inner.op, self.inner
+        outputs = forward.outputs(inner)
+        return (*[f"{name}_grad" for name in outputs[:forward.visible(inner)]], *forward.arguments(inner),
+                *(() if self.derived else outputs))
 
-class _Gradient(UserOp):
-    """The gradient of a user's operator: its inputs are the gradients of the outputs, then the inputs."""
+    def like_arguments(self, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Shapes, or dtypes: gradients look like the arguments."""
+        first = self.inner.op.visible(self.inner)
+        return ins, ins[first:first + len(outs)]
 
-    def __init__(self, forward: UserOp, visible: int):
-        super().__init__(f"_gradient_{forward.name}", Schema([], True), (),
-                         unread=[visible + i for i in forward.unread])
-        self.forward, self.mode = forward, True
-
-    def complete(self, given: Any) -> Any:
-        return given
-
-    def arguments(self, attrs: Any) -> tuple[str, ...]:
-        inner, forward = attrs.inner, self.forward
-        tops = forward.outputs(inner)[:forward.visible(inner)]
-        return (*[f"{name}_grad" for name in tops], *forward.arguments(inner))
-
-    def auxiliary(self, attrs: Any) -> tuple[str, ...]:
-        return self.forward.auxiliary(attrs.inner)
-
-    def outputs(self, attrs: Any) -> tuple[str, ...]:
-        return tuple([f"{name}_grad" for name in self.forward.arguments(attrs.inner)])
-
-    def visible(self, attrs: Any) -> int:
-        return len(self.forward.arguments(attrs.inner))
-
-    @property
-    def differentiable(self) -> bool:
-        return True
-
-    def _like_arguments(self, ins: Any, outs: Any, attrs: Any) -> Any:
-        first = self.forward.visible(attrs.inner)
-        return ins, list(ins[first:first + len(outs)])
-
-    infer_shapes = infer_dtypes = _like_arguments
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
-        return self.derive(g, ins, attrs, needs)
-
-
-class Derived(_Gradient):
-    """The gradient that follows from a body."""
-
-    traced = True
-
-    def __init__(self, forward: UserOp, visible: int):
-        super().__init__(forward, visible)
-        self.kernel("followed", bound=True)(_followed)
-
-
-class Written(_Gradient):
-    """The gradient that a user's rule gives, called with arrays. It reads the outputs too, behind the inputs."""
-
-    def __init__(self, forward: UserOp, visible: int):
-        super().__init__(forward, visible)
-        self.traced = forward.traced
-        self.kernel("gradient", bound=True)(_called)
-
-    def arguments(self, attrs: Any) -> tuple[str, ...]:
-        return (*super().arguments(attrs), *self.forward.outputs(attrs.inner))
-
-    def differentiate(self, g: Any, ins: Any, outs: Any, attrs: Any, needs: Any, is_train: bool = True) -> Any:
-        if self.traced:
-            return self.derive(g, ins, attrs, needs)
+    def differentiate(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], needs: Sequence[bool], is_train: bool
+                      ) -> list[Any]:
+        """Gradients of the gradient, where the body is followed."""
+        if self.op.traced:
+            return derive(self, g, ins, needs)
         raise NotDifferentiableError(
-            f"the gradient of operator {self.forward.op_type!r} is Python code that needs numbers, or shapes that are "
+            f"the gradient of operator {self.inner.op.op_type!r} is Python code that needs numbers, or shapes that are "
             "known in a bound graph alone, and cannot be differentiated again; write it in operators, or let it be "
             "followed with traced=True")
 
 
-def _followed(call: Call) -> list[Callable]:
-    return [COMPUTED.function(call)]
+def _gradient(forward: Op, derived: bool, visible: int) -> Op:
+    """The operator that computes gradients of a user's operator."""
+    op = Op(f"_gradient_{forward.name}", AS_GIVEN, AttrsRule(GradientUse.arguments),
+            outputs=AttrsRule(lambda use: tuple([f"{name}_grad" for name in use.inner.op.arguments(use.inner)])),
+            auxiliary=AttrsRule(lambda use: use.inner.op.auxiliary(use.inner)),
+            types=AttrsRule(GradientUse.like_arguments), unread=[visible + i for i in forward.unread], mode=True,
+            per_instance=True, traced=derived or forward.traced)
+    op.shapes(AttrsRule(GradientUse.like_arguments))
+    op.grad(AttrsRule(GradientUse.differentiate))
+    if derived:
+        op.kernel("followed", bound=True)(lambda call: [COMPUTED.function(call)])
+    else:
+        op.kernel("gradient", bound=True)(_called)
+    return op
+
+
+def _through(rule: UserRule | None, use: Use, g: Any, ins: Sequence[Any], read: Sequence[Any], needs: Sequence[bool]
+             ) -> list[Any]:
+    """Gradients of the inputs from an operator that reads what arrives, and these values."""
+    op = use.op
+    visible, count = op.visible(use), len(op.arguments(use))
+    tops = list(g)[:visible] if isinstance(g, (tuple, list)) else [g]
+    key = "derived" if rule is None else "written", visible
+    if key not in op.gradients:
+        op.gradients[key] = _gradient(op, rule is None, visible)
+    made = op.gradients[key]
+    found = tops[0]._apply(made, [*tops, *read], GradientUse(made, use, tuple(needs[:count]), rule))
+    results = [found] if count == 1 else list(found)
+    return [result if need and i not in op.unread else None
+            for i, (result, need) in enumerate(zip(results, needs))] + [None] * (len(ins) - count)
 
 
 def _called(call: Call) -> list[Callable]:
     """The step that calls a user's rule."""
-    attrs: Any = call.attrs
-    forward: Any = call.op.forward  # type: ignore[attr-defined]
-    inner, visible = attrs.inner, forward.visible(attrs.inner)
-    count = len(forward.arguments(inner))
+    use: Any = call.attrs
+    inner, forward, rule = use.inner, use.inner.op, use.rule
+    visible, count = forward.visible(inner), len(forward.arguments(inner))
     values = [call.wrap(data, call.ctx, True) for data in call.ins]
     g, ins, rest = values[:visible], values[visible:visible + count], values[visible + count:]
     outs = rest[:len(forward.outputs(inner))]
     ins += rest[len(outs):]  # auxiliary states
-    needs = [*attrs.needs, *[False] * (len(ins) - count)]
+    needs = [*use.needs, *[False] * (len(ins) - count)]
 
     def run() -> None:
-        found = forward.ruled(g[0] if visible == 1 else tuple(g), ins, outs, inner, needs, call.is_train)
+        found = rule(g[0] if visible == 1 else tuple(g), ins, outs, needs, call.is_train)
         for out, result in zip(call.outs, found):
             if out is not None:
                 out[...] = 0 if result is None else result._data

@@ -18,7 +18,7 @@ from ..core.launch import Call
 from ..core.spec import show
 from ..errors import OpError, note
 from .first_run import is_default, warn_unwritten, watched
-from .gradient import UserOp
+from .gradient import derive
 from .signature import check_keywords
 
 __all__ = ["forward_run", "forward_steps", "backward_run", "backward_steps"]
@@ -58,9 +58,9 @@ def _noted(error: BaseException, title: str, attrs: Any, **given: list) -> None:
     attrs.explain(error)
 
 
-def _title(made: Any, method: str, record: Any) -> str:
+def _title(made: Any, method: str, attrs: Any) -> str:
     """A method of a user's operator as errors name it."""
-    return f"{type(made).__name__}.{method} of operator {record.op_type!r}"
+    return f"{type(made).__name__}.{method} of operator {attrs.registered.op_type!r}"
 
 
 def forward_run(attrs: Any, made: Any, ins: Sequence[Any], raws: Sequence[Any], reqs: list[str], ctx: Any,
@@ -75,7 +75,7 @@ def forward_run(attrs: Any, made: Any, ins: Sequence[Any], raws: Sequence[Any], 
         try:  # keywords spelt out take half as long as a dict of them
             forward(is_train=is_train, req=reqs, in_data=in_data, out_data=out_data, aux=aux)
         except Exception as error:
-            _noted(error, _title(made, "forward", attrs.record), attrs, in_data=in_data, out_data=out_data, aux=aux)
+            _noted(error, _title(made, "forward", attrs), attrs, in_data=in_data, out_data=out_data, aux=aux)
             raise
 
     return run, in_data, out_data
@@ -84,9 +84,8 @@ def forward_run(attrs: Any, made: Any, ins: Sequence[Any], raws: Sequence[Any], 
 def forward_steps(call: Call) -> list[Callable]:
     """The step that calls ``forward``."""
     attrs: Any = call.attrs
-    record: Any = call.op
-    made = record.create(attrs, call.ctx, call.memo, call.ins)
-    title, reqs, raws = _title(made, "forward", record), list(call.reqs), call.places()
+    made = attrs.create(call.ctx, call.memo, call.ins)
+    title, reqs, raws = _title(made, "forward", attrs), list(call.reqs), call.places()
     run, in_data, out_data = forward_run(attrs, made, call.ins, raws, reqs, call.ctx, call.wrap, call.is_train)
     check_keywords(made.forward, _FORWARD, title)
 
@@ -100,13 +99,13 @@ def forward_steps(call: Call) -> list[Callable]:
     return [watched(run, made, title, raws, reqs, lists, attrs.outputs, unwritten)]
 
 
-def _automatic(forward: UserOp, attrs: Any, req: list[str], out_grad: list, in_data: list, out_data: list,
+def _automatic(attrs: Any, req: list[str], out_grad: list, in_data: list, out_data: list,
                in_grad: list, aux: list) -> None:
     """The backward of a traced operator that has none: the derivative of its forward."""
     for given in (*out_grad, *in_data):
         if isinstance(given, _Undeclared):
             given.asnumpy()  # says what is missing
-    found = forward.derive(tuple(out_grad), [*in_data, *aux], attrs, [each != "null" for each in req])
+    found = derive(attrs.inner, tuple(out_grad), [*in_data, *aux], [each != "null" for each in req])
     for dst, request, value in zip(in_grad, req, found):
         if value is not None:
             write(dst, request, value)
@@ -124,15 +123,15 @@ def backward_run(attrs: Any, made: Any, needed: Sequence[int], read: Sequence[An
         for name, arrays in (("out_grad", out_grad), ("in_data", in_data), ("out_data", out_data)):
             arrays[:] = [_Undeclared(f"{name}[{i}]") if each is None else each for i, each in enumerate(arrays)]
     in_grad, aux = [wrap(a, ctx) for a in raws], [wrap(a, ctx) for a in states] if states else []
-    backward, record = made.backward, attrs.record
-    if record.traced and is_default(backward):
-        backward = functools.partial(_automatic, record, attrs)
+    backward = made.backward
+    if attrs.op.traced and is_default(backward):
+        backward = functools.partial(_automatic, attrs)
 
     def run() -> None:
         try:
             backward(req=reqs, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
         except Exception as error:
-            _noted(error, _title(made, "backward", record), attrs, out_grad=out_grad, in_data=in_data,
+            _noted(error, _title(made, "backward", attrs), attrs, out_grad=out_grad, in_data=in_data,
                    out_data=out_data, in_grad=in_grad, aux=aux)
             raise
 
@@ -142,11 +141,10 @@ def backward_run(attrs: Any, made: Any, needed: Sequence[int], read: Sequence[An
 def backward_steps(call: Call) -> list[Callable]:
     """The step that calls ``backward``."""
     attrs: Any = call.attrs
-    record: Any = call.op.forward  # type: ignore[attr-defined]
     needed, unread = attrs.reads()
     states = call.ins[len(needed) + len(unread):]
-    made = record.create(attrs, call.ctx, call.memo, [*call.specs, *states])
-    title, raws = _title(made, "backward", record), call.places()
+    made = attrs.create(call.ctx, call.memo, [*call.specs, *states])
+    title, raws = _title(made, "backward", attrs), call.places()
     reqs = list(call.reqs) if attrs.needs is None else [req if need else "null"
                                                         for req, need in zip(call.reqs, attrs.needs)]
     run, in_grad = backward_run(attrs, made, needed, call.ins, states, raws, reqs, call.ctx, call.wrap)
@@ -157,7 +155,7 @@ def backward_steps(call: Call) -> list[Callable]:
         zeros: list[Callable] = [functools.partial(raws[i].fill, 0) for i in left]
         for zero in zeros:
             zero()
-        warn_unwritten(record.told, [attrs.arguments[i] for i in left], made.backward, title)
+        warn_unwritten(attrs.registered.told, [attrs.arguments[i] for i in left], made.backward, title)
         return zeros
 
     return [watched(run, made, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]

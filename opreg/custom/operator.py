@@ -18,8 +18,8 @@ from ..core.registry import user_operator as custom
 from ..core.spec import show
 from ..errors import OpError, ShapeError
 from .first_run import default
-from .function_record import FunctionRecord
-from .prop_record import CustomRecord
+from .function import of_function
+from .prop import of_prop
 
 if TYPE_CHECKING:
     from ..ndarray.context import Context
@@ -193,7 +193,7 @@ def register(reg_name: str) -> Callable[[P], P]:
     def enter_class(prop: P) -> P:
         if not (isinstance(prop, type) and issubclass(prop, CustomOpProp)):  # type: ignore[redundant-expr]
             raise TypeError(f"register({reg_name!r}): expected a class derived from CustomOpProp, got {prop!r}")
-        _enter(CustomRecord(reg_name, prop), reg_name)
+        _enter(of_prop(reg_name, prop), reg_name)
         return prop
 
     return enter_class
@@ -219,13 +219,13 @@ def registered(name: str) -> Op | None:
 @overload
 def define(function: Callable[..., Any], /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
            auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False
-           ) -> FunctionRecord: ...
+           ) -> Op: ...
 
 
 @overload
 def define(function: None = None, /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
            auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False
-           ) -> Callable[[Callable[..., Any]], FunctionRecord]: ...
+           ) -> Callable[[Callable[..., Any]], Op]: ...
 
 
 def define(function: Callable[..., Any] | None = None, /, *, name: str | None = None,
@@ -283,9 +283,9 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     if function is None:
         return lambda function: define(function, name=name, outputs=outputs, auxiliary=auxiliary, types=types,
                                        loss=loss, traced=traced)
-    record = FunctionRecord(name, function, outputs, auxiliary, types, loss, traced)
-    _enter(record, record.op_type)
-    return record
+    op = of_function(name, function, outputs, auxiliary, types, loss, traced)
+    _enter(op, op.__name__)
+    return op
 
 
 def get_all_registered_operators() -> list[str]:

@@ -325,5 +325,5 @@ def calls(op: Op) -> str:
     """What an operator calls of users' Python on every run, in words; nothing for others."""
     if op.has_side_effect and op is not GUARD:
         return "a hook or a print"
-    return f"the operator {op.name}" if op.where is not None and not getattr(op, "traced", False) else ""
+    return f"the operator {op.name}" if op.where is not None and not op.traced else ""
 

@@ -45,4 +45,4 @@ def _visit(program: Program, nodes: Sequence[Node], became: dict[Entry, Entry], 
 
 
 def _opens(node: Node) -> bool:
-    return node.op is not None and (node.op.inlines or getattr(node.op, "traced", False))
+    return node.op is not None and (node.op.inlines or node.op.traced)

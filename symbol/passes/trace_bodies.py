@@ -15,10 +15,10 @@ from opreg.core import generators
 from opreg.core.graph import Entry, Node
 from opreg.core.launch import Call, reference
 from opreg.core.mode import Recording
-from opreg.core.rules import Attrs
+from opreg.core.op import Op
 from opreg.core.spec import Spec, is_floating
 from opreg.core.tracing import RuleTracer, TraceError
-from opreg.custom.gradient import COMPUTED, Derived, UserOp
+from opreg.custom.gradient import COMPUTED
 from opreg.errors import ArgumentError, NotDifferentiableError, Where, note
 from opreg.ndarray.context import Context
 from opreg.ndarray.eager import run
@@ -64,10 +64,10 @@ class Followed(NamedTuple):
 
 #: Bodies that have taken their operators' places, by operator, identity of the use's memory and inputs; with what
 #: their entries have become.
-Opened = dict[tuple[UserOp, int, tuple[Entry, ...]], tuple[Followed, dict[Entry, Entry]]]
+Opened = dict[tuple[Op, int, tuple[Entry, ...]], tuple[Followed, dict[Entry, Entry]]]
 
 
-def follow(op: UserOp, attrs: Attrs, use: Use, before: Followed | None = None) -> Followed:
+def follow(op: Op, attrs: Any, use: Use, before: Followed | None = None) -> Followed:
     """What the operator does; of a gradient that follows from a body, behind what that did ``before``."""
     body = BodyTracer(use.name, use.tags, use.ctx) if before is None else before.body.extended()
     known = [] if before is None else before.slots
@@ -84,14 +84,14 @@ def follow(op: UserOp, attrs: Attrs, use: Use, before: Followed | None = None) -
     return Followed(body, slots, heads)
 
 
-def _followed(op: UserOp, attrs: Attrs, use: Use, body: BodyTracer, slots: list[Entry], before: Followed | None = None
+def _followed(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before: Followed | None = None
               ) -> list[Entry]:
-    if isinstance(op, Derived):
-        return _derived(op, attrs, use, body, slots, before)
+    if attrs.derived:
+        return _derived(attrs, use, body, slots, before)
     return _called(op, attrs, use, body, slots)
 
 
-def _called(op: UserOp, attrs: Attrs, use: Use, body: BodyTracer, slots: list[Entry]) -> list[Entry]:
+def _called(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry]) -> list[Entry]:
     """Call the user's method with values."""
     ins = [body.value(slot) for slot in slots]
     outs = [TracedArray(body, spec, None) for spec in use.outs]
@@ -109,13 +109,13 @@ def _called(op: UserOp, attrs: Attrs, use: Use, body: BodyTracer, slots: list[En
     return [body.zeros(out.spec) if out.unwritten else out.entry for out in outs]
 
 
-def _derived(op: Derived, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before: Followed | None
+def _derived(attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before: Followed | None
              ) -> list[Entry]:
     """Differentiate what another operator does."""
-    inner, count = attrs.inner, op.forward.visible(attrs.inner)
+    inner, count = attrs.inner, attrs.inner.op.visible(attrs.inner)
     tops, slots = slots[:count], slots[count:]
     forward = Use(use.name, use.tags, use.where, use.ctx, use.is_train, use.ins[count:], use.ins[:count], use.memo)
-    heads = _followed(op.forward, inner, forward, body, slots) if before is None else before.heads
+    heads = _followed(inner.op, inner, forward, body, slots) if before is None else before.heads
     tracer = RuleTracer(body.nodes, body.specs)
     gradients = grow(tracer, body.order, [(head, tracer.value(top)) for top, head in zip(tops, heads)],
                  {node for (node, _), need in zip(slots, attrs.needs) if need}, use.is_train)
@@ -141,15 +141,16 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
     op: Any = node.op
     attrs: Any = node.attrs
     ctx = bound.group2ctx.get(node.tags.get("__ctx_group__", ""), bound.ctx) if bound.group2ctx else bound.ctx
-    derived = isinstance(op, Derived) and program.backward is not None
+    derived = attrs.derived and program.backward is not None
     is_train = program.backward if derived else program.is_train
     use = Use(node.name, node.tags, node.where, ctx, bool(is_train), [specs[source][i] for source, i in inputs],
               specs[node], bound.memo)
     before: Followed | None = None
     became: dict[Entry, Entry] = {}
-    if isinstance(op, Derived):
-        own = tuple(inputs[op.forward.visible(attrs.inner):])
-        before, became = opened.get((op.forward, id(attrs.inner.memo), own), (before, became))
+    if attrs.derived:
+        inner = attrs.inner
+        own = tuple(inputs[inner.op.visible(inner):])
+        before, became = opened.get((inner.op, id(inner.memo), own), (before, became))
     followed = follow(op, attrs, use, before)
     body, slots, heads = followed
     became = {**became, **dict(zip(slots, inputs))}
@@ -174,7 +175,7 @@ def computed(call: Call) -> Callable[[], None]:
     op, attrs, ctx = call.op, call.attrs, call.ctx
     use = Use(op.name, {}, None, ctx, call.is_train, [Spec(array.shape, array.dtype) for array in call.ins], call.specs,
               call.memo)
-    body, slots, heads = follow(op, attrs, use)  # type: ignore[arg-type]
+    body, slots, heads = follow(op, attrs, use)
 
     applied = [(node, node.op) for node in body.nodes if node.op is not None]
     drawing = next((inner.name for _, inner in applied if inner.random and call.is_train), None)

@@ -1,0 +1,484 @@
+"""Operators that are a registered ``CustomOpProp``, and their backward."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.attrs import AS_GIVEN, REQUIRED, Field, Schema, to_text
+from ..core.cache import Recent
+from ..core.dispatch import call
+from ..core.op import Op, agreed
+from ..core.rules import AttrsRule
+from ..core.spec import ANY, Shape, TypeFlag, as_dtype, known
+from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, did_you_mean, note
+from .first_run import is_default
+from .gradient import Use, by_rule, derive, own, shown
+from .invocation import backward_steps, forward_steps
+from .signature import hints
+
+__all__ = ["RegisteredProp", "PropUse", "Kept", "of_prop"]
+
+_PLAIN = {str}
+_NOTHING = object()
+_LISTS = ("list_arguments", "list_outputs", "list_auxiliary_states")
+#: For how many sets of keywords, and specs each, an operator keeps what follows from its Prop's answers.
+_KEPT = 128
+
+
+class PropUse(Use):
+    """Attributes of one use of an operator, with the Prop made of them and what it answered.
+
+    Attributes
+    ----------
+    registered : RegisteredProp
+        What was registered.
+    prop : CustomOpProp
+        Made of these attributes.
+    arguments, outputs, auxiliary : tuple of str
+        Names that the Prop listed.
+    needs : tuple of bool, or None
+        Of a backward: the arguments whose gradient is wanted, None for all.
+    kept : Kept or None
+        Of an eager call: what it has in common with others.
+    """
+
+    registered: RegisteredProp
+    prop: Any
+    arguments: tuple[str, ...]
+    outputs: tuple[str, ...]
+    auxiliary: tuple[str, ...]
+    needs: tuple[bool, ...] | None = None
+    kept: Kept | None = None
+    _reads: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+
+    # ------------------------------------------------------------------------------ what the Prop is asked
+
+    @property
+    def needed(self) -> tuple[int, ...]:
+        """Positions, among the output gradients, inputs and outputs, of what backward reads."""
+        return self.reads()[0]
+
+    @property
+    def unread(self) -> tuple[int, ...]:
+        """Numbers of the arguments that backward does not read; their gradients have their shapes all the same."""
+        return self.reads()[1]
+
+    def reads(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """``needed`` and ``unread``, for which the Prop is asked once a use."""
+        if self._reads is not None:
+            return self._reads
+        n_out, n_in, kept, plain = len(self.outputs), len(self.arguments), self.kept, None
+        if is_default(self.prop.declare_backward_dependency):  # the answer follows
+            plain = bool(self.prop.need_top_grad_)
+            if kept is not None and plain in kept.reads:
+                self._reads = kept.reads[plain]
+                return self._reads
+        last = 2 * n_out + n_in
+        declared = self.ask("declare_backward_dependency", [*range(n_out)], [*range(n_out, n_out + n_in)],
+                            [*range(n_out + n_in, last)])
+        if not isinstance(declared, (list, tuple, set)) or any(i not in range(last) for i in declared):
+            raise ArgumentError(f"{self.title('declare_backward_dependency')} returned {declared!r}, expected a list "
+                                f"of numbers from 0 to {last - 1}")
+        needed = tuple(sorted(set(declared)))
+        self._reads = needed, tuple([i for i in range(n_in) if n_out + i not in needed])
+        if kept is not None and plain is not None:
+            kept.reads[plain] = self._reads
+        return self._reads
+
+    def title(self, method: str) -> str:
+        """A method of the Prop as errors name it."""
+        return f"operator {self.registered.op_type!r}: {type(self.prop).__name__}.{method}"
+
+    def ask(self, method: str, *args: Any) -> Any:
+        """What the Prop answers; its exceptions leave with a note."""
+        try:
+            return getattr(self.prop, method)(*args)
+        except Exception as error:
+            self.blame(error, method, *args)
+            raise
+
+    def blame(self, error: Exception, method: str, *args: Any) -> None:
+        """Note on an exception which method of the Prop it comes from."""
+        note(error, self.title(method) + (f", given {args[0]}" if args else ""))
+        self.explain(error)
+
+    def explain(self, error: BaseException) -> None:
+        """Note on a TypeError which keywords are text and look like something else."""
+        texts = [f"{name}={value!r}" for name, value in self.items() if type(value) is str and _looks_otherwise(value)]
+        if texts and isinstance(error, TypeError):
+            note(error, f"keywords of a Prop are text where they have no annotation, as in MXNet: {', '.join(texts)}; "
+                        "write one, as in __init__(self, k: int), or convert them")
+
+    def names(self, method: str, found: Any) -> tuple[str, ...]:
+        """What the Prop lists, checked."""
+        if not isinstance(found, (list, tuple)) or not (
+                {*map(type, found)} <= _PLAIN or all(isinstance(name, str) for name in found)):
+            raise ArgumentError(f"{self.title(method)} returned {found!r}, expected a list of names")
+        names = tuple(found)
+        if len(names) > 1 and len(set(names)) < len(names):
+            raise ArgumentError(f"{self.title(method)} returned {found!r}, which names one twice")
+        return names
+
+    # ------------------------------------------------------------------------------ shapes and dtypes
+
+    def _answer(self, method: str, given: list, complete: bool) -> Any:
+        """What the Prop says to shapes or dtypes; nothing when it cannot say while some are unknown."""
+        try:
+            return self.ask(method, given)
+        except Exception:
+            if complete:
+                raise
+            return _NOTHING
+
+    def _groups(self, method: str, found: Any) -> list[list]:
+        """An answer as lists for arguments, outputs and auxiliary states, checked."""
+        expected = (self.arguments, self.outputs, self.auxiliary)
+        groups: list = [*found] if isinstance(found, (tuple, list)) else []
+        if len(groups) == 2:
+            groups.append(())
+        try:
+            if [*map(len, groups)] == [*map(len, expected)]:
+                return groups
+        except TypeError:  # something has no length: it is no list
+            groups = []
+        title = f"{self.title(method)} returned"
+        if len(groups) != 3:
+            raise ArgumentError(f"{title} {found!r}, expected 2 or 3 lists: of arguments, outputs and auxiliary states")
+        what, names, group = next(each for each in zip(("arguments", "outputs", "auxiliary states"), expected, groups)
+                                  if len(each[1]) != len(each[2]))
+        raise ArgumentError(f"{title} {len(group)} entries for its {what}, expected {len(names)}"
+                            f" ({', '.join(names) or 'none'})")
+
+    def infer_shapes(self, ins: Any, outs: Any) -> Any:
+        """Shapes of inputs and outputs, as far as the Prop knows them."""
+        given = ins[:len(self.arguments)]
+        complete = all(map(known, given))
+        answer = self._answer("infer_shape", [[] if shape is None else list(shape) for shape in given], complete)
+        return (ins, outs) if answer is _NOTHING else self.shapes_by(answer, ins, outs, complete)
+
+    def shapes_by(self, answer: Any, ins: Any, outs: Any, complete: bool = True) -> Any:
+        """Shapes of inputs and outputs, by what ``infer_shape`` answered where those of the arguments are complete."""
+        settled = [complete, complete and not self.op.data_dependent, complete]
+        arguments, results, states = [[_shape(shape, each, self) for shape in group] for group, each in
+                                      zip(self._groups("infer_shape", answer), settled)]
+        return (_agreed(self.arguments + self.auxiliary, ins, arguments + states),
+                _agreed(self.outputs, outs, results))
+
+    def shapes_from_data(self, *arrays: Any) -> list[Shape]:
+        """Shapes of the outputs that follow from numbers."""
+        answer = self.ask("infer_shape_from_data", [*arrays[:len(self.arguments)]])
+        if not isinstance(answer, (list, tuple)) or len(answer) != len(self.outputs):
+            raise ArgumentError(f"{self.title('infer_shape_from_data')} returned {answer!r}, expected a list of "
+                                f"{len(self.outputs)} shapes ({', '.join(self.outputs)})")
+        return [_shape(shape, True, self) for shape in answer]  # type: ignore[misc]
+
+    def infer_dtypes(self, ins: Any, outs: Any) -> Any:
+        """Dtypes of inputs and outputs, as far as the Prop knows them."""
+        given = ins[:len(self.arguments)]
+        answer = None
+        if not (self.registered.plain_types and given):
+            answer = self._answer("infer_type", [None if dtype is None else dtype.type for dtype in given],
+                                  all(dtype is not None for dtype in given))
+            if answer is _NOTHING:
+                return ins, outs
+        return self.dtypes_by(answer, ins, outs)
+
+    def dtypes_by(self, answer: Any, ins: Any, outs: Any) -> Any:
+        """Dtypes of inputs and outputs, by what ``infer_type`` answered if it was asked."""
+        given = ins[:len(self.arguments)]
+        if self.registered.plain_types and given:  # what the method of CustomOpProp answers
+            arguments, results, states = given, given[:1] * len(outs), given[:1] * len(self.auxiliary)
+        else:
+            arguments, results, states = [[_dtype(dtype, self) for dtype in group]
+                                          for group in self._groups("infer_type", answer)]
+        return (_same(self.arguments + self.auxiliary, ins, arguments + states),
+                _same(self.outputs, outs, results))
+
+    # ------------------------------------------------------------------------------ running and gradients
+
+    def create(self, ctx: Any, memo: dict, inputs: Sequence[Any]) -> Any:
+        """The operator object of one executor, or one eager call, made at its first step.
+
+        ``inputs`` have the shapes and dtypes of arguments and auxiliary states.
+        """
+        prop = self.prop
+        if id(prop) not in memo:
+            if is_default(prop.create_operator):
+                raise ArgumentError(f"operator {self.registered.op_type!r}: {type(prop).__name__} has no "
+                                    "create_operator(self, ctx, shapes, dtypes), which returns the CustomOp that "
+                                    "computes")
+            shapes, dtypes = [[*each.shape] for each in inputs], [_flag(each.dtype) for each in inputs]
+            try:
+                made = prop.create_operator(ctx, shapes, dtypes)
+            except Exception as error:
+                self.blame(error, "create_operator", ctx)
+                raise
+            if isinstance(made, type) or not hasattr(made, "forward") or not hasattr(made, "backward"):
+                raise ArgumentError(f"{self.title('create_operator')} returned {made!r}, expected a CustomOp"
+                                    + (f": {made.__name__}()" if isinstance(made, type) else ""))
+            memo[id(prop)] = made, prop  # which is kept so that its address stays its own
+        return memo[id(prop)][0]
+
+    def differentiate(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], needs: Sequence[bool], is_train: bool
+                      ) -> list[Any]:
+        """Gradients of the inputs, by the rule of the Prop or the ``backward`` of its operator."""
+        if hasattr(self.prop, "gradient"):
+            return by_rule(self._gradient, self, g, ins, outs, needs, is_train)
+        count, states = len(self.arguments), list(ins[len(self.arguments):])
+        every = [*(g if isinstance(g, tuple) else (g,)), *ins[:count], *outs]
+        read = [every[i] for i in self.needed] + [ins[i] for i in self.unread] + states
+        deciding, backward = ins[0] if ins else outs[0], self.backward(needs[:count])
+        found = deciding._apply(backward.op, read, backward)
+        return [found, *[None] * len(states)] if count == 1 else [*found, *[None] * len(states)]
+
+    def _gradient(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], needs: Sequence[bool], is_train: bool
+                  ) -> list[Any]:
+        count = len(self.arguments)
+        found = self.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
+        found = list(found) if isinstance(found, (list, tuple)) else [found]
+        if len(found) != count:
+            raise ArgumentError(f"{self.title('gradient')} returned {len(found)} values, expected {count}, one "
+                                "for each input")
+        return own(self.arguments, found, ins, f"{self.title('gradient')}: the gradient")
+
+    def backward(self, needs: Sequence[bool]) -> BackwardUse:
+        """The use of the backward that is asked for these gradients."""
+        use = BackwardUse(self)
+        use.__dict__.update(self.__dict__, needs=tuple(needs), kept=None, inner=self, op=self.registered.backward(self))
+        return use
+
+
+class BackwardUse(PropUse):
+    """Attributes of one use of a backward: those of the forward, which is ``inner``.
+
+    Its inputs are what the Prop declared to read, then the other arguments, of which only the shape matters, then the
+    auxiliary states.
+    """
+
+    inner: PropUse
+
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        every = [*[f"{name}_grad" for name in self.outputs], *self.arguments, *self.outputs]
+        return tuple([every[i] for i in self.needed] + [self.arguments[i] for i in self.unread])
+
+    def like_arguments(self, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Shapes, or dtypes: of each argument what is known of the input that it is; gradients look like them."""
+        first = len(self.outputs)
+        found = dict(zip([*self.needed, *[first + i for i in self.unread]], ins))
+        return ins, [found[first + i] for i in range(len(self.arguments))]
+
+    def differentiate(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], needs: Sequence[bool], is_train: bool
+                      ) -> list[Any]:
+        """Gradients of the gradient, where the body is followed."""
+        if self.op.traced:
+            return derive(self, g, ins, needs)
+        raise NotDifferentiableError(
+            f"the backward of custom operator {self.registered.op_type!r} is Python code that cannot be differentiated "
+            f"again; give {self.registered.prop_class.__name__} a method gradient(self, g, ins, outs), written in "
+            "operators, to make it differentiable to any order, or let it be followed with traced = True")
+
+
+class Kept:
+    """What eager calls of an operator with the same keywords have in common, for as long as their Props agree.
+
+    Attributes
+    ----------
+    given : dict
+        The keywords, typed.
+    names : list of tuple of str
+        Arguments, outputs and auxiliary states, as the first Prop listed them.
+    order : list of int
+        Which of the arrays in the call each input is.
+    reads : dict of bool
+        What backward reads and does not read, by whether it needs the gradient from above; of Props that declare
+        nothing else.
+    runs : Recent
+        What follows for inputs of certain specs, see ``opreg.ndarray.custom_calls``.
+    """
+
+    __slots__ = ("given", "names", "order", "reads", "runs")
+
+    def __init__(self, use: PropUse, order: list[int]):
+        self.given, self.order = dict(use), order
+        self.names = [use.arguments, use.outputs, use.auxiliary]
+        self.reads: dict[bool, Any] = {}
+        self.runs = Recent(_KEPT)
+
+
+def _looks_otherwise(value: str) -> bool:
+    """Whether a text is that of a number, a tuple or a truth value."""
+    try:
+        return not isinstance(ast.literal_eval(value), str)
+    except (ValueError, SyntaxError):
+        return False
+
+
+class text(str):
+    """The kind of a parameter without annotation, which gets any value as text."""
+
+
+class RegisteredProp(Schema):
+    """The attributes of an operator that is a ``CustomOpProp``: the parameters of its constructor.
+
+    Attributes
+    ----------
+    op : Op
+        The operator.
+    op_type, prop_class
+        The name and the class that were registered.
+    calls : Recent
+        What eager calls have in common, by their keywords.
+    told : set of str
+        The inputs whose gradient is never written, once that has been said.
+    plain_types : bool
+        Whether dtypes are what ``CustomOpProp`` says.
+    """
+
+    op: Op
+
+    def __init__(self, op_type: str, prop: type):
+        annotated = hints(prop.__init__)  # type: ignore[misc]
+        fields, is_open = [], False
+        for parameter in list(inspect.signature(prop.__init__).parameters.values())[1:]:  # type: ignore[misc]
+            if parameter.kind is parameter.VAR_KEYWORD:
+                is_open = True
+            elif parameter.kind is not parameter.VAR_POSITIONAL:
+                default = REQUIRED if parameter.default is parameter.empty else parameter.default
+                fields.append(Field(parameter.name, annotated.get(parameter.name, text), default))
+        super().__init__(fields, is_open)
+        self.op_type, self.prop_class = op_type, prop
+        self.calls = Recent(_KEPT)
+        self.told: set[str] = set()
+        self.plain_types = is_default(prop.infer_type)  # type: ignore[attr-defined]
+
+    def complete(self, given: Mapping[str, Any]) -> PropUse:
+        """A Prop of these attributes, and what it answers."""
+        typed: dict[str, Any] = {}
+        for name, value in given.items():
+            if name in self:
+                field = self[name]
+                typed[name] = to_text(value) if field.kind is text else self._typed(field, value)
+            elif self.open:
+                typed[name] = to_text(value)
+            elif not (name.startswith("__") and name.endswith("__")):
+                raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() takes no keyword "
+                                    f"{name!r}. {did_you_mean(name, self.names)}")
+        for field in self.fields:
+            if field.required and field.name not in typed:
+                raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() needs the keyword "
+                                    f"{field.name!r}")
+        return self.anew(typed)
+
+    def _typed(self, field: Field, value: Any) -> Any:
+        try:
+            return field(value)
+        except OpError as error:
+            note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
+            raise
+
+    def anew(self, given: Mapping[str, Any], kept: Kept | None = None) -> PropUse:
+        """A Prop of typed keywords, which is asked for its names. Those that an earlier one gave were checked."""
+        use = PropUse(given)
+        use.registered, use.op, use.memo = self, self.op, {}
+        method, listed = "", []
+        try:
+            use.prop = prop = self.prop_class(**use)
+            if hasattr(prop, "need_top_grad_") or not is_default(prop.declare_backward_dependency):
+                for method in _LISTS:
+                    listed.append(getattr(prop, method)())
+        except Exception as error:
+            if method:
+                use.blame(error, method)
+                raise
+            note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
+            use.explain(error)
+            raise
+        if not listed:
+            raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}.__init__ does not call "
+                                "super().__init__(), which is told whether backward needs the gradient from above")
+        if kept is not None and [(*found,) if found.__class__ is list else None for found in listed] == kept.names:
+            use.arguments, use.outputs, use.auxiliary = kept.names
+            use.kept = kept
+        else:
+            use.arguments, use.outputs, use.auxiliary = map(use.names, _LISTS, listed)
+        return use
+
+    def backward(self, use: PropUse) -> Op:
+        """The operator that is its backward, for one that reads as many arrays."""
+        made, counts = self.op.gradients, tuple(map(len, use.reads()))
+        if ("backward", counts) not in made:
+            made["backward", counts] = _backward(self.op, *counts)
+        return made["backward", counts]
+
+
+def of_prop(op_type: str, prop: type) -> Op:
+    """The operator that a ``CustomOpProp`` is."""
+    registered = RegisteredProp(op_type, prop)
+    op = registered.op = Op(f"custom.{op_type}", registered, AttrsRule(lambda use: use.arguments),
+                            outputs=AttrsRule(lambda use: use.outputs), auxiliary=AttrsRule(lambda use: use.auxiliary),
+                            types=AttrsRule(PropUse.infer_dtypes), mode=True, per_instance=True, op_type=op_type,
+                            loss=AttrsRule(lambda use: not any(i < len(use.outputs) for i in use.needed)), call=call,
+                            traced=bool(getattr(prop, "traced", False)), doc=inspect.getdoc(prop) or "")
+    op.shapes(AttrsRule(PropUse.infer_shapes))
+    if hasattr(prop, "infer_shape_from_data"):
+        op.infer_from_data(AttrsRule(PropUse.shapes_from_data))
+    op.kernel("CustomOp.forward", bound=True)(forward_steps)
+    op.grad(AttrsRule(PropUse.differentiate))
+    return op
+
+
+def _backward(forward: Op, read: int, unread: int) -> Op:
+    """The operator that is the backward of one: gradients from whatever its Prop declared to read."""
+    op = Op(f"_backward_{forward.name}", AS_GIVEN, AttrsRule(BackwardUse.inputs),
+            outputs=AttrsRule(lambda use: tuple([f"{name}_grad" for name in use.arguments])),
+            auxiliary=AttrsRule(lambda use: use.auxiliary), types=AttrsRule(BackwardUse.like_arguments),
+            unread=range(read, read + unread), mode=True, per_instance=True, supports_add=True, traced=forward.traced)
+    op.shapes(AttrsRule(BackwardUse.like_arguments))
+    op.kernel("CustomOp.backward", bound=True)(backward_steps)
+    op.grad(AttrsRule(BackwardUse.differentiate))
+    return op
+
+
+_flag = functools.cache(TypeFlag)
+
+
+def _agreed(names: Sequence[str], olds: Sequence[Any], news: Sequence[Any]) -> list[Any]:
+    """Shapes where what was known and what was said agree."""
+    return [new if old is None else agreed(name, old, new) for name, old, new in zip(names, olds, news)]
+
+
+def _shape(shape: Any, complete: bool, use: PropUse) -> Shape | None:
+    """A shape that a Prop returned; an empty one means that it is unknown, unless everything is known."""
+    try:
+        if complete:
+            return tuple(map(operator.index, shape))
+        return None if shape is None else tuple([ANY if dim is ANY or dim is None else operator.index(dim)
+                                                 for dim in shape]) or None
+    except TypeError:
+        raise ArgumentError(f"{use.title('infer_shape')} returned the shape {shape!r}, expected a tuple or list of "
+                            "ints") from None
+
+
+def _same(names: Sequence[str], olds: Sequence[Any], news: Sequence[Any]) -> list[Any]:
+    """Dtypes where what was known and what was said agree."""
+    for name, old, new in zip(names, olds, news):
+        if old is not new and old is not None and new is not None and old != new:
+            raise DTypeError(f"{name}: expected dtype {new}, got {old}")
+    return [new if old is None else old for old, new in zip(olds, news)]
+
+
+def _dtype(dtype: Any, use: PropUse) -> np.dtype | None:
+    """A dtype that a Prop returned: a scalar class, a dtype, a name, or MXNet's integer."""
+    try:
+        return None if dtype is None else as_dtype(dtype)
+    except DTypeError as error:
+        note(error, f"{use.title('infer_type')} returned {dtype!r}")
+        raise
