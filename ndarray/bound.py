@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from opreg.core.as_prop import BOUND_OPERATOR
 from opreg.core.dispatch import write
 from opreg.core.mode import Recording
-from opreg.core.op import BOUND_OPERATOR, Op
+from opreg.core.op import Op
 from opreg.core.spec import is_floating
 
 from . import tape

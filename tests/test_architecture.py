@@ -42,7 +42,7 @@ ORDER = _floors("""
     opreg.core.attrs opreg.util opreg.fills
     opreg.core.dispatch
     opreg.core.rules opreg.core.steps
-    opreg.core.launch
+    opreg.core.launch opreg.core.as_prop
     opreg.core.op
     opreg.core.registry
     opreg.core.arguments

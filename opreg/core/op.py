@@ -27,21 +27,18 @@ from ..errors import (
     here,
     note,
 )
+from .as_prop import Prop
 from .attrs import Schema
 from .dispatch import apply
 from .launch import Call, Kernel
 from .locks import lock
 from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule
-from .slots import Slot
-from .spec import ANY, Shape, Spec, as_dtype, bytes_of, known, show, unify
+from .spec import Shape, Spec, bytes_of, known, show, unify
 
-__all__ = ["Op", "agreed", "watch", "Prop", "BOUND_OPERATOR", "ZERO"]
+__all__ = ["Op", "agreed", "watch", "ZERO"]
 
 #: The gradient rule of an operator whose outputs do not move with its inputs (comparisons, rounding, indices).
 ZERO: Any = "zero"
-
-#: Makes an object with ``forward`` and ``backward`` of an operator, its attributes and a context.
-BOUND_OPERATOR = Slot("arrays")
 
 _WATCHERS: weakref.WeakSet[Any] = weakref.WeakSet()
 _WATCHING = lock()
@@ -547,58 +544,3 @@ class Op:
     def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any, **attrs: Any) -> Any:
         """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""
         return self.prop(**attrs).create_operator(ctx, in_shapes, in_dtypes)
-
-
-class Prop:
-    """An operator with its attributes settled, asked as a ``CustomOpProp`` is.
-
-    Examples
-    --------
-    >>> from opreg.core.registry import get
-    >>> get("FullyConnected").prop(num_hidden=3).list_arguments()
-    ['data', 'weight', 'bias']
-    """
-
-    def __init__(self, op: Op, given: Attrs):
-        self.op = op
-        if op.variadic and op.variadic not in given:
-            given = {op.variadic: 1, **given}
-        self.attrs = op.complete(given)
-
-    def list_arguments(self) -> list[str]:
-        """Names of the inputs."""
-        return list(self.op.arguments(self.attrs))
-
-    def list_outputs(self) -> list[str]:
-        """Names of the visible outputs."""
-        return list(self.op.outputs(self.attrs)[:self.op.visible(self.attrs)])
-
-    def list_auxiliary_states(self) -> list[str]:
-        """Names of the auxiliary states."""
-        return list(self.op.auxiliary(self.attrs))
-
-    def _ask(self, known_ins: Sequence[Any], rule: Callable) -> tuple[list, list, list]:
-        arguments, auxiliary = self.list_arguments(), self.list_auxiliary_states()
-        if len(known_ins) not in (len(arguments), len(arguments) + len(auxiliary)):
-            raise ArgumentError(f"operator {self.op.name}: expected {len(arguments)} inputs "
-                                f"({', '.join(arguments)}), got {len(known_ins)}")
-        ins = list(known_ins) + [None] * (len(arguments) + len(auxiliary) - len(known_ins))
-        ins, outs = rule(ins, [None] * len(self.op.outputs(self.attrs)), self.attrs)
-        return ins[:len(arguments)], outs[:self.op.visible(self.attrs)], ins[len(arguments):]
-
-    def infer_shape(self, in_shape: Sequence[Any]) -> tuple[list, list, list]:
-        """Shapes of arguments, outputs and auxiliary states, as lists of lists; unknown ones are ``None``."""
-        ins = [tuple(ANY if dim in (0, None) else int(dim) for dim in shape) if shape else None
-               for shape in in_shape]
-        found = self._ask(ins, self.op.infer_shapes)
-        return tuple([None if shape is None else [None if dim is ANY else dim for dim in shape]  # type: ignore
-                      for shape in group] for group in found)
-
-    def infer_type(self, in_type: Sequence[Any]) -> tuple[list, list, list]:
-        """Dtypes of arguments, outputs and auxiliary states, as NumPy classes; unknown ones are ``None``."""
-        found = self._ask([None if t is None else as_dtype(t) for t in in_type], self.op.infer_dtypes)
-        return tuple([None if t is None else t.type for t in group] for group in found)  # type: ignore
-
-    def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any) -> Any:
-        """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""
-        return BOUND_OPERATOR.function(self.op, self.attrs, ctx)
