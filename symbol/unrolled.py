@@ -55,9 +55,8 @@ def _unroll_while_loop(op: Op, attrs: Attrs, ins: Sequence[NDArray]) -> list[NDA
     outputs, final = rounds.while_loop(lambda *current: test(inputs(current, "cond_input_locs"))[0], step,
                                        [ins[place] for place in changing], attrs["max_iterations"])
     if not outputs:
-        unknown = [None] * len(op.outputs(attrs))
-        shapes = op.infer_shapes([array.shape for array in ins], list(unknown), attrs)[1][:count]
-        dtypes = op.infer_dtypes([array._data.dtype for array in ins], list(unknown), attrs)[1]
+        shapes = op.infer_shapes([array.shape for array in ins], [], attrs)[1][:count]
+        dtypes = op.infer_dtypes([array._data.dtype for array in ins], [], attrs)[1]
         ctx = ins[0].context
         outputs = [NDArray(ctx.xp.zeros(shape, dtype), ctx) for shape, dtype in zip(shapes, dtypes)]
     return [*outputs, *final]

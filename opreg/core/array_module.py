@@ -7,15 +7,19 @@ without arithmetic and is for tests.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from ..errors import DeviceError, adopted
-from .spec import Spec, bytes_of
+from ..typing import Array, ArrayModule
+from .spec import Shape, Spec, bytes_of
 
 __all__ = ["Backend", "NumpyBackend", "CupyBackend", "backend", "register_backend", "active"]
+
+#: What NumPy makes a stream of random numbers of.
+Seed: TypeAlias = int | Sequence[int] | np.random.SeedSequence | None
 
 
 class Backend:
@@ -30,18 +34,18 @@ class Backend:
     """
 
     name: str
-    xp: Any
+    xp: ArrayModule
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype, device: int = 0) -> Any:
+    def empty(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
         """An array of unspecified content."""
         return self._made(self.xp.empty, shape, dtype)
 
-    def zeros(self, shape: tuple[int, ...], dtype: np.dtype, device: int = 0) -> Any:
+    def zeros(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
         """An array of zeros."""
         return self._made(self.xp.zeros, shape, dtype)
 
     @staticmethod
-    def _made(make: Callable, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    def _made(make: Callable[[Shape, np.dtype], Array], shape: Shape, dtype: np.dtype) -> Array:
         """An array, or an `OpError` that says how large it would be."""
         try:
             return make(shape, dtype)
@@ -49,22 +53,22 @@ class Backend:
             spec = Spec(tuple(shape), np.dtype(dtype))
             raise adopted(error, f"no array of {spec}, {bytes_of(shape, dtype)}") from None
 
-    def to_numpy(self, array: Any) -> np.ndarray:
+    def to_numpy(self, array: Array) -> np.ndarray:
         """A copy on the host."""
         raise NotImplementedError
 
-    def asarray(self, source: Any, dtype: np.dtype | None = None, device: int = 0) -> Any:
+    def asarray(self, source: object, dtype: np.dtype | None = None, device: int = 0) -> Array:
         """An array of this backend holding a copy of host data or of another backend's array."""
         raise NotImplementedError
 
-    def generator(self, seed: Any, device: int = 0) -> Any:
+    def generator(self, seed: Seed, device: int = 0) -> np.random.Generator:
         """A random generator with NumPy's ``Generator`` interface."""
         raise NotImplementedError
 
     def synchronize(self, device: int = 0) -> None:
         """Wait until everything asked of a device is done."""
 
-    def arena(self, nbytes: int, device: int = 0) -> Any:
+    def arena(self, nbytes: int, device: int = 0) -> Array:
         """Bytes to carve buffers from, aligned to 64."""
         raw = self.empty((nbytes + 64,), np.dtype(np.uint8), device)
         return raw[:nbytes]
@@ -76,15 +80,15 @@ class NumpyBackend(Backend):
     name = "cpu"
     xp = np
 
-    def to_numpy(self, array: Any) -> np.ndarray:
+    def to_numpy(self, array: Array) -> np.ndarray:
         return np.array(array)
 
-    def asarray(self, source: Any, dtype: np.dtype | None = None, device: int = 0) -> np.ndarray:
+    def asarray(self, source: object, dtype: np.dtype | None = None, device: int = 0) -> np.ndarray:
         if hasattr(source, "get") and hasattr(source, "device"):
             source = source.get()
         return np.array(source, dtype, order="C")
 
-    def generator(self, seed: Any, device: int = 0) -> np.random.Generator:
+    def generator(self, seed: Seed, device: int = 0) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(seed))
 
     def arena(self, nbytes: int, device: int = 0) -> np.ndarray:
@@ -114,7 +118,7 @@ class CupyBackend(Backend):
         self.xp = cupy
 
     @staticmethod
-    def _missing(cupy: Any) -> str:
+    def _missing(cupy: ArrayModule) -> str:
         try:
             cupy.cuda.runtime.driverGetVersion()
             count = cupy.cuda.runtime.getDeviceCount()
@@ -126,22 +130,22 @@ class CupyBackend(Backend):
         """Number of devices."""
         return int(self.xp.cuda.runtime.getDeviceCount())
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype, device: int = 0) -> Any:
+    def empty(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
         with self.xp.cuda.Device(device):
             return self._made(self.xp.empty, shape, dtype)
 
-    def zeros(self, shape: tuple[int, ...], dtype: np.dtype, device: int = 0) -> Any:
+    def zeros(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
         with self.xp.cuda.Device(device):
             return self._made(self.xp.zeros, shape, dtype)
 
-    def to_numpy(self, array: Any) -> np.ndarray:
+    def to_numpy(self, array: Array) -> np.ndarray:
         return self.xp.asnumpy(array)
 
-    def asarray(self, source: Any, dtype: np.dtype | None = None, device: int = 0) -> Any:
+    def asarray(self, source: object, dtype: np.dtype | None = None, device: int = 0) -> Array:
         with self.xp.cuda.Device(device):
             return self.xp.array(source, dtype, order="C")
 
-    def generator(self, seed: Any, device: int = 0) -> Any:
+    def generator(self, seed: Seed, device: int = 0) -> np.random.Generator:
         with self.xp.cuda.Device(device):
             return self.xp.random.default_rng(seed)
 
@@ -151,10 +155,10 @@ class CupyBackend(Backend):
 
 
 _ACTIVE: list[Backend] = []
-_REGISTERED: dict[str, Any] = {"cpu": NumpyBackend, "gpu": CupyBackend}
+_REGISTERED: dict[str, Callable[[], Backend]] = {"cpu": NumpyBackend, "gpu": CupyBackend}
 
 
-def register_backend(name: str, factory: Any) -> None:
+def register_backend(name: str, factory: Callable[[], Backend]) -> None:
     """Serve a device type by another backend (tests register stand-ins)."""
     _REGISTERED[name] = factory
     backend.cache_clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TypeAlias
 
 from .gradient import by_rule, filled, walk
 from .graph import Entry, Graph, Node
@@ -16,9 +16,11 @@ __all__ = ["grow", "gradients", "GRADIENTS"]
 #: Tag of nodes that make gradients of a node's inputs: what each output is called in the words of MXNet.
 GRADIENTS = "__gradients__"
 
+Gradients: TypeAlias = Sequence[TracedValue | None]
 
-def grow(tracer: RuleTracer, order: Sequence[Node], seeds: Sequence[tuple[Entry, Any]], wanted: Iterable[Node],
-         is_train: bool = True, watched: bool = False) -> dict[Entry, TracedValue]:
+
+def grow(tracer: RuleTracer, order: Sequence[Node], seeds: Sequence[tuple[Entry, TracedValue | None]],
+         wanted: Iterable[Node], is_train: bool = True, watched: bool = False) -> dict[Entry, TracedValue]:
     """Gradients of the entries of wanted nodes, without those that the heads do not depend on.
 
     Parameters
@@ -38,14 +40,14 @@ def grow(tracer: RuleTracer, order: Sequence[Node], seeds: Sequence[tuple[Entry,
         Whether the nodes that make gradients say so, for a monitor.
     """
 
-    def differentiate(node: Node, arriving: list[Any], needs: tuple[bool, ...]) -> Sequence[Any]:
+    def differentiate(node: Node, arriving: Gradients, needs: tuple[bool, ...]) -> Gradients:
         tracer.source = node  # of sums of gradients, too, which are made outside of rules
         found = _differentiate(tracer, node, arriving, needs, is_train)
         if watched:
             _title(node, found)
         return found
 
-    arriving: dict[Entry, Any] = {}
+    arriving: dict[Entry, TracedValue | None] = {}
     for entry, value in seeds:
         other = arriving.get(entry)
         arriving[entry] = other if value is None else value if other is None else other + value
@@ -55,10 +57,11 @@ def grow(tracer: RuleTracer, order: Sequence[Node], seeds: Sequence[tuple[Entry,
     return {entry: value for entry, value in found.items() if entry[0] in targets and value is not None}
 
 
-def _differentiate(tracer: RuleTracer, node: Node, arriving: Sequence[Any], needs: tuple[bool, ...], is_train: bool
-                   ) -> Sequence[Any]:
+def _differentiate(tracer: RuleTracer, node: Node, arriving: Gradients, needs: tuple[bool, ...], is_train: bool
+                   ) -> Gradients:
     """The gradients of a node's inputs."""
-    op: Any = node.op
+    op = node.op
+    assert op is not None
     outs = [(node, i) for i in range(node.count)]
     if not fits(op):
         return by_rule(node, arriving, needs, lambda _: (list(map(tracer.value, node.inputs)),
@@ -69,9 +72,10 @@ def _differentiate(tracer: RuleTracer, node: Node, arriving: Sequence[Any], need
     return rule.inline(tracer, [*[None if g is None else g._entry for g in arriving], *node.inputs, *outs])
 
 
-def _title(node: Node, gradients: Sequence[Any]) -> None:
+def _title(node: Node, gradients: Gradients) -> None:
     """Let the nodes that a rule has just made say of which inputs they compute the gradients."""
-    op: Any = node.op
+    op = node.op
+    assert op is not None
     count = len(op.arguments(node.attrs))
     for i, gradient in enumerate(gradients[:count]):
         maker, index = (None, 0) if gradient is None else gradient._entry

@@ -5,11 +5,15 @@ Arrays compute now; symbols grow a graph. Nothing else in the project asks which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
 from .slots import Slot
+
+if TYPE_CHECKING:
+    from .op import Op
+    from .rules import Attrs
 
 __all__ = ["apply", "call", "leading", "write", "INVOKE", "REQUESTS"]
 
@@ -20,7 +24,7 @@ REQUESTS = ("null", "write", "inplace", "add")
 INVOKE = Slot("arrays")
 
 
-def apply(op: Any, values: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+def apply(op: Op, values: Sequence[object], attrs: Attrs) -> Any:
     """Apply an operator to values.
 
     Parameters
@@ -37,7 +41,8 @@ def apply(op: Any, values: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     ArgumentError
         When no input is an array or symbol.
     """
-    best, rank = None, -1
+    best: Any = None
+    rank = -1
     for value in values:
         other = getattr(value, "_rank", -1)
         if other > rank:
@@ -49,7 +54,7 @@ def apply(op: Any, values: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     return best._apply(op, values, attrs)
 
 
-def call(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+def call(op: Op, args: Sequence[object], keywords: dict[str, Any]) -> Any:
     """Call an operator as functions of ``nd`` and ``sym`` are called; its inputs decide which it is."""
     inside = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else ()
     first = leading((*args, *inside, *keywords.values()))
@@ -58,17 +63,17 @@ def call(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     return first._called(op, args, keywords)
 
 
-def leading(values: Iterable[Any]) -> Any:
+def leading(values: Iterable[object]) -> Any:
     """The value that decides how an operator is applied, or None where there is no array and no symbol."""
     found = max(values, key=_rank, default=None)
     return None if _rank(found) < 0 else found
 
 
-def _rank(value: Any) -> int:
+def _rank(value: object) -> int:
     return getattr(value, "_rank", -1)
 
 
-def write(dst: Any, req: str, src: Any) -> None:
+def write(dst: Any, req: str, src: object) -> None:
     """Store a result as requested: the one place that knows what a request means.
 
     Parameters

@@ -8,15 +8,50 @@ graph, and a tape's computes. ``fitted`` is what every gradient that a user wrot
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..errors import NotDifferentiableError, OpError, ShapeError, note
 from .registry import ops
-from .spec import broadcast, show, size
+from .rules import Attrs
+from .spec import Shape, broadcast, show, size
+
+if TYPE_CHECKING:
+    from .op import Op
 
 __all__ = ["by_rule", "filled", "fitted", "walk"]
 
 _ALONE = (True,)
+
+
+class Recorded(Protocol):
+    """A node of a graph or a tape."""
+
+    @property
+    def op(self) -> Op | None:
+        """None for a variable."""
+
+    @property
+    def attrs(self) -> Attrs:
+        """Typed attributes, complete."""
+
+    @property
+    def inputs(self) -> Sequence[tuple[Any, int]]:
+        """Entries of other such nodes."""
+
+    @property
+    def count(self) -> int:
+        """Number of outputs."""
+
+    def describe(self) -> str:
+        """The node as an error note names it."""
+
+    def in_training(self, is_train: bool | None) -> bool:
+        """Whether it computes as in training, where others do."""
+
+
+N = TypeVar("N", bound=Recorded)
+G = TypeVar("G")
+V = TypeVar("V")
 
 
 def fitted(g: Any, like: Any, what: str) -> Any:
@@ -52,7 +87,7 @@ def fitted(g: Any, like: Any, what: str) -> Any:
     return ops._reduce_like(g, like)
 
 
-def _stretches(shape: Any, wanted: Any) -> bool:
+def _stretches(shape: Shape, wanted: Shape) -> bool:
     """Whether broadcasting makes one shape of another."""
     try:
         return broadcast(shape, wanted) == wanted
@@ -60,15 +95,15 @@ def _stretches(shape: Any, wanted: Any) -> bool:
         return False
 
 
-def walk(order: Sequence[Any], seeds: dict[Any, Any], wanted: Iterable[Any],
-         differentiate: Callable[[Any, list[Any], tuple[bool, ...]], Sequence[Any]],
-         add: Callable[[Any, Any, Any], Any]) -> dict[Any, Any]:
+def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Iterable[N],
+         differentiate: Callable[[N, list[G | None], tuple[bool, ...]], Sequence[G | None]],
+         add: Callable[[tuple[N, int], G, G], G]) -> dict[tuple[N, int], G | None]:
     """Gradients of the sum of heads times seeds.
 
     Parameters
     ----------
     order : sequence of nodes
-        Inputs before users. A node has ``op`` (None for a variable), ``attrs``, ``inputs``, ``count``, ``describe()``.
+        Inputs before users.
     seeds : dict of entry to value
         Gradients that arrive at the heads; None for a loss that needs none. All gradients are noted in it.
     wanted : iterable of nodes
@@ -129,8 +164,9 @@ def walk(order: Sequence[Any], seeds: dict[Any, Any], wanted: Iterable[Any],
     return grads
 
 
-def by_rule(node: Any, arriving: Sequence[Any], needs: Sequence[bool], values: Callable[[Any], Any],
-            zeros: Callable[[Any], Any], is_train: bool | None) -> Sequence[Any]:
+def by_rule(node: N, arriving: Sequence[G | None], needs: Sequence[bool],
+            values: Callable[[N], tuple[Sequence[G], Sequence[G]]], zeros: Callable[[G], G], is_train: bool | None
+            ) -> Sequence[G | None]:
     """Gradients of a node's inputs by the rule of its operator.
 
     Parameters
@@ -142,15 +178,19 @@ def by_rule(node: Any, arriving: Sequence[Any], needs: Sequence[bool], values: C
     is_train : bool or None
         The mode the forward pass ran in; None where each node knows its own.
     """
-    ins, outs = ((), ()) if not node.op.grad_reads else values(node)
+    op = node.op
+    assert op is not None
+    ins, outs = values(node) if op.grad_reads else ((), ())
     arriving = filled(node, arriving, outs, zeros)
-    return node.op.differentiate(arriving[0] if node.count == 1 else tuple(arriving), ins, outs, node.attrs, needs,
-                                 node.in_training(is_train))
+    return op.differentiate(arriving[0] if node.count == 1 else tuple(arriving), ins, outs, node.attrs, needs,
+                            node.in_training(is_train))
 
 
-def filled(node: Any, arriving: Sequence[Any], outs: Sequence[Any], zeros: Callable[[Any], Any]) -> Sequence[Any]:
+def filled(node: Recorded, arriving: Sequence[G | None], outs: Sequence[V], zeros: Callable[[V], G]
+           ) -> Sequence[G | None]:
     """Gradients of a node's outputs, with zeros where none arrives and the rule of the operator expects some."""
-    if node.count == 1 or node.op.optional_out_grads:
+    op = node.op
+    if op is None or node.count == 1 or op.optional_out_grads:
         return arriving
-    visible = node.op.visible(node.attrs)
+    visible = op.visible(node.attrs)
     return [zeros(outs[i]) if g is None and i < visible else g for i, g in enumerate(arriving)]

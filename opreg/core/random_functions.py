@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from ..errors import ArgumentError
+from ..typing import DTypeLike, ShapeLike
 from .registry import ops
 from .value import Value
 
 __all__ = ["Sampling", "zipfian"]
 
-Shape = int | Sequence[int] | None
+if TYPE_CHECKING:
+    from ..ndarray.context import Context
+
+Shape: TypeAlias = ShapeLike | None
+#: What a distribution has: a number, or an array or symbol of them.
+Parameter: TypeAlias = Value | float
 V = TypeVar("V", bound=Value)
 
 
@@ -36,8 +42,8 @@ class Sampling(Generic[V]):
     def __init__(self, surface: Callable[[str], Callable]):
         self._surface = surface
 
-    def _draw(self, name: str, parameters: dict[str, Any], shape: Shape, dtype: Any, ctx: Any, out: Any,
-              keywords: dict[str, Any]) -> V:
+    def _draw(self, name: str, parameters: Mapping[str, object], shape: Shape, dtype: DTypeLike, ctx: Context | None,
+              out: Any, keywords: Mapping[str, object]) -> V:
         for what, value in parameters.items():
             if not isinstance(value, (Value, numbers.Number)):
                 raise ArgumentError(f"random.{name}: {what} must be a number, array or symbol, "
@@ -55,53 +61,53 @@ class Sampling(Generic[V]):
                   for value in parameters.values()]
         return self._surface(f"_sample_{name}")(*values, **settings)
 
-    def uniform(self, low: Any = 0, high: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None,
-                out: Any = None, **keywords: Any) -> V:
+    def uniform(self, low: Parameter = 0, high: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None,
+                ctx: Context | None = None, out: V | None = None, **keywords: Any) -> V:
         """Numbers from ``low`` up to but not ``high``, all equally likely."""
         return self._draw("uniform", dict(low=low, high=high), shape, dtype, ctx, out, keywords)
 
-    def normal(self, loc: Any = 0, scale: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None,
-               out: Any = None, **keywords: Any) -> V:
+    def normal(self, loc: Parameter = 0, scale: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None,
+               ctx: Context | None = None, out: V | None = None, **keywords: Any) -> V:
         """Numbers of the normal distribution with mean ``loc`` and standard deviation ``scale``."""
         return self._draw("normal", dict(loc=loc, scale=scale), shape, dtype, ctx, out, keywords)
 
-    def randn(self, *shape: int, loc: Any = 0, scale: Any = 1, dtype: Any = None, ctx: Any = None,
-              out: Any = None, **keywords: Any) -> V:
+    def randn(self, *shape: int, loc: Parameter = 0, scale: Parameter = 1, dtype: DTypeLike = None,
+              ctx: Context | None = None, out: V | None = None, **keywords: Any) -> V:
         """``normal`` with the dimensions as arguments."""
         return self._draw("normal", dict(loc=loc, scale=scale), shape or None, dtype, ctx, out, keywords)
 
-    def gamma(self, alpha: Any = 1, beta: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None,
-              out: Any = None, **keywords: Any) -> V:
+    def gamma(self, alpha: Parameter = 1, beta: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None,
+              ctx: Context | None = None, out: V | None = None, **keywords: Any) -> V:
         """Numbers of the gamma distribution with shape ``alpha`` and scale ``beta``."""
         return self._draw("gamma", dict(alpha=alpha, beta=beta), shape, dtype, ctx, out, keywords)
 
-    def exponential(self, scale: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None,
-                    out: Any = None, **keywords: Any) -> V:
+    def exponential(self, scale: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None,
+                    ctx: Context | None = None, out: V | None = None, **keywords: Any) -> V:
         """Numbers of the exponential distribution with mean ``scale``, which is one over its rate."""
         if isinstance(scale, numbers.Number) and not scale > 0:  # type: ignore[operator]
             raise ArgumentError(f"random.exponential: expected scale > 0, got {scale}")
         rate = 1.0 / scale if isinstance(scale, (Value, numbers.Number)) else scale  # type: ignore[operator]
         return self._draw("exponential", dict(lam=rate), shape, dtype, ctx, out, keywords)
 
-    def poisson(self, lam: Any = 1, shape: Shape = None, dtype: Any = None, ctx: Any = None, out: Any = None,
-                **keywords: Any) -> V:
+    def poisson(self, lam: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None, ctx: Context | None = None,
+                out: V | None = None, **keywords: Any) -> V:
         """Counts of the Poisson distribution with mean ``lam``, as floating numbers."""
         return self._draw("poisson", dict(lam=lam), shape, dtype, ctx, out, keywords)
 
-    def negative_binomial(self, k: Any = 1, p: Any = 1, shape: Shape = None, dtype: Any = None,
-                          ctx: Any = None, out: Any = None, **keywords: Any) -> V:
+    def negative_binomial(self, k: Parameter = 1, p: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None,
+                          ctx: Context | None = None, out: V | None = None, **keywords: Any) -> V:
         """Counts of successes before ``k`` failures, each of probability ``p``, as floating numbers."""
         return self._draw("negative_binomial", dict(k=k, p=p), shape, dtype, ctx, out, keywords)
 
-    def generalized_negative_binomial(self, mu: Any = 1, alpha: Any = 1, shape: Shape = None,
-                                      dtype: Any = None, ctx: Any = None, out: Any = None,
+    def generalized_negative_binomial(self, mu: Parameter = 1, alpha: Parameter = 1, shape: Shape = None,
+                                      dtype: DTypeLike = None, ctx: Context | None = None, out: V | None = None,
                                       **keywords: Any) -> V:
         """Counts with mean ``mu`` and variance ``mu + alpha * mu ** 2``, as floating numbers."""
         parameters = dict(mu=mu, alpha=alpha)
         return self._draw("generalized_negative_binomial", parameters, shape, dtype, ctx, out, keywords)
 
-    def randint(self, low: int, high: int, shape: Shape = None, dtype: Any = None, ctx: Any = None,
-                out: Any = None, **keywords: Any) -> V:
+    def randint(self, low: int, high: int, shape: Shape = None, dtype: DTypeLike = None, ctx: Context | None = None,
+                out: V | None = None, **keywords: Any) -> V:
         """Whole numbers from ``low`` up to but not ``high``; int32 by default, or int64."""
         for what, value in (("low", low), ("high", high)):
             if not isinstance(value, numbers.Integral):
@@ -109,14 +115,14 @@ class Sampling(Generic[V]):
                                     f"got {value if isinstance(value, float) else type(value).__name__}")
         return self._draw("randint", dict(low=low, high=high), shape, dtype, ctx, out, keywords)
 
-    def multinomial(self, data: Any, shape: Shape = None, get_prob: bool = False, out: Any = None,
-                    dtype: Any = "int32", **keywords: Any) -> V:
+    def multinomial(self, data: V, shape: Shape = None, get_prob: bool = False, out: V | None = None,
+                    dtype: DTypeLike = "int32", **keywords: Any) -> V:
         """Indices drawn with the probabilities in the last axis of ``data``; with ``get_prob`` also the
         logarithms of their probabilities, through which a gradient flows."""
         settings = {**keywords, **_given(shape=shape, out=out)}
         return self._surface("_sample_multinomial")(data, get_prob=get_prob, dtype=dtype, **settings)
 
-    def shuffle(self, data: Any, **keywords: Any) -> V:
+    def shuffle(self, data: V, **keywords: Any) -> V:
         """The rows of ``data`` in random order."""
         return self._surface("_shuffle")(data, **keywords)
 
@@ -126,10 +132,10 @@ class Sampling(Generic[V]):
         return self._surface(f"_random_{name}")
 
 
-def zipfian(sampling: Sampling) -> Callable:
+def zipfian(sampling: Sampling[V]) -> Callable[..., tuple[V, V, V]]:
     """``contrib.rand_zipfian`` of the kind of values that ``sampling`` draws."""
 
-    def rand_zipfian(true_classes: Any, num_sampled: int, range_max: int, ctx: Any = None) -> tuple[Any, Any, Any]:
+    def rand_zipfian(true_classes: V, num_sampled: int, range_max: int, ctx: Context | None = None) -> tuple[V, V, V]:
         """Classes drawn from a log-uniform distribution, and how often true and sampled ones are expected among them.
 
         Class ``k`` of ``range_max`` has the probability ``log((k + 2) / (k + 1)) / log(range_max + 1)``.
@@ -151,7 +157,7 @@ def zipfian(sampling: Sampling) -> Callable:
         expected_true, expected_sampled : float64, of the shapes of ``true_classes`` and ``samples``
         """
         width = math.log(range_max + 1)
-        drawn = sampling.uniform(0, width, shape=(num_sampled,), dtype="float64", ctx=ctx)
+        drawn: Any = sampling.uniform(0, width, shape=(num_sampled,), dtype="float64", ctx=ctx)
         samples = (drawn.exp() - 1).astype("int64") % range_max
 
         def expected(classes: Any) -> Any:
@@ -163,5 +169,5 @@ def zipfian(sampling: Sampling) -> Callable:
     return rand_zipfian
 
 
-def _given(**keywords: Any) -> dict[str, Any]:
+def _given(**keywords: object) -> dict[str, object]:
     return {name: value for name, value in keywords.items() if value is not None}

@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .cache import Recent
+from .graph import Entry
 from .op import Op, watch
+from .rules import Attrs
 from .spec import Spec
 from .tracing import RuleTracer, SpecsAsked, TracedValue
 
@@ -30,7 +32,7 @@ class Subgraph:
 
     __slots__ = ("attrs", "steps", "results")
 
-    def __init__(self, op: Op, attrs: Any, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool,
+    def __init__(self, op: Op, attrs: Attrs, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool,
                  specs: Sequence[Spec] | None):
         self.attrs = attrs  # held, since their identity is the key by which this is kept
         count, first = len(arriving), len(arriving) + len(needs)
@@ -42,7 +44,7 @@ class Subgraph:
         g = [value if there else None for value, there in zip(values, arriving)]
         found = op.differentiate(g[0] if count == 1 else tuple(g), values[count:first], values[first:], attrs, needs,
                                  is_train)
-        self.steps: list[tuple[Op, Any, Any, list[int], int]] = []
+        self.steps: list[tuple[Op, Attrs, Attrs, list[int], int]] = []
         for node in tracer.nodes:
             self.steps.append((node.op, node.attrs, node.given, [places[entry] for entry in node.inputs],  # type: ignore
                                node.count))
@@ -58,11 +60,11 @@ class Subgraph:
             found.update(place for i, place in enumerate(places) if i not in op.unread)
         return found
 
-    def inline(self, tracer: RuleTracer, entries: Sequence[Any]) -> list[TracedValue | None]:
+    def inline(self, tracer: RuleTracer, given: Sequence[Entry | None]) -> list[TracedValue | None]:
         """The gradients over these entries, as nodes of a tracer."""
-        entries = list(entries)
-        for op, attrs, given, places, count in self.steps:
-            node = tracer.add(op, attrs, [entries[i] for i in places], given)
+        entries: list[Any] = list(given)  # None in the place of a gradient that does not arrive
+        for op, attrs, words, places, count in self.steps:
+            node = tracer.add(op, attrs, [entries[i] for i in places], words)
             if count == 1:
                 entries.append((node, 0))
             else:
@@ -89,7 +91,7 @@ def fits(op: Op) -> bool:
     return op.where is None and not op.per_instance and op.grad_reads
 
 
-def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
+def subgraph(op: Op, attrs: Attrs, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
     """What the rule of an operator does.
 
@@ -121,9 +123,9 @@ def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, 
     return found
 
 
-def _keep(key: Any, attrs: Any, found: Any) -> None:
+def _keep(key: tuple[object, ...], attrs: Attrs, rule: Subgraph | type[SpecsAsked]) -> None:
     try:
         hash(tuple(attrs.values()))
     except TypeError:  # an array among them: they are those of one use
         return
-    _KEPT.keep(key, found)
+    _KEPT.keep(key, rule)

@@ -9,16 +9,21 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ..errors import ArgumentError, OpError, here, listed, note
+from ..typing import DTypeLike
 from .graph import Entry, Node, declared_shape, fail
 from .op import Op
 from .registry import ops
+from .rules import Attrs
 from .spec import Shape, Spec, known
 from .value import Value
+
+if TYPE_CHECKING:
+    from ..ndarray.ndarray import NDArray
 
 __all__ = ["NeedsNumbers", "RuleTracer", "Sized", "SpecsAsked", "TraceError", "TracedValue", "Tracer"]
 
@@ -59,7 +64,7 @@ class Tracer:
     def __init__(self, nodes: list[Node] | None = None):
         self.nodes: list[Node] = [] if nodes is None else nodes
         self.specs: dict[Node, list[Spec]] = {}
-        self.arrays: dict[Node, Any] = {}
+        self.arrays: dict[Node, NDArray] = {}
         self._settled = 0
 
     def variable(self, name: str, spec: Spec) -> Entry:
@@ -72,7 +77,7 @@ class Tracer:
         """Shape and dtype of an entry."""
         return self.specs[entry[0]][entry[1]]
 
-    def apply(self, op: Op, inputs: Sequence[Entry], given: Any) -> list[Entry]:
+    def apply(self, op: Op, inputs: Sequence[Entry], given: Attrs) -> list[Entry]:
         """Add a node that applies an operator; the entries of its visible outputs."""
         attrs = op.complete(given)
         names = op.arguments(attrs) + op.auxiliary(attrs)
@@ -82,14 +87,14 @@ class Tracer:
         node = self.add(op, attrs, inputs, given)
         return [(node, i) for i in range(op.visible(attrs))]
 
-    def add(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any = None) -> Node:
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
         """Add a node over entries."""
         node = self._node(op, attrs, inputs, given)
         self._take(node)
         self.nodes.append(node)
         return node
 
-    def _node(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any) -> Node:
+    def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
         """A new node with its name, tags and place."""
         raise NotImplementedError
 
@@ -111,7 +116,8 @@ class Tracer:
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
         """What comes out of a node, from what goes in."""
-        op: Any = node.op
+        op = node.op
+        assert op is not None
         try:
             _, shapes = op.infer_shapes([spec.shape for spec in ins], [None] * node.count, node.attrs)
             _, dtypes = op.infer_dtypes([spec.dtype for spec in ins], [None] * node.count, node.attrs)
@@ -129,7 +135,7 @@ class Sized:
     """What follows from a shape and a dtype."""
 
     __slots__ = ()
-    shape: Any
+    shape: Any  # of some a property
     dtype: Any
 
     @property
@@ -185,15 +191,17 @@ class RuleTracer(Tracer):
         """An entry as a value."""
         return TracedValue(self, entry)
 
-    def call(self, op: Op, values: Sequence[Any], given: Any) -> list[TracedValue]:
+    def call(self, op: Op, values: Sequence[object], given: Attrs) -> list[TracedValue]:
         """Apply an operator to values; its visible outputs."""
+        entries = []
         for value in values:
             if not isinstance(value, TracedValue):
                 raise NeedsNumbers(f"a gradient calls operator {op.name} on {type(value).__name__} beside values that "
                                    "have no numbers")
-        return list(map(self.value, self.apply(op, [value._entry for value in values], given)))
+            entries.append(value._entry)
+        return list(map(self.value, self.apply(op, entries, given)))
 
-    def add(self, op: Op, attrs: Any, inputs: Sequence[Entry], given: Any = None) -> Node:
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
         """Add a node over entries."""
         source = self.source
         if source is None:
@@ -243,11 +251,12 @@ class TracedValue(Sized, Value):
     def __init__(self, tracer: RuleTracer, entry: Entry):
         self._tracer, self._entry = tracer, entry
 
-    def _apply(self, op: Op, values: Sequence[Any], given: Any) -> Any:
-        found = self._tracer.call(op, values, given)
-        return found[0] if len(found) == 1 else found
+    def _apply(self, op: Op, values: Sequence[object], given: Attrs) -> Any:
+        results = self._tracer.call(op, values, given)
+        return results[0] if len(results) == 1 else results
 
-    def _follow(self, op: Op, attrs: Any, values: Sequence[Any]) -> tuple[Any, list[Any]]:
+    def _follow(self, op: Op, attrs: Attrs, values: Sequence[object]
+                ) -> tuple[types.SimpleNamespace, list[TracedValue]]:
         """The operator applied by a function of ``nd``: how many outputs a user sees, and the outputs."""
         outs = self._tracer.call(op, values, attrs)
         return types.SimpleNamespace(visible=len(outs)), outs
@@ -257,7 +266,7 @@ class TracedValue(Sized, Value):
 
     # -------------------------------------------------------------------------------------------- questions
 
-    def _shape_is(self, other: Any) -> bool:
+    def _shape_is(self, other: object) -> bool:
         if not isinstance(other, TracedValue):
             return False
         shape = self._tracer.spec(self._entry).shape
@@ -288,11 +297,11 @@ class TracedValue(Sized, Value):
         return self._dt.type
 
     @property
-    def T(self) -> Any:
+    def T(self) -> TracedValue:
         """The array with its axes reversed."""
         return self if self.ndim < 2 else ops.transpose(self)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> TracedValue:
         parts = key if isinstance(key, tuple) else (key,)
         if not all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts):
             self._refuse()
@@ -301,28 +310,28 @@ class TracedValue(Sized, Value):
 
     # ------------------------------------------------------------------------------------------------ methods
 
-    def reshape(self, *shape: Any, **keywords: Any) -> Any:
+    def reshape(self, *shape: Any, **keywords: Any) -> TracedValue:
         """The same numbers in another shape."""
         if len(shape) == 1 and isinstance(shape[0], (tuple, list, np.ndarray)):
             shape = tuple(shape[0])
         return ops.Reshape(self, shape=tuple(keywords.pop("shape", shape)), **keywords)
 
-    def astype(self, dtype: Any, copy: bool = True) -> Any:
+    def astype(self, dtype: DTypeLike, copy: bool = True) -> TracedValue:
         """The numbers in another dtype."""
         return ops.Cast(self, dtype=dtype)
 
-    def copy(self) -> Any:
+    def copy(self) -> TracedValue:
         """The same numbers in another node."""
         return ops._copy(self)
 
-    def detach(self) -> Any:
+    def detach(self) -> TracedValue:
         """The same numbers, as a constant to whoever differentiates."""
         return ops.BlockGrad(self)
 
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise NeedsNumbers(f"{self!r} stands for numbers that are not there where a gradient is made")
 
-    def _binary(self, name: str, other: Any, reflected: bool) -> Any:
+    def _binary(self, name: str, other: object, reflected: bool) -> Any:
         if isinstance(other, np.ndarray):
             self._refuse()
         return super()._binary(name, other, reflected)

@@ -141,6 +141,10 @@ class Value:
         __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rmod__ = __rpow__ = _operand
         __gt__ = __ge__ = __lt__ = __le__ = _operand
 
+    if TYPE_CHECKING:  # as the rest of arithmetic made below
+
+        def __add__(self, other: Any, /) -> Any: ...
+
     def _apply(self, op: Any, values: Any, attrs: Any) -> Any:
         raise NotImplementedError
 

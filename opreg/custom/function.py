@@ -163,13 +163,14 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str], au
 def _gradients(op: Op, g: Any, ins: Sequence[Any], outs: Sequence[Any], use: Any, needs: Sequence[bool], is_train: bool
                ) -> list[Any]:
     """Gradients of the inputs, by the user's rule, or from what a body that is followed does."""
-    if not op.differentiable:
+    ruled = op.has_grad
+    if not (ruled or op.traced):
         raise NotDifferentiableError(f"operator {op.op_type!r} has no gradient: add one, written in operators, "
                                      f"with @{op.op_type}.grad (registered at {op.where})")
     if op.loss(use):  # nothing need arrive at it
         g = ([ops.ones_like(out) if each is None else each for each, out in zip(g, outs)]
              if isinstance(g, (tuple, list)) else ops.ones_like(outs[0]) if g is None else g)
-    return by_rule(use.gradient, use, g, ins, outs, needs, is_train) if op.has_grad else derive(use, g, ins, needs)
+    return by_rule(use.gradient, use, g, ins, outs, needs, is_train) if ruled else derive(use, g, ins, needs)
 
 
 def _steps(call: Call) -> list[Callable]:
