@@ -5,16 +5,20 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from ..errors import ArgumentError, did_you_mean, listed
 from .op import Op
+from .rules import Attrs
 
 __all__ = ["split", "ordered", "signature", "LateSignature", "examples", "no_value"]
 
+#: Inputs of a call: by name, or in order for an operator that takes any number.
+Inputs: TypeAlias = dict[str, Any] | list[Any]
 
-def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[Any], bool]
-          ) -> tuple[dict[str, Any] | list[Any], dict[str, Any]]:
+
+def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[object], bool]
+          ) -> tuple[Inputs, dict[str, Any]]:
     """Inputs and attributes of a call.
 
     Parameters
@@ -71,7 +75,7 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
     return _without_holes(op, inputs, attrs, [name for name in inputs if name not in keywords]), attrs
 
 
-def _without_holes(op: Op, inputs: dict[str, Any], attrs: Mapping[str, Any], placed: list[str]) -> dict[str, Any]:
+def _without_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[str]) -> dict[str, Any]:
     """Inputs by position fill the names there are with these attributes, without holes for those there are not."""
     given = [name for name in placed if inputs[name] is not None]
     if len(given) < 2:
@@ -86,12 +90,12 @@ def _without_holes(op: Op, inputs: dict[str, Any], attrs: Mapping[str, Any], pla
             **{name: value for name, value in inputs.items() if name not in placed}}
 
 
-def _is_other(value: Any) -> bool:
+def _is_other(value: object) -> bool:
     """Whether it is an array among symbols or a symbol among arrays, where no attribute is meant."""
     return hasattr(value, "list_arguments") or hasattr(value, "asnumpy")
 
 
-def no_value(op: Op, name: str, value: Any) -> ArgumentError:
+def no_value(op: Op, name: str, value: object) -> ArgumentError:
     """The error that something cannot be an input."""
     if hasattr(value, "list_arguments"):
         return ArgumentError(f"operator {op.name}: input {name} is a Symbol, which has no numbers to compute with. "
@@ -103,8 +107,8 @@ def no_value(op: Op, name: str, value: Any) -> ArgumentError:
                          "nd.array(...) makes an array of numbers")
 
 
-def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[Any], bool]
-                ) -> tuple[dict[str, Any] | list[Any], dict[str, Any]]:
+def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[object], bool]
+                ) -> tuple[Inputs, dict[str, Any]]:
     """Of operators that take any number of inputs, or whose inputs are known only with the attributes."""
     values = list(args)
     if len(values) == 1 and isinstance(values[0], (list, tuple)):
@@ -123,7 +127,7 @@ def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_val
     return named or values, attrs
 
 
-def ordered(op: Op, inputs: dict[str, Any] | list[Any], attrs: Mapping[str, Any]) -> list[Any]:
+def ordered(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
     """The inputs in the operator's order.
 
     Raises

@@ -11,6 +11,8 @@ from .slots import Slot
 from .spec import ANY, as_dtype
 
 if TYPE_CHECKING:
+    from ..ndarray.bound import BoundOperator
+    from ..ndarray.context import Context
     from .op import Op
 
 __all__ = ["Prop", "BOUND_OPERATOR"]
@@ -47,7 +49,7 @@ class Prop:
         """Names of the auxiliary states."""
         return list(self.op.auxiliary(self.attrs))
 
-    def _ask(self, known_ins: Sequence[Any], rule: Callable) -> tuple[list, list, list]:
+    def _ask(self, known_ins: Sequence[Any], rule: Callable[..., tuple[list, list]]) -> tuple[list, list, list]:
         arguments, auxiliary = self.list_arguments(), self.list_auxiliary_states()
         if len(known_ins) not in (len(arguments), len(arguments) + len(auxiliary)):
             raise ArgumentError(f"operator {self.op.name}: expected {len(arguments)} inputs "
@@ -56,7 +58,7 @@ class Prop:
         ins, outs = rule(ins, [None] * len(self.op.outputs(self.attrs)), self.attrs)
         return ins[:len(arguments)], outs[:self.op.visible(self.attrs)], ins[len(arguments):]
 
-    def infer_shape(self, in_shape: Sequence[Any]) -> tuple[list, list, list]:
+    def infer_shape(self, in_shape: Sequence[Sequence[int | None] | None]) -> tuple[list, list, list]:
         """Shapes of arguments, outputs and auxiliary states, as lists of lists; unknown ones are ``None``."""
         ins = [tuple(ANY if dim in (0, None) else int(dim) for dim in shape) if shape else None
                for shape in in_shape]
@@ -64,11 +66,11 @@ class Prop:
         return tuple([None if shape is None else [None if dim is ANY else dim for dim in shape]  # type: ignore
                       for shape in group] for group in found)
 
-    def infer_type(self, in_type: Sequence[Any]) -> tuple[list, list, list]:
+    def infer_type(self, in_type: Sequence[object]) -> tuple[list, list, list]:
         """Dtypes of arguments, outputs and auxiliary states, as NumPy classes; unknown ones are ``None``."""
         found = self._ask([None if t is None else as_dtype(t) for t in in_type], self.op.infer_dtypes)
         return tuple([None if t is None else t.type for t in group] for group in found)  # type: ignore
 
-    def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any) -> Any:
+    def create_operator(self, ctx: Context, in_shapes: object, in_dtypes: object) -> BoundOperator:
         """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""
         return BOUND_OPERATOR.function(self.op, self.attrs, ctx)

@@ -38,7 +38,7 @@ _TRUE, _FALSE = ("True", "true", "1"), ("False", "false", "0")
 _ZEROS = frozenset({0})  # of every kind and sign: equal ones are found in it
 
 
-def to_text(value: Any) -> str:
+def to_text(value: object) -> str:
     """An attribute's value as a file holds it.
 
     Examples
@@ -102,7 +102,7 @@ Finite = Annotated[float, Limit("that is finite", math.isfinite)]
 Converter = Callable[[Any], Any]
 
 
-def _to_none(value: Any) -> None:
+def _to_none(value: object) -> None:
     if value is None or (isinstance(value, str) and value.strip() in ("None", "")):
         return None
     raise ValueError(value)
@@ -129,7 +129,7 @@ def _to_float(value: Any) -> float:
     return float(value)
 
 
-def _to_bool(value: Any) -> bool:
+def _to_bool(value: object) -> bool:
     if isinstance(value, str):
         text = value.strip()
         if text in _TRUE:
@@ -142,14 +142,14 @@ def _to_bool(value: Any) -> bool:
     raise TypeError(value)
 
 
-def _to_str(value: Any) -> str:
+def _to_str(value: object) -> str:
     if isinstance(value, str):
         return value
     raise TypeError(value)
 
 
 def _to_tuple(item: Converter) -> Converter:
-    def convert(value: Any) -> tuple:
+    def convert(value: object) -> tuple:
         if isinstance(value, str):
             text = _LONG.sub("", value.strip())
             if _NUMBER.match(text):  # one number is a tuple of it
@@ -173,7 +173,7 @@ def _to_tuple(item: Converter) -> Converter:
 def _to_literal(options: tuple) -> Converter:
     by_text = {str(option): option for option in options}
 
-    def convert(value: Any) -> Any:
+    def convert(value: object) -> Any:
         if isinstance(value, str) and value in by_text:
             return by_text[value]
         if not isinstance(value, str) and value in options:
@@ -184,7 +184,7 @@ def _to_literal(options: tuple) -> Converter:
 
 
 def _to_any(options: tuple[Converter, ...]) -> Converter:
-    def convert(value: Any) -> Any:
+    def convert(value: object) -> Any:
         for option in options:
             try:
                 return option(value)
@@ -196,7 +196,7 @@ def _to_any(options: tuple[Converter, ...]) -> Converter:
 
 
 def _limited(convert: Converter, limits: list[Limit]) -> Converter:
-    def limited(value: Any) -> Any:
+    def limited(value: object) -> Any:
         found = convert(value)
         if not all(limit.holds(found) for limit in limits):
             raise ValueError(value)
@@ -231,7 +231,7 @@ def _converter(kind: Any) -> Converter:
     if origin is Literal:
         return _to_literal(args)
 
-    def instance(value: Any) -> Any:
+    def instance(value: object) -> Any:
         if isinstance(value, kind):
             return value
         raise TypeError(value)
@@ -239,7 +239,7 @@ def _converter(kind: Any) -> Converter:
     return instance
 
 
-def _describe(kind: Any) -> str:
+def _describe(kind: object) -> str:
     """An annotation in words a person reads in an error: ``tuple of int, or None``."""
     names = {int: "int", float: "float", bool: "bool", str: "text", type(None): "None", np.dtype: "dtype",
              tuple: "tuple", list: "list", Any: "anything"}
@@ -308,7 +308,7 @@ class Field:
             words = "{" + ", ".join([*(["None"] if type(None) in parts else []), *sorted(choices)]) + "}"
         return f"{words}, required" if self.required else f"{words}, optional, default={self.default!r}"
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: object) -> Any:
         try:
             result = self._convert(value)
         except DTypeError:
@@ -367,7 +367,7 @@ class Schema:
         return cls([Field(name, hints.get(name, Any), parameters.defaults.get(name, REQUIRED), limited.get(name, Any))
                     for name in parameters.keyword_only])
 
-    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def complete(self, given: Mapping[str, object]) -> dict[str, Any]:
         """Typed values of all attributes, defaults filled in. The result is shared: never change it.
 
         Raises
@@ -390,7 +390,7 @@ class Schema:
         self._cache.keep(key, result)
         return result
 
-    def _complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _complete(self, given: Mapping[str, object]) -> dict[str, Any]:
         unknown = [name for name in given if name not in self._by_name]
         if unknown and not self.open:
             raise AttrError(f"unknown attribute {unknown[0]!r}. {did_you_mean(unknown[0], self.names)}")
@@ -412,7 +412,7 @@ class _AsGiven(Schema):
 
     __slots__ = ()
 
-    def complete(self, given: Mapping[str, Any]) -> Any:
+    def complete(self, given: Mapping[str, object]) -> Any:
         return given
 
 

@@ -43,13 +43,13 @@ class Recent(dict):
     def __init__(self, limit: int, name: str = ""):
         super().__init__()
         self.limit, self.name = limit, name
-        self._older: dict[Any, Any] = {}
+        self._older: dict[object, Any] = {}
         if name:
             _RECENT.add(self)
 
     __hash__ = object.__hash__  # type: ignore[assignment]  # one cache is no other, whatever they hold
 
-    def find(self, key: Any) -> Any:
+    def find(self, key: object) -> Any:
         """What is kept by a key, None where nothing is."""
         found = self.get(key)
         if found is None and self._older:
@@ -58,7 +58,7 @@ class Recent(dict):
                 self.keep(key, found)
         return found
 
-    def keep(self, key: Any, value: Any) -> None:
+    def keep(self, key: object, value: object) -> None:
         """Keep something; what was not used for longest goes."""
         if len(self) >= max(self.limit // 2, 1):
             self._older = dict(self)

@@ -10,6 +10,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from ..errors import ArgumentError
 from .array_module import backend
 from .locks import lock
@@ -17,12 +19,12 @@ from .locks import lock
 __all__ = ["generator", "kept", "seed", "state", "set_state"]
 
 
-_GENERATORS: dict[tuple[str, int], Any] = {}
+_GENERATORS: dict[tuple[str, int], np.random.Generator] = {}
 _STATE = {"seed": 0}  # as MXNet: a program that never seeds gets the same numbers in every run
 _LOCK = lock()
 
 
-def generator(device_type: str, device_id: int = 0) -> Any:
+def generator(device_type: str, device_id: int = 0) -> np.random.Generator:
     """The generator of a device, made at first use.
 
     Returns
@@ -107,12 +109,12 @@ def kept() -> Iterator[None]:
                 _set_state(device_type, device_id, held.bit_generator, state)
 
 
-def state(device_type: str, device_id: int = 0) -> Any:
+def state(device_type: str, device_id: int = 0) -> object:
     """Where the generator of a device stands, for ``set_state``."""
     return _state(generator(device_type, device_id).bit_generator)
 
 
-def set_state(value: Any, device_type: str, device_id: int = 0) -> None:
+def set_state(value: object, device_type: str, device_id: int = 0) -> None:
     """Let the generator of a device go on from a ``state``."""
     _set_state(device_type, device_id, generator(device_type, device_id).bit_generator, value)
 
@@ -121,17 +123,17 @@ def _entropy(value: int, device_id: int) -> tuple[int, ...]:
     return value, device_id + 1
 
 
-def _restart(device_type: str, device_id: int, held: Any, entropy: tuple[int, ...]) -> None:
+def _restart(device_type: str, device_id: int, held: np.random.Generator, entropy: tuple[int, ...]) -> None:
     fresh = backend(device_type).generator(entropy, device_id).bit_generator
     _set_state(device_type, device_id, held.bit_generator, _state(fresh))
 
 
-def _state(bits: Any) -> Any:
+def _state(bits: Any) -> object:
     """A copy of what a generator goes on from. CuPy's ``state`` is its address; it is an array on the device."""
     return bits._state.copy() if callable(bits.state) else bits.state
 
 
-def _set_state(device_type: str, device_id: int, bits: Any, state: Any) -> None:
+def _set_state(device_type: str, device_id: int, bits: Any, state: object) -> None:
     if callable(bits.state):
         with backend(device_type).xp.cuda.Device(device_id):
             bits._state[...] = state

@@ -17,6 +17,7 @@ from .spec import Shape, broadcast, show, size
 
 if TYPE_CHECKING:
     from .op import Op
+    from .value import Value
 
 __all__ = ["by_rule", "filled", "fitted", "walk"]
 
@@ -52,6 +53,7 @@ class Recorded(Protocol):
 N = TypeVar("N", bound=Recorded)
 G = TypeVar("G")
 V = TypeVar("V")
+W = TypeVar("W", bound="Value")
 
 
 def fitted(g: Any, like: Any, what: str) -> Any:
@@ -164,9 +166,9 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
     return grads
 
 
-def by_rule(node: N, arriving: Sequence[G | None], needs: Sequence[bool],
-            values: Callable[[N], tuple[Sequence[G], Sequence[G]]], zeros: Callable[[G], G], is_train: bool | None
-            ) -> Sequence[G | None]:
+def by_rule(node: N, arriving: Sequence[W | None], needs: Sequence[bool],
+            values: Callable[[N], tuple[Sequence[W], Sequence[W]]], zeros: Callable[[W], W], is_train: bool | None
+            ) -> Sequence[W | None]:
     """Gradients of a node's inputs by the rule of its operator.
 
     Parameters

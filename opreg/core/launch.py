@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OpError
+from ..typing import Array, ArrayModule
 from .parameters import parameters_of
 from .rules import Attrs, Rule
 from .spec import Shape, Spec, known, show, size
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Call", "FirstRun", "Kernel", "Prepared", "as_results", "prepare", "reference"]
 
-Step = Callable[[], Any]
+Step = Callable[[], object]
 
 
 class Kernel:
@@ -39,7 +40,7 @@ class Kernel:
     __slots__ = ("name", "rule", "accepts", "bound", "takes_out")
 
     def __init__(self, function: Callable, name: str = "reference", bound: bool = False,
-                 accepts: Callable[[Any], str | None] | None = None):
+                 accepts: Callable[[Call], str | None] | None = None):
         self.name, self.rule, self.accepts, self.bound = name, Rule(function), accepts, bound
         parameters = parameters_of(function)
         self.takes_out = "out" in parameters.keyword_only or "out" in parameters.positional
@@ -55,7 +56,7 @@ class Kernel:
                 keywords[name] = getattr(call, name)
         return functools.partial(self.rule.function, call.xp, **keywords)
 
-    def check(self, op: Op, results: Sequence[Any], shapes: Sequence[Shape | None]) -> None:
+    def check(self, op: Op, results: Sequence[object], shapes: Sequence[Shape | None]) -> None:
         """Look at what it returned the first time: are there as many results as outputs, and have they their shapes?
 
         A number, of Python or of rank zero, is as good as an array of one.
@@ -107,15 +108,15 @@ class Call:
     __slots__ = ("op", "attrs", "ins", "outs", "reqs", "xp", "ctx", "is_train", "rng", "specs", "scratch", "wrap",
                  "memo", "found")
 
-    def __init__(self, op: Op, attrs: Attrs, ins: list[Any], outs: list[Any], reqs: list[str], xp: Any, ctx: Any,
-                 is_train: bool, rng: Any = None, specs: Sequence[Spec] = (), scratch: Any = None, wrap: Any = None,
-                 memo: dict | None = None):
+    def __init__(self, op: Op, attrs: Attrs, ins: list[Any], outs: list[Any], reqs: list[str], xp: ArrayModule,
+                 ctx: Any, is_train: bool, rng: Any = None, specs: Sequence[Spec] = (), scratch: Any = None,
+                 wrap: Any = None, memo: dict | None = None):
         self.op, self.attrs, self.ins, self.outs, self.reqs = op, attrs, ins, outs, reqs
         self.xp, self.ctx, self.is_train, self.rng, self.specs = xp, ctx, is_train, rng, specs
         self.scratch, self.wrap, self.memo = scratch, wrap, {} if memo is None else memo
         self.found: Any = None
 
-    def places(self) -> list[Any]:
+    def places(self) -> list[Array]:
         """The outputs, with temporary memory for those that nobody reads."""
         return [self.scratch(i, spec.shape, spec.dtype) if out is None else out
                 for i, (out, spec) in enumerate(zip(self.outs, self.specs))]
@@ -153,7 +154,7 @@ class Prepared:
         """The kernel, one that returns, as a function of arrays, and of ``out`` if it takes that."""
         return self.kernel.with_attributes(self._call)
 
-    def steps(self, states: Sequence[Any] = ()) -> tuple[list[Step], Step | None]:
+    def steps(self, states: Sequence[Array] = ()) -> tuple[list[Step], Step | None]:
         """Functions that compute the outputs from the inputs of the call, and one that stores, later, the new values of
         auxiliary states in these arrays; None where there are none."""
         call, kernel = self._call, self.kernel
@@ -204,16 +205,16 @@ def reference(call: Call) -> Prepared:
     return Prepared(call, call.op.kernels[0], [])
 
 
-def as_results(found: Any) -> list[Any]:
+def as_results(found: object) -> list[Any]:
     """What a kernel returned as a list: one array, or several."""
     return list(found) if isinstance(found, (tuple, list)) else [found]
 
 
-def _out(places: list[Any]) -> Any:
+def _out(places: list[Array]) -> Array | tuple[Array, ...]:
     return places[0] if len(places) == 1 else tuple(places)
 
 
-def _copying(compute: Callable[[], Any], outs: Sequence[Any], states: Sequence[Any], check: Callable
+def _copying(compute: Callable[[], Any], outs: Sequence[Array | None], states: Sequence[Array], check: Callable
              ) -> tuple[list[Step], Step | None]:
     """Steps of a kernel that returns its results: they are copied to where they belong, and looked at first on the
     first run."""
@@ -235,7 +236,7 @@ def _copying(compute: Callable[[], Any], outs: Sequence[Any], states: Sequence[A
 
         return [run_one], None
     wanted = [(i, out) for i, out in enumerate(outs) if out is not None]
-    pending: list[Any] = []
+    pending: list[Array] = []
     count = len(outs)
 
     def run() -> None:

@@ -6,11 +6,14 @@ import contextvars
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 __all__ = ["MODE", "Recording", "quiet", "inside"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Mode(threading.local):
@@ -31,7 +34,7 @@ class _Mode(threading.local):
 MODE = _Mode()
 
 
-def quiet(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+def quiet(function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
     """Call a function without numeric warnings: infinities and NaN are results here.
 
     Examples
@@ -59,7 +62,7 @@ class Recording:
 
     def __init__(self, recording: bool | None, training: bool | None):
         self._recording, self._training = recording, training
-        self._before: Any = None
+        self._before: Any = None  # the mode before, and what was here
 
     def __enter__(self) -> Recording:
         self._before = MODE.recording, MODE.training, self._before  # it may be entered again inside
@@ -69,12 +72,12 @@ class Recording:
             MODE.training = self._training
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         MODE.recording, MODE.training, self._before = self._before
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
-        def inside(*args: Any, **keywords: Any) -> Any:
+        def inside(*args: P.args, **keywords: P.kwargs) -> R:
             with Recording(self._recording, self._training):
                 return function(*args, **keywords)
 

@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import ShapeError, UnknownOperatorError, did_you_mean
 from .arguments import signature
@@ -16,8 +16,11 @@ from .value import ARITHMETIC, METHODS, Value, arithmetic
 
 __all__ = ["Namespace", "dressed", "front", "public", "WRITTEN", "CONTRIB", "split_v2", "histogram"]
 
+V = TypeVar("V", bound=Value)
 
-def split_v2(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False) -> Any:
+
+def split_v2(ary: V, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False
+             ) -> V | list[V]:
     """Parts of an array or symbol along an axis.
 
     Parameters
@@ -39,7 +42,7 @@ def split_v2(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0, 
     return ops._split_v2(ary, indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=indices_or_sections)
 
 
-def histogram(a: Any, bins: Any = 10, range: tuple[float, float] | None = None) -> Any:
+def histogram(a: Any, bins: int | Value = 10, range: tuple[float, float] | None = None) -> list[Any]:
     """How many numbers fall between the edges of bins, and the edges.
 
     Parameters
@@ -59,17 +62,17 @@ def histogram(a: Any, bins: Any = 10, range: tuple[float, float] | None = None) 
     return ops._histogram(a, bin_cnt=bins, range=range)
 
 
-def isnan(data: Any) -> Any:
+def isnan(data: V) -> V:
     """1 where a number is NaN, else 0, in the dtype of the data."""
     return ops._not_equal(data, data)
 
 
-def isinf(data: Any) -> Any:
+def isinf(data: V) -> V:
     """1 where a number is infinite, else 0, in the dtype of the data."""
     return ops._equal_scalar(ops.abs(data), scalar=math.inf)
 
 
-def isfinite(data: Any) -> Any:
+def isfinite(data: V) -> V:
     """1 where a number is neither infinite nor NaN, else 0, in the dtype of the data."""
     return ops._lesser_scalar(ops.abs(data), scalar=math.inf)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ..errors import (
     here,
     note,
 )
+from ..typing import Array, ArrayModule
 from .as_prop import Prop
 from .attrs import Schema
 from .dispatch import apply
@@ -35,16 +36,30 @@ from .locks import lock
 from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule
 from .spec import Shape, Spec, bytes_of, known, show, unify
 
+if TYPE_CHECKING:
+    from ..ndarray.bound import BoundOperator
+    from ..ndarray.context import Context
+    from .graph import Entry, Node
+    from .value import Value
+
 __all__ = ["Op", "agreed", "watch", "ZERO"]
 
 #: The gradient rule of an operator whose outputs do not move with its inputs (comparisons, rounding, indices).
 ZERO: Any = "zero"
 
-_WATCHERS: weakref.WeakSet[Any] = weakref.WeakSet()
+
+class Keeper(Protocol):
+    """Who keeps what follows from operators."""
+
+    def on_register(self, op: Op) -> None:
+        """Hear that something is registered about an operator that was used already."""
+
+
+_WATCHERS: weakref.WeakSet[Keeper] = weakref.WeakSet()
 _WATCHING = lock()
 
 
-def watch(keeper: Any) -> None:
+def watch(keeper: Keeper) -> None:
     """Call ``keeper.on_register(op)`` when something is registered about an operator that was used already.
 
     For whoever keeps what follows from operators: settled calls, plans, compiled functions.
@@ -54,6 +69,7 @@ def watch(keeper: Any) -> None:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+V = TypeVar("V", bound="Value")
 Names = Sequence[str] | Callable[..., Sequence[str]]
 
 
@@ -177,7 +193,7 @@ class Op:
         self.grad_reads, self.optional_out_grads, self.supports_add = grad_reads, optional_out_grads, supports_add
         self.op_type, self.traced = op_type, traced
         self._call, self._differentiate = call, differentiate
-        self.gradients: dict[Any, Op] = {}  # of a user's operator: those that compute gradients of it
+        self.gradients: dict[tuple[object, ...], Op] = {}  # of a user's operator: those that compute gradients of it
         self.kernels: list[Kernel] = []
         self.expression: Any = None  # of an element-wise operator, see builtin.elementwise
         self.prepared: Rule | None = None
@@ -236,7 +252,7 @@ class Op:
         return function
 
     def kernel(self, name: str = "reference", *, bound: bool = False,
-               accepts: Callable[[Any], str | None] | None = None) -> Callable[[F], F]:
+               accepts: Callable[[Call], str | None] | None = None) -> Callable[[F], F]:
         """Attach a kernel; see ``Kernel`` for its forms."""
 
         def attach(function: F) -> F:
@@ -373,11 +389,12 @@ class Op:
         """Whether nodes of it are replaced once gradients are made."""
         return self._inline is not None
 
-    def inlined(self, attrs: Attrs, inputs: Sequence[Any], specs: Any) -> tuple[list[Any], list[Any]]:
+    def inlined(self, attrs: Attrs, inputs: Sequence[Entry], specs: dict[Node, list[Spec]]
+                ) -> tuple[list[Node], list[Entry]]:
         """The nodes that take the place of one, and the entries that its outputs become."""
         return self._inline(attrs, inputs, specs)  # type: ignore[misc]
 
-    def stands_for(self, attrs: Attrs, inputs: Sequence[Any]) -> tuple[Sequence[Any], Mapping[Any, Any]] | None:
+    def stands_for(self, attrs: Attrs, inputs: Sequence[Entry]) -> tuple[Sequence[Entry], Mapping[Node, Entry]] | None:
         """The entries that outputs of a node stand for, and what variables of these do; None where it computes."""
         return None if self._body is None else self._body(attrs, inputs)
 
@@ -399,7 +416,8 @@ class Op:
         return [tuple([dim if isinstance(dim, int) else int(call.ctx.backend.to_numpy(dim)) for dim in shape])
                 for shape in (found if isinstance(found, list) else [found])]
 
-    def as_view(self, array: Any, attrs: Attrs, out_shapes: Shapes | None = None, xp: Any = np) -> Any:
+    def as_view(self, array: Array, attrs: Attrs, out_shapes: Shapes | None = None, xp: ArrayModule = np
+                ) -> Any:
         """The output as a view of the first input's array, or None.
 
         A rule may name ``out_shape``, the inferred shape of the output (a list of them for several), and ``xp``,
@@ -458,8 +476,8 @@ class Op:
         ins, outs = self._types(attrs, list(ins), list(outs))
         return list(ins), list(outs)
 
-    def differentiate(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], attrs: Attrs,
-                      needs: Sequence[bool], is_train: bool = True) -> Sequence[Any]:
+    def differentiate(self, g: V | tuple[V | None, ...] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
+                      needs: Sequence[bool], is_train: bool = True) -> Sequence[V | None]:
         """Gradients of the inputs, None where there is none.
 
         Raises
@@ -471,8 +489,8 @@ class Op:
             return self._differentiate(self, g, ins, outs, attrs, needs, is_train)
         return self.by_rule(g, ins, outs, attrs, needs, is_train)
 
-    def by_rule(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], attrs: Attrs, needs: Sequence[bool],
-                is_train: bool) -> Sequence[Any]:
+    def by_rule(self, g: V | tuple[V | None, ...] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
+                needs: Sequence[bool], is_train: bool) -> Sequence[V | None]:
         """The same, by the rule that was declared as it stands."""
         rule = self._gradient
         if rule is ZERO:
@@ -511,7 +529,7 @@ class Op:
         finally:
             del error  # its traceback keeps this frame
 
-    def __call__(self, *values: Any, **keywords: Any) -> Any:
+    def __call__(self, *values: object, **keywords: Any) -> Any:
         """Apply the operator to values: arrays compute now, symbols grow a graph."""
         return self._call(self, values, keywords)
 
@@ -537,10 +555,10 @@ class Op:
         """Shapes of arguments, outputs and auxiliary states; ``()`` or ``None`` is an unknown input shape."""
         return self.prop(**attrs).infer_shape(in_shape)
 
-    def infer_type(self, in_type: Sequence[Any], **attrs: Any) -> tuple[list, list, list]:
+    def infer_type(self, in_type: Sequence[object], **attrs: Any) -> tuple[list, list, list]:
         """Dtypes, as NumPy classes, of arguments, outputs and auxiliary states."""
         return self.prop(**attrs).infer_type(in_type)
 
-    def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any, **attrs: Any) -> Any:
+    def create_operator(self, ctx: Context, in_shapes: object, in_dtypes: object, **attrs: Any) -> BoundOperator:
         """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""
         return self.prop(**attrs).create_operator(ctx, in_shapes, in_dtypes)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from ..errors import AttrError, DTypeError, ShapeError, did_you_mean
+from ..typing import DTypeLike
 from .mode import MODE
 
 __all__ = [
@@ -28,13 +29,13 @@ class _Any:
 
     __slots__ = ()
 
-    def _stay(self, *_: Any) -> _Any:
+    def _stay(self, *_: object) -> _Any:
         return self
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _stay
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __pow__ = _stay
 
-    def _no(self, _: Any) -> bool:
+    def _no(self, _: object) -> bool:
         return False
 
     __lt__ = __le__ = __gt__ = __ge__ = _no
@@ -114,7 +115,7 @@ def size(shape: Shape) -> int:
     return math.prod(shape)
 
 
-def bytes_of(shape: Shape, dtype: Any) -> str:
+def bytes_of(shape: Shape, dtype: DTypeLike) -> str:
     """How much memory an array takes, as an error message prints it: ``24 bytes``."""
     return f"{math.prod(map(int, shape)) * np.dtype(dtype).itemsize:,} bytes"
 
@@ -234,10 +235,10 @@ DTYPES: dict[int, str] = {
     8: "int16", 9: "uint16", 10: "uint32", 11: "uint64", 12: "bfloat16",
 }
 _FLAGS = {name: flag for flag, name in DTYPES.items()}
-_CACHE: dict[Any, np.dtype] = {}
+_CACHE: dict[tuple[type, object], np.dtype] = {}
 
 
-def as_dtype(value: Any) -> np.dtype:
+def as_dtype(value: object) -> np.dtype:
     """A NumPy dtype from whatever names one to NumPy, or from MXNet's integer.
 
     Raises
@@ -346,7 +347,7 @@ def limits(dtype: np.dtype) -> tuple[float, float]:
     return -largest, largest
 
 
-def dtype_flag(dtype: Any) -> int:
+def dtype_flag(dtype: object) -> int:
     """MXNet's integer for a dtype.
 
     Examples
@@ -372,7 +373,7 @@ class TypeFlag(int):
 
     dtype: np.dtype
 
-    def __new__(cls, value: Any) -> TypeFlag:
+    def __new__(cls, value: object) -> TypeFlag:
         dtype = as_dtype(value)
         self = super().__new__(cls, _FLAGS[dtype.name])
         self.dtype = dtype

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..typing import Array, ArrayModule
 from .locks import lock
 
 __all__ = ["count", "run", "by_rows", "copy", "alone"]
@@ -146,7 +147,7 @@ def _share(parts: Sequence[Callable[[], object]]) -> None:
         raise job.error
 
 
-def by_rows(xp: Any, array: Any, work: Callable[[slice], Any]) -> list[Any]:
+def by_rows(xp: ArrayModule, array: Array, work: Callable[[slice], Any]) -> list[Any]:
     """``work(rows)`` for slices of the first axis, one after the other as they stay in the cache, on several threads.
 
     An array of another device than the host, or a small one, is worked on as a whole. The slices do not depend on the

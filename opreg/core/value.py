@@ -13,7 +13,9 @@ import numpy as np
 from ..errors import ArgumentError
 from .arguments import LateSignature, ordered, split
 from .dispatch import apply
+from .op import Op
 from .registry import REGISTERED, get, ops
+from .rules import Attrs
 
 __all__ = ["Value", "BINARY", "METHODS", "ARITHMETIC", "arithmetic", "document", "forms", "refuse_sequence"]
 
@@ -71,7 +73,7 @@ _SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "mod": "%", "pow":
           "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 
 
-def refuse_sequence(value: Any, name: str, other: Any, reflected: bool) -> None:
+def refuse_sequence(value: object, name: str, other: object, reflected: bool) -> None:
     """Refuse arithmetic with text and lists: Python would repeat them as often as an integer array says.
 
     Raises
@@ -91,7 +93,7 @@ def refuse_sequence(value: Any, name: str, other: Any, reflected: bool) -> None:
 
 
 def _operator(name: str, reflected: bool) -> Callable:
-    def method(self: Value, other: Any) -> Any:
+    def method(self: Value, other: object) -> Any:
         return self._binary(name, other, reflected)
 
     method.__name__ = f"__{'r' if reflected else ''}{name}__"
@@ -116,7 +118,7 @@ def document() -> None:
             getattr(Value, name).__doc__ = op.doc
 
 
-def _call(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+def _call(op: Op, args: Sequence[object], keywords: dict[str, Any]) -> Any:
     """Call an operator on values: inputs by position or by name, then attributes."""
     keywords.pop("name", None)
     inputs, given = split(op, args, keywords, lambda value: isinstance(value, (Value, np.ndarray)))
@@ -145,10 +147,10 @@ class Value:
 
         def __add__(self, other: Any, /) -> Any: ...
 
-    def _apply(self, op: Any, values: Any, attrs: Any) -> Any:
+    def _apply(self, op: Op, values: Sequence[Any], attrs: Attrs) -> Any:
         raise NotImplementedError
 
-    def _called(self, op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    def _called(self, op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         return _call(op, args, keywords)
 
     @classmethod
@@ -156,15 +158,15 @@ class Value:
         op = get(name)
         return lambda *args, **keywords: _call(op, args, keywords)
 
-    def shown(self) -> Any:
+    def shown(self) -> Value:
         """The same as users' gradients are given it: they cannot change it for others who read it."""
         return self
 
-    def _shape_is(self, other: Any) -> bool:
+    def _shape_is(self, other: object) -> bool:
         """Whether another value is known to have the same shape."""
         return False
 
-    def _binary(self, name: str, other: Any, reflected: bool) -> Any:
+    def _binary(self, name: str, other: object, reflected: bool) -> Any:
         same, broadcast, scalar, scalar_left = forms(name)
         if isinstance(other, Value):
             op = getattr(ops, broadcast if self._broadcasts else same)
@@ -194,7 +196,7 @@ def arithmetic(title: str) -> Callable:
     """The function of two operands of that name, each an array, a symbol or a number."""
     name, of_numbers = ARITHMETIC[title]
 
-    def function(lhs: Any, rhs: Any) -> Any:
+    def function(lhs: object, rhs: object) -> Any:
         if isinstance(lhs, Value):
             found = lhs._binary(name, rhs, False)
         elif isinstance(rhs, Value):
