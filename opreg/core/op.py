@@ -476,7 +476,7 @@ class Op:
         ins, outs = self._types(attrs, list(ins), list(outs))
         return list(ins), list(outs)
 
-    def differentiate(self, g: V | tuple[V | None, ...] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
+    def differentiate(self, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
                       needs: Sequence[bool], is_train: bool = True) -> Sequence[V | None]:
         """Gradients of the inputs, None where there is none.
 
@@ -489,7 +489,7 @@ class Op:
             return self._differentiate(self, g, ins, outs, attrs, needs, is_train)
         return self.by_rule(g, ins, outs, attrs, needs, is_train)
 
-    def by_rule(self, g: V | tuple[V | None, ...] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
+    def by_rule(self, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
                 needs: Sequence[bool], is_train: bool) -> Sequence[V | None]:
         """The same, by the rule that was declared as it stands."""
         rule = self._gradient

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from opreg.ndarray.context import cpu
-from opreg.ndarray.ndarray import wrap
+from opreg.ndarray.context import Context, cpu
+from opreg.ndarray.ndarray import NDArray, wrap
 from opreg.ndarray.traced import BodyTracer, wrap_traced
 
 from ..core import generators
@@ -20,11 +20,14 @@ from ..errors import note
 
 __all__ = ["dry_run"]
 
+#: A function of arrays and their context, which returns arrays, of ours or others, and numbers.
+Compute: TypeAlias = Callable[[list[NDArray], Context], list[Any]]
+
 #: Bytes of inputs up to which a function is run on numbers.
 _LIMIT = 1 << 26
 
 
-def dry_run(op_type: str, compute: Callable[[list[Any], Any], list[Any]], specs: Sequence[Spec]) -> list[Spec]:
+def dry_run(op_type: str, compute: Compute, specs: Sequence[Spec]) -> list[Spec]:
     """Specs of what a function of arrays returns for inputs of these specs.
 
     It is run on zeros, and where it fails there on positive numbers, square matrices of which can be inverted. Inputs
@@ -56,7 +59,7 @@ def dry_run(op_type: str, compute: Callable[[list[Any], Any], list[Any]], specs:
     return list(map(spec_of, found))
 
 
-def _on_numbers(compute: Callable, specs: Sequence[Spec], ctx: Any) -> list[Any]:
+def _on_numbers(compute: Compute, specs: Sequence[Spec], ctx: Context) -> list[Any]:
     try:
         return compute([wrap(np.zeros(*spec), ctx) for spec in specs], ctx)  # type: ignore[arg-type]  # they are known
     except Exception as error:
@@ -66,7 +69,7 @@ def _on_numbers(compute: Callable, specs: Sequence[Spec], ctx: Any) -> list[Any]
             raise error from None
 
 
-def _numberless(specs: Sequence[Spec], ctx: Any) -> list[Any]:
+def _numberless(specs: Sequence[Spec], ctx: Context) -> list[NDArray]:
     body = BodyTracer("dry", {}, ctx)
     return [wrap_traced(body.value(body.variable(f"input{i}", spec)), ctx) for i, spec in enumerate(specs)]
 
@@ -94,6 +97,6 @@ def _undisturbed() -> Iterator[None]:
         random.setstate(python_state)
 
 
-def spec_of(value: Any) -> Spec:
+def spec_of(value: object) -> Spec:
     """Shape and dtype of what a function returned: an array, or a number."""
     return Spec(tuple(getattr(value, "shape", ())), np.dtype(getattr(value, "dtype", type(value))))

@@ -7,24 +7,30 @@ import operator
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..core.launch import FirstRun
+from ..core.launch import FirstRun, Step
 from ..core.spec import show, size
 from ..errors import OpError, here
+
+if TYPE_CHECKING:
+    from ..typing import Array
+    from .operator import CustomOp
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = ["watched", "is_settled", "default", "is_default", "warn_unwritten"]
 
 
-def default(method: Callable) -> Callable:
+def default(method: F) -> F:
     """Mark a method as what counts where a user's class has none of its own."""
     method.default = True  # type: ignore[attr-defined]
     return method
 
 
-def is_default(method: Any) -> bool:
+def is_default(method: object) -> bool:
     """Whether a method is one that is there by default."""
     return getattr(method, "default", False)
 
@@ -53,8 +59,8 @@ def _untouched(mark: Any) -> bool:
     return bool(same.get() if hasattr(same, "get") else same)
 
 
-def watched(run: Callable, made: Any, title: str, raws: Sequence[Any], reqs: Sequence[str], lists: dict[str, list],
-            names: Sequence[str], unwritten: Callable[[list[int]], list[Callable]]) -> FirstRun:
+def watched(run: Step, made: CustomOp, title: str, raws: Sequence[Array], reqs: Sequence[str], lists: dict[str, list],
+            names: Sequence[str], unwritten: Callable[[list[int]], list[Step]]) -> FirstRun:
     """The first run of an operator.
 
     Parameters
@@ -75,7 +81,7 @@ def watched(run: Callable, made: Any, title: str, raws: Sequence[Any], reqs: Seq
         Hears of results that were left alone, and returns steps that take care of them.
     """
 
-    def first() -> list[Callable]:
+    def first() -> list[Step]:
         marks = [_mark(data, req) for data, req in zip(raws, reqs)]
         before = [list(arrays) for arrays in lists.values()]
         key, results = [*lists.items()][-1]
@@ -95,7 +101,7 @@ def watched(run: Callable, made: Any, title: str, raws: Sequence[Any], reqs: Seq
     return FirstRun(first)
 
 
-def is_settled(made: Any) -> bool:
+def is_settled(made: CustomOp) -> bool:
     """Whether an operator that was watched is as it was before, so that others of its class need not be watched."""
     return not isinstance(getattr(made, "assign", None), _Assigning)
 
@@ -128,7 +134,7 @@ class _Assigning:
             del self._made.assign
 
 
-def warn_unwritten(told: set[str], names: Sequence[str], backward: Any, title: str) -> None:
+def warn_unwritten(told: set[str], names: Sequence[str], backward: Callable[..., None], title: str) -> None:
     """Warn once of gradients that were asked for and never written. A ``backward`` that says ``pass`` means it."""
     code = getattr(getattr(backward, "__func__", backward), "__code__", None)
     missing = is_default(backward)

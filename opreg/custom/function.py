@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import arguments as calls
 from ..core.attrs import Schema
 from ..core.dispatch import call
-from ..core.launch import Call, FirstRun
+from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
-from ..core.op import Op, agreed
+from ..core.op import Names, Op, agreed
 from ..core.registry import ops
-from ..core.rules import SAME_TYPE, AttrsRule, Rule
+from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes
 from ..core.spec import Spec, as_dtype, known, show
+from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
-from .gradient import Use, by_rule, derive, own, shown
+from .gradient import Arriving, Use, by_rule, derive, own, shown
 from .signature import GIVEN, Signature, read
+
+if TYPE_CHECKING:
+    from ..ndarray.context import Context
+    from ..ndarray.ndarray import NDArray
 
 __all__ = ["DefinedFunction", "FunctionUse", "of_function"]
 
@@ -47,7 +52,7 @@ class DefinedFunction(Schema):
         self.rule = Rule(function)
         self.given = [name for name in GIVEN if name in self.rule.names]
 
-    def complete(self, given: Mapping[str, Any]) -> FunctionUse:
+    def complete(self, given: Mapping[str, object]) -> FunctionUse:
         """Typed attributes, and what is settled for them."""
         use = FunctionUse(super().complete(given))
         use.defined, use.op, use.memo, use.runs = self, self.op, {}, {}
@@ -66,9 +71,9 @@ class FunctionUse(Use):
     """
 
     defined: DefinedFunction
-    shapes: list[Any] | None = None
+    shapes: Shapes | None = None
 
-    def compute(self, arrays: Sequence[Any], ctx: Any, is_train: bool) -> list[Any]:
+    def compute(self, arrays: Sequence[NDArray], ctx: Context, is_train: bool) -> list[Any]:
         """What the function makes of NDArrays: an NDArray, array or number for each output."""
         rule, op = self.defined.rule, self.op
         keywords = rule.select(self)
@@ -108,7 +113,7 @@ class FunctionUse(Use):
                                      lambda arrays, ctx: self.compute(arrays, ctx, MODE.training), specs)
         return self.memo[key]
 
-    def infer_shapes(self, ins: Any, outs: Any) -> Any:
+    def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         """Shapes from a run on other numbers."""
         op = self.op
         if op.data_dependent:
@@ -120,7 +125,7 @@ class FunctionUse(Use):
         specs = self._dry_run([Spec(shape, _FLOAT32) for shape in ins])
         return ins, [agreed(name, old, spec.shape) for name, old, spec in zip(op.outputs(self), outs, specs)]
 
-    def infer_dtypes(self, ins: Any, outs: Any) -> Any:
+    def infer_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Dtypes from a run on other numbers, where shapes came from one; else all are the same."""
         if self.shapes is None or any(dtype is None for dtype in ins):
             return SAME_TYPE(ins, outs, self)
@@ -128,8 +133,8 @@ class FunctionUse(Use):
 
     # --------------------------------------------------------------------------------------------- gradient
 
-    def gradient(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], needs: Sequence[bool], is_train: bool
-                 ) -> list[Any]:
+    def gradient(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool], is_train: bool
+                 ) -> list[Value | None]:
         """What the user's rule gives."""
         g, ins, outs = shown(g), list(map(shown, ins)), list(map(shown, outs))
         found = self.op.by_rule(g, ins, outs, self, needs, is_train)
@@ -160,8 +165,8 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str], au
     return op
 
 
-def _gradients(op: Op, g: Any, ins: Sequence[Any], outs: Sequence[Any], use: Any, needs: Sequence[bool], is_train: bool
-               ) -> list[Any]:
+def _gradients(op: Op, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], use: FunctionUse,
+               needs: Sequence[bool], is_train: bool) -> list[Value | None]:
     """Gradients of the inputs, by the user's rule, or from what a body that is followed does."""
     ruled = op.has_grad
     if not (ruled or op.traced):
@@ -173,7 +178,7 @@ def _gradients(op: Op, g: Any, ins: Sequence[Any], outs: Sequence[Any], use: Any
     return by_rule(use.gradient, use, g, ins, outs, needs, is_train) if ruled else derive(use, g, ins, needs)
 
 
-def _steps(call: Call) -> list[Callable]:
+def _steps(call: Call) -> list[Step]:
     """The step that calls the function."""
     use: Any = call.attrs
     op, count = use.op, len(use.op.arguments(use))
@@ -192,7 +197,7 @@ def _steps(call: Call) -> list[Callable]:
     def run() -> None:
         store(compute())
 
-    def first() -> list[Callable]:
+    def first() -> list[Step]:
         results = compute()
         for name, expected, spec in zip(op.outputs(use), call.specs, map(spec_of, results)):
             if spec.dtype.kind != expected.dtype.kind:  # type: ignore[union-attr]
@@ -204,7 +209,7 @@ def _steps(call: Call) -> list[Callable]:
     return [FirstRun(first)]
 
 
-def _misfit(call: Call, results: Sequence[Any]) -> ShapeError:
+def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
     op = call.op
     name, expected, spec = next(each for each in zip(op.outputs(call.attrs), call.specs, map(spec_of, results))
                                 if each[1].shape != each[2].shape)
@@ -212,7 +217,7 @@ def _misfit(call: Call, results: Sequence[Any]) -> ShapeError:
                       f"returned {show(spec.shape)}")
 
 
-def _arguments(signature: Signature) -> Any:
+def _arguments(signature: Signature) -> Names:
     """Names of the inputs; a function of how many there are where that is not fixed."""
     fixed, many = signature.inputs, signature.many
     if many is None:
@@ -224,7 +229,7 @@ def _arguments(signature: Signature) -> Any:
     return names
 
 
-def _outputs(name: str, outputs: Any) -> tuple[str, ...]:
+def _outputs(name: str, outputs: Sequence[str]) -> tuple[str, ...]:
     if (isinstance(outputs, str) or not outputs or not all(isinstance(each, str) for each in outputs)
             or len(set(outputs)) < len(outputs)):
         raise ArgumentError(f"define: {name}: outputs={outputs!r}: expected a list of different names")

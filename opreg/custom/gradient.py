@@ -11,8 +11,8 @@ the body does.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from ..core.attrs import AS_GIVEN
 from ..core.gradient import fitted
@@ -22,11 +22,16 @@ from ..core.op import Op
 from ..core.rules import AttrsRule
 from ..core.slots import Slot
 from ..core.spec import Spec
-from ..core.tracing import NeedsNumbers, RuleTracer
+from ..core.tracing import NeedsNumbers, RuleTracer, TracedValue
 from ..core.value import Value
 from ..errors import NotDifferentiableError
 
-__all__ = ["Use", "GradientUse", "by_rule", "derive", "own", "shown", "COMPUTED"]
+__all__ = ["Use", "GradientUse", "by_rule", "derive", "own", "shown", "Arriving", "COMPUTED"]
+
+T = TypeVar("T")
+
+#: What arrives at the outputs of an operator: a value, or several; None where nothing does.
+Arriving: TypeAlias = Value | Sequence[Value | None] | None
 
 #: What computes a gradient that follows from a body, on the arrays of a call.
 COMPUTED = Slot("graphs")
@@ -56,11 +61,11 @@ class Use(dict):
 def shown(value: Any) -> Any:
     """Values as users' code is given them, also in lists: arrays that refuse to be changed."""
     if isinstance(value, (list, tuple)):
-        return type(value)([shown(each) for each in value])
+        return type(value)([shown(part) for part in value])
     return value.shown() if isinstance(value, Value) else value
 
 
-def own(names: Sequence[str], found: Any, ins: Sequence[Any], title: str) -> list[Any]:
+def own(names: Sequence[str], gradients: Iterable[Any], ins: Sequence[Any], title: str) -> list[Value | None]:
     """What a user's rule returned for the arguments of these names, as a gradient in the right shape, or None, for each
     input.
 
@@ -69,8 +74,8 @@ def own(names: Sequence[str], found: Any, ins: Sequence[Any], title: str) -> lis
     ArgumentError, ShapeError
         Naming the input.
     """
-    results: list[Any] = []
-    for name, g, like in zip(names, found, ins):
+    results: list[Value | None] = []
+    for name, g, like in zip(names, gradients, ins):
         if isinstance(g, numbers.Real) and g == 0:  # none at all
             g = None
         if g is not None:
@@ -81,11 +86,11 @@ def own(names: Sequence[str], found: Any, ins: Sequence[Any], title: str) -> lis
 
 #: What a user's rule gives, checked: a function of the gradients of outputs, inputs, outputs, the inputs that want a
 #: gradient, and the mode.
-UserRule = Callable[[Any, Sequence[Any], Sequence[Any], Sequence[bool], bool], list[Any]]
+UserRule = Callable[[Arriving, Sequence[Value], Sequence[Value], Sequence[bool], bool], list[Value | None]]
 
 
-def by_rule(rule: UserRule, use: Use, g: Any, ins: Sequence[Any], outs: Sequence[Any], needs: Sequence[bool],
-            is_train: bool) -> list[Any]:
+def by_rule(rule: UserRule, use: Use, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
+            is_train: bool) -> list[Value | None]:
     """Gradients of the inputs by a user's rule: what it does, or where that needs numbers it as an operator."""
     try:
         if MODE.recording and outs and hasattr(outs[0], "_data"):  # as a graph would have it
@@ -96,17 +101,18 @@ def by_rule(rule: UserRule, use: Use, g: Any, ins: Sequence[Any], outs: Sequence
         return _through(rule, use, g, ins, [*ins[:count], *outs, *ins[count:]], needs)
 
 
-def _rehearse(rule: UserRule, g: Any, ins: Any, outs: Any, *rest: Any) -> None:
+def _rehearse(rule: UserRule, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
+              is_train: bool) -> None:
     tracer = RuleTracer()
 
-    def stand(array: Any) -> Any:
+    def stand(array: Any) -> TracedValue:
         return tracer.value(tracer.variable("array", Spec(array.shape, array._data.dtype)))
 
     rule(tuple(map(stand, g)) if isinstance(g, (tuple, list)) else stand(g), list(map(stand, ins)),
-         list(map(stand, outs)), *rest)
+         list(map(stand, outs)), needs, is_train)
 
 
-def derive(use: Use, g: Any, ins: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
+def derive(use: Use, g: Arriving, ins: Sequence[Value], needs: Sequence[bool]) -> list[Value | None]:
     """Gradients of the inputs, from the derivative of what the body does."""
     return _through(None, use, g, ins, ins, needs)
 
@@ -139,13 +145,13 @@ class GradientUse(Use):
         return (*[f"{name}_grad" for name in outputs[:forward.visible(inner)]], *forward.arguments(inner),
                 *(() if self.derived else outputs))
 
-    def like_arguments(self, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    def like_arguments(self, ins: list[T], outs: list[T]) -> tuple[list[T], list[T]]:
         """Shapes, or dtypes: gradients look like the arguments."""
         first = self.inner.op.visible(self.inner)
         return ins, ins[first:first + len(outs)]
 
-    def differentiate(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], needs: Sequence[bool], is_train: bool
-                      ) -> list[Any]:
+    def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
+                      is_train: bool) -> list[Value | None]:
         """Gradients of the gradient, where the body is followed."""
         if self.op.traced:
             return derive(self, g, ins, needs)
@@ -171,12 +177,12 @@ def _gradient(forward: Op, derived: bool, visible: int) -> Op:
     return op
 
 
-def _through(rule: UserRule | None, use: Use, g: Any, ins: Sequence[Any], read: Sequence[Any], needs: Sequence[bool]
-             ) -> list[Any]:
+def _through(rule: UserRule | None, use: Use, g: Arriving, ins: Sequence[Value], read: Sequence[Value],
+             needs: Sequence[bool]) -> list[Value | None]:
     """Gradients of the inputs from an operator that reads what arrives, and these values."""
     op = use.op
     visible, count = op.visible(use), len(op.arguments(use))
-    tops = list(g)[:visible] if isinstance(g, (tuple, list)) else [g]
+    tops: list[Any] = list(g)[:visible] if isinstance(g, (tuple, list)) else [g]
     key = "derived" if rule is None else "written", visible
     if key not in op.gradients:
         op.gradients[key] = _gradient(op, rule is None, visible)
@@ -187,7 +193,7 @@ def _through(rule: UserRule | None, use: Use, g: Any, ins: Sequence[Any], read: 
             for i, (result, need) in enumerate(zip(results, needs))] + [None] * (len(ins) - count)
 
 
-def _called(call: Call) -> list[Callable]:
+def _called(call: Call) -> list[Callable[[], None]]:
     """The step that calls a user's rule."""
     use: Any = call.attrs
     inner, forward, rule = use.inner, use.inner.op, use.rule

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -20,6 +20,13 @@ from ..errors import OpError, note
 from .first_run import is_default, warn_unwritten, watched
 from .gradient import derive
 from .signature import check_keywords
+
+if TYPE_CHECKING:
+    from ..ndarray.context import Context
+    from ..ndarray.ndarray import NDArray
+    from ..typing import Array
+    from .operator import CustomOp
+    from .prop import PropUse
 
 __all__ = ["forward_run", "forward_steps", "backward_run", "backward_steps"]
 
@@ -37,20 +44,20 @@ class _Undeclared:
     def __init__(self, what: str):
         self._what = what
 
-    def _refuse(self, *_: Any, **__: Any) -> Any:
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise OpError(f"{self._what} was not asked for: need_top_grad=False or declare_backward_dependency leaves it "
                       "out, so it is not kept for backward")
 
     asnumpy = asscalar = copy = astype = reshape = __getitem__ = __setitem__ = __len__ = __array__ = _refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _refuse
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._refuse()
+        self._refuse()
 
 
-def _noted(error: BaseException, title: str, attrs: Any, **given: list) -> None:
+def _noted(error: BaseException, title: str, attrs: PropUse, **given: list) -> None:
     """Note on an exception of a user's method what the method was given."""
     texts = [f"{name} {', '.join(f'{show(a.shape)} {np.dtype(a.dtype)}' for a in arrays if a.dtype)}"
              for name, arrays in given.items() if arrays]
@@ -58,13 +65,13 @@ def _noted(error: BaseException, title: str, attrs: Any, **given: list) -> None:
     attrs.explain(error)
 
 
-def _title(made: Any, method: str, attrs: Any) -> str:
+def _title(made: CustomOp, method: str, attrs: PropUse) -> str:
     """A method of a user's operator as errors name it."""
     return f"{type(made).__name__}.{method} of operator {attrs.registered.op_type!r}"
 
 
-def forward_run(attrs: Any, made: Any, ins: Sequence[Any], raws: Sequence[Any], reqs: list[str], ctx: Any,
-                wrap: Callable, is_train: bool) -> tuple[Callable[[], None], list, list]:
+def forward_run(attrs: PropUse, made: CustomOp, ins: Sequence[Array], raws: Sequence[Array], reqs: list[str],
+                ctx: Context, wrap: Callable[..., NDArray], is_train: bool) -> tuple[Callable[[], None], list, list]:
     """The function that calls ``forward`` on raw arrays, and the lists of inputs and outputs that it gives to it."""
     count = len(attrs.arguments)
     in_data, out_data = [wrap(a, ctx, True) for a in ins[:count]], [wrap(a, ctx) for a in raws]
@@ -99,7 +106,7 @@ def forward_steps(call: Call) -> list[Callable]:
     return [watched(run, made, title, raws, reqs, lists, attrs.outputs, unwritten)]
 
 
-def _automatic(attrs: Any, req: list[str], out_grad: list, in_data: list, out_data: list,
+def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, out_data: list,
                in_grad: list, aux: list) -> None:
     """The backward of a traced operator that has none: the derivative of its forward."""
     for given in (*out_grad, *in_data):
@@ -111,8 +118,9 @@ def _automatic(attrs: Any, req: list[str], out_grad: list, in_data: list, out_da
             write(dst, request, value)
 
 
-def backward_run(attrs: Any, made: Any, needed: Sequence[int], read: Sequence[Any], states: Sequence[Any],
-                 raws: Sequence[Any], reqs: list[str], ctx: Any, wrap: Callable) -> tuple[Callable[[], None], list]:
+def backward_run(attrs: PropUse, made: CustomOp, needed: Sequence[int], read: Sequence[Array], states: Sequence[Array],
+                 raws: Sequence[Array], reqs: list[str], ctx: Context, wrap: Callable[..., NDArray]
+                 ) -> tuple[Callable[[], None], list]:
     """The function that calls ``backward`` on raw arrays, those it declared to read, and the list of gradients."""
     n_out, n_in = len(attrs.outputs), len(attrs.arguments)
     every: list[Any] = [None] * (2 * n_out + n_in)

@@ -7,7 +7,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,15 +15,23 @@ from ..core.attrs import AS_GIVEN, REQUIRED, Field, Schema, to_text
 from ..core.cache import Recent
 from ..core.dispatch import call
 from ..core.op import Op, agreed
-from ..core.rules import AttrsRule
+from ..core.rules import AttrsRule, Dtypes, Shapes
 from ..core.spec import ANY, Shape, TypeFlag, as_dtype, known
+from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, did_you_mean, note
 from .first_run import is_default
-from .gradient import Use, by_rule, derive, own, shown
+from .gradient import Arriving, Use, by_rule, derive, own, shown
 from .invocation import backward_steps, forward_steps
 from .signature import hints
 
+if TYPE_CHECKING:
+    from ..ndarray.context import Context
+    from ..ndarray.ndarray import NDArray
+    from .operator import CustomOp, CustomOpProp
+
 __all__ = ["RegisteredProp", "PropUse", "Kept", "of_prop"]
+
+T = TypeVar("T")
 
 _PLAIN = {str}
 _NOTHING = object()
@@ -43,6 +51,8 @@ class PropUse(Use):
         Made of these attributes.
     arguments, outputs, auxiliary : tuple of str
         Names that the Prop listed.
+    inner : PropUse
+        Of a backward: that of the forward.
     needs : tuple of bool, or None
         Of a backward: the arguments whose gradient is wanted, None for all.
     kept : Kept or None
@@ -50,10 +60,11 @@ class PropUse(Use):
     """
 
     registered: RegisteredProp
-    prop: Any
+    prop: CustomOpProp
     arguments: tuple[str, ...]
     outputs: tuple[str, ...]
     auxiliary: tuple[str, ...]
+    inner: PropUse
     needs: tuple[bool, ...] | None = None
     kept: Kept | None = None
     _reads: tuple[tuple[int, ...], tuple[int, ...]] | None = None
@@ -96,7 +107,7 @@ class PropUse(Use):
         """A method of the Prop as errors name it."""
         return f"operator {self.registered.op_type!r}: {type(self.prop).__name__}.{method}"
 
-    def ask(self, method: str, *args: Any) -> Any:
+    def ask(self, method: str, *args: object) -> Any:
         """What the Prop answers; its exceptions leave with a note."""
         try:
             return getattr(self.prop, method)(*args)
@@ -104,7 +115,7 @@ class PropUse(Use):
             self.blame(error, method, *args)
             raise
 
-    def blame(self, error: Exception, method: str, *args: Any) -> None:
+    def blame(self, error: Exception, method: str, *args: object) -> None:
         """Note on an exception which method of the Prop it comes from."""
         note(error, self.title(method) + (f", given {args[0]}" if args else ""))
         self.explain(error)
@@ -116,7 +127,7 @@ class PropUse(Use):
             note(error, f"keywords of a Prop are text where they have no annotation, as in MXNet: {', '.join(texts)}; "
                         "write one, as in __init__(self, k: int), or convert them")
 
-    def names(self, method: str, found: Any) -> tuple[str, ...]:
+    def names(self, method: str, found: object) -> tuple[str, ...]:
         """What the Prop lists, checked."""
         if not isinstance(found, (list, tuple)) or not (
                 {*map(type, found)} <= _PLAIN or all(isinstance(name, str) for name in found)):
@@ -137,7 +148,7 @@ class PropUse(Use):
                 raise
             return _NOTHING
 
-    def _groups(self, method: str, found: Any) -> list[list]:
+    def _groups(self, method: str, found: object) -> list[list]:
         """An answer as lists for arguments, outputs and auxiliary states, checked."""
         expected = (self.arguments, self.outputs, self.auxiliary)
         groups: list = [*found] if isinstance(found, (tuple, list)) else []
@@ -156,14 +167,14 @@ class PropUse(Use):
         raise ArgumentError(f"{title} {len(group)} entries for its {what}, expected {len(names)}"
                             f" ({', '.join(names) or 'none'})")
 
-    def infer_shapes(self, ins: Any, outs: Any) -> Any:
+    def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         """Shapes of inputs and outputs, as far as the Prop knows them."""
         given = ins[:len(self.arguments)]
         complete = all(map(known, given))
         answer = self._answer("infer_shape", [[] if shape is None else list(shape) for shape in given], complete)
         return (ins, outs) if answer is _NOTHING else self.shapes_by(answer, ins, outs, complete)
 
-    def shapes_by(self, answer: Any, ins: Any, outs: Any, complete: bool = True) -> Any:
+    def shapes_by(self, answer: object, ins: Shapes, outs: Shapes, complete: bool = True) -> tuple[Shapes, Shapes]:
         """Shapes of inputs and outputs, by what ``infer_shape`` answered where those of the arguments are complete."""
         settled = [complete, complete and not self.op.data_dependent, complete]
         arguments, results, states = [[_shape(shape, each, self) for shape in group] for group, each in
@@ -171,7 +182,7 @@ class PropUse(Use):
         return (_agreed(self.arguments + self.auxiliary, ins, arguments + states),
                 _agreed(self.outputs, outs, results))
 
-    def shapes_from_data(self, *arrays: Any) -> list[Shape]:
+    def shapes_from_data(self, *arrays: NDArray) -> list[Shape]:
         """Shapes of the outputs that follow from numbers."""
         answer = self.ask("infer_shape_from_data", [*arrays[:len(self.arguments)]])
         if not isinstance(answer, (list, tuple)) or len(answer) != len(self.outputs):
@@ -179,7 +190,7 @@ class PropUse(Use):
                                 f"{len(self.outputs)} shapes ({', '.join(self.outputs)})")
         return [_shape(shape, True, self) for shape in answer]  # type: ignore[misc]
 
-    def infer_dtypes(self, ins: Any, outs: Any) -> Any:
+    def infer_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Dtypes of inputs and outputs, as far as the Prop knows them."""
         given = ins[:len(self.arguments)]
         answer = None
@@ -190,7 +201,7 @@ class PropUse(Use):
                 return ins, outs
         return self.dtypes_by(answer, ins, outs)
 
-    def dtypes_by(self, answer: Any, ins: Any, outs: Any) -> Any:
+    def dtypes_by(self, answer: object, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Dtypes of inputs and outputs, by what ``infer_type`` answered if it was asked."""
         given = ins[:len(self.arguments)]
         if self.registered.plain_types and given:  # what the method of CustomOpProp answers
@@ -203,7 +214,7 @@ class PropUse(Use):
 
     # ------------------------------------------------------------------------------ running and gradients
 
-    def create(self, ctx: Any, memo: dict, inputs: Sequence[Any]) -> Any:
+    def create(self, ctx: Context, memo: dict[int, Any], inputs: Sequence[Any]) -> CustomOp:
         """The operator object of one executor, or one eager call, made at its first step.
 
         ``inputs`` have the shapes and dtypes of arguments and auxiliary states.
@@ -214,7 +225,7 @@ class PropUse(Use):
                 raise ArgumentError(f"operator {self.registered.op_type!r}: {type(prop).__name__} has no "
                                     "create_operator(self, ctx, shapes, dtypes), which returns the CustomOp that "
                                     "computes")
-            shapes, dtypes = [[*each.shape] for each in inputs], [_flag(each.dtype) for each in inputs]
+            shapes, dtypes = [[*data.shape] for data in inputs], [_flag(data.dtype) for data in inputs]
             try:
                 made = prop.create_operator(ctx, shapes, dtypes)
             except Exception as error:
@@ -226,8 +237,8 @@ class PropUse(Use):
             memo[id(prop)] = made, prop  # which is kept so that its address stays its own
         return memo[id(prop)][0]
 
-    def differentiate(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], needs: Sequence[bool], is_train: bool
-                      ) -> list[Any]:
+    def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
+                      is_train: bool) -> list[Value | None]:
         """Gradients of the inputs, by the rule of the Prop or the ``backward`` of its operator."""
         if hasattr(self.prop, "gradient"):
             return by_rule(self._gradient, self, g, ins, outs, needs, is_train)
@@ -238,8 +249,8 @@ class PropUse(Use):
         found = deciding._apply(backward.op, read, backward)
         return [found, *[None] * len(states)] if count == 1 else [*found, *[None] * len(states)]
 
-    def _gradient(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], needs: Sequence[bool], is_train: bool
-                  ) -> list[Any]:
+    def _gradient(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
+                  is_train: bool) -> list[Value | None]:
         count = len(self.arguments)
         found = self.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
         found = list(found) if isinstance(found, (list, tuple)) else [found]
@@ -256,27 +267,25 @@ class PropUse(Use):
 
 
 class BackwardUse(PropUse):
-    """Attributes of one use of a backward: those of the forward, which is ``inner``.
+    """Attributes of one use of a backward: those of the forward.
 
     Its inputs are what the Prop declared to read, then the other arguments, of which only the shape matters, then the
     auxiliary states.
     """
-
-    inner: PropUse
 
     def inputs(self) -> tuple[str, ...]:
         """Names of the inputs."""
         every = [*[f"{name}_grad" for name in self.outputs], *self.arguments, *self.outputs]
         return tuple([every[i] for i in self.needed] + [self.arguments[i] for i in self.unread])
 
-    def like_arguments(self, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    def like_arguments(self, ins: list[T], outs: list[T]) -> tuple[list[T], list[T]]:
         """Shapes, or dtypes: of each argument what is known of the input that it is; gradients look like them."""
         first = len(self.outputs)
         found = dict(zip([*self.needed, *[first + i for i in self.unread]], ins))
         return ins, [found[first + i] for i in range(len(self.arguments))]
 
-    def differentiate(self, g: Any, ins: Sequence[Any], outs: Sequence[Any], needs: Sequence[bool], is_train: bool
-                      ) -> list[Any]:
+    def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
+                      is_train: bool) -> list[Value | None]:
         """Gradients of the gradient, where the body is followed."""
         if self.op.traced:
             return derive(self, g, ins, needs)
@@ -309,7 +318,7 @@ class Kept:
     def __init__(self, use: PropUse, order: list[int]):
         self.given, self.order = dict(use), order
         self.names = [use.arguments, use.outputs, use.auxiliary]
-        self.reads: dict[bool, Any] = {}
+        self.reads: dict[bool, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self.runs = Recent(_KEPT)
 
 
@@ -344,10 +353,10 @@ class RegisteredProp(Schema):
 
     op: Op
 
-    def __init__(self, op_type: str, prop: type):
-        annotated = hints(prop.__init__)  # type: ignore[misc]
+    def __init__(self, op_type: str, prop: type[CustomOpProp]):
+        annotated = hints(prop.__init__)
         fields, is_open = [], False
-        for parameter in list(inspect.signature(prop.__init__).parameters.values())[1:]:  # type: ignore[misc]
+        for parameter in list(inspect.signature(prop.__init__).parameters.values())[1:]:
             if parameter.kind is parameter.VAR_KEYWORD:
                 is_open = True
             elif parameter.kind is not parameter.VAR_POSITIONAL:
@@ -357,11 +366,11 @@ class RegisteredProp(Schema):
         self.op_type, self.prop_class = op_type, prop
         self.calls = Recent(_KEPT)
         self.told: set[str] = set()
-        self.plain_types = is_default(prop.infer_type)  # type: ignore[attr-defined]
+        self.plain_types = is_default(prop.infer_type)
 
-    def complete(self, given: Mapping[str, Any]) -> PropUse:
+    def complete(self, given: Mapping[str, object]) -> PropUse:
         """A Prop of these attributes, and what it answers."""
-        typed: dict[str, Any] = {}
+        typed: dict[str, object] = {}
         for name, value in given.items():
             if name in self:
                 field = self[name]
@@ -377,14 +386,14 @@ class RegisteredProp(Schema):
                                     f"{field.name!r}")
         return self.anew(typed)
 
-    def _typed(self, field: Field, value: Any) -> Any:
+    def _typed(self, field: Field, value: object) -> object:
         try:
             return field(value)
         except OpError as error:
             note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
             raise
 
-    def anew(self, given: Mapping[str, Any], kept: Kept | None = None) -> PropUse:
+    def anew(self, given: Mapping[str, object], kept: Kept | None = None) -> PropUse:
         """A Prop of typed keywords, which is asked for its names. Those that an earlier one gave were checked."""
         use = PropUse(given)
         use.registered, use.op, use.memo = self, self.op, {}
@@ -419,7 +428,7 @@ class RegisteredProp(Schema):
         return made["backward", counts]
 
 
-def of_prop(op_type: str, prop: type) -> Op:
+def of_prop(op_type: str, prop: type[CustomOpProp]) -> Op:
     """The operator that a ``CustomOpProp`` is."""
     registered = RegisteredProp(op_type, prop)
     op = registered.op = Op(f"custom.{op_type}", registered, AttrsRule(lambda use: use.arguments),
@@ -450,7 +459,7 @@ def _backward(forward: Op, read: int, unread: int) -> Op:
 _flag = functools.cache(TypeFlag)
 
 
-def _agreed(names: Sequence[str], olds: Sequence[Any], news: Sequence[Any]) -> list[Any]:
+def _agreed(names: Sequence[str], olds: Shapes, news: Shapes) -> Shapes:
     """Shapes where what was known and what was said agree."""
     return [new if old is None else agreed(name, old, new) for name, old, new in zip(names, olds, news)]
 
@@ -467,7 +476,7 @@ def _shape(shape: Any, complete: bool, use: PropUse) -> Shape | None:
                             "ints") from None
 
 
-def _same(names: Sequence[str], olds: Sequence[Any], news: Sequence[Any]) -> list[Any]:
+def _same(names: Sequence[str], olds: Dtypes, news: Dtypes) -> Dtypes:
     """Dtypes where what was known and what was said agree."""
     for name, old, new in zip(names, olds, news):
         if old is not new and old is not None and new is not None and old != new:
@@ -475,7 +484,7 @@ def _same(names: Sequence[str], olds: Sequence[Any], news: Sequence[Any]) -> lis
     return [new if old is None else old for old, new in zip(olds, news)]
 
 
-def _dtype(dtype: Any, use: PropUse) -> np.dtype | None:
+def _dtype(dtype: object, use: PropUse) -> np.dtype | None:
     """A dtype that a Prop returned: a scalar class, a dtype, a name, or MXNet's integer."""
     try:
         return None if dtype is None else as_dtype(dtype)
