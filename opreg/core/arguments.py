@@ -209,8 +209,8 @@ class LateSignature(inspect.Signature):
         first, *rest = signature(self._find(), ()).parameters.values()
         if first.kind is first.VAR_POSITIONAL:
             rest = [first, *rest]
-        found = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *rest])
-        self._parameters, self._return_annotation = found.parameters, found.return_annotation
+        method = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *rest])
+        self._parameters, self._return_annotation = method.parameters, method.return_annotation
         return getattr(self, name)
 
     def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]

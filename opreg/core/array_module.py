@@ -178,9 +178,9 @@ def backend(name: str) -> Backend:
     >>> backend("cpu").xp.__name__
     'numpy'
     """
-    made = _REGISTERED[name]()
-    _ACTIVE.append(made)
-    return made
+    opened = _REGISTERED[name]()
+    _ACTIVE.append(opened)
+    return opened
 
 
 def active() -> list[Backend]:

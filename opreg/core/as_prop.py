@@ -62,14 +62,14 @@ class Prop:
         """Shapes of arguments, outputs and auxiliary states, as lists of lists; unknown ones are ``None``."""
         ins = [tuple(ANY if dim in (0, None) else int(dim) for dim in shape) if shape else None
                for shape in in_shape]
-        found = self._ask(ins, self.op.infer_shapes)
+        answer = self._ask(ins, self.op.infer_shapes)
         return tuple([None if shape is None else [None if dim is ANY else dim for dim in shape]  # type: ignore
-                      for shape in group] for group in found)
+                      for shape in group] for group in answer)
 
     def infer_type(self, in_type: Sequence[object]) -> tuple[list, list, list]:
         """Dtypes of arguments, outputs and auxiliary states, as NumPy classes; unknown ones are ``None``."""
-        found = self._ask([None if t is None else as_dtype(t) for t in in_type], self.op.infer_dtypes)
-        return tuple([None if t is None else t.type for t in group] for group in found)  # type: ignore
+        answer = self._ask([None if t is None else as_dtype(t) for t in in_type], self.op.infer_dtypes)
+        return tuple([None if t is None else t.type for t in group] for group in answer)  # type: ignore
 
     def create_operator(self, ctx: Context, in_shapes: object, in_dtypes: object) -> BoundOperator:
         """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""

@@ -197,10 +197,10 @@ def _to_any(options: tuple[Converter, ...]) -> Converter:
 
 def _limited(convert: Converter, limits: list[Limit]) -> Converter:
     def limited(value: object) -> Any:
-        found = convert(value)
-        if not all(limit.holds(found) for limit in limits):
+        typed = convert(value)
+        if not all(limit.holds(typed) for limit in limits):
             raise ValueError(value)
-        return found
+        return typed
 
     return limited
 
@@ -221,7 +221,7 @@ def _converter(kind: Any) -> Converter:
         return _SIMPLE[kind]
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
-        return _limited(_converter(args[0]), [each for each in args[1:] if isinstance(each, Limit)])
+        return _limited(_converter(args[0]), [part for part in args[1:] if isinstance(part, Limit)])
     if origin in (Union, types.UnionType):
         # None first, so that the text "None" is never taken for a name.
         ordered = sorted(args, key=lambda arg: arg is not type(None))
@@ -247,7 +247,7 @@ def _describe(kind: object) -> str:
         return names[kind]
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
-        return " ".join([_describe(args[0]), *(each.words for each in args[1:] if isinstance(each, Limit))])
+        return " ".join([_describe(args[0]), *(part.words for part in args[1:] if isinstance(part, Limit))])
     if origin in (Union, types.UnionType):
         return " or ".join(_describe(arg) for arg in args)
     if origin in (tuple, list):
@@ -381,9 +381,9 @@ class Schema:
                          for name, value in given.items()])
             return self._cache[key]
         except KeyError:
-            found = self._cache.find(key)
-            if found is not None:
-                return found
+            known = self._cache.find(key)
+            if known is not None:
+                return known
         except TypeError:  # a list, an array: not worth remembering
             return self._complete(given)
         result = self._complete(given)

@@ -42,19 +42,19 @@ def grow(tracer: RuleTracer, order: Sequence[Node], seeds: Sequence[tuple[Entry,
 
     def differentiate(node: Node, arriving: Gradients, needs: tuple[bool, ...]) -> Gradients:
         tracer.source = node  # of sums of gradients, too, which are made outside of rules
-        found = _differentiate(tracer, node, arriving, needs, is_train)
+        gradients = _differentiate(tracer, node, arriving, needs, is_train)
         if watched:
-            _title(node, found)
-        return found
+            _title(node, gradients)
+        return gradients
 
     arriving: dict[Entry, TracedValue | None] = {}
     for entry, value in seeds:
         other = arriving.get(entry)
         arriving[entry] = other if value is None else value if other is None else other + value
     targets = set(wanted)
-    found = walk(order, arriving, targets, differentiate, lambda _, held, g: held + g)
+    by_entry = walk(order, arriving, targets, differentiate, lambda _, total, g: total + g)
     tracer.source = None
-    return {entry: value for entry, value in found.items() if entry[0] in targets and value is not None}
+    return {entry: value for entry, value in by_entry.items() if entry[0] in targets and value is not None}
 
 
 def _differentiate(tracer: RuleTracer, node: Node, arriving: Gradients, needs: tuple[bool, ...], is_train: bool
@@ -90,6 +90,6 @@ def gradients(graph: Graph, wanted: Sequence[Node]) -> list[Entry]:
     """Gradients of the sum of all heads with respect to variables, zeros where there is none."""
     tracer = RuleTracer()
     seeds = [(entry, ops.ones_like(tracer.value(entry))) for entry in graph.heads]
-    found = grow(tracer, graph.nodes, seeds, wanted)
+    by_entry = grow(tracer, graph.nodes, seeds, wanted)
     entries = [(node, 0) for node in wanted]
-    return [(found[entry] if entry in found else ops.zeros_like(tracer.value(entry)))._entry for entry in entries]
+    return [(by_entry[entry] if entry in by_entry else ops.zeros_like(tracer.value(entry)))._entry for entry in entries]

@@ -51,12 +51,12 @@ class Recent(dict):
 
     def find(self, key: object) -> Any:
         """What is kept by a key, None where nothing is."""
-        found = self.get(key)
-        if found is None and self._older:
-            found = self._older.get(key)
-            if found is not None:
-                self.keep(key, found)
-        return found
+        value = self.get(key)
+        if value is None and self._older:
+            value = self._older.get(key)
+            if value is not None:
+                self.keep(key, value)
+        return value
 
     def keep(self, key: object, value: object) -> None:
         """Keep something; what was not used for longest goes."""
@@ -88,9 +88,9 @@ def cached(limit: int, typed: bool = False) -> Callable[[Callable[P, R]], Callab
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        made = functools.lru_cache(limit, typed)(function)
-        _CACHED.add(made)
-        return made  # type: ignore[return-value]  # hashable arguments are asked for
+        remembering = functools.lru_cache(limit, typed)(function)
+        _CACHED.add(remembering)
+        return remembering  # type: ignore[return-value]  # hashable arguments are asked for
 
     return decorate
 
@@ -107,8 +107,8 @@ class CacheReport(list[Cache]):
     """Caches, the fullest first; prints as a table."""
 
     def __str__(self) -> str:
-        return "\n".join([f"{'entries':>7}  {'limit':>7}  cache", *(f"{each.entries:7}  {each.limit:7}  {each.name}"
-                                                                   for each in self)])
+        return "\n".join([f"{'entries':>7}  {'limit':>7}  cache", *(f"{cache.entries:7}  {cache.limit:7}  {cache.name}"
+                                                                   for cache in self)])
 
 
 def caches() -> CacheReport:
@@ -126,15 +126,15 @@ def caches() -> CacheReport:
     >>> [each for each in mx.caches() if each.name == "settled eager calls"][0].limit
     4096
     """
-    held = [(each.name, len([*each.entries()]), each.limit) for each in _RECENT]
-    for each in _CACHED:
-        info, function = each.cache_info(), each.__wrapped__
+    rows = [(cache.name, len([*cache.entries()]), cache.limit) for cache in _RECENT]
+    for cache in _CACHED:
+        info, function = cache.cache_info(), cache.__wrapped__
         function = getattr(function, "func", function)  # of functools.partial
         name = function.__qualname__.partition(".<locals>")[0]
-        held.append((f"{function.__module__.removeprefix('opreg.')}.{name}", info.currsize, info.maxsize))
-    found: dict[str, Cache] = {}
-    for name, entries, limit in held:
-        before = found.get(name, Cache(name, 0, 0))
-        found[name] = Cache(name, before.entries + entries, before.limit + limit)
-    return CacheReport(sorted([each for each in found.values() if each.entries],
-                              key=lambda each: (-each.entries, each.name)))
+        rows.append((f"{function.__module__.removeprefix('opreg.')}.{name}", info.currsize, info.maxsize))
+    by_name: dict[str, Cache] = {}
+    for name, entries, limit in rows:
+        before = by_name.get(name, Cache(name, 0, 0))
+        by_name[name] = Cache(name, before.entries + entries, before.limit + limit)
+    return CacheReport(sorted([cache for cache in by_name.values() if cache.entries],
+                              key=lambda cache: (-cache.entries, cache.name)))

@@ -65,8 +65,8 @@ def call(op: Op, args: Sequence[object], keywords: dict[str, Any]) -> Any:
 
 def leading(values: Iterable[object]) -> Any:
     """The value that decides how an operator is applied, or None where there is no array and no symbol."""
-    found = max(values, key=_rank, default=None)
-    return None if _rank(found) < 0 else found
+    value = max(values, key=_rank, default=None)
+    return None if _rank(value) < 0 else value
 
 
 def _rank(value: object) -> int:

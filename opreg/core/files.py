@@ -243,11 +243,11 @@ def json_of(text: str | bytes, name: str) -> Any:
         raise FileFormatError(f"{name}: {what}") from None
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
+        by_key = dict(pairs)
+        if len(by_key) != len(pairs):
             names = [key for key, _ in pairs]
             fail(f"the key {next(key for key in names if names.count(key) > 1)!r} stands twice in one object")
-        return found
+        return by_key
 
     try:
         return json.loads(text, object_pairs_hook=unique, strict=False)

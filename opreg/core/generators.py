@@ -81,8 +81,8 @@ def seed(value: int, device_type: str | None = None, device_id: int = 0) -> None
         return
     with _LOCK:
         _STATE["seed"] = value
-        for (kind, number), held in _GENERATORS.items():
-            _restart(kind, number, held, _entropy(value, number))
+        for (kind, number), stream in _GENERATORS.items():
+            _restart(kind, number, stream, _entropy(value, number))
 
 
 @contextlib.contextmanager
@@ -96,17 +96,17 @@ def kept() -> Iterator[None]:
     >>> bool((generator("cpu").random(3) == first).all())
     True
     """
-    value, before = _STATE["seed"], {key: _state(held.bit_generator) for key, held in _GENERATORS.items()}
+    value, before = _STATE["seed"], {key: _state(stream.bit_generator) for key, stream in _GENERATORS.items()}
     try:
         yield
     finally:
         _STATE["seed"] = value
-        for (device_type, device_id), held in list(_GENERATORS.items()):
+        for (device_type, device_id), stream in list(_GENERATORS.items()):
             state = before.get((device_type, device_id))
             if state is None:
-                _restart(device_type, device_id, held, _entropy(value, device_id))
+                _restart(device_type, device_id, stream, _entropy(value, device_id))
             else:
-                _set_state(device_type, device_id, held.bit_generator, state)
+                _set_state(device_type, device_id, stream.bit_generator, state)
 
 
 def state(device_type: str, device_id: int = 0) -> object:

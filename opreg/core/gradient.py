@@ -161,8 +161,8 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
             raise
         for entry, need, result in zip(inputs, needs, results):
             if need and result is not None:
-                held = grads.get(entry)
-                grads[entry] = result if held is None else add(entry, held, result)
+                total = grads.get(entry)
+                grads[entry] = result if total is None else add(entry, total, result)
     return grads
 
 

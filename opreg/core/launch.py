@@ -69,14 +69,14 @@ class Kernel:
         if len(results) < len(shapes):
             raise OpError(f"operator {op.name}, kernel {self.name}: expected {len(shapes)} outputs, got {len(results)}")
         for i, (result, shape) in enumerate(zip(results, shapes)):
-            found = getattr(result, "shape", () if isinstance(result, (int, float)) else None)
-            if found is None:
+            actual = getattr(result, "shape", () if isinstance(result, (int, float)) else None)
+            if actual is None:
                 raise OpError(f"operator {op.name}, kernel {self.name}, output {i}: expected an array, "
                               f"got {type(result).__name__}")
-            one = math.prod(found) == 1 and shape is not None and known(shape) and size(shape) == 1
-            if shape is not None and not one and (len(found) != len(shape) or found != shape):
+            one = math.prod(actual) == 1 and shape is not None and known(shape) and size(shape) == 1
+            if shape is not None and not one and (len(actual) != len(shape) or actual != shape):
                 raise OpError(f"operator {op.name}, kernel {self.name}, output {i}: expected shape {show(shape)}, "
-                              f"got {show(found)}")
+                              f"got {show(actual)}")
 
 
 class Call:
@@ -205,9 +205,9 @@ def reference(call: Call) -> Prepared:
     return Prepared(call, call.op.kernels[0], [])
 
 
-def as_results(found: object) -> list[Any]:
+def as_results(results: object) -> list[Any]:
     """What a kernel returned as a list: one array, or several."""
-    return list(found) if isinstance(found, (tuple, list)) else [found]
+    return list(results) if isinstance(results, (tuple, list)) else [results]
 
 
 def _out(places: list[Array]) -> Array | tuple[Array, ...]:

@@ -22,15 +22,15 @@ def rlock() -> Any:
     return _kept(threading.RLock())
 
 
-def _kept(made: Any) -> Any:
-    _LOCKS.add(made)
-    return made
+def _kept(new: Any) -> Any:
+    _LOCKS.add(new)
+    return new
 
 
 def _forked() -> None:
-    for each in tuple(_LOCKS):
-        if not getattr(each, "_is_owned", bool)():  # what the thread that forked holds it will let go itself
-            each._at_fork_reinit()
+    for kept in tuple(_LOCKS):
+        if not getattr(kept, "_is_owned", bool)():  # what the thread that forked holds it will let go itself
+            kept._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):

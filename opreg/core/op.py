@@ -206,8 +206,8 @@ class Op:
     def _changed(self) -> None:
         if self.used:
             with _WATCHING:
-                found = list(_WATCHERS)
-            for keeper in found:
+                keepers = list(_WATCHERS)
+            for keeper in keepers:
                 keeper.on_register(self)
 
     # ------------------------------------------------------------------------------ declaring, by decorator
@@ -410,11 +410,11 @@ class Op:
     def shapes_from_data(self, call: Call) -> list[Shape]:
         """Shapes of the outputs, from the inputs of a call."""
         if self.op_type is not None:
-            found = self._from_data(call.attrs, *[call.wrap(data, call.ctx, True) for data in call.ins])  # type: ignore
-            return found if isinstance(found, list) else [found]
-        found = self._from_data(call.attrs, call.xp, *call.ins)  # type: ignore[misc]
+            answer = self._from_data(call.attrs, *[call.wrap(data, call.ctx, True) for data in call.ins])  # type: ignore
+            return answer if isinstance(answer, list) else [answer]
+        answer = self._from_data(call.attrs, call.xp, *call.ins)  # type: ignore[misc]
         return [tuple([dim if isinstance(dim, int) else int(call.ctx.backend.to_numpy(dim)) for dim in shape])
-                for shape in (found if isinstance(found, list) else [found])]
+                for shape in (answer if isinstance(answer, list) else [answer])]
 
     def as_view(self, array: Array, attrs: Attrs, out_shapes: Shapes | None = None, xp: ArrayModule = np
                 ) -> Any:
@@ -447,10 +447,10 @@ class Op:
         ins = self.filled(ins, outs, attrs)
         if any(shape is None for shape in ins):
             return ins, outs
-        found = self._shapes(attrs, *ins)
-        if not isinstance(found, list):
-            found = [found]
-        outs = [agreed(name, old, new) for name, old, new in zip(self.outputs(attrs), outs, found)]
+        results = self._shapes(attrs, *ins)
+        if not isinstance(results, list):
+            results = [results]
+        outs = [agreed(name, old, new) for name, old, new in zip(self.outputs(attrs), outs, results)]
         if not all(map(known, ins)):
             ins = self.filled(ins, outs, attrs)  # attributes may say more of the outputs than was known
         return ins, outs

@@ -78,7 +78,7 @@ def declare(function: Callable | None = None, /, *, name: str | None = None, ali
     parameters = parameters_of(function)
     positional = parameters.positional
     auxiliary = options.get("auxiliary", ())
-    arguments: Any = [each for each in positional if callable(auxiliary) or each not in auxiliary]
+    arguments: Any = [input_name for input_name in positional if callable(auxiliary) or input_name not in auxiliary]
     if parameters.variadic:
         count = options.setdefault("variadic", "num_args")
         fixed = tuple(arguments)
@@ -180,8 +180,8 @@ class _Operators:
     """
 
     def __getattr__(self, name: str) -> Op:
-        found = self.__dict__[name] = get(name)  # until another one is registered
-        return found
+        op = self.__dict__[name] = get(name)  # until another one is registered
+        return op
 
 
 ops = _Operators()

@@ -221,10 +221,10 @@ def check_axes(axes: int | Sequence[int] | None, rank: int, what: str = "axis") 
     """
     if axes is None or axes == ():
         return tuple(range(rank))
-    found = [check_axis(axis, rank, what) for axis in ((axes,) if isinstance(axes, int) else axes)]
-    if len(set(found)) != len(found):
+    numbers = [check_axis(axis, rank, what) for axis in ((axes,) if isinstance(axes, int) else axes)]
+    if len(set(numbers)) != len(numbers):
         raise AttrError(f"{what}={axes} names an axis twice")
-    return tuple(sorted(found))
+    return tuple(sorted(numbers))
 
 
 # ---------------------------------------------------------------------------------------------- dtypes
@@ -415,11 +415,11 @@ def common_dtype(dtypes: Iterable[np.dtype | None]) -> np.dtype | None:
     DTypeError
         When two differ.
     """
-    found: np.dtype | None = None
+    common: np.dtype | None = None
     for dtype in dtypes:
-        if dtype is None or dtype is found:
+        if dtype is None or dtype is common:
             continue
-        if found is not None and dtype != found:
-            raise DTypeError(f"dtypes {found} and {dtype} differ; .astype({found.name!r}) converts the other")
-        found = dtype
-    return found
+        if common is not None and dtype != common:
+            raise DTypeError(f"dtypes {common} and {dtype} differ; .astype({common.name!r}) converts the other")
+        common = dtype
+    return common

@@ -42,8 +42,8 @@ class Subgraph:
         places = {entry: i for i, entry in enumerate(entries)}
         values = [tracer.value(entry) for entry in entries]
         g = [value if there else None for value, there in zip(values, arriving)]
-        found = op.differentiate(g[0] if count == 1 else tuple(g), values[count:first], values[first:], attrs, needs,
-                                 is_train)
+        gradients = op.differentiate(g[0] if count == 1 else tuple(g), values[count:first], values[first:], attrs,
+                                     needs, is_train)
         self.steps: list[tuple[Op, Attrs, Attrs, list[int], int]] = []
         for node in tracer.nodes:
             self.steps.append((node.op, node.attrs, node.given, [places[entry] for entry in node.inputs],  # type: ignore
@@ -51,14 +51,14 @@ class Subgraph:
             for i in range(node.count):
                 places[node, i] = len(places)
         self.results = [places[value._entry] if need and value is not None else None
-                        for value, need in zip(found, needs)]
+                        for value, need in zip(gradients, needs)]
 
     def read(self) -> set[int]:
         """The places whose numbers matter."""
-        found = {place for place in self.results if place is not None}
+        reads = {place for place in self.results if place is not None}
         for op, _, _, places, _ in self.steps:
-            found.update(place for i, place in enumerate(places) if i not in op.unread)
-        return found
+            reads.update(place for i, place in enumerate(places) if i not in op.unread)
+        return reads
 
     def inline(self, tracer: RuleTracer, given: Sequence[Entry | None]) -> list[TracedValue | None]:
         """The gradients over these entries, as nodes of a tracer."""
@@ -107,20 +107,20 @@ def subgraph(op: Op, attrs: Attrs, arriving: tuple[bool, ...], needs: tuple[bool
         Shapes and dtypes of gradients, inputs and outputs, as far as they are known.
     """
     key = op, id(attrs), arriving, needs, is_train
-    found = _KEPT.find(key)
-    if found is None:
+    rule = _KEPT.find(key)
+    if rule is None:
         try:
-            found = Subgraph(op, attrs, arriving, needs, is_train, None)
+            rule = Subgraph(op, attrs, arriving, needs, is_train, None)
         except SpecsAsked:
-            found = SpecsAsked
-        _keep(key, attrs, found)
-    if found is SpecsAsked:
+            rule = SpecsAsked
+        _keep(key, attrs, rule)
+    if rule is SpecsAsked:
         given = specs()
-        found = _KEPT.find((*key, *given))
-        if found is None:
-            found = Subgraph(op, attrs, arriving, needs, is_train, given)
-            _keep((*key, *given), attrs, found)
-    return found
+        rule = _KEPT.find((*key, *given))
+        if rule is None:
+            rule = Subgraph(op, attrs, arriving, needs, is_train, given)
+            _keep((*key, *given), attrs, rule)
+    return rule
 
 
 def _keep(key: tuple[object, ...], attrs: Attrs, rule: Subgraph | type[SpecsAsked]) -> None:

@@ -158,13 +158,13 @@ def by_rows(xp: ArrayModule, array: Array, work: Callable[[slice], Any]) -> list
     rows = max(1, block * length // max(array.nbytes, 1))
     if xp is not np or length <= 2 * rows:
         return [work(slice(None))]
-    found: list[Any] = [None] * -(-length // rows)
+    results: list[Any] = [None] * -(-length // rows)
 
     def part(number: int) -> None:
-        found[number] = work(slice(number * rows, (number + 1) * rows))
+        results[number] = work(slice(number * rows, (number + 1) * rows))
 
-    run([functools.partial(part, number) for number in range(len(found))])
-    return found
+    run([functools.partial(part, number) for number in range(len(results))])
+    return results
 
 
 def copy(target: Any, source: Any) -> None:
@@ -199,4 +199,4 @@ def alone() -> bool:
     (None, None)
     """
     caller = threading.current_thread()
-    return all(each is caller or each.name.startswith("opreg") for each in threading.enumerate())
+    return all(thread is caller or thread.name.startswith("opreg") for thread in threading.enumerate())

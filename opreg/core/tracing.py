@@ -305,8 +305,8 @@ class TracedValue(Sized, Value):
         parts = key if isinstance(key, tuple) else (key,)
         if not all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts):
             self._refuse()
-        found = ops._subscript(self, key=key)
-        return found if self.ndim and found.ndim else found.reshape((1,))
+        part = ops._subscript(self, key=key)
+        return part if self.ndim and part.ndim else part.reshape((1,))
 
     # ------------------------------------------------------------------------------------------------ methods
 

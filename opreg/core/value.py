@@ -83,7 +83,7 @@ def refuse_sequence(value: object, name: str, other: object, reflected: bool) ->
     """
     if not isinstance(other, Sequence):
         return
-    left, right = [type(each).__name__.removeprefix("Frozen") for each in
+    left, right = [type(operand).__name__.removeprefix("Frozen") for operand in
                    ((other, value) if reflected else (value, other))]
     kinds = f"{left} {_SIGNS[name]} {right}" if name in _SIGNS else f"{name} of {left} and {right}"
     if isinstance(other, (str, bytes)):
@@ -198,18 +198,18 @@ def arithmetic(title: str) -> Callable:
 
     def function(lhs: object, rhs: object) -> Any:
         if isinstance(lhs, Value):
-            found = lhs._binary(name, rhs, False)
+            value = lhs._binary(name, rhs, False)
         elif isinstance(rhs, Value):
-            found = rhs._binary(name, lhs, True)
+            value = rhs._binary(name, lhs, True)
         elif isinstance(lhs, numbers.Real) and isinstance(rhs, numbers.Real):
             result = of_numbers(lhs, rhs)
             return int(result) if isinstance(result, bool) else result
         else:
-            found = NotImplemented
-        if found is NotImplemented:
+            value = NotImplemented
+        if value is NotImplemented:
             raise ArgumentError(f"{title}: expected arrays, symbols or numbers, got {type(lhs).__name__} and "
                                 f"{type(rhs).__name__}")
-        return found
+        return value
 
     function.__name__ = function.__qualname__ = title
     function.__doc__ = f"The operator ``{forms(name)[1]}``; either operand may be a number."

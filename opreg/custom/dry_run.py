@@ -48,15 +48,15 @@ def dry_run(op_type: str, compute: Compute, specs: Sequence[Spec]) -> list[Spec]
         try:
             if nbytes > _LIMIT:
                 what = f"on values without numbers, since inputs of {nbytes:,} bytes are too large for others,"
-                found = compute(_numberless(specs, cpu()), cpu())
+                results = compute(_numberless(specs, cpu()), cpu())
             else:
                 what = "on zeros"
-                found = _on_numbers(compute, specs, cpu())
+                results = _on_numbers(compute, specs, cpu())
         except Exception as error:
             note(error, f"in the dry run {what} that finds the shapes of operator {op_type!r}; declare them with "
                         f"@{op_type}.infer to do without")
             raise
-    return list(map(spec_of, found))
+    return list(map(spec_of, results))
 
 
 def _on_numbers(compute: Compute, specs: Sequence[Spec], ctx: Context) -> list[Any]:

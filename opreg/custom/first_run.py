@@ -59,15 +59,15 @@ def _untouched(mark: Any) -> bool:
     return bool(same.get() if hasattr(same, "get") else same)
 
 
-def watched(run: Step, made: CustomOp, title: str, raws: Sequence[Array], reqs: Sequence[str], lists: dict[str, list],
-            names: Sequence[str], unwritten: Callable[[list[int]], list[Step]]) -> FirstRun:
+def watched(run: Step, custom_op: CustomOp, title: str, raws: Sequence[Array], reqs: Sequence[str],
+            lists: dict[str, list], names: Sequence[str], unwritten: Callable[[list[int]], list[Step]]) -> FirstRun:
     """The first run of an operator.
 
     Parameters
     ----------
     run : function without arguments
         Calls the method.
-    made : CustomOp
+    custom_op : CustomOp
         Whose method it is.
     title : str
         The method, as errors name it.
@@ -85,7 +85,7 @@ def watched(run: Step, made: CustomOp, title: str, raws: Sequence[Array], reqs: 
         marks = [_mark(data, req) for data, req in zip(raws, reqs)]
         before = [list(arrays) for arrays in lists.values()]
         key, results = [*lists.items()][-1]
-        watch = _Assigning(made, title, {id(array): f"{key}[{i}], {name!r}," for i, (array, name) in
+        watch = _Assigning(custom_op, title, {id(array): f"{key}[{i}], {name!r}," for i, (array, name) in
                                          enumerate(zip(results, names))})
         try:
             run()
@@ -101,20 +101,20 @@ def watched(run: Step, made: CustomOp, title: str, raws: Sequence[Array], reqs: 
     return FirstRun(first)
 
 
-def is_settled(made: CustomOp) -> bool:
+def is_settled(custom_op: CustomOp) -> bool:
     """Whether an operator that was watched is as it was before, so that others of its class need not be watched."""
-    return not isinstance(getattr(made, "assign", None), _Assigning)
+    return not isinstance(getattr(custom_op, "assign", None), _Assigning)
 
 
 class _Assigning:
     """Stands in the place of an operator's ``assign`` while it is watched."""
 
-    def __init__(self, made: Any, title: str, names: Mapping[int, str]):
-        self._assign, self._names, self._title = getattr(made, "assign", None), names, title
-        self._made = made if is_default(self._assign) and hasattr(made, "__dict__") else None
+    def __init__(self, custom_op: Any, title: str, names: Mapping[int, str]):
+        self._assign, self._names, self._title = getattr(custom_op, "assign", None), names, title
+        self._made = custom_op if is_default(self._assign) and hasattr(custom_op, "__dict__") else None
         self._keep = False
         if self._made is not None:
-            made.assign = self
+            custom_op.assign = self
 
     def __call__(self, dst: Any, req: str, src: Any) -> None:
         name = self._names.get(id(dst), "an array")

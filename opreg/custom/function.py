@@ -80,13 +80,13 @@ class FunctionUse(Use):
         for name in self.defined.given:
             keywords[name] = ctx if name == "ctx" else is_train
         try:
-            found = rule.function(*arrays, **keywords)
+            returned = rule.function(*arrays, **keywords)
         except Exception as error:
             names = op.arguments(self) + op.auxiliary(self)
             given = ", ".join(f"{name} {show(a.shape)} {np.dtype(a.dtype)}" for name, a in zip(names, arrays))
             note(error, f"in operator {op.op_type!r}, given {given or 'nothing'}")
             raise
-        results = list(found) if isinstance(found, (list, tuple)) else [found]
+        results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
         names = op.outputs(self)
         if len(results) != len(names):
             raise ArgumentError(f"operator {op.op_type!r} returned {len(results)} values, expected {len(names)} "
@@ -137,8 +137,8 @@ class FunctionUse(Use):
                  ) -> list[Value | None]:
         """What the user's rule gives."""
         g, ins, outs = shown(g), list(map(shown, ins)), list(map(shown, outs))
-        found = self.op.by_rule(g, ins, outs, self, needs, is_train)
-        return own(self.op.arguments(self), found, ins, f"operator {self.op.op_type!r}: the gradient")
+        gradients = self.op.by_rule(g, ins, outs, self, needs, is_train)
+        return own(self.op.arguments(self), gradients, ins, f"operator {self.op.op_type!r}: the gradient")
 
 
 def of_function(name: str | None, function: Callable, outputs: Sequence[str], auxiliary: Sequence[str],
@@ -173,7 +173,7 @@ def _gradients(op: Op, g: Arriving, ins: Sequence[Value], outs: Sequence[Value],
         raise NotDifferentiableError(f"operator {op.op_type!r} has no gradient: add one, written in operators, "
                                      f"with @{op.op_type}.grad (registered at {op.where})")
     if op.loss(use):  # nothing need arrive at it
-        g = ([ops.ones_like(out) if each is None else each for each, out in zip(g, outs)]
+        g = ([ops.ones_like(out) if top is None else top for top, out in zip(g, outs)]
              if isinstance(g, (tuple, list)) else ops.ones_like(outs[0]) if g is None else g)
     return by_rule(use.gradient, use, g, ins, outs, needs, is_train) if ruled else derive(use, g, ins, needs)
 
@@ -211,8 +211,8 @@ def _steps(call: Call) -> list[Step]:
 
 def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
     op = call.op
-    name, expected, spec = next(each for each in zip(op.outputs(call.attrs), call.specs, map(spec_of, results))
-                                if each[1].shape != each[2].shape)
+    name, expected, spec = next(row for row in zip(op.outputs(call.attrs), call.specs, map(spec_of, results))
+                                if row[1].shape != row[2].shape)
     return ShapeError(f"operator {op.op_type!r}, {name}: expected shape {show(expected.shape)}, the function "
                       f"returned {show(spec.shape)}")
 
@@ -230,7 +230,7 @@ def _arguments(signature: Signature) -> Names:
 
 
 def _outputs(name: str, outputs: Sequence[str]) -> tuple[str, ...]:
-    if (isinstance(outputs, str) or not outputs or not all(isinstance(each, str) for each in outputs)
+    if (isinstance(outputs, str) or not outputs or not all(isinstance(output, str) for output in outputs)
             or len(set(outputs)) < len(outputs)):
         raise ArgumentError(f"define: {name}: outputs={outputs!r}: expected a list of different names")
     return tuple(outputs)

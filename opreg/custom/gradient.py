@@ -186,9 +186,9 @@ def _through(rule: UserRule | None, use: Use, g: Arriving, ins: Sequence[Value],
     key = "derived" if rule is None else "written", visible
     if key not in op.gradients:
         op.gradients[key] = _gradient(op, rule is None, visible)
-    made = op.gradients[key]
-    found = tops[0]._apply(made, [*tops, *read], GradientUse(made, use, tuple(needs[:count]), rule))
-    results = [found] if count == 1 else list(found)
+    gradient = op.gradients[key]
+    computed = tops[0]._apply(gradient, [*tops, *read], GradientUse(gradient, use, tuple(needs[:count]), rule))
+    results = [computed] if count == 1 else list(computed)
     return [result if need and i not in op.unread else None
             for i, (result, need) in enumerate(zip(results, needs))] + [None] * (len(ins) - count)
 
@@ -205,8 +205,8 @@ def _called(call: Call) -> list[Callable[[], None]]:
     needs = [*use.needs, *[False] * (len(ins) - count)]
 
     def run() -> None:
-        found = rule(g[0] if visible == 1 else tuple(g), ins, outs, needs, call.is_train)
-        for out, result in zip(call.outs, found):
+        gradients = rule(g[0] if visible == 1 else tuple(g), ins, outs, needs, call.is_train)
+        for out, result in zip(call.outs, gradients):
             if out is not None:
                 out[...] = 0 if result is None else result._data
 

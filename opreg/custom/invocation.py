@@ -65,24 +65,24 @@ def _noted(error: BaseException, title: str, attrs: PropUse, **given: list) -> N
     attrs.explain(error)
 
 
-def _title(made: CustomOp, method: str, attrs: PropUse) -> str:
+def _title(custom_op: CustomOp, method: str, attrs: PropUse) -> str:
     """A method of a user's operator as errors name it."""
-    return f"{type(made).__name__}.{method} of operator {attrs.registered.op_type!r}"
+    return f"{type(custom_op).__name__}.{method} of operator {attrs.registered.op_type!r}"
 
 
-def forward_run(attrs: PropUse, made: CustomOp, ins: Sequence[Array], raws: Sequence[Array], reqs: list[str],
+def forward_run(attrs: PropUse, custom_op: CustomOp, ins: Sequence[Array], raws: Sequence[Array], reqs: list[str],
                 ctx: Context, wrap: Callable[..., NDArray], is_train: bool) -> tuple[Callable[[], None], list, list]:
     """The function that calls ``forward`` on raw arrays, and the lists of inputs and outputs that it gives to it."""
     count = len(attrs.arguments)
     in_data, out_data = [wrap(a, ctx, True) for a in ins[:count]], [wrap(a, ctx) for a in raws]
     aux = [wrap(a, ctx) for a in ins[count:]] if len(ins) > count else []
-    forward = made.forward
+    forward = custom_op.forward
 
     def run() -> None:
         try:  # keywords spelt out take half as long as a dict of them
             forward(is_train=is_train, req=reqs, in_data=in_data, out_data=out_data, aux=aux)
         except Exception as error:
-            _noted(error, _title(made, "forward", attrs), attrs, in_data=in_data, out_data=out_data, aux=aux)
+            _noted(error, _title(custom_op, "forward", attrs), attrs, in_data=in_data, out_data=out_data, aux=aux)
             raise
 
     return run, in_data, out_data
@@ -91,10 +91,10 @@ def forward_run(attrs: PropUse, made: CustomOp, ins: Sequence[Array], raws: Sequ
 def forward_steps(call: Call) -> list[Callable]:
     """The step that calls ``forward``."""
     attrs: Any = call.attrs
-    made = attrs.create(call.ctx, call.memo, call.ins)
-    title, reqs, raws = _title(made, "forward", attrs), list(call.reqs), call.places()
-    run, in_data, out_data = forward_run(attrs, made, call.ins, raws, reqs, call.ctx, call.wrap, call.is_train)
-    check_keywords(made.forward, _FORWARD, title)
+    custom_op = attrs.create(call.ctx, call.memo, call.ins)
+    title, reqs, raws = _title(custom_op, "forward", attrs), list(call.reqs), call.places()
+    run, in_data, out_data = forward_run(attrs, custom_op, call.ins, raws, reqs, call.ctx, call.wrap, call.is_train)
+    check_keywords(custom_op.forward, _FORWARD, title)
 
     def unwritten(left: list[int]) -> list[Callable]:
         for i in left:
@@ -103,7 +103,7 @@ def forward_steps(call: Call) -> list[Callable]:
         return []
 
     lists = {"in_data": in_data, "out_data": out_data}
-    return [watched(run, made, title, raws, reqs, lists, attrs.outputs, unwritten)]
+    return [watched(run, custom_op, title, raws, reqs, lists, attrs.outputs, unwritten)]
 
 
 def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, out_data: list,
@@ -112,15 +112,15 @@ def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, ou
     for given in (*out_grad, *in_data):
         if isinstance(given, _Undeclared):
             given.asnumpy()  # says what is missing
-    found = derive(attrs.inner, tuple(out_grad), [*in_data, *aux], [each != "null" for each in req])
-    for dst, request, value in zip(in_grad, req, found):
+    gradients = derive(attrs.inner, tuple(out_grad), [*in_data, *aux], [each != "null" for each in req])
+    for dst, request, value in zip(in_grad, req, gradients):
         if value is not None:
             write(dst, request, value)
 
 
-def backward_run(attrs: PropUse, made: CustomOp, needed: Sequence[int], read: Sequence[Array], states: Sequence[Array],
-                 raws: Sequence[Array], reqs: list[str], ctx: Context, wrap: Callable[..., NDArray]
-                 ) -> tuple[Callable[[], None], list]:
+def backward_run(attrs: PropUse, custom_op: CustomOp, needed: Sequence[int], read: Sequence[Array],
+                 states: Sequence[Array], raws: Sequence[Array], reqs: list[str], ctx: Context,
+                 wrap: Callable[..., NDArray]) -> tuple[Callable[[], None], list]:
     """The function that calls ``backward`` on raw arrays, those it declared to read, and the list of gradients."""
     n_out, n_in = len(attrs.outputs), len(attrs.arguments)
     every: list[Any] = [None] * (2 * n_out + n_in)
@@ -129,9 +129,9 @@ def backward_run(attrs: PropUse, made: CustomOp, needed: Sequence[int], read: Se
     out_grad, in_data, out_data = every[:n_out], every[n_out:n_out + n_in], every[n_out + n_in:]
     if len(needed) < len(every):
         for name, arrays in (("out_grad", out_grad), ("in_data", in_data), ("out_data", out_data)):
-            arrays[:] = [_Undeclared(f"{name}[{i}]") if each is None else each for i, each in enumerate(arrays)]
+            arrays[:] = [_Undeclared(f"{name}[{i}]") if array is None else array for i, array in enumerate(arrays)]
     in_grad, aux = [wrap(a, ctx) for a in raws], [wrap(a, ctx) for a in states] if states else []
-    backward = made.backward
+    backward = custom_op.backward
     if attrs.op.traced and is_default(backward):
         backward = functools.partial(_automatic, attrs)
 
@@ -139,7 +139,7 @@ def backward_run(attrs: PropUse, made: CustomOp, needed: Sequence[int], read: Se
         try:
             backward(req=reqs, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
         except Exception as error:
-            _noted(error, _title(made, "backward", attrs), attrs, out_grad=out_grad, in_data=in_data,
+            _noted(error, _title(custom_op, "backward", attrs), attrs, out_grad=out_grad, in_data=in_data,
                    out_data=out_data, in_grad=in_grad, aux=aux)
             raise
 
@@ -151,19 +151,19 @@ def backward_steps(call: Call) -> list[Callable]:
     attrs: Any = call.attrs
     needed, unread = attrs.reads()
     states = call.ins[len(needed) + len(unread):]
-    made = attrs.create(call.ctx, call.memo, [*call.specs, *states])
-    title, raws = _title(made, "backward", attrs), call.places()
+    custom_op = attrs.create(call.ctx, call.memo, [*call.specs, *states])
+    title, raws = _title(custom_op, "backward", attrs), call.places()
     reqs = list(call.reqs) if attrs.needs is None else [req if need else "null"
                                                         for req, need in zip(call.reqs, attrs.needs)]
-    run, in_grad = backward_run(attrs, made, needed, call.ins, states, raws, reqs, call.ctx, call.wrap)
-    check_keywords(made.backward, _BACKWARD, title)
+    run, in_grad = backward_run(attrs, custom_op, needed, call.ins, states, raws, reqs, call.ctx, call.wrap)
+    check_keywords(custom_op.backward, _BACKWARD, title)
 
     def unwritten(left: list[int]) -> list[Callable]:
         # As in MXNet a gradient that is left alone counts as zeros: losses do that with their labels.
         zeros: list[Callable] = [functools.partial(raws[i].fill, 0) for i in left]
         for zero in zeros:
             zero()
-        warn_unwritten(attrs.registered.told, [attrs.arguments[i] for i in left], made.backward, title)
+        warn_unwritten(attrs.registered.told, [attrs.arguments[i] for i in left], custom_op.backward, title)
         return zeros
 
-    return [watched(run, made, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]
+    return [watched(run, custom_op, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]

@@ -127,14 +127,14 @@ class PropUse(Use):
             note(error, f"keywords of a Prop are text where they have no annotation, as in MXNet: {', '.join(texts)}; "
                         "write one, as in __init__(self, k: int), or convert them")
 
-    def names(self, method: str, found: object) -> tuple[str, ...]:
+    def names(self, method: str, answer: object) -> tuple[str, ...]:
         """What the Prop lists, checked."""
-        if not isinstance(found, (list, tuple)) or not (
-                {*map(type, found)} <= _PLAIN or all(isinstance(name, str) for name in found)):
-            raise ArgumentError(f"{self.title(method)} returned {found!r}, expected a list of names")
-        names = tuple(found)
+        if not isinstance(answer, (list, tuple)) or not (
+                {*map(type, answer)} <= _PLAIN or all(isinstance(name, str) for name in answer)):
+            raise ArgumentError(f"{self.title(method)} returned {answer!r}, expected a list of names")
+        names = tuple(answer)
         if len(names) > 1 and len(set(names)) < len(names):
-            raise ArgumentError(f"{self.title(method)} returned {found!r}, which names one twice")
+            raise ArgumentError(f"{self.title(method)} returned {answer!r}, which names one twice")
         return names
 
     # ------------------------------------------------------------------------------ shapes and dtypes
@@ -148,10 +148,10 @@ class PropUse(Use):
                 raise
             return _NOTHING
 
-    def _groups(self, method: str, found: object) -> list[list]:
+    def _groups(self, method: str, answer: object) -> list[list]:
         """An answer as lists for arguments, outputs and auxiliary states, checked."""
         expected = (self.arguments, self.outputs, self.auxiliary)
-        groups: list = [*found] if isinstance(found, (tuple, list)) else []
+        groups: list = [*answer] if isinstance(answer, (tuple, list)) else []
         if len(groups) == 2:
             groups.append(())
         try:
@@ -161,9 +161,10 @@ class PropUse(Use):
             groups = []
         title = f"{self.title(method)} returned"
         if len(groups) != 3:
-            raise ArgumentError(f"{title} {found!r}, expected 2 or 3 lists: of arguments, outputs and auxiliary states")
-        what, names, group = next(each for each in zip(("arguments", "outputs", "auxiliary states"), expected, groups)
-                                  if len(each[1]) != len(each[2]))
+            raise ArgumentError(f"{title} {answer!r}, expected 2 or 3 lists: of arguments, outputs and auxiliary "
+                                "states")
+        what, names, group = next(row for row in zip(("arguments", "outputs", "auxiliary states"), expected, groups)
+                                  if len(row[1]) != len(row[2]))
         raise ArgumentError(f"{title} {len(group)} entries for its {what}, expected {len(names)}"
                             f" ({', '.join(names) or 'none'})")
 
@@ -177,7 +178,7 @@ class PropUse(Use):
     def shapes_by(self, answer: object, ins: Shapes, outs: Shapes, complete: bool = True) -> tuple[Shapes, Shapes]:
         """Shapes of inputs and outputs, by what ``infer_shape`` answered where those of the arguments are complete."""
         settled = [complete, complete and not self.op.data_dependent, complete]
-        arguments, results, states = [[_shape(shape, each, self) for shape in group] for group, each in
+        arguments, results, states = [[_shape(shape, is_known, self) for shape in group] for group, is_known in
                                       zip(self._groups("infer_shape", answer), settled)]
         return (_agreed(self.arguments + self.auxiliary, ins, arguments + states),
                 _agreed(self.outputs, outs, results))
@@ -227,14 +228,14 @@ class PropUse(Use):
                                     "computes")
             shapes, dtypes = [[*data.shape] for data in inputs], [_flag(data.dtype) for data in inputs]
             try:
-                made = prop.create_operator(ctx, shapes, dtypes)
+                custom_op = prop.create_operator(ctx, shapes, dtypes)
             except Exception as error:
                 self.blame(error, "create_operator", ctx)
                 raise
-            if isinstance(made, type) or not hasattr(made, "forward") or not hasattr(made, "backward"):
-                raise ArgumentError(f"{self.title('create_operator')} returned {made!r}, expected a CustomOp"
-                                    + (f": {made.__name__}()" if isinstance(made, type) else ""))
-            memo[id(prop)] = made, prop  # which is kept so that its address stays its own
+            if isinstance(custom_op, type) or not hasattr(custom_op, "forward") or not hasattr(custom_op, "backward"):
+                raise ArgumentError(f"{self.title('create_operator')} returned {custom_op!r}, expected a CustomOp"
+                                    + (f": {custom_op.__name__}()" if isinstance(custom_op, type) else ""))
+            memo[id(prop)] = custom_op, prop  # which is kept so that its address stays its own
         return memo[id(prop)][0]
 
     def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
@@ -246,18 +247,18 @@ class PropUse(Use):
         every = [*(g if isinstance(g, tuple) else (g,)), *ins[:count], *outs]
         read = [every[i] for i in self.needed] + [ins[i] for i in self.unread] + states
         deciding, backward = ins[0] if ins else outs[0], self.backward(needs[:count])
-        found = deciding._apply(backward.op, read, backward)
-        return [found, *[None] * len(states)] if count == 1 else [*found, *[None] * len(states)]
+        computed = deciding._apply(backward.op, read, backward)
+        return [computed, *[None] * len(states)] if count == 1 else [*computed, *[None] * len(states)]
 
     def _gradient(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                   is_train: bool) -> list[Value | None]:
         count = len(self.arguments)
-        found = self.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
-        found = list(found) if isinstance(found, (list, tuple)) else [found]
-        if len(found) != count:
-            raise ArgumentError(f"{self.title('gradient')} returned {len(found)} values, expected {count}, one "
+        gradients = self.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
+        gradients = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
+        if len(gradients) != count:
+            raise ArgumentError(f"{self.title('gradient')} returned {len(gradients)} values, expected {count}, one "
                                 "for each input")
-        return own(self.arguments, found, ins, f"{self.title('gradient')}: the gradient")
+        return own(self.arguments, gradients, ins, f"{self.title('gradient')}: the gradient")
 
     def backward(self, needs: Sequence[bool]) -> BackwardUse:
         """The use of the backward that is asked for these gradients."""
@@ -281,8 +282,8 @@ class BackwardUse(PropUse):
     def like_arguments(self, ins: list[T], outs: list[T]) -> tuple[list[T], list[T]]:
         """Shapes, or dtypes: of each argument what is known of the input that it is; gradients look like them."""
         first = len(self.outputs)
-        found = dict(zip([*self.needed, *[first + i for i in self.unread]], ins))
-        return ins, [found[first + i] for i in range(len(self.arguments))]
+        by_number = dict(zip([*self.needed, *[first + i for i in self.unread]], ins))
+        return ins, [by_number[first + i] for i in range(len(self.arguments))]
 
     def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                       is_train: bool) -> list[Value | None]:
@@ -413,7 +414,7 @@ class RegisteredProp(Schema):
         if not listed:
             raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}.__init__ does not call "
                                 "super().__init__(), which is told whether backward needs the gradient from above")
-        if kept is not None and [(*found,) if found.__class__ is list else None for found in listed] == kept.names:
+        if kept is not None and [(*names,) if names.__class__ is list else None for names in listed] == kept.names:
             use.arguments, use.outputs, use.auxiliary = kept.names
             use.kept = kept
         else:
@@ -422,10 +423,10 @@ class RegisteredProp(Schema):
 
     def backward(self, use: PropUse) -> Op:
         """The operator that is its backward, for one that reads as many arrays."""
-        made, counts = self.op.gradients, tuple(map(len, use.reads()))
-        if ("backward", counts) not in made:
-            made["backward", counts] = _backward(self.op, *counts)
-        return made["backward", counts]
+        gradients, counts = self.op.gradients, tuple(map(len, use.reads()))
+        if ("backward", counts) not in gradients:
+            gradients["backward", counts] = _backward(self.op, *counts)
+        return gradients["backward", counts]
 
 
 def of_prop(op_type: str, prop: type[CustomOpProp]) -> Op:

@@ -39,15 +39,15 @@ class Signature(NamedTuple):
 
 def hints(function: Callable) -> dict[str, Any]:
     """Types of the annotated parameters; an annotation that cannot be evaluated is none."""
-    found = {}
+    types = {}
     for name, hint in getattr(function, "__annotations__", {}).items():
         try:
             while isinstance(hint, str):
                 hint = eval(hint, function.__globals__)
         except Exception:  # it names what only a type checker sees
             continue
-        found[name] = hint
-    return found
+        types[name] = hint
+    return types
 
 
 def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
@@ -63,8 +63,8 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
     Examples
     --------
     >>> def f(x, weight, mean, *, eps: float = 1e-5): ...
-    >>> found = read(f, ["mean"])
-    >>> found.inputs, found.auxiliary, found.schema.names
+    >>> signature = read(f, ["mean"])
+    >>> signature.inputs, signature.auxiliary, signature.schema.names
     (('x', 'weight'), ('mean',), ('eps',))
     """
     if inspect.isclass(function) or not callable(function):
@@ -78,7 +78,7 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
         raise ArgumentError(f"{title} has no signature that can be read: write a def that calls it") from None
     title += str(signature.replace(return_annotation=signature.empty))
     bodies = [function, getattr(type(function), "__call__", None)]  # noqa: B004 (the body of an object that is called)
-    if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in bodies):
+    if any(inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body) for body in bodies):
         raise ArgumentError(f"{title} is an async def: an operator computes in the call, write a plain def")
     if any(map(inspect.isgeneratorfunction, bodies)):
         raise ArgumentError(f"{title} yields: an operator returns its outputs, several as a tuple")
