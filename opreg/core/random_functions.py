@@ -84,9 +84,9 @@ class Sampling(Generic[V]):
     def exponential(self, scale: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None,
                     ctx: Context | None = None, out: V | None = None, **keywords: Any) -> V:
         """Numbers of the exponential distribution with mean ``scale``, which is one over its rate."""
-        if isinstance(scale, numbers.Number) and not scale > 0:  # type: ignore[operator]
+        if isinstance(scale, numbers.Number) and not scale > 0:
             raise ArgumentError(f"random.exponential: expected scale > 0, got {scale}")
-        rate = 1.0 / scale if isinstance(scale, (Value, numbers.Number)) else scale  # type: ignore[operator]
+        rate = 1.0 / scale if isinstance(scale, (Value, numbers.Number)) else scale
         return self._draw("exponential", dict(lam=rate), shape, dtype, ctx, out, keywords)
 
     def poisson(self, lam: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None, ctx: Context | None = None,

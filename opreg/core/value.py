@@ -137,15 +137,14 @@ class Value:
     __hash__ = object.__hash__
     _rank = 0
     _broadcasts = True
+
     if TYPE_CHECKING:  # set below, for all of ``BINARY``
+
         def _operand(self, other: Any) -> Any: ...
+
         __add__ = __sub__ = __mul__ = __truediv__ = __mod__ = __pow__ = _operand
         __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rmod__ = __rpow__ = _operand
         __gt__ = __ge__ = __lt__ = __le__ = _operand
-
-    if TYPE_CHECKING:  # as the rest of arithmetic made below
-
-        def __add__(self, other: Any, /) -> Any: ...
 
     def _apply(self, op: Op, values: Sequence[Any], attrs: Attrs) -> Any:
         raise NotImplementedError
