@@ -131,8 +131,8 @@ class HeadGradients:
             if tuple(gradient.shape) != target.shape:
                 raise ShapeError(f"backward: the gradient of {names[i]!r} has shape {show(gradient.shape)}, expected "
                                  f"{show(target.shape)}")
-            data = getattr(gradient, "_data", None)
-            if data.__class__ is target.__class__ is np.ndarray and data.dtype is target.dtype:
-                target[...] = data
+            values = getattr(gradient, "_data", None)
+            if values.__class__ is target.__class__ is np.ndarray and values.dtype is target.dtype:
+                target[...] = values
             else:
                 NDArray(target, self._ctx)._store(Ellipsis, gradient)

@@ -257,8 +257,9 @@ class Plan:
     def _views(self, node: Node, source: Entry) -> None:
         shapes = [spec.shape for spec in self.specs[node]]
         xp = self.contexts[node].xp
-        assert node.op is not None
-        view = node.op.as_view(self.array(source), node.attrs, shapes, xp)
+        viewed = self.array(source)
+        assert node.op is not None and viewed is not None
+        view = node.op.as_view(viewed, node.attrs, shapes, xp)
         for i, part in enumerate(view if isinstance(view, (tuple, list)) else [view]):
             self.arrays[node, i] = part
 
@@ -308,11 +309,11 @@ class Plan:
         place = self._place(entries[0]) if entries else ""
         return Step(node, ready.kernel.name, ready.declined, place, run, outs)
 
-    def _states(self, node: Node) -> list[Array | None]:
+    def _states(self, node: Node) -> list[Array]:
         op = node.op
         assert op is not None
         first = len(op.arguments(node.attrs))
-        return [self.array(node.inputs[first + state]) for state in op.states]
+        return [self.arrays[node.inputs[first + state]] for state in op.states]  # variables: theirs are there
 
     def _place(self, entry: Entry) -> str:
         storage = self.memory.storage.get(entry)
