@@ -64,7 +64,7 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
     Hidden outputs behind the visible ones keep what backward starts each round from.
     """
     schema = Schema([Field("num_args", int), Field("num_outputs", int),
-                     *[Field(key, kind) for key, kind in fields.items()], Field("subgraphs", Any, ())])
+                     *[Field(key, kind) for key, kind in fields.items()], Field("subgraphs", tuple[Any, ...], ())])
 
     def outputs(attrs: Mapping[str, Any]) -> tuple[str, ...]:
         count = attrs["num_outputs"]

@@ -117,7 +117,7 @@ def cut(request, monkeypatch):
         monkeypatch.setattr(updates, "TILE", 16)
         monkeypatch.setattr(updates, "GATHERED", 8)
         monkeypatch.setattr(updates, "MANY", 2)
-        monkeypatch.setattr(updates, "_held", updates._Held())
+        monkeypatch.setattr(updates, "_tile_scratch", updates._TileScratch())
     if request.param == "threads":
         monkeypatch.setattr(updates, "SHARED", 1)
         monkeypatch.setattr(threads, "count", lambda: 2)
