@@ -304,8 +304,7 @@ def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[T
     MODE.recording, MODE.training = recorded, train_mode is not False
     try:
         if not recorded:
-            return walk(order, seeds, wanted, functools.partial(_differentiate, train_mode),
-                        functools.partial(_sum, set()))
+            return walk(order, seeds, wanted, _IN_MODE[train_mode], functools.partial(_sum, set()))
         return walk(order, seeds, wanted,
                     lambda node, arriving, needs: by_rule(node, arriving, needs, _values, _zeros_like, train_mode),
                     lambda _, first, second: first + second)
@@ -328,7 +327,7 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
                    ) -> Sequence[Array | None]:
     """Raw gradients of a node's inputs, None where there is none."""
     op, attrs, ctx = node.op, node.attrs, node.ctx
-    is_train = node.in_training(None) if train_mode is None else train_mode
+    is_train = (node.settled is None or node.settled.is_train) if train_mode is None else train_mode
     ins, outs = node.ins, node.outs
     if not op.grad_reads:
         ins = outs = ()
@@ -352,6 +351,9 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
     values = op.differentiate(g[0] if node.count == 1 else tuple(g), [wrap(data, ctx) for data in ins],
                               [wrap(data, ctx) for data in outs], attrs, needs, is_train)
     return [None if value is None else value._data for value in values]
+
+
+_IN_MODE = {mode: functools.partial(_differentiate, mode) for mode in (None, False, True)}
 
 
 def _sum(own: set[TapeEntry], entry: TapeEntry, first: Array, second: Array) -> Array:
