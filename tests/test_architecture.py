@@ -56,16 +56,18 @@ ORDER = _floors("""
     opreg.core.threads
     opreg.elementwise.tiling
     opreg.elementwise.expression
-    opreg.elementwise.composition opreg.elementwise.algebra
+    opreg.elementwise.composition opreg.elementwise.algebra opreg.elementwise.rows
     opreg.custom.gradient opreg.custom.signature opreg.custom.first_run
     opreg.custom.invocation
     opreg.custom.prop
     opreg.backends
+    opreg.backends.expressions
     opreg.builtin
     opreg.backends.onednn.private_operators
     opreg.backends.numba.rnn opreg.backends.numba.row_operators opreg.backends.onednn.convolution
     opreg.backends.onednn.batch_norm
-    opreg.backends.numba.operators opreg.backends.onednn.operators
+    opreg.backends.numba.operators opreg.backends.onednn.operators opreg.backends.cuda.row_operators
+    opreg.backends.cuda.operators
     opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context
     opreg.ndarray.custom_calls
@@ -113,11 +115,12 @@ ORDER = _floors("""
 #: package itself.
 INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.backends": """
-        . addressing numba numba.cache numba.pointers numba.values onednn onednn.shared_library
+        . addressing cuda cuda.instructions numba numba.cache numba.pointers numba.values onednn
+            onednn.shared_library
         blas numba.simd numba.vector onednn.matmul onednn.primitives
-        numba.gemm numba.rnn_cells onednn.engine
+        cuda.compiler cuda.layout numba.gemm numba.rnn_cells onednn.engine
         numba.compiler
-        numba.elementwise numba.recurrent numba.row_reductions numba.updates
+        cuda.elementwise cuda.rows numba.elementwise numba.recurrent numba.row_reductions numba.updates
     """,
     "opreg.builtin": """
         elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names contrib

@@ -11,4 +11,4 @@ from __future__ import annotations
 __all__ = ["BACKENDS"]
 
 #: The packages here. A new one is its folder and a word in this line.
-BACKENDS = ("numba", "onednn")
+BACKENDS = ("numba", "onednn", "cuda")

@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from opreg.backends.expressions import fuses
 from opreg.builtin.elementwise.elementwise import attach
 from opreg.core.attrs import Schema
 from opreg.core.cache import cached
@@ -79,14 +80,13 @@ def _operator(full: int) -> Op:
 
 def _expressions(program: Program) -> dict[Node, Expression]:
     """The expressions of nodes that can be fused, over the inputs that they read."""
-    # On other devices than the host every instruction is a launch, which a group would only bring together.
     contexts = {id(context): context for context in program.contexts.values()}
-    host = {key for key, context in contexts.items() if context.xp is np}
+    fusing = {key for key, context in contexts.items() if fuses(context.xp)}
     expressions: dict[Node, Expression] = {}
     scalar: dict[tuple[Op, int], Expression | None] = {}
     for node in program.nodes:
         if node.op is not None and (node.op.expression is not None or node.op.name in _CASTS):
-            expression = _expression(node, program, scalar) if id(program.contexts[node]) in host else None
+            expression = _expression(node, program, scalar) if id(program.contexts[node]) in fusing else None
             if expression is not None:
                 expressions[node] = expression
     return expressions

@@ -21,14 +21,14 @@ from opreg.core.rules import Attrs
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import Expression
 from opreg.errors import ArgumentError
-from opreg.typing import Array
+from opreg.typing import Array, ArrayModule
 
 from ..addressing import address_of
 from .compiler import Function, function_of, mode, runner, steps, unavailable
 from .values import FORMATS
 from .vector import DETOURS, VECTOR
 
-__all__ = ["Arrangement", "Layout", "arrange", "attach_numba", "bound"]
+__all__ = ["Arrangement", "Layout", "arrange", "attach", "bound", "fuses"]
 
 # So many numbers at least for fewer than three instructions, whose calls cost no more than that of a function.
 _LEAST = 1 << 10
@@ -274,8 +274,13 @@ def _gains_nothing(expression: Expression, out: Array, arrangement: Arrangement)
     return None
 
 
-def attach_numba(op: Op, expression: Callable[[Attrs], Expression],
-                 ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
+def fuses(xp: ArrayModule) -> bool:
+    """Whether it serves an array module; what it does not compile the host computes a tile at a time."""
+    return xp is np
+
+
+def attach(op: Op, expression: Callable[[Attrs], Expression],
+           ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
     """Give an operator with an expression, a function of its attributes, the kernel ``numba``; until a function is
     compiled the kernel ``ufuncs`` computes."""
 

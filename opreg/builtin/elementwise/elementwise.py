@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...backends.numba.elementwise import attach_numba
+from ...backends import expressions as kernels_of_backends
 from ...core.attrs import Few, Schema
 from ...core.cache import cached
 from ...core.launch import Call
@@ -115,7 +115,7 @@ def attach(op: Op, expression: Traced, finite: bool = False) -> None:
             outs = [out for out in outs if out is not None]
         return formula.steps(call.xp, call.ins, outs, call.scratch, _address)
 
-    attach_numba(op, expression, elementwise_ufuncs)
+    kernels_of_backends.attach(op, expression, elementwise_ufuncs)
 
 
 # --------------------------------------------------------------------------------------------- the record

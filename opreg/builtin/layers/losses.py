@@ -213,7 +213,8 @@ def plain_classes(call: Call) -> str | None:
         return "not all labels count alike"
     if label.shape == output.shape or not label.flags.c_contiguous:
         return "the labels are probabilities, or do not lie in one piece"
-    return _few_classes(call)
+    view = softmax_view(output.shape, attrs["multi_output"], attrs["preserve_shape"])
+    return None if len(view) == 2 else "its axis is not the last"
 
 
 def plain_scale(call: Call) -> tuple[Shape, float]:
@@ -224,7 +225,7 @@ def plain_scale(call: Call) -> tuple[Shape, float]:
                                                 view[0], label.size)
 
 
-@backward_softmax_output.kernel("settled", bound=True, accepts=plain_classes)
+@backward_softmax_output.kernel("settled", bound=True, accepts=lambda call: _few_classes(call) or plain_classes(call))
 def backward_softmax_output_settled(call: Call) -> list[Callable]:
     output, label = call.ins
     view, scale = plain_scale(call)

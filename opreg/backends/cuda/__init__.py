@@ -1,0 +1,1 @@
+"""Kernels in CUDA C++, compiled where an array module of a GPU can."""

@@ -1,0 +1,49 @@
+"""Kernels from their text, and launches of them.
+
+The array module compiles (CuPy with NVRTC) and keeps what was compiled in its own cache of files. Nothing here needs a
+GPU before a kernel is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from opreg.core.cache import cached
+from opreg.core.steps import PlainStep
+from opreg.typing import ArrayModule
+
+from .instructions import PRELUDE
+
+__all__ = ["Launch", "can_compile", "grid_of", "kernel_of"]
+
+# Blocks for each processor of a GPU: enough to hide how long memory takes.
+_BLOCKS = 8
+
+
+def can_compile(xp: ArrayModule) -> bool:
+    """Whether an array module loads modules of CUDA C++."""
+    return hasattr(xp, "RawModule")
+
+
+@cached(1024)
+def kernel_of(xp: ArrayModule, text: str, name: str) -> Callable[..., object]:
+    """The function of that name in a text that follows the prelude."""
+    return xp.RawModule(code=PRELUDE + text, options=("-std=c++17",)).get_function(name)
+
+
+def grid_of(xp: ArrayModule, items: int, block: int) -> int:
+    """How many blocks share items of work, one a thread at a time."""
+    processors = xp.cuda.Device().attributes["MultiProcessorCount"]
+    return max(1, min(-(-items // block), processors * _BLOCKS))
+
+
+class Launch(PlainStep):
+    """A kernel with its grid and its arguments, which it holds alive."""
+
+    __slots__ = ("kernel", "grid", "block", "arguments")
+
+    def __init__(self, kernel: Callable[..., object], blocks: int, threads: int, arguments: Sequence[object]):
+        self.kernel, self.grid, self.block, self.arguments = kernel, (blocks,), (threads,), tuple(arguments)
+
+    def __call__(self) -> None:
+        self.kernel(self.grid, self.block, self.arguments)

@@ -1,0 +1,109 @@
+"""A stand-in for a GPU and CuPy: the strict array module, and modules of CUDA C++ that run on the host at once."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opreg.backends.cuda.instructions import PRELUDE
+from opreg.core import array_module
+from tests import strict
+
+from .host import COMPILER, FLAGS, HERE, KernelError, folder, meets
+
+
+@functools.cache
+def _library(text: str, name: str) -> Any:
+    """The function that launches a kernel: blocks, threads and the addresses of its arguments."""
+    program = "\n".join(['#include "host.h"', text, f'extern "C" void launch(unsigned blocks, unsigned threads, '
+                         f"void** arguments) {{ host::launch({name}, blocks, threads, arguments, "
+                         f"{'true' if meets(text.removeprefix(PRELUDE)) else 'false'}); }}"])
+    path: Path = folder() / f"{hashlib.sha256(program.encode()).hexdigest()[:24]}.so"
+    path.with_suffix(".cpp").write_text(program)
+    done = subprocess.run([str(COMPILER), *FLAGS, "-shared", "-fPIC", "-I", str(HERE), str(path.with_suffix(".cpp")),
+                           "-o", str(path)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise KernelError(done.stderr[:6000])
+    return ctypes.CDLL(str(path)).launch
+
+
+class _Kernel:
+    def __init__(self, xp: Any, code: str, name: str):
+        self.xp, self.code, self.name = xp, code, name
+
+    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: Sequence[Any]) -> None:
+        launch = _library(self.code, self.name)
+        values: list[Any] = []
+        for argument in arguments:
+            if isinstance(argument, strict.StrictArray):
+                values.append(ctypes.c_void_p(argument._host.ctypes.data))
+            elif isinstance(argument, np.generic):
+                values.append(ctypes.create_string_buffer(argument.tobytes(), argument.nbytes))
+            else:
+                raise strict.StrictError(f"a kernel is given a {type(argument).__name__}: CuPy takes its arrays, and "
+                                         "numbers of NumPy's types")
+        table = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
+        launch(grid[0], block[0], table)
+        self.xp.kernels.append(self.name)
+
+
+class _RawModule:
+    def __init__(self, xp: Any, code: str):
+        self.xp, self.code = xp, code
+
+    def get_function(self, name: str) -> _Kernel:
+        """The kernel of that name."""
+        return _Kernel(self.xp, self.code, name)
+
+
+class _Cuda:
+    class Device:
+        """One with few processors, so that grids step over what they have."""
+
+        def __init__(self, number: int = 0):
+            self.attributes = {"MultiProcessorCount": 1}
+
+
+class Gpu(strict._Module):
+    """The array module of the stand-in; ``kernels`` are the names of those that ran."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernels: list[str] = []
+        self.cuda = _Cuda
+
+    def RawModule(self, code: str, options: Sequence[str] = ()) -> _RawModule:
+        """A module of kernels."""
+        return _RawModule(self, code)
+
+
+class GpuBackend(strict.StrictBackend):
+    """Serves ``gpu(i)``."""
+
+    name = "gpu"
+
+    def __init__(self) -> None:
+        self.xp = Gpu()
+
+    def count(self) -> int:
+        """Number of devices."""
+        return 2
+
+
+@contextlib.contextmanager
+def gpus() -> Iterator[Gpu]:
+    """While inside, ``gpu(0)`` and ``gpu(1)`` are stand-ins."""
+    real = array_module._REGISTERED["gpu"]
+    array_module.register_backend("gpu", GpuBackend)
+    try:
+        yield array_module.backend("gpu").xp
+    finally:
+        array_module.register_backend("gpu", real)

@@ -1,0 +1,238 @@
+// CUDA's names for a compiler of the host: blocks run in turn, the threads of a block as fibres that change places at
+// barriers and shuffles. With a sanitizer of the compiler, reads out of bounds and races over memory fail.
+#pragma once
+#include <math.h>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ucontext.h>
+#include <utility>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#define UNSEEN __attribute__((no_sanitize("thread")))  // what changes places is no part of the kernel
+#else
+#define UNSEEN
+#endif
+
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __shared__ static __attribute__((section("shared_memory")))
+
+struct Dim3 { unsigned x = 1, y = 1, z = 1; };
+static Dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+// What is in shared memory; there is some where a kernel declares it.
+extern "C" { extern char __start_shared_memory[] __attribute__((weak)), __stop_shared_memory[] __attribute__((weak)); }
+
+namespace host {
+
+enum class State { ready, at_barrier, at_shuffle, done };
+
+struct Fibre {
+    ucontext_t context;
+    char* stack = nullptr;
+    State state = State::ready;
+    uint64_t slots[2];  // what it shows others of its warp, in turns
+    unsigned shuffles, barriers;
+    void* tsan = nullptr;
+    void* asan = nullptr;
+};
+
+constexpr size_t stack_size = 1 << 16;
+constexpr unsigned most_threads = 1024;
+inline Fibre fibres[most_threads];
+inline Fibre* current = nullptr;
+inline ucontext_t scheduler;
+inline void *scheduler_asan = nullptr, *scheduler_tsan = nullptr;
+inline const void* scheduler_stack = nullptr;
+inline size_t scheduler_size = 0;
+inline void (*body)(void*);
+inline void* body_argument;
+// For the sanitizer: who waits at a place has seen what others did before they came there. There are two of each, in
+// turns, so that nobody sees what another did after it left the one before.
+inline char start, finish, block_places[2], warp_places[most_threads / 32][2];
+
+[[noreturn]] inline void fail(const char* reason) {
+    std::fprintf(stderr, "kernel: %s (block %u, thread %u)\n", reason, blockIdx.x, threadIdx.x);
+    std::abort();
+}
+
+inline UNSEEN void leave(bool last) {
+    (void)last;
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_start_switch_fiber(last ? nullptr : &current->asan, scheduler_stack, scheduler_size);
+#endif
+#if defined(__SANITIZE_THREAD__)
+    __tsan_switch_to_fiber(scheduler_tsan, 1);
+#endif
+    swapcontext(&current->context, &scheduler);
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(current->asan, &scheduler_stack, &scheduler_size);
+#endif
+}
+
+inline UNSEEN void wait(State state, char* place) {
+    (void)place;
+#if defined(__SANITIZE_THREAD__)
+    __tsan_release(place);
+#endif
+    current->state = state;
+    leave(false);
+#if defined(__SANITIZE_THREAD__)
+    __tsan_acquire(place);
+#endif
+}
+
+inline UNSEEN void enter() {
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_size);
+#endif
+#if defined(__SANITIZE_THREAD__)
+    __tsan_acquire(&start);
+#endif
+    body(body_argument);
+#if defined(__SANITIZE_THREAD__)
+    __tsan_release(&finish);
+#endif
+    current->state = State::done;
+    leave(true);
+}
+
+inline UNSEEN void resume(unsigned thread) {
+    current = &fibres[thread];
+    threadIdx.x = thread;
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_start_switch_fiber(&scheduler_asan, current->stack, stack_size);
+#endif
+#if defined(__SANITIZE_THREAD__)
+    __tsan_switch_to_fiber(current->tsan, 1);
+#endif
+    swapcontext(&scheduler, &current->context);
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(scheduler_asan, nullptr, nullptr);
+#endif
+    current = nullptr;
+}
+
+// All that wait for the same thing go on together: a warp after a shuffle, the block after a barrier. Who is done counts
+// as one that has come to the barrier.
+inline UNSEEN bool release(unsigned threads) {
+    bool released = false;
+    for (unsigned warp = 0; warp < threads; warp += 32) {
+        unsigned end = warp + 32 < threads ? warp + 32 : threads, shuffling = 0;
+        for (unsigned i = warp; i < end; ++i) shuffling += fibres[i].state == State::at_shuffle;
+        if (shuffling && shuffling < end - warp) fail("the threads of a warp part ways before a shuffle");
+        if (!shuffling) continue;
+        for (unsigned i = warp; i < end; ++i) fibres[i].state = State::ready;
+        released = true;
+    }
+    if (released) return true;
+    for (unsigned i = 0; i < threads; ++i)
+        if (fibres[i].state == State::at_barrier) fibres[i].state = State::ready, released = true;
+    return released;
+}
+
+inline UNSEEN void run_block(unsigned threads, bool reversed) {
+    if (&__start_shared_memory)  // NaN, whatever floating type it is read as
+        std::memset(__start_shared_memory, 255, __stop_shared_memory - __start_shared_memory);
+    if (threads > most_threads) fail("more threads than a block has");
+#if defined(__SANITIZE_THREAD__)
+    scheduler_tsan = __tsan_get_current_fiber();
+    __tsan_release(&start);
+#endif
+    for (unsigned i = 0; i < threads; ++i) {
+        Fibre& fibre = fibres[i];
+        if (!fibre.stack) fibre.stack = static_cast<char*>(std::malloc(stack_size));
+        fibre.state = State::ready;
+        fibre.shuffles = fibre.barriers = 0;
+#if defined(__SANITIZE_THREAD__)
+        fibre.tsan = __tsan_create_fiber(0);
+#endif
+        getcontext(&fibre.context);
+        fibre.context.uc_stack.ss_sp = fibre.stack;
+        fibre.context.uc_stack.ss_size = stack_size;
+        fibre.context.uc_link = nullptr;
+        makecontext(&fibre.context, enter, 0);
+    }
+    do {
+        for (unsigned i = 0; i < threads; ++i) {
+            unsigned thread = reversed ? threads - 1 - i : i;
+            if (fibres[thread].state == State::ready) resume(thread);
+        }
+    } while (release(threads));
+#if defined(__SANITIZE_THREAD__)
+    for (unsigned i = 0; i < threads; ++i) __tsan_destroy_fiber(fibres[i].tsan);
+    __tsan_acquire(&finish);
+#endif
+}
+
+template <class... P, size_t... I>
+void launch(void (*kernel)(P...), std::index_sequence<I...>, unsigned blocks, unsigned threads, void** arguments,
+            bool together) {
+    auto call = [&] { kernel(*static_cast<std::remove_reference_t<P>*>(arguments[I])...); };
+    body = [](void* function) { (*static_cast<decltype(call)*>(function))(); };
+    body_argument = &call;
+    const char* order = std::getenv("CUDA_HOST_ORDER");
+    bool reversed = order && !std::strcmp(order, "reversed");
+    gridDim.x = blocks, blockDim.x = threads;
+    for (unsigned i = 0; i < blocks; ++i) {
+        blockIdx.x = reversed ? blocks - 1 - i : i;
+        if (together) run_block(threads, reversed);
+        else for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) call();
+    }
+}
+
+// `together`: whether its threads meet at barriers or shuffles; the others run one after the other, which is faster.
+template <class... P> void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, void** arguments, bool together) {
+    launch(kernel, std::index_sequence_for<P...>{}, blocks, threads, arguments, together);
+}
+
+}  // namespace host
+
+inline UNSEEN void __syncthreads() {
+    if (!host::current) host::fail("a barrier in a kernel that was said to have none");
+    host::wait(host::State::at_barrier, &host::block_places[host::current->barriers++ & 1]);
+}
+
+template <class T> UNSEEN T __shfl_xor_sync(unsigned mask, T value, int other) {
+    if (mask != 0xffffffffu) host::fail("a shuffle of a part of a warp");
+    host::Fibre* self = host::current;
+    if (!self) host::fail("a shuffle in a kernel that was said to have none");
+    unsigned turn = self->shuffles++ & 1, partner = threadIdx.x ^ other;
+    __builtin_memcpy(&self->slots[turn], &value, sizeof(value));
+    host::wait(host::State::at_shuffle, &host::warp_places[threadIdx.x / 32][turn]);
+    T found = value;
+    if (partner < blockDim.x) __builtin_memcpy(&found, &host::fibres[partner].slots[turn], sizeof(found));
+    return found;
+}
+
+template <class T> T atomicAdd(T* place, T value) {
+    T before = *place;
+    *place = before + value;
+    return before;
+}
+
+// What the device's library has and the host's has not.
+inline double erfinv(double y) {
+    if (!(y > -1.0 && y < 1.0)) return y == 1.0 || y == -1.0 ? y * HUGE_VAL : NAN;
+    double rest = std::log((1.0 - y) * (1.0 + y)), middle = 2.0 / (M_PI * 0.147) + rest / 2.0;
+    double x = std::copysign(std::sqrt(std::sqrt(middle * middle - rest / 0.147) - middle), y);
+    for (int i = 0; i < 3; ++i) {
+        double step = (y > 0 ? (1.0 - y) - std::erfc(x) : std::erfc(-x) - (1.0 + y)) * (y > 0 ? -1.0 : 1.0);
+        step = (y > 0 ? -step : -step) * std::exp(x * x) * std::sqrt(M_PI) / 2.0;
+        x -= step / (1.0 + x * step);
+    }
+    return x;
+}
+inline float erfinv(float y) { return (float)erfinv((double)y); }
+inline double cyl_bessel_i0(double x) { return std::isfinite(x) ? std::cyl_bessel_i(0.0, std::fabs(x)) : std::fabs(x); }
+inline double cyl_bessel_i1(double x) { return std::isfinite(x) ? std::copysign(std::cyl_bessel_i(1.0, std::fabs(x)), x) : x; }

@@ -1,0 +1,218 @@
+"""Kernels of CUDA C++ compiled for the host by the system's compiler, against ``host.h``.
+
+Launches are collected and run together in a process of its own, under sanitizers of the compiler if asked to: one
+compilation serves many kernels, and a read out of bounds ends that process and no other.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from opreg.backends.cuda.instructions import PRELUDE
+
+COMPILER = shutil.which("g++") or shutil.which("c++")
+HERE = Path(__file__).parent
+FLAGS = ["-std=c++17", "-O1", "-g", "-ffp-contract=off", "-fno-omit-frame-pointer", "-w"]
+SANITIZERS = {"address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "thread": ["-fsanitize=thread"],
+              "": []}
+
+_MAIN = """
+static std::vector<char> read_bytes(size_t count) {
+    std::vector<char> bytes(count);
+    if (count && std::fread(bytes.data(), 1, count, stdin) != count) std::exit(3);
+    return bytes;
+}
+template <class T> static T read_number() {
+    T number;
+    std::memcpy(&number, read_bytes(sizeof(T)).data(), sizeof(T));
+    return number;
+}
+
+int main() {
+    std::vector<std::pair<char*, size_t>> buffers(read_number<unsigned>());
+    for (auto& [memory, size] : buffers) {  // no byte longer than it is, so that a sanitizer sees its end
+        size = read_number<uint64_t>();
+        memory = static_cast<char*>(std::malloc(size));
+        std::memcpy(memory, read_bytes(size).data(), size);
+    }
+    for (unsigned count = read_number<unsigned>(); count; --count) {
+        unsigned kernel = read_number<unsigned>(), blocks = read_number<unsigned>(), threads = read_number<unsigned>();
+        std::vector<std::vector<char>> values(read_number<unsigned>());
+        std::vector<void*> arguments;
+        for (auto& value : values) {
+            if (read_number<unsigned>() == 0) {
+                unsigned buffer = read_number<unsigned>();
+                char* pointer = buffers[buffer].first + read_number<uint64_t>();
+                value.assign(reinterpret_cast<char*>(&pointer), reinterpret_cast<char*>(&pointer) + sizeof(pointer));
+            } else {
+                size_t size = read_number<unsigned>();
+                value = read_bytes(size);
+            }
+            arguments.push_back(value.data());
+        }
+        call(kernel, blocks, threads, arguments.data());
+    }
+    for (auto& [memory, size] : buffers) std::fwrite(memory, 1, size, stdout);
+}
+"""
+
+
+class KernelError(AssertionError):
+    """A kernel did what no kernel may; the sanitizer's words."""
+
+
+class Launched(NamedTuple):
+    """One launch that was asked for."""
+
+    text: str
+    name: str
+    blocks: int
+    threads: int
+    arguments: tuple
+
+
+class Array(np.ndarray):
+    """An array of the host that kernels are given as one of the device."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict:
+        return {"data": (self.ctypes.data, False), "shape": self.shape, "typestr": self.dtype.str,
+                "strides": self.strides, "version": 3}
+
+
+def array(source: object, dtype: object = None) -> Array:
+    """A copy that begins where 16 bytes begin."""
+    found = np.asarray(source, dtype)
+    memory = np.empty(found.nbytes + 16, np.uint8)
+    start = -memory.ctypes.data % 16
+    made = memory[start:start + found.nbytes].view(found.dtype).reshape(found.shape).view(Array)
+    made[...] = found
+    return made
+
+
+class _Module:
+    def __init__(self, host: Host, code: str):
+        self.host, self.code = host, code
+
+    def get_function(self, name: str):
+        """The kernel of that name."""
+        return functools.partial(self._launch, name)
+
+    def _launch(self, name: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple) -> None:
+        self.host.launches.append(Launched(self.code.removeprefix(PRELUDE), name, grid[0], block[0], arguments))
+
+
+class Host:
+    """What stands for the array module where kernels are bound: it collects launches until ``run``."""
+
+    class cuda:
+        """Its devices."""
+
+        class Device:
+            """One with few processors, so that grids step over what they have."""
+
+            attributes = {"MultiProcessorCount": 1}
+
+    def __init__(self) -> None:
+        self.launches: list[Launched] = []
+
+    def RawModule(self, code: str, options: Sequence[str] = ()) -> _Module:
+        """A module of kernels."""
+        return _Module(self, code)
+
+    def run(self, sanitizer: str = "address", order: str = "forward") -> None:
+        """Run what was collected, in order, and leave in the arrays what it wrote.
+
+        Raises
+        ------
+        KernelError
+            What the sanitizer says, or a barrier that not all threads reach.
+        """
+        kernels = list(dict.fromkeys((each.text, each.name) for each in self.launches))
+        program = _program(tuple(kernels), sanitizer)
+        numbers = {kernel: i for i, kernel in enumerate(kernels)}
+        buffers: dict[tuple[int, int], tuple[int, np.ndarray]] = {}  # by address and size: all views of it are of one
+        requests = [struct.pack("=I", len(self.launches))]
+        for each in self.launches:
+            requests.append(struct.pack("=IIII", numbers[each.text, each.name], each.blocks, each.threads,
+                                        len(each.arguments)))
+            for argument in each.arguments:
+                if isinstance(argument, np.ndarray):
+                    memory = _memory(argument)
+                    number, memory = buffers.setdefault((memory.ctypes.data, memory.nbytes), (len(buffers), memory))
+                    requests.append(struct.pack("=IIQ", 0, number, argument.ctypes.data - memory.ctypes.data))
+                else:
+                    value = np.asarray(argument)
+                    requests.append(struct.pack("=II", 1, value.nbytes) + value.tobytes())
+        contents = [struct.pack("=I", len(buffers))]
+        contents += [struct.pack("=Q", memory.nbytes) + memory.tobytes() for _, memory in buffers.values()]
+        environment = {**os.environ, "CUDA_HOST_ORDER": order, "TSAN_OPTIONS": "exitcode=66:halt_on_error=1",
+                       "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0"}
+        done = subprocess.run([program], input=b"".join(contents + requests), capture_output=True, env=environment,
+                              check=False)
+        self.launches = []
+        if done.returncode:
+            raise KernelError(done.stderr.decode(errors="replace")[:4000] or f"exit status {done.returncode}")
+        content, at = done.stdout, 0
+        for _, memory in buffers.values():
+            memory[...] = np.frombuffer(content, np.uint8, memory.nbytes, at)
+            at += memory.nbytes
+
+
+def _memory(given: np.ndarray) -> np.ndarray:
+    """All bytes of the array that this one is a view of, as ``array`` made it."""
+    owner = given
+    while isinstance(owner.base, np.ndarray) and isinstance(owner.base, Array):
+        owner = owner.base
+    first, last = np.lib.array_utils.byte_bounds(owner)
+    memory = owner
+    while isinstance(memory.base, np.ndarray):
+        memory = memory.base
+    start = first - memory.ctypes.data
+    return memory.view(np.uint8)[start:start + last - first]
+
+
+def meets(text: str) -> bool:
+    """Whether threads of a kernel wait for each other."""
+    return any(word in text for word in ("across<", "__syncthreads", "__shfl"))
+
+
+@functools.cache
+def folder() -> Path:
+    """Where what was compiled lies until the end."""
+    place = tempfile.TemporaryDirectory(prefix="opreg-kernels-")
+    atexit.register(place.cleanup)
+    return Path(place.name)
+
+
+@functools.cache
+def _program(kernels: tuple[tuple[str, str], ...], sanitizer: str) -> Path:
+    """The executable that runs these kernels."""
+    parts = ['#include "host.h"', PRELUDE]
+    cases = []
+    for i, (text, name) in enumerate(kernels):
+        parts += [f"namespace kernel{i} {{", text.replace('extern "C" ', ""), "}"]
+        together = "true" if sanitizer == "thread" or meets(text) else "false"
+        cases.append(f"case {i}: return host::launch(kernel{i}::{name}, blocks, threads, arguments, {together});")
+    parts.append("static void call(unsigned kernel, unsigned blocks, unsigned threads, void** arguments) {\n"
+                 "    switch (kernel) {\n        " + "\n        ".join(cases) + "\n    }\n}")
+    text = "\n".join([*parts, _MAIN])
+    path = folder() / hashlib.sha256((text + sanitizer).encode()).hexdigest()[:24]
+    path.with_suffix(".cpp").write_text(text)
+    done = subprocess.run([str(COMPILER), *FLAGS, *SANITIZERS[sanitizer], "-I", str(HERE),
+                           str(path.with_suffix(".cpp")), "-o", str(path)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise KernelError(done.stderr[:6000])
+    return path

@@ -1,0 +1,105 @@
+"""CUDA's compiler at run time, which needs no GPU: what it makes of a kernel for each kind of them."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.util
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from opreg.backends.cuda.instructions import PRELUDE
+
+from .host import KernelError
+
+
+class Compiled(NamedTuple):
+    """A kernel as machine code.
+
+    Attributes
+    ----------
+    registers, spills, stack
+        Registers of a thread, bytes that found no room in them, and bytes of memory of its own.
+    accesses : frozenset of str
+        How it reads and writes the memory of arrays, as ``ld.global.nc.v4.f32``.
+    """
+
+    registers: int
+    spills: int
+    stack: int
+    accesses: frozenset[str]
+
+
+def _libraries() -> Iterator[str]:
+    """Where the package ``nvidia-cuda-nvrtc`` puts it, and what the system knows."""
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or () if spec else ()):
+        yield from map(str, sorted(Path(folder).glob("*/lib/libnvrtc.so.*")))
+    yield from ("libnvrtc.so.13", "libnvrtc.so.12")
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """The compiler; None where there is none."""
+    for path in _libraries():
+        try:
+            return ctypes.CDLL(path)
+        except OSError:
+            continue
+    return None
+
+
+def _text(program: ctypes.c_void_p, what: str) -> bytes:
+    nvrtc = library()
+    assert nvrtc is not None
+    size = ctypes.c_size_t()
+    getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+    content = ctypes.create_string_buffer(size.value)
+    getattr(nvrtc, f"nvrtcGet{what}")(program, content)
+    return content.raw.rstrip(b"\0")
+
+
+def _compile(text: str, *options: str, wanted: str) -> tuple[bytes, str]:
+    nvrtc = library()
+    assert nvrtc is not None
+    program = ctypes.c_void_p()
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None)
+    given = ["-std=c++17", "-default-device", *options]
+    table = (ctypes.c_char_p * len(given))(*[option.encode() for option in given])
+    status = nvrtc.nvrtcCompileProgram(program, len(given), table)
+    log = _text(program, "ProgramLog").decode(errors="replace")
+    if status:
+        raise KernelError(log[:6000])
+    found = _text(program, wanted), log
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return found
+
+
+def compile(texts: Sequence[str], architecture: int) -> list[Compiled]:
+    """Compile kernels, each a text that follows the prelude, for GPUs of an architecture such as 90.
+
+    Raises
+    ------
+    KernelError
+        What the compiler says against them.
+    """
+    program = PRELUDE + "".join(f"namespace space{i} {{\n{_KERNEL.sub(f'kernel{i}(', text)}\n}}\n"
+                                for i, text in enumerate(texts))
+    _, log = _compile(program, f"-arch=sm_{architecture}", "--ptxas-options=-v", wanted="CUBIN")
+    ptx, _ = _compile(program, f"-arch=compute_{architecture}", wanted="PTX")
+    code = dict(re.findall(r"\.entry (kernel\d+)\((.*?)\n}", ptx.decode(), re.S))
+    notes = {part.partition("'")[0]: part for part in log.split("Compiling entry function '")[1:]}
+    return [_compiled(notes[name], code[name]) for name in (f"kernel{i}" for i in range(len(texts)))]
+
+
+# The name of a kernel, where it is declared.
+_KERNEL = re.compile(r"\b(elementwise|rows|columns)\(")
+
+
+def _compiled(notes: str, code: str) -> Compiled:
+    numbers = functools.partial(re.findall, string=notes)
+    return Compiled(int(numbers(r"Used (\d+) registers")[0]), sum(map(int, numbers(r"(\d+) bytes spill"))),
+                    max(map(int, numbers(r"(\d+) bytes stack frame")), default=0),
+                    frozenset(re.findall(r"\b(?:ld|st)\.global[.\w]*", code)))
