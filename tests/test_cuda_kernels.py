@@ -356,6 +356,50 @@ def test_an_executor_on_a_gpu_gives_the_numbers_of_one_on_the_host() -> None:
         np.testing.assert_allclose(one, other, 1e-5, 1e-6)
 
 
+@needs_compiler
+@pytest.mark.parametrize(("name", "attrs"), [
+    ("sgd_mom_update", {"momentum": 0.9}), ("adam_update", {"beta1": 0.8}), ("ftrl_update", {"lamda1": 0.1}),
+    ("rmsprop_update", {"gamma1": 0.9, "clip_weights": 1.5})])
+def test_an_update_is_one_launch_and_moves_weights_as_the_host_does(name: str, attrs: dict[str, float]) -> None:
+    rng = np.random.default_rng(5)
+    count = len(getattr(ops, name).input_names)
+    for size, dtype in ((5, "float32"), (20003, "float32"), (4096, "float64")):
+        values = [rng.standard_normal(size), rng.standard_normal(size),
+                  *[rng.uniform(2, 3, size) for _ in range(count - 2)]]
+
+        def run(ctx: Any, values: list[np.ndarray] = values, dtype: str = dtype) -> list[np.ndarray]:
+            arrays = [mx.nd.array(each, ctx=ctx, dtype=dtype) for each in values]
+            for rate in (0.1, 0.2):  # rates may change from step to step
+                getattr(mx.nd, name)(*arrays, lr=rate, wd=0.01, rescale_grad=0.5, out=arrays[0], **attrs)
+            return [array.asnumpy() for array in arrays]
+
+        expected = run(mx.cpu())
+        with gpus() as xp:
+            found = run(mx.gpu(0))
+            assert xp.kernels == ["updates", "updates"]
+        for one, other in zip(found, expected):
+            np.testing.assert_allclose(one, other, 1e-5, 1e-6)
+
+
+@needs_compiler
+def test_many_weights_are_moved_by_one_launch() -> None:
+    rng = np.random.default_rng(6)
+    values = [(rng.standard_normal(size), rng.standard_normal(size)) for size in (3, 9000, 64)]
+
+    def run(ctx: Any) -> list[np.ndarray]:
+        pairs = [[mx.nd.array(each, ctx=ctx) for each in pair] for pair in values]
+        mx.nd.multi_sgd_update(*[array for pair in pairs for array in pair], lrs=(0.1,) * 3, wds=(0.0,) * 3,
+                               num_weights=3, out=[weight for weight, _ in pairs])
+        return [weight.asnumpy() for weight, _ in pairs]
+
+    expected = run(mx.cpu())
+    with gpus() as xp:
+        found = run(mx.gpu(0))
+        assert xp.kernels == ["updates"]
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, other, 1e-6)
+
+
 def test_arrays_that_a_kernel_cannot_run_through_are_declined_with_a_reason() -> None:
     x = array(np.ones((4, 8)), np.float32)
     assert arrange([x[:3]], [x[1:]]) == "an input overlaps an output"

@@ -1,7 +1,7 @@
-"""The operators that are kernels of rows on a GPU, beside those of expressions; importing this attaches them."""
+"""The operators that have kernels on a GPU, beside those of expressions; importing this attaches them."""
 
 from __future__ import annotations
 
-from . import row_operators
+from . import row_operators, updates
 
-__all__ = ["row_operators"]
+__all__ = ["row_operators", "updates"]

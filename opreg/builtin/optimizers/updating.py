@@ -43,6 +43,9 @@ Update = tuple[Array, Sequence[Array]]
 #: Runs a rule of several weights faster if it can, else calls the function that is its last argument.
 faster: Callable[[Callable, Sequence[Update], np.dtype | None, dict[str, Any], Callable[[], None]], None] | None = None
 
+#: The same for arrays that are not the host's; its first argument is their module.
+faster_on_devices: Callable[..., None] | None = None
+
 
 # Shapes whose scratch is kept ready.
 _SHAPES = 1024
@@ -107,19 +110,28 @@ def together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: 
     ``dtype`` is that of the scratch, by default the weight's.
     """
     if xp is not np:
-        for update in updates:
-            _apply(xp, rule, dtype, attrs, *update)
+        one_by_one = functools.partial(_one_by_one, xp, rule, updates, dtype, attrs)
+        if faster_on_devices is None:
+            one_by_one()
+        else:
+            faster_on_devices(xp, rule, updates, dtype, attrs, one_by_one)
     elif faster is None:
         _by_tiles(rule, updates, dtype, attrs)
     else:
         faster(rule, updates, dtype, attrs, functools.partial(_by_tiles, rule, updates, dtype, attrs))
 
 
+def _one_by_one(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs
+                ) -> None:
+    """A rule of arrays anywhere, by functions of their module."""
+    for update in updates:
+        _apply(xp, rule, dtype, attrs, *update)
+
+
 def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs) -> None:
     """A rule of arrays of the host, by ufuncs."""
     if len(updates) < MANY and sum(new.size for new, _ in updates) <= TILE:
-        for update in updates:
-            _apply(np, rule, dtype, attrs, *update)
+        _one_by_one(np, rule, updates, dtype, attrs)
         return
     alike: dict[tuple[object, ...], list[Update]] = {}
     parts: list[Update] = []
@@ -195,7 +207,7 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None) -> Callab
 
     def kernel(xp: ArrayModule, weight: Array, *rest: Array, out: Array | None = None, **attrs: Any) -> Array:
         new = xp.empty_like(weight) if out is None else out
-        if new.size <= SMALL:
+        if xp is np and new.size <= SMALL:
             rule(xp, _scratch(xp, new), new, weight, *rest, **attrs)
         elif not (at_once and xp is np and new.size <= TILE and at_once(new, weight, *rest, **attrs)):
             together(xp, rule, [(new, [weight, *rest])], **attrs)

@@ -1,0 +1,136 @@
+"""Optimizer updates as CUDA kernels: one launch moves all weights that move by one rule.
+
+The expression of a rule's formula becomes the text of a kernel, as on the host. Rates are numbers that a launch is
+given; where the arrays lie is in a table on the device, which is kept as long as they are.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from opreg.builtin.optimizers import updating
+from opreg.core.array_module import active
+from opreg.core.cache import cached
+from opreg.core.rules import Attrs
+from opreg.elementwise.expression import Expression
+from opreg.typing import Array, ArrayModule
+
+from .compiler import can_compile, grid_of, kernel_of
+from .instructions import STORED, Value, computed_in, missing, statements
+from .layout import address_of
+
+__all__ = ["move"]
+
+_BLOCK = 256
+# Numbers of one weight that a block takes at a time.
+_STRETCH = 1 << 13
+
+
+@cached(64)
+def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lanes: int) -> str:
+    """The text of the kernel ``updates`` of ``count`` arrays for each weight; ``apart`` where the new weight has memory
+    of its own.
+
+    Its parameters are the table, how many rows it has, and the numbers that the expression reads beside arrays. A row
+    is a stretch of a weight: how many numbers, and where its arrays are.
+    """
+    stored, kind = STORED[dtype.name], computed_in(dtype)
+    names = [Value(f"x{i}", kind) for i in range(expression.arity)]
+    lines, results = statements(expression, names)
+    arrays = count + apart
+    places = (count if apart else 0, *range(2, count))
+    numbers = [f"{kind} x{i}" for i in range(count, expression.arity)]
+    compute = ", ".join([*[f"const {kind} x{i}" for i in range(count)], *[f"const {each}" for each in numbers],
+                         *[f"{stored}& y{place}" for place in places]])
+    given = ", ".join(f"x{i}" for i in range(count, expression.arity))
+
+    def run(start: str, end: str, step: str, lanes: int) -> list[str]:
+        into = ", ".join(f"q{place}.at[lane]" for place in places)
+        values = ", ".join([*[f"wide(p{i}.at[lane])" for i in range(count)], *([given] if given else []), into])
+        return [f"        for (unsigned at = {start}; at < {end}; at += {step}) {{",
+                *[f"            const auto p{i} = load<{lanes}>(a{i} + at);" for i in range(count)],
+                *[f"            Pack<{stored}, {lanes}> q{place};" for place in places],
+                "            #pragma unroll", f"            for (int lane = 0; lane < {lanes}; ++lane) compute({values});",
+                *[f"            store(a{place} + at, q{place});" for place in places], "        }"]
+
+    text = [f"__device__ __forceinline__ void compute({compute}) {{", *[f"    {line}" for line in lines],
+            *[f"    y{place} = narrow<{stored}>({result.text});" for place, result in zip(places, results)], "}", "",
+            f'extern "C" __global__ void __launch_bounds__({_BLOCK}) updates(const unsigned long long* table, '
+            f"{', '.join(['unsigned rows', *numbers])}) {{",
+            "    for (unsigned row = blockIdx.x; row < rows; row += gridDim.x) {",
+            f"        const unsigned long long* places = table + (unsigned long long)row * {arrays + 1}u;",
+            "        const unsigned size = (unsigned)places[0];",
+            *[f"        {stored}* a{i} = ({stored}*)places[{i + 1}];" for i in range(arrays)],
+            *run(f"threadIdx.x * {lanes}u", f"size / {lanes}u * {lanes}u", f"{_BLOCK * lanes}u", lanes)]
+    if lanes > 1:
+        text += run(f"size / {lanes}u * {lanes}u + threadIdx.x", "size", f"{_BLOCK}u", 1)
+    return "\n".join([*text, "    }", "}", ""])
+
+
+class _Table:
+    """The table of some weights on their device, how many rows it has, and whether all its arrays begin where packs do;
+    its arrays may die before it."""
+
+    __slots__ = ("numbers", "rows", "aligned", "watched")
+
+    def __init__(self, xp: ArrayModule, columns: Sequence[Sequence[Array]], forget: Callable[[object], object]):
+        rows: list[list[int]] = []
+        for arrays in columns:
+            size, item = arrays[0].size, arrays[0].itemsize
+            addresses = [*map(address_of, arrays)]
+            rows += [[min(_STRETCH, size - start), *[address + start * item for address in addresses]]
+                     for start in range(0, size, _STRETCH)]
+        backend = next(backend for backend in active() if backend.xp is xp)
+        self.numbers = backend.asarray(np.array(rows, np.uint64), np.dtype(np.uint64),
+                                       getattr(columns[0][0].device, "id", 0))
+        self.rows, self.aligned = len(rows), not any(place % 16 for row in rows for place in row[1:])
+        self.watched = [weakref.ref(array, forget) for arrays in columns for array in arrays]
+
+
+# Reading addresses takes long, and programs move the same arrays again and again.
+_TABLES: dict[tuple[int, ...], _Table] = {}
+
+
+def _table(xp: ArrayModule, columns: Sequence[Sequence[Array]]) -> _Table | None:
+    """The table of arrays, each row those of one weight; None where they are not laid out alike, side by side."""
+    key = (len(columns), *[id(array) for arrays in columns for array in arrays])
+    table = _TABLES.get(key)
+    if table is None:
+        for arrays in columns:
+            first = arrays[0]
+            if not all(array.size == first.size and array.dtype == first.dtype and array.flags.c_contiguous
+                       for array in arrays):
+                return None
+        table = _TABLES[key] = _Table(xp, columns, lambda _: _TABLES.pop(key, None))
+    return table
+
+
+def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[updating.Update], dtype: np.dtype | None,
+         attrs: Attrs, otherwise: Callable[[], None]) -> None:
+    """Run a rule for several weights by one launch, or ``otherwise`` where there is no kernel of it.
+
+    ``dtype`` is that of the rule's scratch where it is not the weights'.
+    """
+    new, arrays = updates[0]
+    apart, traced = new is not arrays[0], getattr(rule, "traced", None)
+    if (dtype is not None or traced is None or new.dtype.name not in STORED or not can_compile(xp)
+            or any((weight is not parts[0]) is not apart for weight, parts in updates)
+            or not all(isinstance(value, (int, float)) for value in attrs.values())):
+        return otherwise()
+    expression, numbers = traced(len(arrays), attrs)
+    table = None if missing(expression) else _table(xp, [[*parts, weight] if apart else parts
+                                                         for weight, parts in updates])
+    if table is None or not table.rows:
+        return otherwise()
+    text = source(expression, len(arrays), apart, new.dtype, 16 // new.itemsize if table.aligned else 1)
+    number = np.float64 if new.itemsize == 8 else np.float32
+    kernel = kernel_of(xp, text, "updates")
+    kernel((grid_of(xp, table.rows * _BLOCK, _BLOCK),), (_BLOCK,),
+           (table.numbers, np.uint32(table.rows), *[number(each) for each in numbers]))
+    return None
+
+
+updating.faster_on_devices = move
