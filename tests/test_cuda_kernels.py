@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.backends.cuda import elementwise, row_operators, rows
+from opreg.backends.cuda import elementwise, row_operators, rows, updates
 from opreg.backends.cuda.layout import Arrangement, Reach, arrange
 from opreg.core.registry import ops
 from opreg.elementwise import expression as e
@@ -315,6 +315,22 @@ def test_rows_compile_for_gpus_without_spilling(name: str, architecture: int) ->
         texts.append(rows.rows_source(expression, rows.shape_of(expression, ins, outs, 1, n)))
     for (dtype, n), made in zip(choices, nvrtc.compile(texts, architecture)):
         assert made.spills <= (64 if dtype == "float64" else 0), (dtype, n, made)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", [75, 90])
+def test_updates_compile_for_gpus_and_read_16_bytes_at_once(architecture: int) -> None:
+    texts = []
+    for count in (2, 3, 4):
+        terms = Term(None, (0,)), *[Term(None, (i,)) for i in range(1, count + 1)]
+        *states, rate = terms[2:]
+        new = [state * 0.9 + terms[1] for state in states]
+        step = e.square(new[0]) if new else terms[1]
+        moved = e.compiled(terms, terms[0] - step * rate, *new)
+        texts += [updates.source(moved, count, apart, np.dtype("float32"), 4) for apart in (False, True)]
+    for made in nvrtc.compile(texts, architecture):
+        assert made.spills == made.stack == 0
+        assert {"ld.global.v4.f32", "st.global.v4.f32"} <= made.accesses
 
 
 @needs_nvrtc

@@ -95,7 +95,7 @@ def compile(texts: Sequence[str], architecture: int) -> list[Compiled]:
 
 
 # The name of a kernel, where it is declared.
-_KERNEL = re.compile(r"\b(elementwise|rows|columns)\(")
+_KERNEL = re.compile(r"\b(elementwise|rows|columns|updates)\(")
 
 
 def _compiled(notes: str, code: str) -> Compiled:

@@ -47,13 +47,14 @@ def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lan
                          *[f"{stored}& y{place}" for place in places]])
     given = ", ".join(f"x{i}" for i in range(count, expression.arity))
 
-    def run(start: str, end: str, step: str, lanes: int) -> list[str]:
+    def stretch(start: str, end: str, step: str, lanes: int) -> list[str]:
         into = ", ".join(f"q{place}.at[lane]" for place in places)
         values = ", ".join([*[f"wide(p{i}.at[lane])" for i in range(count)], *([given] if given else []), into])
         return [f"        for (unsigned at = {start}; at < {end}; at += {step}) {{",
                 *[f"            const auto p{i} = load<{lanes}>(a{i} + at);" for i in range(count)],
                 *[f"            Pack<{stored}, {lanes}> q{place};" for place in places],
-                "            #pragma unroll", f"            for (int lane = 0; lane < {lanes}; ++lane) compute({values});",
+                "            #pragma unroll",
+                f"            for (int lane = 0; lane < {lanes}; ++lane) compute({values});",
                 *[f"            store(a{place} + at, q{place});" for place in places], "        }"]
 
     text = [f"__device__ __forceinline__ void compute({compute}) {{", *[f"    {line}" for line in lines],
@@ -64,9 +65,9 @@ def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lan
             f"        const unsigned long long* places = table + (unsigned long long)row * {arrays + 1}u;",
             "        const unsigned size = (unsigned)places[0];",
             *[f"        {stored}* a{i} = ({stored}*)places[{i + 1}];" for i in range(arrays)],
-            *run(f"threadIdx.x * {lanes}u", f"size / {lanes}u * {lanes}u", f"{_BLOCK * lanes}u", lanes)]
+            *stretch(f"threadIdx.x * {lanes}u", f"size / {lanes}u * {lanes}u", f"{_BLOCK * lanes}u", lanes)]
     if lanes > 1:
-        text += run(f"size / {lanes}u * {lanes}u + threadIdx.x", "size", f"{_BLOCK}u", 1)
+        text += stretch(f"size / {lanes}u * {lanes}u + threadIdx.x", "size", f"{_BLOCK}u", 1)
     return "\n".join([*text, "    }", "}", ""])
 
 
