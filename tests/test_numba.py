@@ -118,6 +118,11 @@ PAIRS = [("hypot", 1.5), ("power", 0.6), ("maximum", 0), ("minimum", 0), ("add",
          ("equal", 0), ("not_equal", 0), ("logical_and", 0), ("logical_or", 0), ("logical_xor", 0)]
 
 
+def compiled_kernel(op: Any) -> Any:
+    """The kernel of an operator that numba compiles."""
+    return next(kernel for kernel in op.kernels if kernel.name == "numba")
+
+
 def one(name: str, arity: int) -> Expression:
     """The expression of one instruction."""
     return trace(lambda *terms: Term(e.PRIMITIVES[name], terms), arity)
@@ -238,7 +243,7 @@ def test_operators(label: str, dtype: str) -> None:
     if not expression.code or missing or double:
         with compiler.use("numba"):
             call = _call(use.op, use.attrs, [each.astype(dtype) for each in use.arrays])
-            assert use.op.kernels[2].accepts(call)
+            assert compiled_kernel(use.op).accepts(call)
         return
     rtol = 64 * float(np.finfo(dtype).eps)
     _compare(expression, [each.astype(dtype) for each in use.arrays], rtol)
@@ -520,7 +525,7 @@ def test_what_cannot_be_compiled_goes_on(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_other_devices_are_left_alone() -> None:
     call = _call(get("sigmoid"), {}, [BIG])
     call.xp = object()
-    assert get("sigmoid").kernels[2].accepts(call) == "only arrays of NumPy"  # type: ignore[misc]
+    assert compiled_kernel(get("sigmoid")).accepts(call) == "only arrays of NumPy"  # type: ignore[misc]
     assert backend("cpu").xp is np
 
 
@@ -547,7 +552,7 @@ def test_rows(row: Any, dtype: str) -> None:
 
 def test_every_relative_is_compiled() -> None:
     for name in RELATIVES:
-        assert get(name).kernels[-1].name == "numba" and name in {get(row.op).name for row in ROWS}, name
+        assert compiled_kernel(get(name)) and name in {get(row.op).name for row in ROWS}, name
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
@@ -588,7 +593,7 @@ def test_classes_of_softmax_output(attrs: dict[str, Any], labels: list[float], d
 
 
 @pytest.mark.parametrize("attrs,shape,labels,reason", [
-    ({"multi_output": True}, (3, 4, 5), (3, 5), "for rows of up to 32 classes, 16384 numbers in all"),
+    ({"multi_output": True}, (3, 4, 5), (3, 5), "its axis is not the last"),
     ({"use_ignore": True}, (3, 4), (3,), "not all labels count alike"),
     ({}, (3, 4), (3, 4), "the labels are probabilities, or do not lie in one piece"),
     ({}, (30, 10), (30,), "30 rows of 10 numbers are too few"),
@@ -598,7 +603,7 @@ def test_reasons_of_softmax_output(attrs: dict[str, Any], shape: tuple[int, ...]
     op = get("_backward_SoftmaxOutput")
     ins = [np.zeros(shape, "float32"), np.zeros(labels, "float32")]
     call = Call(op, op.complete(attrs), ins, [np.zeros(shape, "float32")], ["write"], np, mx.cpu(), True)
-    assert op.kernels[-1].accepts(call) == reason  # type: ignore[misc]
+    assert compiled_kernel(op).accepts(call) == reason
 
 
 @pytest.mark.parametrize("name,shape,attrs,reason", [
@@ -621,7 +626,7 @@ def test_sums_over_rows_are_the_same_for_any_number_of_threads(monkeypatch: pyte
         call = Call(op, op.complete({}), ins, outs, ["write"] * 3, np, mx.cpu(), True,
                     scratch=lambda number, shape, dtype: np.empty(shape, dtype))
         with compiler.use("numba"):
-            (step,) = op.kernels[-1].rule.function(call)
+            (step,) = compiled_kernel(op).rule.function(call)
         step()
         found.append(outs)
     for one, other in zip(*found):

@@ -1,12 +1,68 @@
-"""Where arrays of the host lie, for libraries and compiled functions that are given addresses."""
+"""Where arrays lie and how they are run through, for libraries and compiled functions that are given addresses."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from opreg.core.spec import Shape
 from opreg.typing import Array
 
-__all__ = ["address_of"]
+__all__ = ["address_of", "bounds_of", "joined_axes", "overlap"]
 
 
 def address_of(array: Array) -> int:
     """Where the first number of an array of the host lies."""
     return array.__array_interface__["data"][0]
+
+
+def bounds_of(array: Array, first: int | None = None) -> tuple[int, int]:
+    """From where to where an array's memory reaches; the host's, or one whose first number lies at ``first``."""
+    if first is None:
+        first = address_of(array)
+    if array.flags.c_contiguous:
+        return first, first + array.nbytes
+    steps = [(size - 1) * stride for size, stride in zip(array.shape, array.strides)]
+    return (first + sum(step for step in steps if step < 0),
+            first + sum(step for step in steps if step > 0) + array.itemsize)
+
+
+def overlap(bounds: Iterable[tuple[int, int]], written: set[int | None]) -> bool:
+    """Whether one of the arrays whose numbers are ``written`` reaches into the memory of another.
+
+    Examples
+    --------
+    >>> overlap([(0, 8), (4, 12), (12, 16)], {2}), overlap([(0, 8), (4, 12), (12, 16)], {1})
+    (False, True)
+    """
+    end = written_end = -1  # of what lies before, and of what is written of it
+    for (first, last), number in sorted([(each, number) for number, each in enumerate(bounds)]):
+        if first < (end if number in written else written_end):
+            return True
+        end = max(end, last)
+        if number in written:
+            written_end = max(written_end, last)
+    return False
+
+
+def joined_axes(shape: Shape, steps: Sequence[Sequence[int]]) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Sizes of axes from the outermost in, without those of one element, and joined where all arrays run as
+    one; and by axis the step of every array.
+
+    Examples
+    --------
+    >>> joined_axes((5, 4, 32), [(128, 32, 1), (128, 32, 1)]), joined_axes((5, 4, 32), [(128, 32, 1), (1, 0, 0)])
+    (([640], [(1, 1)]), ([5, 128], [(128, 1), (1, 0)]))
+    """
+    sizes: list[int] = []
+    strides: list[tuple[int, ...]] = []
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        along = tuple([step[axis] for step in steps])
+        if sizes and all(outer == size * step for outer, step in zip(strides[-1], along)):
+            sizes[-1] *= size
+            strides[-1] = along
+        else:
+            sizes.append(size)
+            strides.append(along)
+    return sizes or [1], strides or [(1,) * len(steps)]

@@ -34,14 +34,16 @@ class Kernel:
     ``f(call)`` gets a ``Call`` that holds the arrays of one step and returns a function without arguments, or a
     list of them, that does the work.
 
-    ``accepts(call)`` says None, or why this kernel declines. Among those that accept, the one attached last runs.
+    ``accepts(call)`` says None, or why this kernel declines. Among those that accept, the one attached last runs. One
+    that ``serves`` other array modules alone is not asked.
     """
 
-    __slots__ = ("name", "rule", "accepts", "bound", "takes_out")
+    __slots__ = ("name", "rule", "accepts", "bound", "takes_out", "serves")
 
     def __init__(self, function: Callable, name: str = "reference", bound: bool = False,
-                 accepts: Callable[[Call], str | None] | None = None):
-        self.name, self.rule, self.accepts, self.bound = name, Rule(function), accepts, bound
+                 accepts: Callable[[Call], str | None] | None = None,
+                 serves: Callable[[ArrayModule], bool] | None = None):
+        self.name, self.rule, self.accepts, self.bound, self.serves = name, Rule(function), accepts, bound, serves
         parameters = parameters_of(function)
         self.takes_out = "out" in parameters.keyword_only or "out" in parameters.positional
 
@@ -190,6 +192,8 @@ def prepare(call: Call, returning: bool = False) -> Prepared:
     declined: list[tuple[str, str]] = []
     for kernel in reversed(call.op.kernels):
         if returning and kernel.bound:
+            continue
+        if kernel.serves is not None and not kernel.serves(call.xp):
             continue
         reason = None if kernel.accepts is None else kernel.accepts(call)
         if reason is None:

@@ -252,11 +252,12 @@ class Op:
         return function
 
     def kernel(self, name: str = "reference", *, bound: bool = False,
-               accepts: Callable[[Call], str | None] | None = None) -> Callable[[F], F]:
+               accepts: Callable[[Call], str | None] | None = None,
+               serves: Callable[[ArrayModule], bool] | None = None) -> Callable[[F], F]:
         """Attach a kernel; see ``Kernel`` for its forms."""
 
         def attach(function: F) -> F:
-            self.kernels.append(Kernel(function, name, bound, accepts))
+            self.kernels.append(Kernel(function, name, bound, accepts, serves))
             self._changed()
             return function
 

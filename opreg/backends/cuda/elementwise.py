@@ -137,14 +137,12 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
     """Give an operator with an expression, a function of its attributes, the kernel ``cuda``."""
 
     def accepts(call: Call) -> str | None:
-        if not can_compile(call.xp):
-            return "not on a GPU"
         reason = declines(expression(call.attrs), call.ins, call.outs)
         if reason is None:
             call.found = arrange(call.ins, call.outs)
             reason = call.found if isinstance(call.found, str) else None
         return reason
 
-    @op.kernel("cuda", bound=True, accepts=accepts)
+    @op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)
     def elementwise_cuda(call: Call) -> list[Callable]:
         return [bound(expression(call.attrs), call.found, call.xp)]

@@ -11,6 +11,8 @@ import numpy as np
 
 from opreg.typing import Array
 
+from ..addressing import bounds_of, joined_axes, overlap
+
 __all__ = ["Arrangement", "Layout", "Operand", "Reach", "address_of", "arrange"]
 
 # Beyond this many numbers an index has 64 bits; what a grid steps over is left free.
@@ -98,13 +100,14 @@ def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement |
             arrays.append(array)
             steps.append(strides)
         numbers.append(places[key])
-    written = {number for number in numbers[len(ins):] if number is not None}
+    written = set(numbers[len(ins):]) - {None}
     reads = set(numbers[:len(ins)])
-    if any(stride == 0 and size > 1 for n in written for stride, size in zip(steps[n], shape)):
+    if any(stride == 0 and size > 1 for n in written if n is not None for stride, size in zip(steps[n], shape)):
         return "an output has numbers in one place"
-    if _overlap(arrays, written):
+    if overlap([bounds_of(array, address_of(array)) for array in arrays], written):
         return "an input overlaps an output"
-    sizes, by_array = _joined(shape, steps)
+    sizes, by_axis = joined_axes(shape, steps)
+    by_array = list(zip(*by_axis))
     lanes = _lanes(arrays, sizes, by_array)
     operands = tuple([Operand(array.dtype, _reach(array, sizes, strides, lanes), n in written,
                               n in written and n in reads)
@@ -129,44 +132,6 @@ def _strides(array: Array, shape: Sequence[int]) -> tuple[int, ...] | None:
 def _span(sizes: Sequence[int], strides: Sequence[int]) -> int:
     """How far from its first number an array reaches."""
     return sum((size - 1) * abs(stride) for size, stride in zip(sizes, strides))
-
-
-def _overlap(arrays: Sequence[Array], written: set[int]) -> bool:
-    """Whether one of those that are written reaches into the memory of another array."""
-    bounds = []
-    for number, array in enumerate(arrays):
-        first = last = address_of(array)
-        for size, stride in zip(array.shape, array.strides):
-            first += min(0, (size - 1) * stride)
-            last += max(0, (size - 1) * stride)
-        bounds.append((first, last + array.itemsize, number))
-    end = written_end = -1  # of what lies before, and of what is written of it
-    for first, last, number in sorted(bounds):
-        if first < (end if number in written else written_end):
-            return True
-        end = max(end, last)
-        if number in written:
-            written_end = max(written_end, last)
-    return False
-
-
-def _joined(shape: Sequence[int], steps: Sequence[tuple[int, ...]]) -> tuple[list[int], list[tuple[int, ...]]]:
-    """Axes from the outermost in, those of one number left out and those joined that all run through as one."""
-    sizes: list[int] = []
-    strides: list[tuple[int, ...]] = []
-    for axis, size in enumerate(shape):
-        if size == 1:
-            continue
-        along = tuple([step[axis] for step in steps])
-        if sizes and all(outer == size * step for outer, step in zip(strides[-1], along)):
-            sizes[-1] *= size
-            strides[-1] = along
-        else:
-            sizes.append(size)
-            strides.append(along)
-    if not sizes:
-        return [1], [(1,)] * len(steps)
-    return sizes, list(zip(*strides))
 
 
 def _flat(sizes: Sequence[int], strides: Sequence[int]) -> bool:

@@ -35,15 +35,13 @@ def _attach(op: Op, rows_of: Callable[[Call], Rows | str]) -> None:
             reason = call.found if isinstance(call.found, str) else None
         return reason
 
-    @op.kernel("cuda", bound=True, accepts=accepts)
+    @op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)
     def rows_cuda(call: Call) -> list[Callable]:
         rows, count, n = call.found
         return [bound_rows(rows, call.ins[:len(rows.inputs)], call.outs, count, n, call.xp)]
 
 
 def _declines(call: Call) -> str | None:
-    if not can_compile(call.xp):
-        return "not on a GPU"
     for array in (*call.ins, *call.outs):
         if array is not None and array.dtype.name not in STORED:
             return f"dtype {array.dtype}: {', '.join(STORED)} are compiled"
@@ -163,7 +161,7 @@ def _accepts_gradient(call: Call) -> str | None:
     return reason
 
 
-@layer_norm.backward_layer_norm.kernel("cuda", bound=True, accepts=_accepts_gradient)
+@layer_norm.backward_layer_norm.kernel("cuda", bound=True, accepts=_accepts_gradient, serves=can_compile)
 def _layer_norm_gradient(call: Call) -> list[Callable]:
     rows, count, n = call.found
     g, data, _, mean, inverse = call.ins

@@ -131,7 +131,6 @@ def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[updatin
     kernel = kernel_of(xp, text, "updates")
     kernel((grid_of(xp, table.rows * _BLOCK, _BLOCK),), (_BLOCK,),
            (table.numbers, np.uint32(table.rows), *[number(each) for each in numbers]))
-    return None
 
 
 updating.faster_on_devices = move

@@ -18,12 +18,11 @@ from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
-from opreg.core.spec import Shape
 from opreg.elementwise.expression import Expression
 from opreg.errors import ArgumentError
 from opreg.typing import Array, ArrayModule
 
-from ..addressing import address_of
+from ..addressing import address_of, bounds_of, joined_axes, overlap
 from .compiler import Function, function_of, mode, runner, steps, unavailable
 from .values import FORMATS
 from .vector import DETOURS, VECTOR
@@ -102,9 +101,10 @@ def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement |
             return "an array is not aligned"
     if not all(out is None or out.flags.writeable for out in outs):
         return "an output is read-only"
-    if _overlap(arrays, written):
+    if overlap(map(bounds_of, arrays), written):
         return "an input overlaps an output"
-    sizes, strides = _joined(shape, arrays)
+    sizes, strides = joined_axes(shape, [[stride // array.itemsize for stride in array.strides]
+                                         for array in arrays])
     for number, stride in enumerate(strides[-1]):
         if stride not in (0, 1) or (stride == 0 and number in written):
             place = numbers.index(number)
@@ -114,43 +114,6 @@ def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement |
     layout = Layout(tuple(numbers[:len(ins)]), tuple(numbers[len(ins):]),  # type: ignore[arg-type]  # none is None of ins
                     tuple(stride == 1 for stride in strides[-1]), len(sizes))
     return Arrangement(layout, arrays, sizes, strides)
-
-
-def _overlap(arrays: Sequence[Array], written: set[int | None]) -> bool:
-    """Whether one of those that are written reaches into the memory of another array."""
-    end = written_end = -1  # of what lies before, and of what is written of it
-    for (first, last), number in sorted([(_bounds(array), number) for number, array in enumerate(arrays)]):
-        if first < (end if number in written else written_end):
-            return True
-        end = max(end, last)
-        if number in written:
-            written_end = max(written_end, last)
-    return False
-
-
-def _bounds(array: Array) -> tuple[int, int]:
-    """From where to where an array's memory reaches."""
-    if not array.flags.c_contiguous:
-        return np.lib.array_utils.byte_bounds(array)
-    first = address_of(array)
-    return first, first + array.nbytes
-
-
-def _joined(shape: Shape, arrays: Sequence[Array]) -> tuple[list[int], list[tuple[int, ...]]]:
-    """Axes from the outermost in, those of one element left out and those joined that all run through as one."""
-    sizes: list[int] = []
-    strides: list[tuple[int, ...]] = []
-    for axis, size in enumerate(shape):
-        if size == 1:
-            continue
-        steps = tuple(array.strides[axis] // array.itemsize for array in arrays)
-        if sizes and all(outer == size * step for outer, step in zip(strides[-1], steps)):
-            sizes[-1] *= size
-            strides[-1] = steps
-        else:
-            sizes.append(size)
-            strides.append(steps)
-    return sizes or [1], strides or [(1,) * len(arrays)]
 
 
 # ------------------------------------------------------------------------------------------------ source text
