@@ -100,7 +100,7 @@ def one(key, value):
     (lambda: packed(("a.txt", "text")), "expected a .npy file"),
     (lambda: packed(("a.npy", "text")), "start of a .npy file"),
     (lambda: packed(), "the text of get_states, got none"),
-    (lambda: crafted(text=lambda text: "[" * 5000), "nested too deeply"),
+    (lambda: crafted(text=lambda text: "[" * 100_000), "nested too deeply"),
     (lambda: crafted(text=lambda text: '{"format": ' + "1" * 5000 + "}"), "absurdly long number"),
     (lambda: crafted(text=lambda text: text.replace("{", '{"format": 1, ', 1)), "'format' stands twice"),
     (lambda: crafted(text=lambda text: text[:-1]), "no JSON"),
