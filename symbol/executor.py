@@ -26,6 +26,7 @@ from .arrays import Named, reshaped, zeros
 from .checking import KernelReport, check_kernels, titled
 from .compile import compile_plan
 from .head_gradients import HeadGradients, OutGrads
+from .memory_use import MemoryUse, results_between
 from .plan import Plan, Segment, Step
 from .profile import Profile, profile
 from .program import Bound
@@ -440,6 +441,32 @@ class Executor:
                 declined = "".join(f"; {kernel} declined: {reason}" for kernel, reason in step.declined)
                 lines.append(f"  {number:4} {name}{step.kernel}{declined} -> {step.where}")
         return "\n".join(lines)
+
+    def memory(self, is_train: bool | None = None) -> MemoryUse:
+        """Where the memory of a plan goes.
+
+        Parameters
+        ----------
+        is_train : bool, optional
+            Which plan; the training plan when gradients are kept, by default.
+
+        Returns
+        -------
+        MemoryUse
+            ``print`` it for a table, largest results first; ``rows`` and ``bound`` have the numbers, in bytes.
+        """
+        with self._alone():
+            plan = self.plan(self._keeps_gradients if is_train is None else bool(is_train))
+        return MemoryUse(results_between(plan.memory, plan.specs), plan.memory.arena,
+                         plan.nbytes - sum(plan.memory.arena.values()), self._nbytes_bound(), plan.is_train)
+
+    def _nbytes_bound(self) -> dict[str, int]:
+        """Bytes of what callers hold, by what it is."""
+        groups: dict[str, Sequence[NDArray | None]] = {
+            "arguments": self.arg_arrays, "gradients": self.grad_arrays, "states": self.aux_arrays,
+            "outputs": self.outputs}
+        return {name: sum({id(array._data): array._data.nbytes for array in arrays if array is not None}.values())
+                for name, arrays in groups.items()}
 
     def profile(self, runs: int = 10, is_train: bool | None = None) -> Profile:
         """Where the time of a plan goes: run it step by step with a clock.

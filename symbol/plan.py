@@ -19,6 +19,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import wrap
 from opreg.typing import Array, DTypeLike
 
+from .memory_use import largest
 from .passes.memory import Memory, Storage
 from .program import Program, nbytes
 
@@ -231,7 +232,8 @@ class Plan:
             node = max((node for node in program.nodes if node.op is not None),
                        key=lambda node: nbytes(program.specs[node]))
             outs = " and ".join(map(str, program.specs[node]))
-            raise type(error)(f"{node.describe()}: {outs} among the results between, {size:,} bytes: {error}") from None
+            raise type(error)(f"{node.describe()}: {outs} among the results between, {size:,} bytes, of which the "
+                              f"largest are {largest(self.memory, program.specs)}: {error}") from None
 
     def close(self, after_forward: list[Step], after_backward: list[Step]) -> None:
         """Add the steps that bring results to where callers read them, at the ends of the two halves."""

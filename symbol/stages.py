@@ -29,6 +29,7 @@ from .arrays import zeros
 from .checking import KernelReport
 from .executor import Executor, truth
 from .head_gradients import HeadGradients, OutGrads, fitted, in_order
+from .memory_use import MemoryUse
 from .plan import Plan
 from .profile import Profile
 from .symbol import Symbol, output_name
@@ -282,6 +283,11 @@ class Staged(Executor):
             shapes = ", ".join(show(shape) for shapes in key for shape in shapes)
             lines += [f"from {names} of shape {shapes}:", part.explain(is_train)]
         return "\n".join(lines if self._rests else [*lines, f"from {names}: planned when it has run"])
+
+    def memory(self, is_train: bool | None = None) -> MemoryUse:
+        """Where the memory of the plans goes that there are so far; see ``Executor.memory``."""
+        is_train = self._keeps_gradients if is_train is None else bool(is_train)
+        return MemoryUse.joined([part.memory(is_train) for part in self._parts()], self._nbytes_bound(), is_train)
 
     def profile(self, runs: int = 10, is_train: bool | None = None) -> Profile:
         """Where the time goes, for the shapes of the last forward; see ``Executor.profile``."""

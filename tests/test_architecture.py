@@ -91,6 +91,7 @@ ORDER = _floors("""
     opreg.symbol.symbol
     opreg.symbol.passes opreg.backends.onednn.channels_last opreg.backends.onednn.fuse_bn_backward
     opreg.backends.onednn.passes
+    opreg.symbol.memory_use
     opreg.symbol.plan
     opreg.symbol.arrays opreg.symbol.profile opreg.symbol.checking
     opreg.symbol.head_gradients

@@ -10,6 +10,7 @@ import pytest
 
 import opreg as mx
 from opreg.core.registry import get
+from opreg.errors import OpError
 from opreg.symbol import profile as profiling
 
 from .test_cse import bound, results
@@ -250,3 +251,36 @@ def test_the_machine_is_measured(monkeypatch):
     finally:
         for measure in (profiling.memory_rate, profiling.product_rate):
             measure.cache_clear()
+
+
+# ------------------------------------------------------------------------------------------------- memory
+
+
+def test_memory_says_what_holds_the_most() -> None:
+    x, w = mx.sym.Variable("x"), mx.sym.Variable("w")
+    net = mx.sym.sum(mx.sym.tanh(mx.sym.dot(mx.sym.dot(x, w, name="wide"), mx.sym.transpose(w), name="narrow")))
+    executor = net.simple_bind(mx.cpu(), x=(8, 16), w=(16, 64))
+    use = executor.memory(is_train=False)
+    assert (use.rows[0].node, use.rows[0].nbytes, str(use.rows[0].spec)) == ("wide", 8 * 64 * 4, "(8, 64) float32")
+    assert [row.nbytes for row in use.rows] == sorted([row.nbytes for row in use.rows], reverse=True)
+    assert use.bound == {"arguments": (8 * 16 + 16 * 64) * 4, "gradients": (8 * 16 + 16 * 64) * 4, "states": 0,
+                         "outputs": 4}
+    assert use.total == executor.plan(False).nbytes <= sum(row.nbytes for row in use.rows) + use.temporaries + 128
+    assert "dot wide" in str(use) and str(use).startswith("inference plan: ")
+    assert executor.memory().is_train
+
+
+def test_memory_of_a_graph_whose_shapes_follow_from_numbers() -> None:
+    kept = mx.sym.contrib.boolean_mask(mx.sym.Variable("x"), mx.sym.Variable("mask"))
+    executor = mx.sym.exp(mx.sym.tanh(kept)).simple_bind(mx.cpu(), x=(4, 3), mask=(4,), grad_req="null")
+    executor.forward(x=mx.nd.ones((4, 3)), mask=mx.nd.array([1, 0, 1, 1]))
+    assert executor.memory().bound["arguments"] == (4 * 3 + 4) * 4
+
+
+def test_where_memory_ends_the_largest_results_are_named_and_the_executor_stays() -> None:
+    net = mx.sym.tanh(mx.sym.dot(mx.sym.Variable("x"), mx.sym.Variable("y"), name="product"))
+    executor = mx.sym.sum(net).simple_bind(mx.cpu(), x=(1 << 24, 1), y=(1, 1 << 24), grad_req="null")
+    for _ in range(2):
+        with pytest.raises(OpError, match=r"of which the largest are .*of dot 'product' \(1,125,899,906,842,624 bytes"):
+            executor.forward()
+    assert executor.reshape(x=(2, 1), y=(1, 2)).forward()[0].size == 1

@@ -1,0 +1,132 @@
+"""Where the memory of a plan goes: what callers bound, and what it holds between, the largest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from opreg.core.graph import Entry, Node
+from opreg.core.spec import Spec
+from opreg.ndarray.context import Context
+
+from .passes.memory import Memory, Storage
+
+__all__ = ["MemoryRow", "MemoryUse", "largest", "results_between"]
+
+# Rows that are printed.
+_SHOWN = 20
+
+
+class MemoryRow(NamedTuple):
+    """A stretch of memory between arguments and outputs, and what it is made for first.
+
+    Attributes
+    ----------
+    nbytes : int
+    node, operator : str
+        Which node's result it holds first, and its operator.
+    spec : Spec
+        Shape and dtype of that.
+    users : tuple of str
+        The nodes whose results it holds, one after the other or as views.
+    ctx : Context
+    offset : int
+        Where it begins in the context's arena; stretches at one place take turns.
+    """
+
+    nbytes: int
+    node: str
+    operator: str
+    spec: Spec
+    users: tuple[str, ...]
+    ctx: Context
+    offset: int
+
+
+class MemoryUse:
+    """What ``executor.memory`` found; prints as a table, the largest first.
+
+    Attributes
+    ----------
+    rows : list of MemoryRow
+        Results between arguments and outputs, largest first.
+    arena : dict of Context to int
+        Bytes that these share, by device: less than their sum, as they take turns.
+    temporaries : int
+        Bytes that kernels have beside.
+    bound : dict of str to int
+        Bytes of ``arguments``, ``gradients``, ``states`` and ``outputs``, which callers hold.
+    is_train : bool
+        Which plan.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.sym.Variable("x")
+    >>> use = mx.sym.sum(mx.sym.dot(x, x)).simple_bind(mx.cpu(), x=(64, 64), grad_req="null").memory()
+    >>> [(row.operator, row.nbytes) for row in use.rows], use.bound["arguments"]
+    ([('dot', 16384)], 16384)
+    """
+
+    def __init__(self, rows: Iterable[MemoryRow], arena: Mapping[Context, int], temporaries: int,
+                 bound: Mapping[str, int], is_train: bool):
+        self.rows = sorted(rows, key=lambda row: -row.nbytes)
+        self.arena, self.temporaries, self.bound, self.is_train = dict(arena), temporaries, dict(bound), is_train
+
+    @classmethod
+    def joined(cls, parts: Sequence[MemoryUse], bound: Mapping[str, int], is_train: bool) -> MemoryUse:
+        """One of plans that exist side by side."""
+        arena: dict[Context, int] = {}
+        for part in parts:
+            for ctx, nbytes in part.arena.items():
+                arena[ctx] = arena.get(ctx, 0) + nbytes
+        return cls([row for part in parts for row in part.rows], arena, sum(part.temporaries for part in parts), bound,
+                   is_train)
+
+    @property
+    def total(self) -> int:
+        """Bytes held beside what callers hold."""
+        return sum(self.arena.values()) + self.temporaries
+
+    def table(self, count: int = _SHOWN) -> str:
+        """The largest results, a line each."""
+        lines = [f"{'training' if self.is_train else 'inference'} plan: {_size(self.total)} beside "
+                 + ", ".join(f"{name} {_size(nbytes)}" for name, nbytes in self.bound.items())]
+        lines += [f"{ctx}: {_size(nbytes)} for results that take turns" for ctx, nbytes in self.arena.items()]
+        if self.temporaries:
+            lines.append(f"temporaries of kernels: {_size(self.temporaries)}")
+        lines += [f"{_size(row.nbytes):>11}  {row.operator} {row.node} {row.spec}"
+                  + (f", then {', '.join(row.users[1:])}" if len(row.users) > 1 else "") for row in self.rows[:count]]
+        if len(self.rows) > count:
+            lines.append(f"... and {len(self.rows) - count} more")
+        return "\n".join(lines)
+
+    __repr__ = __str__ = table
+
+
+def results_between(memory: Memory, specs: Mapping[Node, Sequence[Spec]]) -> list[MemoryRow]:
+    """The stretches of arenas of a plan."""
+    users: dict[Storage, list[Entry]] = {}
+    for entry, storage in memory.storage.items():
+        if storage.pinned is None and entry[0].op is not None:
+            users.setdefault(storage, []).append(entry)
+    rows = []
+    for entries in users.values():
+        (node, i), storage = entries[0], memory.storage[entries[0]]
+        assert node.op is not None
+        rows.append(MemoryRow(storage.nbytes, node.name, node.op.name, specs[node][i],
+                              tuple(dict.fromkeys(node.name for node, _ in entries)), storage.ctx, storage.offset))
+    return rows
+
+
+def largest(memory: Memory, specs: Mapping[Node, Sequence[Spec]], count: int = 3) -> str:
+    """The largest results between as an error names them."""
+    rows = sorted(results_between(memory, specs), key=lambda row: -row.nbytes)[:count]
+    return ", ".join(f"{row.spec} of {row.operator} {row.node!r} ({row.nbytes:,} bytes)" for row in rows)
+
+
+def _size(nbytes: int) -> str:
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if nbytes >= scale:
+            return f"{nbytes / scale:.1f} {unit}"
+    return f"{nbytes} bytes"
