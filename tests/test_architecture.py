@@ -67,7 +67,6 @@ ORDER = _floors("""
     opreg.backends.numba.rnn opreg.backends.numba.row_operators opreg.backends.onednn.convolution
     opreg.backends.onednn.batch_norm
     opreg.backends.numba.operators opreg.backends.onednn.operators opreg.backends.cuda.row_operators
-        opreg.backends.cuda.updates
     opreg.backends.cuda.operators
     opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context
@@ -117,12 +116,12 @@ ORDER = _floors("""
 #: package itself.
 INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.backends": """
-        . addressing cuda cuda.instructions numba numba.cache numba.pointers numba.values onednn
+        . addressing weights cuda cuda.instructions numba numba.cache numba.pointers numba.values onednn
             onednn.shared_library
         blas numba.simd numba.vector onednn.matmul onednn.primitives
         cuda.compiler cuda.layout numba.gemm numba.rnn_cells onednn.engine
         numba.compiler
-        cuda.elementwise cuda.rows numba.elementwise numba.recurrent numba.row_reductions numba.updates
+        cuda.elementwise cuda.rows cuda.updates numba.elementwise numba.recurrent numba.row_reductions numba.updates
     """,
     "opreg.builtin": """
         elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names contrib

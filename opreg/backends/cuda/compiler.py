@@ -33,8 +33,13 @@ def kernel_of(xp: ArrayModule, text: str, name: str) -> Callable[..., object]:
 
 def grid_of(xp: ArrayModule, items: int, block: int) -> int:
     """How many blocks share items of work, one a thread at a time."""
-    processors = xp.cuda.Device().attributes["MultiProcessorCount"]
-    return max(1, min(-(-items // block), processors * _BLOCKS))
+    return max(1, min(-(-items // block), _processors(xp) * _BLOCKS))
+
+
+@cached(16)
+def _processors(xp: ArrayModule) -> int:
+    """How many processors a GPU has; asked once, as the answer names everything that the device knows of itself."""
+    return xp.cuda.Device().attributes["MultiProcessorCount"]
 
 
 class Launch(PlainStep):

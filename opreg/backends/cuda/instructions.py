@@ -16,7 +16,8 @@ import numpy as np
 
 from opreg.elementwise.expression import Expression, Primitive
 
-__all__ = ["PRELUDE", "STORED", "Value", "computed_in", "converted", "literal", "missing", "statement", "statements"]
+__all__ = ["PRELUDE", "STORED", "Value", "computed_in", "converted", "indented", "literal", "missing", "statement",
+           "statements"]
 
 #: The text that stands before every kernel.
 PRELUDE = Path(__file__).with_name("device.cuh").read_text(encoding="utf-8")
@@ -66,6 +67,11 @@ def _text(prim: Primitive) -> str | None:
         stored = STORED.get(prim.dtype.name)
         return stored and (f"wide(narrow<{stored}>({{0}}))" if prim.dtype.itemsize < 4 else f"({stored}){{0}}")
     return _TEXT.get(prim.name)
+
+
+def indented(lines: Sequence[str], levels: int = 1) -> list[str]:
+    """Lines inside of a block."""
+    return [f"{'    ' * levels}{line}" for line in lines]
 
 
 def literal(number: float, type: str) -> str:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import row_operators, updates
+from . import row_operators
 
-__all__ = ["row_operators", "updates"]
+__all__ = ["row_operators"]

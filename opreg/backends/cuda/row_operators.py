@@ -8,12 +8,14 @@ from typing import Any
 
 from opreg.builtin.layers import layer_norm, losses
 from opreg.builtin.layers.softmax import fold
+from opreg.builtin.optimizers import updating
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.registry import REGISTERED
 from opreg.elementwise.expression import equal, exp, log, sqrt, square, trunc
 from opreg.elementwise.rows import Along, RowExpression, column, row_max, row_size, row_sum, trace_rows
 
+from . import updates
 from .compiler import can_compile
 from .instructions import STORED
 from .rows import bound_columns, bound_rows
@@ -25,8 +27,13 @@ _ELEMENT, _ROW, _COLUMN = Along.ELEMENT, Along.ROW, Along.COLUMN
 Rows = tuple[RowExpression, int, int]
 
 
-def _attach(op: Op, rows_of: Callable[[Call], Rows | str]) -> None:
-    """Give an operator the kernel ``cuda``."""
+def _steps(call: Call) -> list[Callable]:
+    rows, count, n = call.found
+    return [bound_rows(rows, call.ins[:len(rows.inputs)], call.outs, count, n, call.xp)]
+
+
+def _attach(op: Op, rows_of: Callable[[Call], Rows | str], steps: Callable[[Call], list[Callable]] = _steps) -> None:
+    """Give an operator the kernel ``cuda``: steps that compute rows."""
 
     def accepts(call: Call) -> str | None:
         reason = _declines(call)
@@ -35,10 +42,7 @@ def _attach(op: Op, rows_of: Callable[[Call], Rows | str]) -> None:
             reason = call.found if isinstance(call.found, str) else None
         return reason
 
-    @op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)
-    def rows_cuda(call: Call) -> list[Callable]:
-        rows, count, n = call.found
-        return [bound_rows(rows, call.ins[:len(rows.inputs)], call.outs, count, n, call.xp)]
+    op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)(steps)
 
 
 def _declines(call: Call) -> str | None:
@@ -152,17 +156,12 @@ def _rows_of_layer_norm(call: Call) -> Rows | str:
 _attach(layer_norm.layer_norm, _rows_of_layer_norm)
 
 
-def _accepts_gradient(call: Call) -> str | None:
-    reason = _declines(call)
-    if reason is None:
-        rows = trace_rows(_backward_layer_norm, (_ELEMENT, _ELEMENT, _COLUMN, _ROW, _ROW))
-        call.found = _along(rows, call.ins[1].shape, call.attrs["axis"])
-        reason = call.found if isinstance(call.found, str) else None
-    return reason
+def _rows_of_gradient(call: Call) -> Rows | str:
+    rows = trace_rows(_backward_layer_norm, (_ELEMENT, _ELEMENT, _COLUMN, _ROW, _ROW))
+    return _along(rows, call.ins[1].shape, call.attrs["axis"])
 
 
-@layer_norm.backward_layer_norm.kernel("cuda", bound=True, accepts=_accepts_gradient, serves=can_compile)
-def _layer_norm_gradient(call: Call) -> list[Callable]:
+def _gradient_steps(call: Call) -> list[Callable]:
     rows, count, n = call.found
     g, data, _, mean, inverse = call.ins
     steps = []
@@ -173,3 +172,10 @@ def _layer_norm_gradient(call: Call) -> list[Callable]:
     if call.outs[0] is not None:  # last: it may take over the memory of what the sums read
         steps.append(bound_rows(rows, call.ins, call.outs[:1], count, n, call.xp))
     return steps
+
+
+_attach(layer_norm.backward_layer_norm, _rows_of_gradient, _gradient_steps)
+
+# --------------------------------------------------------------------------------------- optimizer updates
+
+updating.movers.append((can_compile, updates.move))

@@ -16,7 +16,7 @@ from opreg.elementwise.rows import REDUCTIONS, Along, RowExpression
 from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, grid_of, kernel_of
-from .instructions import STORED, Value, computed_in, converted, literal, statement
+from .instructions import STORED, Value, computed_in, converted, indented, literal, statement
 from .layout import address_of
 
 __all__ = ["Shape", "bound_columns", "bound_rows", "columns_source", "rows_source", "shape_of"]
@@ -145,7 +145,7 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
     for i, (result, stored) in enumerate(zip(expression.results, shape.outs)):
         if stored is not None and rows.results[i] is Along.ROW:
             inner.append(f"if (own == 0) b{i}[row] = {text.result(result, STORED[stored.name])};")
-    return "\n".join([*lines, *_indented(inner, 2), "    }", "}", ""])
+    return "\n".join([*lines, *indented(inner, 2), "    }", "}", ""])
 
 
 def _of_the_row(rows: RowExpression, text: _Text, phase: int) -> list[str]:
@@ -162,8 +162,8 @@ def _over(shape: Shape, body: Sequence[str], index: str) -> list[str]:
     if shape.packs:
         return ["#pragma unroll", f"for (int k = 0; k < {shape.packs}; ++k) {{",
                 f"    const {index} at = k * {step}u + own * {shape.lanes}u;",
-                "    if (at < n) {", *_indented(body, 2), "    }", "}"]
-    return [f"for ({index} at = own * {shape.lanes}u; at < n; at += {step}u) {{", *_indented(body), "}"]
+                "    if (at < n) {", *indented(body, 2), "    }", "}"]
+    return [f"for ({index} at = own * {shape.lanes}u; at < n; at += {step}u) {{", *indented(body), "}"]
 
 
 def _phase(rows: RowExpression, shape: Shape, text: _Text, packed: Sequence[int], reduced: Sequence[int],
@@ -196,13 +196,9 @@ def _phase(rows: RowExpression, shape: Shape, text: _Text, packed: Sequence[int]
         before.append(f"Pack<{stored}, {shape.lanes}> q{i};")
         inside.append(f"q{i}.at[lane] = {text.result(result, stored)};")
         after.append(f"store(b{i} + row * n + at, q{i});")
-    body = [*before, "#pragma unroll", f"for (int lane = 0; lane < {shape.lanes}; ++lane) {{", *_indented(inside), "}",
+    body = [*before, "#pragma unroll", f"for (int lane = 0; lane < {shape.lanes}; ++lane) {{", *indented(inside), "}",
             *after]
     return [*lines, *_over(shape, body, index)]
-
-
-def _indented(lines: Sequence[str], levels: int = 1) -> list[str]:
-    return [f"{'    ' * levels}{line}" for line in lines]
 
 
 def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], count: int, n: int,
@@ -248,7 +244,7 @@ def columns_source(expression: Expression, inputs: tuple[Along, ...], ins: tuple
               *[f"    {kind[i]} t{i} = 0;" for i in wanted],
               "    if (column < n)",
               f"        for ({index} row = chunk * part + threadIdx.x / {_WIDE}u; row < end; row += {_HIGH}u) {{",
-              *_indented([*loads, *body, *adds], 3), "        }",
+              *indented([*loads, *body, *adds], 3), "        }",
               *[f"    shared{i}[threadIdx.x / {_WIDE}u][threadIdx.x % {_WIDE}u] = t{i};" for i in wanted],
               "    __syncthreads();", f"    if (threadIdx.x < {_WIDE}u && column < n) {{"]
     for i in wanted:

@@ -6,21 +6,25 @@ given; where the arrays lie is in a table on the device, which is kept as long a
 
 from __future__ import annotations
 
-import weakref
+import functools
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from opreg.builtin.optimizers import updating
 from opreg.core.array_module import active
 from opreg.core.cache import cached
 from opreg.core.rules import Attrs
 from opreg.elementwise.expression import Expression
 from opreg.typing import Array, ArrayModule
 
-from .compiler import can_compile, grid_of, kernel_of
+from ..weights import Columns, Tables, alike, formula_of, rows_of
+from .compiler import grid_of, kernel_of
 from .instructions import STORED, Value, computed_in, missing, statements
 from .layout import address_of
+
+if TYPE_CHECKING:
+    from opreg.builtin.optimizers.updating import Update
 
 __all__ = ["move"]
 
@@ -71,66 +75,42 @@ def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lan
     return "\n".join([*text, "    }", "}", ""])
 
 
-class _Table:
-    """The table of some weights on their device, how many rows it has, and whether all its arrays begin where packs do;
-    its arrays may die before it."""
+class _Table(NamedTuple):
+    """The table of some weights on their device, its rows, and whether all its arrays begin where packs do."""
 
-    __slots__ = ("numbers", "rows", "aligned", "watched")
-
-    def __init__(self, xp: ArrayModule, columns: Sequence[Sequence[Array]], forget: Callable[[object], object]):
-        rows: list[list[int]] = []
-        for arrays in columns:
-            size, item = arrays[0].size, arrays[0].itemsize
-            addresses = [*map(address_of, arrays)]
-            rows += [[min(_STRETCH, size - start), *[address + start * item for address in addresses]]
-                     for start in range(0, size, _STRETCH)]
-        backend = next(backend for backend in active() if backend.xp is xp)
-        self.numbers = backend.asarray(np.array(rows, np.uint64), np.dtype(np.uint64),
-                                       getattr(columns[0][0].device, "id", 0))
-        self.rows, self.aligned = len(rows), not any(place % 16 for row in rows for place in row[1:])
-        self.watched = [weakref.ref(array, forget) for arrays in columns for array in arrays]
+    numbers: Array
+    rows: int
+    aligned: bool
 
 
-# Reading addresses takes long, and programs move the same arrays again and again.
-_TABLES: dict[tuple[int, ...], _Table] = {}
-
-
-def _table(xp: ArrayModule, columns: Sequence[Sequence[Array]]) -> _Table | None:
+def _table(xp: ArrayModule, columns: Columns) -> _Table | None:
     """The table of arrays, each row those of one weight; None where they are not laid out alike, side by side."""
-    key = (len(columns), *[id(array) for arrays in columns for array in arrays])
-    table = _TABLES.get(key)
-    if table is None:
-        for arrays in columns:
-            first = arrays[0]
-            if not all(array.size == first.size and array.dtype == first.dtype and array.flags.c_contiguous
-                       for array in arrays):
-                return None
-        table = _TABLES[key] = _Table(xp, columns, lambda _: _TABLES.pop(key, None))
-    return table
+    rows = rows_of(columns, _STRETCH, address_of) if alike(columns) else []
+    if not rows:
+        return None
+    backend = next(backend for backend in active() if backend.xp is xp)
+    numbers = backend.asarray(np.array(rows, np.uint64), np.dtype(np.uint64), getattr(columns[0][0].device, "id", 0))
+    return _Table(numbers, len(rows), not any(place % 16 for row in rows for place in row[1:]))
 
 
-def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[updating.Update], dtype: np.dtype | None,
+_TABLES: Tables[_Table] = Tables()
+
+
+def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update], dtype: np.dtype | None,
          attrs: Attrs, otherwise: Callable[[], None]) -> None:
     """Run a rule for several weights by one launch, or ``otherwise`` where there is no kernel of it.
 
     ``dtype`` is that of the rule's scratch where it is not the weights'.
     """
-    new, arrays = updates[0]
-    apart, traced = new is not arrays[0], getattr(rule, "traced", None)
-    if (dtype is not None or traced is None or new.dtype.name not in STORED or not can_compile(xp)
-            or any((weight is not parts[0]) is not apart for weight, parts in updates)
-            or not all(isinstance(value, (int, float)) for value in attrs.values())):
-        return otherwise()
-    expression, numbers = traced(len(arrays), attrs)
-    table = None if missing(expression) else _table(xp, [[*parts, weight] if apart else parts
-                                                         for weight, parts in updates])
-    if table is None or not table.rows:
-        return otherwise()
-    text = source(expression, len(arrays), apart, new.dtype, 16 // new.itemsize if table.aligned else 1)
-    number = np.float64 if new.itemsize == 8 else np.float32
-    kernel = kernel_of(xp, text, "updates")
+    stored = updates[0][0].dtype
+    formula = formula_of(rule, updates, attrs) if dtype is None and stored.name in STORED else None
+    table = None if formula is None or missing(formula.expression) else _TABLES.of(
+        formula.columns, functools.partial(_table, xp))
+    if formula is None or table is None:
+        otherwise()
+        return
+    lanes = 16 // stored.itemsize if table.aligned else 1
+    kernel = kernel_of(xp, source(formula.expression, len(updates[0][1]), formula.apart, stored, lanes), "updates")
+    number = np.float64 if stored.itemsize == 8 else np.float32
     kernel((grid_of(xp, table.rows * _BLOCK, _BLOCK),), (_BLOCK,),
-           (table.numbers, np.uint32(table.rows), *[number(each) for each in numbers]))
-
-
-updating.faster_on_devices = move
+           (table.numbers, np.uint32(table.rows), *[number(each) for each in formula.numbers]))

@@ -6,26 +6,28 @@ the rates are numbers that the function reads, so they may change from step to s
 
 from __future__ import annotations
 
+import itertools
 import time
-import weakref
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from opreg.core.cache import cached
 from opreg.core.rules import Attrs
 from opreg.elementwise.expression import Expression
-from opreg.typing import Array
+from opreg.typing import ArrayModule
 
 from ..addressing import address_of
+from ..weights import Columns, Tables, alike, formula_of, rows_of
 from .compiler import Function, function_of, idle, mode, over
 from .values import FORMATS
 from .vector import VECTOR
 
-__all__ = ["move"]
+if TYPE_CHECKING:
+    from opreg.builtin.optimizers.updating import Update
 
-#: A new weight and the arrays of its rule: the weight, its gradient, states.
-Update = tuple[Array, Sequence[Array]]
+__all__ = ["move"]
 
 # Numbers that a thread takes at a time.
 _STRETCH = 1 << 14
@@ -70,44 +72,28 @@ def _text(expression: Expression, count: int, apart: bool) -> tuple[str, list[fl
 # --------------------------------------------------------------------------------------------------- moving
 
 
-class _Table:
-    """The table of some weights, and how many stretches it has; its arrays may die before it."""
+class _Table(NamedTuple):
+    """The table of some weights, how many stretches it has, and how many numbers these are."""
 
-    __slots__ = ("numbers", "count", "size", "watched")
-
-    def __init__(self, columns: Sequence[Sequence[Array]], forget: Callable[[object], object]):
-        rows: list[list[int]] = []
-        for arrays in columns:
-            size, item = arrays[0].size, arrays[0].itemsize
-            addresses = [*map(address_of, arrays)]
-            for start in range(0, size, _STRETCH):
-                rows.append([min(_STRETCH, size - start), *[address + start * item for address in addresses]])
-        self.count, self.size = len(rows), sum(arrays[0].size for arrays in columns)
-        self.numbers = np.array([0, *[number for row in rows for number in row]], np.int64)
-        self.watched = [weakref.ref(array, forget) for arrays in columns for array in arrays]
+    numbers: np.ndarray
+    rows: int
+    size: int
 
 
-# Reading addresses takes as long as moving ten thousand numbers, and programs move the same arrays again and again.
-_TABLES: dict[tuple[int, ...], _Table] = {}
-
-
-def _table(columns: Sequence[Sequence[Array]]) -> _Table | None:
+def _table(columns: Columns) -> _Table | None:
     """The table of arrays, each row those of one weight; None where they are not laid out alike, side by side."""
-    key = (len(columns), *[id(array) for arrays in columns for array in arrays])
-    table = _TABLES.get(key)
-    if table is None:
-        for arrays in columns:
-            first = arrays[0]
-            if not all(array.size == first.size and array.dtype == first.dtype and array.flags.c_contiguous
-                       and array.flags.aligned and (array.flags.writeable or i == 1)  # a gradient is only read
-                       for i, array in enumerate(arrays)):
-                return None
-        table = _TABLES[key] = _Table(columns, lambda _: _TABLES.pop(key, None))
-    return table
+    if not alike(columns) or not all(array.flags.aligned and (array.flags.writeable or i == 1)  # gradients are read
+                                     for arrays in columns for i, array in enumerate(arrays)):
+        return None
+    rows = rows_of(columns, _STRETCH, address_of)
+    return _Table(np.array([0, *itertools.chain(*rows)], np.int64), len(rows), sum(row[0] for row in rows))
 
 
-def move(rule: Callable[..., object], updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs,
-         otherwise: Callable[[], None]) -> None:
+_TABLES: Tables[_Table] = Tables()
+
+
+def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update], dtype: np.dtype | None,
+         attrs: Attrs, otherwise: Callable[[], None]) -> None:
     """Run a rule for several weights by a compiled function, or ``otherwise`` where there is none, or none yet.
 
     ``dtype`` is that of the rule's scratch where it is not the weights'.
@@ -126,25 +112,19 @@ def move(rule: Callable[..., object], updates: Sequence[Update], dtype: np.dtype
         return
     numbers, constant = table.numbers.copy(), np.array(constants or [0.0], function.dtype)
     numbers[0] = address_of(constant)
-    over(function, numbers, table.count, table.size * function.length, (function, numbers, constant))()
+    over(function, numbers, table.rows, table.size * function.length, (function, numbers, constant))()
 
 
 def _compilable(rule: Callable[..., object], updates: Sequence[Update], attrs: Attrs
                 ) -> tuple[Function, list[float], _Table] | None:
     """The function of a rule, the constants it reads and the table of these weights; None where there is none."""
-    new, arrays = updates[0]
-    apart = new is not arrays[0]
-    if new.dtype not in FORMATS or any((weight is not parts[0]) is not apart for weight, parts in updates):
+    dtype = updates[0][0].dtype
+    formula = formula_of(rule, updates, attrs) if dtype in FORMATS else None
+    if formula is None:
         return None
-    traced = getattr(rule, "traced", None)
-    if traced is None or not all(isinstance(value, (int, float)) for value in attrs.values()):
-        return None
-    expression, numbers = traced(len(arrays), attrs)
-    text = _text(expression, len(arrays), apart)
-    if text is None:
-        return None
-    table = _table([[*parts, weight] if apart else parts for weight, parts in updates])
-    if table is None:
+    text = _text(formula.expression, len(updates[0][1]), formula.apart)
+    table = None if text is None else _TABLES.of(formula.columns, _table)
+    if text is None or table is None:
         return None
     source, constants = text
-    return function_of(source, new.dtype, len(expression.code)), [*numbers, *constants], table
+    return function_of(source, dtype, len(formula.expression.code)), [*formula.numbers, *constants], table

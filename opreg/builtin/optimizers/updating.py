@@ -40,11 +40,9 @@ Scratch = Callable[[int], Array]
 #: A place for a new weight, and the arrays of its rule.
 Update = tuple[Array, Sequence[Array]]
 
-#: Runs a rule of several weights faster if it can, else calls the function that is its last argument.
-faster: Callable[[Callable, Sequence[Update], np.dtype | None, dict[str, Any], Callable[[], None]], None] | None = None
-
-#: The same for arrays that are not the host's; its first argument is their module.
-faster_on_devices: Callable[..., None] | None = None
+#: How back ends run a rule of several weights: whether one serves an array module, and its function. That is given the
+#: module, the rule, the updates, the dtype of scratch, the attributes, and a function to call where it cannot.
+movers: list[tuple[Callable[[ArrayModule], bool], Callable[..., None]]] = []
 
 
 # Shapes whose scratch is kept ready.
@@ -109,16 +107,12 @@ def together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: 
 
     ``dtype`` is that of the scratch, by default the weight's.
     """
-    if xp is not np:
-        one_by_one = functools.partial(_one_by_one, xp, rule, updates, dtype, attrs)
-        if faster_on_devices is None:
-            one_by_one()
-        else:
-            faster_on_devices(xp, rule, updates, dtype, attrs, one_by_one)
-    elif faster is None:
-        _by_tiles(rule, updates, dtype, attrs)
-    else:
-        faster(rule, updates, dtype, attrs, functools.partial(_by_tiles, rule, updates, dtype, attrs))
+    run = _by_tiles if xp is np else functools.partial(_one_by_one, xp)
+    for serves, move in movers:
+        if serves(xp):
+            move(xp, rule, updates, dtype, attrs, functools.partial(run, rule, updates, dtype, attrs))
+            return
+    run(rule, updates, dtype, attrs)
 
 
 def _one_by_one(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs

@@ -1,0 +1,88 @@
+"""Weights that move by one rule, as compiled functions take them: its formula, and tables of where arrays lie."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from opreg.core.rules import Attrs
+from opreg.elementwise.expression import Expression
+from opreg.typing import Array
+
+if TYPE_CHECKING:
+    from opreg.builtin.optimizers.updating import Update
+
+__all__ = ["Columns", "Formula", "Tables", "alike", "formula_of", "rows_of"]
+
+#: For each weight the arrays that its rule reads and writes.
+Columns = Sequence[Sequence[Array]]
+T = TypeVar("T")
+
+
+class Formula(NamedTuple):
+    """What a rule computes of some weights.
+
+    Attributes
+    ----------
+    expression : Expression
+        Of the arrays of a weight, then of the numbers.
+    numbers : list of float
+        Rates and counts, which may change from step to step.
+    apart : bool
+        Whether new weights have memory of their own; it comes last in the columns.
+    columns
+        The arrays.
+    """
+
+    expression: Expression
+    numbers: Sequence[float]
+    apart: bool
+    columns: Columns
+
+
+def formula_of(rule: Callable[..., object], updates: Sequence[Update], attrs: Attrs) -> Formula | None:
+    """The formula of a rule; None where it has none, or not one for all of these."""
+    new, arrays = updates[0]
+    apart, traced = new is not arrays[0], getattr(rule, "traced", None)
+    if (traced is None or any((weight is not parts[0]) is not apart for weight, parts in updates)
+            or not all(isinstance(value, (int, float)) for value in attrs.values())):
+        return None
+    expression, numbers = traced(len(arrays), attrs)
+    return Formula(expression, numbers, apart, [[*parts, weight] if apart else parts for weight, parts in updates])
+
+
+def alike(columns: Columns) -> bool:
+    """Whether the arrays of each weight are of one size and dtype, and lie in one piece."""
+    return all(array.size == arrays[0].size and array.dtype == arrays[0].dtype and array.flags.c_contiguous
+               for arrays in columns for array in arrays)
+
+
+def rows_of(columns: Columns, stretch: int, address_of: Callable[[Array], int]) -> list[list[int]]:
+    """A row for each stretch of a weight, of so many numbers at most: how many it has, and where its arrays are."""
+    rows: list[list[int]] = []
+    for arrays in columns:
+        size, item = arrays[0].size, arrays[0].itemsize
+        addresses = [*map(address_of, arrays)]
+        rows += [[min(stretch, size - start), *[address + start * item for address in addresses]]
+                 for start in range(0, size, stretch)]
+    return rows
+
+
+class Tables(dict[tuple[int, ...], tuple[T, Any]]):
+    """What was made of the arrays of some weights, for as long as these live.
+
+    Reading addresses takes as long as moving ten thousand numbers, and programs move the same arrays again and again.
+    """
+
+    def of(self, columns: Columns, make: Callable[[Columns], T | None]) -> T | None:
+        """That of these arrays; None, which is not kept, where nothing can be made of them."""
+        key = (len(columns), *[id(array) for arrays in columns for array in arrays])
+        kept = self.get(key)
+        if kept is not None:
+            return kept[0]
+        table = make(columns)
+        if table is not None:
+            self[key] = table, [weakref.ref(array, lambda _: self.pop(key, None)) for arrays in columns
+                                for array in arrays]
+        return table
