@@ -751,11 +751,14 @@ def _restore(host: np.ndarray, ctx: Context) -> NDArray:
 @tape.WRAP.provide
 def wrap(data: Array, ctx: Context, frozen: bool = False) -> NDArray:
     """An NDArray over a raw array; a frozen one refuses writes."""
-    if frozen and isinstance(data, np.ndarray):
-        data = data.view()
-        # To write: a third of the time that ``flags.writeable = False`` takes.
-        data.setflags(False)  # type: ignore[call-arg]  # NumPy's stub knows keywords only
-    result = _new(FrozenNDArray if frozen else NDArray)
+    if not frozen:
+        result = _new(NDArray)
+    else:
+        result = _new(FrozenNDArray)
+        if isinstance(data, np.ndarray):
+            data = data.view()
+            # To write: a third of the time that ``flags.writeable = False`` takes.
+            data.setflags(False)  # type: ignore[call-arg]  # NumPy's stub knows keywords only
     result._data, result._ctx, result._entry = data, ctx, None
     return result
 

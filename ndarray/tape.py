@@ -152,7 +152,8 @@ TRANSFER = Taped("copyto", lambda g, ins, outs, attrs, needs, is_train=True: [g.
 _CONSTANT_OF = Taped("constant", lambda g, ins, outs, attrs, needs, is_train=True: [None] * len(needs),
                      grad_reads=False, raw_gradient=lambda attrs, arriving, needs, ctx: [None] * len(needs))
 #: The entry of what nobody wants the gradient of.
-CONSTANT = (TapeNode(None, None, (), None, None, 1, Context("cpu"), None), 0)
+_UNDIFFERENTIATED = TapeNode(None, None, (), None, None, 1, Context("cpu"), None)
+CONSTANT = _UNDIFFERENTIATED, 0
 
 
 def leaf(array: NDArray, grad: NDArray | None, req: str) -> TapeEntry:
@@ -266,7 +267,7 @@ def _order(seeds: Iterable[TapeEntry]) -> list[TapeNode]:
     that is carried on; for what was recorded before, it is missing.
     """
     order = [node for node, _ in seeds]
-    seen = {CONSTANT[0], *order}
+    seen = {_UNDIFFERENTIATED, *order}
     if len(seen) <= len(order):  # several outputs of one node
         order = list(dict.fromkeys(order))
     ends: TapeNode | None = None

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from types import FrameType
 
-from .core.cache import Recent, cached
+from .core.cache import cached
 
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
@@ -104,31 +104,22 @@ def here() -> Where | None:
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        name = frame.f_code.co_filename
-        kind = _KINDS.get(name)
-        if kind is None:
-            kind = _kind(name)
-        if kind == "user":
-            return _line(name, frame.f_lineno)
-        if kind == "import":
-            return None
+        if frame.f_code.co_filename not in _OURS:
+            name = frame.f_code.co_filename
+            if not name.startswith(_INSIDE):
+                return _line(name, frame.f_lineno)
+            _OURS.add(name)
         frame = frame.f_back
     return None
 
 
 @cached(4096)
-def _line(name: str, number: int) -> Where:
-    return Where((name, number))
+def _line(name: str, number: int) -> Where | None:
+    return None if name.startswith("<frozen importlib") else Where((name, number))
 
 
-#: Whose code a file holds: it is asked on every recorded call, a dozen times where layers lie inside layers.
-_KINDS: Recent = Recent(4096, "files of users and of opreg")
-
-
-def _kind(name: str) -> str:
-    kind = "import" if name.startswith("<frozen importlib") else "inside" if name.startswith(_INSIDE) else "user"
-    _KINDS.keep(name, kind)
-    return kind
+#: Files of opreg that were seen. Every recorded call looks, a dozen times where layers lie inside layers.
+_OURS: set[str] = set()
 
 
 def family() -> str:
@@ -163,7 +154,7 @@ def trim(error: BaseException) -> None:
     if entry is None or os.environ.get("OPREG_FULL_TRACEBACK", "") not in ("", "0"):
         return
     inner = entry.tb_next
-    while inner is not None and _kind(inner.tb_frame.f_code.co_filename) == "inside":
+    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_INSIDE):
         inner = inner.tb_next
     if inner is not None and inner.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
         entry.tb_next = inner

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["by_rule", "filled", "fitted", "walk"]
 
 _ALONE = (True,)
+# Stands for the gradient of an output that nothing arrives at; None arrives at losses, which need none.
+_UNREACHED = object()
 
 
 class Recorded(Protocol):
@@ -127,27 +129,27 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
         without gradient.
     """
     targets = set(wanted)
-    live = set(targets)
+    live = targets.copy()
     for node in order:
         for source, _ in node.inputs:
             if source in live:
                 live.add(node)
                 break
-    grads, unseeded = seeds, set()
-    for (node, _), seed in seeds.items():
-        if seed is None:
-            unseeded.add(node)
+    grads: dict[Any, Any] = seeds
     for node in reversed(order):
-        if node.op is None or node not in live:
+        op = node.op
+        if op is None or node not in live:
             continue
         take = grads.get if node in targets else grads.pop
         if node.count == 1:
-            arriving = [take((node, 0), None)]
-            reached = arriving[0] is not None
+            arriving = [take((node, 0), _UNREACHED)]
+            reached = [] if arriving[0] is _UNREACHED else arriving
         else:
-            arriving = [take((node, i), None) for i in range(node.count)]
-            reached = any(g is not None for g in arriving)
-        if not reached and not (node in unseeded and node.op.loss(node.attrs)):
+            arriving = [take((node, i), _UNREACHED) for i in range(node.count)]
+            reached = [g for g in arriving if g is not _UNREACHED]
+            if len(reached) < len(arriving):
+                arriving = [None if g is _UNREACHED else g for g in arriving]
+        if not reached or (reached[0] is None and all(g is None for g in reached) and not op.loss(node.attrs)):
             continue
         inputs = node.inputs
         needs = _ALONE if len(inputs) == 1 and inputs[0][0] in live else tuple([source in live for source, _ in inputs])

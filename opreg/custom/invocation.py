@@ -123,13 +123,13 @@ def backward_run(attrs: PropUse, custom_op: CustomOp, needed: Sequence[int], rea
                  wrap: Callable[..., NDArray]) -> tuple[Callable[[], None], list]:
     """The function that calls ``backward`` on raw arrays, those it declared to read, and the list of gradients."""
     n_out, n_in = len(attrs.outputs), len(attrs.arguments)
-    every: list[Any] = [None] * (2 * n_out + n_in)
-    for position, data in zip(needed, read):
-        every[position] = wrap(data, ctx, True)
+    every: list[Any] = [wrap(data, ctx, True) for data in read]
+    if len(needed) < 2 * n_out + n_in:
+        shown = dict(zip(needed, every))
+        every = [shown[i] if i in shown else _Undeclared(f"{name}[{number}]") for i, (name, number) in
+                 enumerate([(name, i) for name, count in (("out_grad", n_out), ("in_data", n_in), ("out_data", n_out))
+                            for i in range(count)])]
     out_grad, in_data, out_data = every[:n_out], every[n_out:n_out + n_in], every[n_out + n_in:]
-    if len(needed) < len(every):
-        for name, arrays in (("out_grad", out_grad), ("in_data", in_data), ("out_data", out_data)):
-            arrays[:] = [_Undeclared(f"{name}[{i}]") if array is None else array for i, array in enumerate(arrays)]
     in_grad, aux = [wrap(a, ctx) for a in raws], [wrap(a, ctx) for a in states] if states else []
     backward = custom_op.backward
     if attrs.op.traced and is_default(backward):
@@ -155,7 +155,8 @@ def backward_steps(call: Call) -> list[Callable]:
     title, raws = _title(custom_op, "backward", attrs), call.places()
     reqs = list(call.reqs) if attrs.needs is None else [req if need else "null"
                                                         for req, need in zip(call.reqs, attrs.needs)]
-    run, in_grad = backward_run(attrs, custom_op, needed, call.ins, states, raws, reqs, call.ctx, call.wrap)
+    run, in_grad = backward_run(attrs, custom_op, needed, call.ins[:len(needed)], states, raws, reqs, call.ctx,
+                                call.wrap)
     check_keywords(custom_op.backward, _BACKWARD, title)
 
     def unwritten(left: list[int]) -> list[Callable]:

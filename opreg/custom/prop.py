@@ -305,6 +305,8 @@ class Kept:
         The keywords, typed.
     names : list of tuple of str
         Arguments, outputs and auxiliary states, as the first Prop listed them.
+    listed : list of list of str
+        The same as Props give them, mostly.
     order : list of int
         Which of the arrays in the call each input is.
     reads : dict of bool
@@ -314,11 +316,12 @@ class Kept:
         What follows for inputs of certain specs, see ``opreg.ndarray.custom_calls``.
     """
 
-    __slots__ = ("given", "names", "order", "reads", "runs")
+    __slots__ = ("given", "names", "listed", "order", "reads", "runs")
 
     def __init__(self, use: PropUse, order: list[int]):
         self.given, self.order = dict(use), order
         self.names = [use.arguments, use.outputs, use.auxiliary]
+        self.listed = [*map(list, self.names)]
         self.reads: dict[bool, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self.runs = Recent(_KEPT)
 
@@ -414,7 +417,7 @@ class RegisteredProp(Schema):
         if not listed:
             raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}.__init__ does not call "
                                 "super().__init__(), which is told whether backward needs the gradient from above")
-        if kept is not None and [(*names,) if names.__class__ is list else None for names in listed] == kept.names:
+        if kept is not None and listed == kept.listed:
             use.arguments, use.outputs, use.auxiliary = kept.names
             use.kept = kept
         else:
