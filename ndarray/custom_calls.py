@@ -111,8 +111,9 @@ class CustomRun:
     def run(self, attrs: Any, arrays: Sequence[Array], outs: list[Array], wrap: Callable[..., NDArray]) -> list[Array]:
         """Let an operator of its own compute the outputs."""
         ctx, is_train, entered = self._ctx, self.is_train, _CURRENT.stack
-        before = MODE.recording, MODE.training
-        MODE.recording, MODE.training = False, is_train
+        mode = MODE.__dict__
+        before = mode["recording"], mode["training"]
+        mode["recording"], mode["training"] = False, is_train
         entered.append(ctx)
         try:
             made, reqs = attrs.create(ctx, attrs.memo, arrays), ["write"] * self.count
@@ -123,7 +124,7 @@ class CustomRun:
                 self._watched = made.__class__ if is_settled(made) else None
         finally:
             entered.pop()
-            MODE.recording, MODE.training = before
+            mode["recording"], mode["training"] = before
         return outs
 
     def _first(self, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],

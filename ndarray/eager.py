@@ -243,8 +243,10 @@ watch(_KEEPER)
 def settle(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context) -> Runner:
     """The runner of a call with complete attributes, made at the first of its kind."""
     is_train = MODE.training if op.mode or op.states else True
-    key = (op, id(attrs), is_train, ctx,
-           *[(array.shape, array.dtype) for array in arrays])
+    kind: list[object] = [op, id(attrs), is_train, ctx]
+    for array in arrays:
+        kind += array.shape, array.dtype
+    key = tuple(kind)
     runner = _RUNNERS.get(key)
     if runner is None:
         runner = _RUNNERS.find(key)

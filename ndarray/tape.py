@@ -275,10 +275,11 @@ def _order(seeds: Iterable[TapeEntry]) -> list[TapeNode]:
         if node.ins is None and node.op is not None:
             _numbers(node)
         for source, _ in node.inputs:
-            if source not in seen:
-                if source.ins is None and source.op is not None and node.number > source.number:
-                    ends = source
-                    continue
+            if source in seen:
+                continue
+            if source.ins is None and source.op is not None and node.number > source.number:
+                ends = source
+            else:
                 seen.add(source)
                 order.append(source)
     if ends is not None and all(node.op is not None for node in order):  # nothing is left to differentiate in
@@ -301,8 +302,9 @@ def _numbers(node: TapeNode) -> tuple[Sequence[Array], Sequence[Array]]:
 def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None,
           recorded: bool = False) -> dict[TapeEntry, Any]:
     """Gradients by entry: arrays that are ``recorded`` themselves, else raw ones."""
-    before = MODE.recording, MODE.training
-    MODE.recording, MODE.training = recorded, train_mode is not False
+    mode = MODE.__dict__
+    before = mode["recording"], mode["training"]
+    mode["recording"], mode["training"] = recorded, train_mode is not False
     try:
         if not recorded:
             return walk(order, seeds, wanted, _IN_MODE[train_mode], functools.partial(_sum, set()))
@@ -310,7 +312,7 @@ def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[T
                     lambda node, arriving, needs: by_rule(node, arriving, needs, _values, _zeros_like, train_mode),
                     lambda _, first, second: first + second)
     finally:
-        MODE.recording, MODE.training = before
+        mode["recording"], mode["training"] = before
 
 
 def _values(node: TapeNode) -> tuple[list[NDArray], list[NDArray]]:
@@ -417,7 +419,7 @@ def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entrie
                   train_mode: bool | None = True) -> list[Array]:
     """Gradients of heads with respect to variables that have these entries, as raw arrays that nobody else has."""
     seeds = _seeds(heads, head_grads, False)
-    handed = set(map(id, seeds.values()))
+    handed = {*map(id, seeds.values())}
     order = _order(seeds)
     grads = _walk(seeds, [node for node, _ in entries], order, train_mode)
     result = []

@@ -102,7 +102,7 @@ def here() -> Where | None:
     Where or None
         Filename and line number of the nearest caller outside opreg's own packages; None while these are imported.
     """
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(2)  # whoever asks is ours
     while frame is not None:
         if frame.f_code.co_filename not in _OURS:
             name = frame.f_code.co_filename

@@ -142,15 +142,16 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
             continue
         take = grads.get if node in targets else grads.pop
         if node.count == 1:
-            arriving = [take((node, 0), _UNREACHED)]
-            reached = [] if arriving[0] is _UNREACHED else arriving
+            g = take((node, 0), _UNREACHED)
+            if g is _UNREACHED or (g is None and not op.loss(node.attrs)):
+                continue
+            arriving = [g]
         else:
-            arriving = [take((node, i), _UNREACHED) for i in range(node.count)]
-            reached = [g for g in arriving if g is not _UNREACHED]
-            if len(reached) < len(arriving):
-                arriving = [None if g is _UNREACHED else g for g in arriving]
-        if not reached or (reached[0] is None and all(g is None for g in reached) and not op.loss(node.attrs)):
-            continue
+            entering = [take((node, i), _UNREACHED) for i in range(node.count)]
+            arriving = [None if g is _UNREACHED else g for g in entering]
+            if all(g is None for g in arriving) and (all(g is _UNREACHED for g in entering)
+                                                     or not op.loss(node.attrs)):
+                continue
         inputs = node.inputs
         needs = _ALONE if len(inputs) == 1 and inputs[0][0] in live else tuple([source in live for source, _ in inputs])
         try:

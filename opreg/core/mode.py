@@ -17,8 +17,8 @@ R = TypeVar("R")
 
 
 class _Mode(threading.local):
-    recording = False
-    training = False
+    recording: bool
+    training: bool
     np_shape = False  # see opreg.util
     #: Calls a function in a context of its own, in which NumPy's numeric warnings are off. NumPy keeps that setting
     #: in a context variable; entering the context costs a tenth of ``np.errstate``.
@@ -28,9 +28,11 @@ class _Mode(threading.local):
         context = contextvars.copy_context()
         context.run(np.seterr, all="ignore")
         self.run = context.run
+        self.recording = self.training = False
 
 
-#: Read on every eager call: attributes of a thread-local, nothing more.
+#: Read on every eager call: attributes of a thread-local, nothing more. ``MODE.__dict__`` is that of the thread: who
+#: reads and writes several takes it once, which is three times as fast.
 MODE = _Mode()
 
 
@@ -65,15 +67,17 @@ class Recording:
         self._before: Any = None  # the mode before, and what was here
 
     def __enter__(self) -> Recording:
-        self._before = MODE.recording, MODE.training, self._before  # it may be entered again inside
+        mode = MODE.__dict__
+        self._before = mode["recording"], mode["training"], self._before  # it may be entered again inside
         if self._recording is not None:
-            MODE.recording = self._recording
+            mode["recording"] = self._recording
         if self._training is not None:
-            MODE.training = self._training
+            mode["training"] = self._training
         return self
 
     def __exit__(self, *_: object) -> None:
-        MODE.recording, MODE.training, self._before = self._before
+        mode = MODE.__dict__
+        mode["recording"], mode["training"], self._before = self._before
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)

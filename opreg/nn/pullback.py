@@ -62,23 +62,22 @@ class _Inputs:
             value = self._values[i]
             if value.__class__ in TENSORS:
                 self.leaves.append(value)
-                self._structures[i] = tree.LEAF
-                continue
-            leaves: list[TensorLike] = []
-            structure = self._structures[i] = tree.variables(value, leaves)
-            self.leaves += map(tensor, leaves)
-            self.bare = self.bare and structure is tree.LEAF
+                structure = tree.LEAF
+            else:
+                leaves: list[TensorLike] = []
+                structure = tree.variables(value, leaves)
+                self.leaves += map(tensor, leaves)
+                self.bare = self.bare and structure is tree.LEAF
+            self._structures[i] = structure
 
     def call(self, function: Callable, variables: Sequence[TensorBase]) -> Any:
         """Call the function with these in the place of the leaves."""
         values = list(self._values)
-        if self.bare:
-            for i, variable in zip(self._structures, variables):
-                values[i] = variable
-        else:
+        if not self.bare:
             rest = iter(variables)
-            for i, structure in self._structures.items():
-                values[i] = tree.rebuild(structure, rest)
+            variables = [tree.rebuild(structure, rest) for structure in self._structures.values()]
+        for i, variable in zip(self._structures, variables):
+            values[i] = variable
         if not self._kwargs:
             return function(*values)
         count = len(self._args)
@@ -124,13 +123,15 @@ class Pullback:
             Whether it will be called again.
         """
         grads, by_weight = self._back(None if seed is None else _seeds(self.heads, seed), keep)
-        if not (self._inputs.bare and len(grads) == len(self._positions)):
+        if by_weight:
+            by_weight = [_hooked(weight, g) if g is None or weight._hooks else g
+                         for weight, g in zip(self._weights, by_weight)]
+        if not self._inputs.bare or len(grads) != len(self._positions):
             grads = self._inputs.arranged(grads, self._positions)
-        return grads, [_hooked(weight, g) if g is None or weight._hooks else g
-                       for weight, g in zip(self._weights, by_weight)] if by_weight else []
+        return grads, by_weight
 
     def _back(self, arriving: Sequence[Tensor] | None, keep: bool
-              ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
+              ) -> tuple[Sequence[TensorBase], Sequence[Any]]:
         """Gradients of the leaves, and of the weights, None for those that are not trained."""
         raise NotImplementedError
 
@@ -146,19 +147,21 @@ class _OnTape(Pullback):
     def __init__(self, function: Callable, inputs: _Inputs, positions: Sequence[int], weights: Sequence[Parameter],
                  first_only: bool):
         self._inputs, self._positions, self._weights = inputs, positions, weights
-        again, nested = MODE.recording, STATE.nested
-        self._variables = [fresh(leaf) for leaf in inputs.leaves]
-        self._entries = [variable._entry for variable in self._variables]
-        arguments = self._variables[:]
+        mode, nested = MODE.__dict__, STATE.nested
+        again = mode["recording"]
+        variables = [fresh(leaf) for leaf in inputs.leaves]
+        entries = [variable._entry for variable in variables]
+        arguments = variables[:]
         self._trained: dict[int, int] = {}  # places among the variables
-        before = [(weight, weight._entry) for weight in weights] if weights else []
+        before = [(weight, weight._entry) for weight in weights] if weights else ()
         for weight in weights:
             if weight._requires_grad and id(weight) not in self._trained:
-                self._trained[id(weight)] = len(self._variables)
-                self._variables.append(weight)
+                self._trained[id(weight)] = len(variables)
+                variables.append(weight)
                 weight._entry = fresh(weight)._entry
-                self._entries.append(weight._entry)
-        MODE.recording, STATE.nested = True, again
+                entries.append(weight._entry)
+        self._variables, self._entries = variables, entries
+        mode["recording"], STATE.nested = True, again
         try:
             out = inputs.call(function, arguments)
             # A weight that is a result is what it was while the function ran.
@@ -166,7 +169,7 @@ class _OnTape(Pullback):
                 _variable(head, head._entry) if isinstance(head, Parameter) else head
                 for head in _heads(function, out, first_only)]
         finally:
-            MODE.recording, STATE.nested = again, nested
+            mode["recording"], STATE.nested = again, nested
             for weight, entry in before:
                 weight._entry = entry
         self.out = out if again else _unrecorded(out)
@@ -189,7 +192,7 @@ class _OnTape(Pullback):
             raw = tape.raw_gradients(heads, variables, entries, arriving, keep, None)
             gradients = [made(data, variable._ctx) for data, variable in zip(raw, variables)]
         for i, leaf in enumerate(leaves):
-            if entries[i][0].attrs is not None or leaf._entry is not None:  # perhaps it has hooks
+            if leaf._entry is not None or entries[i][0].attrs is not None:  # perhaps it has hooks
                 gradients[i] = through_own_hooks(leaf._entry, through_own_hooks(entries[i], gradients[i]))
         if not self._weights:
             return gradients, []
@@ -260,10 +263,10 @@ def pullback(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any],
     """
     if STATE.blocked:
         check_not_blocked(function)
-    inputs = _Inputs(args, kwargs, positions)
-    if STATE.trace is None:
+    trace, inputs = STATE.trace, _Inputs(args, kwargs, positions)
+    if trace is None:
         return _OnTape(function, inputs, positions, weights, first_only)
-    return _InTrace(STATE.trace, function, inputs, positions, weights, first_only)
+    return _InTrace(trace, function, inputs, positions, weights, first_only)
 
 
 def differentiate(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any], positions: Sequence[int],
