@@ -57,8 +57,8 @@ else:
     def __getattr__(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        found = globals()[name] = surface(name)
-        return found
+        value = globals()[name] = surface(name)
+        return value
 
 
 def __dir__() -> list[str]:

@@ -116,12 +116,12 @@ class CustomRun:
         mode["recording"], mode["training"] = False, is_train
         entered.append(ctx)
         try:
-            made, reqs = attrs.create(ctx, attrs.memo, arrays), ["write"] * self.count
-            if made.__class__ is self._watched:
-                forward_run(attrs, made, arrays, outs, reqs, ctx, wrap, is_train)[0]()
+            custom_op, reqs = attrs.create(ctx, attrs.memo, arrays), ["write"] * self.count
+            if custom_op.__class__ is self._watched:
+                forward_run(attrs, custom_op, arrays, outs, reqs, ctx, wrap, is_train)[0]()
             else:
                 self._first(attrs, arrays, outs, self._specs, wrap)
-                self._watched = made.__class__ if is_settled(made) else None
+                self._watched = custom_op.__class__ if is_settled(custom_op) else None
         finally:
             entered.pop()
             mode["recording"], mode["training"] = before
@@ -143,22 +143,22 @@ class CustomRun:
         prop, ctx, entered = attrs.prop, self._ctx, _CURRENT.stack
         if attrs.op.traced or hasattr(prop, "gradient"):
             return None
-        count, (needed, unread), made = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
+        count, (needed, unread), custom_op = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
         inputs, states = ins[:count], ins[count:]
         every: list[Any] = [*arriving, *inputs, *outs]
         read = every if len(needed) == len(every) else [every[i] for i in needed]
         entered.append(ctx)
         try:
-            if self._watched_back.get(needs) == (made.__class__, needed):
+            if self._watched_back.get(needs) == (custom_op.__class__, needed):
                 grads = [np.zeros(array.shape, array.dtype) if self._host else
                          ctx.backend.zeros(array.shape, array.dtype, ctx.device_id) for array in inputs]
                 reqs = ["write" if need else "null" for need, _ in zip(needs, grads)]
-                backward_run(attrs, made, needed, read, states, grads, reqs, ctx, wrap)[0]()
+                backward_run(attrs, custom_op, needed, read, states, grads, reqs, ctx, wrap)[0]()
             else:
-                grads = [self._memory(i, each.shape, each.dtype) for i, each in enumerate(inputs)]
+                grads = [self._memory(i, data.shape, data.dtype) for i, data in enumerate(inputs)]
                 self._first(attrs.backward(needs[:count]), [*read, *[ins[i] for i in unread], *states], grads,
-                            [Spec(each.shape, each.dtype) for each in inputs], wrap)
-                self._watched_back[needs] = (made.__class__, needed) if is_settled(made) else None
+                            [Spec(data.shape, data.dtype) for data in inputs], wrap)
+                self._watched_back[needs] = (custom_op.__class__, needed) if is_settled(custom_op) else None
         finally:
             entered.pop()
         return [*grads, *[None] * len(states)]

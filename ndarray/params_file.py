@@ -395,9 +395,9 @@ def _read_sparse(
         kind, expected = "row_sparse", [count + shape[1:], count]
     else:
         kind, expected = "csr", [count, (shape[0] + 1,), count]
-    found = [stored_shape, *(of for _, of in types)]
-    if not count or found != expected or (kind == "csr" and len(shape) != 2):
-        reader.fail(at, f"shapes of a {kind} array {shape}: {expected}", found)
+    kinds = [stored_shape, *(of for _, of in types)]
+    if not count or kinds != expected or (kind == "csr" and len(shape) != 2):
+        reader.fail(at, f"shapes of a {kind} array {shape}: {expected}", kinds)
     nbytes = math.prod(shape) * np.dtype(stored).itemsize
     if nbytes > reader.dense_left:
         reader.fail(at, f"at most {reader.dense_left} bytes once dense (see dense_limit)", nbytes)

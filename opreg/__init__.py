@@ -129,10 +129,10 @@ def __getattr__(name: str) -> Any:
             instead = f": {_ABSENT[name]}" if _ABSENT[name] else ""
             raise AttributeError(f"{name!r} of MXNet is no part of opreg{instead}. See docs/mxnet.md") from None
         raise AttributeError(f"opreg has no {name!r}. {did_you_mean(name, _DOORS)}") from None
-    found: Any = importlib.import_module(module)
-    found = _aliases.tidy(found) if attribute is None else getattr(found, attribute)
-    globals()[name] = found
-    return found
+    value: Any = importlib.import_module(module)
+    value = _aliases.tidy(value) if attribute is None else getattr(value, attribute)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

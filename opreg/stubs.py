@@ -139,14 +139,14 @@ def _kind(kind: Any) -> str:
     if origin is Literal:
         return f"Literal[{', '.join(map(repr, args))}]"
     if origin in (Union, types.UnionType):
-        parts = list(dict.fromkeys(_kind(each) for each in args))
+        parts = list(dict.fromkeys(_kind(part) for part in args))
         if "Ints" in parts:
-            parts = [each for each in parts if each != "int"]
+            parts = [part for part in parts if part != "int"]
         return "Any" if "Any" in parts else " | ".join(parts)
     if origin is tuple and args[0] in (int, float):
         return "Ints" if args[0] is int else "Floats"
     if origin in (tuple, list):
-        inner = ", ".join("..." if each is ... else _kind(each) for each in args)
+        inner = ", ".join("..." if part is ... else _kind(part) for part in args)
         return f"Sequence[{inner.removesuffix(', ...')}]"
     if origin is not None and origin.__module__ == "collections.abc":
         return "Callable[..., Any]" if origin is Callable else f"{origin.__name__}[{', '.join(map(_kind, args))}]"
@@ -160,7 +160,7 @@ def _default(value: Any) -> str:
     if isinstance(value, type) and issubclass(value, np.generic):
         return repr(value.__name__)
     plain = isinstance(value, (int, str, type(None))) or (isinstance(value, float) and abs(value) < float("inf"))
-    if plain or (isinstance(value, tuple) and all(isinstance(each, (int, float)) for each in value)):
+    if plain or (isinstance(value, tuple) and all(isinstance(number, (int, float)) for number in value)):
         return repr(value)
     return "..."
 
@@ -189,11 +189,11 @@ def _parameters(op: Op, manner: str) -> list[inspect.Parameter]:
 
 def _texts(op: Op, manner: str, parameters: list[inspect.Parameter], further: list[str]) -> list[str]:
     fields = {field.name for field in op.schema.fields}
-    kinds = {each.name: "Context | str | None" if each.name == "ctx" else _kind(each.annotation)
-             if each.name in fields else "Input" for each in parameters}
-    for each in parameters:
-        if each.default is None and not re.search(r"\b(None|Any)\b", kinds[each.name]):
-            kinds[each.name] += " | None"
+    kinds = {parameter.name: "Context | str | None" if parameter.name == "ctx" else _kind(parameter.annotation)
+             if parameter.name in fields else "Input" for parameter in parameters}
+    for parameter in parameters:
+        if parameter.default is None and not re.search(r"\b(None|Any)\b", kinds[parameter.name]):
+            kinds[parameter.name] += " | None"
     if op.variadic or op.per_instance:
         kinds[op.many] = "Input | Sequence[Input]"
     texts = list(_written(parameters, kinds))
@@ -212,17 +212,17 @@ def _result(op: Op, manner: str) -> str:
     return f"list[{_RESULT[manner]}]" if many else _RESULT[manner]
 
 
-def _of_operators(manner: str, made: Mapping[str, Op]) -> Iterator[str]:
+def _of_operators(manner: str, operators: Mapping[str, Op]) -> Iterator[str]:
     """Functions of operators by name; further names of one are aliases."""
     first: dict[Op, str] = {}
-    for name in sorted(made, key=lambda name: (made[name].name != name, name)):
-        first.setdefault(made[name], name)
+    for name in sorted(operators, key=lambda name: (operators[name].name != name, name)):
+        first.setdefault(operators[name], name)
     for name in sorted(first.values()):
-        op = made[name]
+        op = operators[name]
         parameters = _texts(op, manner, _parameters(op, manner), _FURTHER[manner])
         yield _function(name, parameters, _result(op, manner), op.doc)
-    for name in sorted(set(made) - set(first.values())):
-        yield f"{name} = {first[made[name]]}\n"
+    for name in sorted(set(operators) - set(first.values())):
+        yield f"{name} = {first[operators[name]]}\n"
 
 
 def _by_hand(manner: str, name: str, function: Callable) -> str:
@@ -274,21 +274,23 @@ def _head(manner: str, imported: str = "") -> str:
 
 def _operators(manner: str) -> str:
     space = _SPACES[manner]
-    made = {name: op for name in names() if name.isidentifier() and not name.startswith("_") and name not in WRITTEN
-            and name not in space.__all__ and (op := find(name)) is not None and op.where is None}
-    return "".join([_head(manner), *_of_operators(manner, made),
+    operators = {name: op for name in names() if name.isidentifier() and not name.startswith("_")
+                 and name not in WRITTEN and name not in space.__all__ and (op := find(name)) is not None
+                 and op.where is None}
+    return "".join([_head(manner), *_of_operators(manner, operators),
                     *[_by_hand(manner, name, WRITTEN[name]) for name in sorted(WRITTEN)]])
 
 
 def _namespace(manner: str, space: Namespace) -> str:
     """``linalg``, ``contrib`` or ``image``."""
-    made = {name: op for name in dir(space) if name not in _BY_HAND
-            for op in [space.operator(name)] if op is not None}
+    operators = {name: op for name in dir(space) if name not in _BY_HAND
+                 for op in [space.operator(name)] if op is not None}
     own = [name for name in sorted(vars(space)) if name in _BY_HAND]
     loops = [f"{name} as {name}" for name in _LOOPS if name in vars(space)]
     home = "ndarray.control_flow" if manner == "nd" else "symbol.control_flow_functions"
     return "".join([_head(manner, f"from opreg.{home} import {', '.join(loops)}\n" if loops else ""),
-                    *_of_operators(manner, made), *[_by_hand(manner, each, vars(space)[each]) for each in own]])
+                    *_of_operators(manner, operators),
+                    *[_by_hand(manner, name, vars(space)[name]) for name in own]])
 
 
 # ----------------------------------------------------------------------------------------- from the functions
@@ -316,13 +318,13 @@ def _form(name: str, function: Callable, doc: str | None, indent: str, own: bool
     return _function(name, _written(parameters, kinds), kinds.get("return", "Any"), doc, indent)
 
 
-def _primitive(name: str, made: type[Primitive]) -> str:
+def _primitive(name: str, primitive: type[Primitive]) -> str:
     """A class of primitives: made with settings, called on the other parameters of the function behind it."""
-    function = inspect.getclosurevars(made.__call__).nonlocals["function"]
-    settings, kinds = inspect.signature(made).parameters, _annotations(function)
-    inputs = [each for each in inspect.signature(function).parameters.values()
-              if each.name not in settings and each.kind is not each.VAR_KEYWORD]
-    indent, said, result = " " * 4, _sentence(made.__doc__), kinds.get("return", "Any")
+    function = inspect.getclosurevars(primitive.__call__).nonlocals["function"]
+    settings, kinds = inspect.signature(primitive).parameters, _annotations(function)
+    inputs = [parameter for parameter in inspect.signature(function).parameters.values()
+              if parameter.name not in settings and parameter.kind is not parameter.VAR_KEYWORD]
+    indent, said, result = " " * 4, _sentence(primitive.__doc__), kinds.get("return", "Any")
     return "".join([f"class {name}(Primitive):\n", f'{indent}"""{said}"""\n' if said else "",
                     _function("__init__", ["self", *_written(settings.values(), kinds)], "None", None, indent),
                     _function("__call__", ["self", *_written(inputs, kinds)], result, None, indent)])
@@ -341,9 +343,9 @@ def _ops() -> str:
             home = value.__module__
             known = name if hasattr(sys.modules[home], name) else value.__name__
             imported.append(f"from {home} import {known} as {name}\n")
-    modules = sorted({each.partition(" import ")[0] for each in imported})
-    grouped = [f"{module} import " + ", ".join(each.partition(" import ")[2].strip() for each in imported
-                                               if each.startswith(f"{module} ")) + "\n" for module in modules]
+    modules = sorted({line.partition(" import ")[0] for line in imported})
+    grouped = [f"{module} import " + ", ".join(line.partition(" import ")[2].strip() for line in imported
+                                               if line.startswith(f"{module} ")) + "\n" for module in modules]
     return "".join([_TITLE, _TENSOR_IMPORTS, *grouped, _TENSOR_TYPES, '\n_T = TypeVar("_T")\n\n', *lines])
 
 
@@ -383,13 +385,13 @@ def stubs() -> dict[str, str]:
     >>> "def expand_dims(data: Input, axis: int," in stubs()["ndarray/operators.pyi"]
     True
     """
-    found = {"__init__.pyi": _door(), "nn/ops/__init__.pyi": _ops(), "nn/tensor_methods.pyi": _tensor_methods()}
+    texts = {"__init__.pyi": _door(), "nn/ops/__init__.pyi": _ops(), "nn/tensor_methods.pyi": _tensor_methods()}
     for manner, package in (("nd", "ndarray"), ("sym", "symbol")):
-        found[f"{package}/operators.pyi"] = _operators(manner)
-        found[f"{package}/methods.pyi"] = "".join(_methods(manner))
+        texts[f"{package}/operators.pyi"] = _operators(manner)
+        texts[f"{package}/methods.pyi"] = "".join(_methods(manner))
         for part in ("linalg", "contrib", "image"):
-            found[f"{package}/{part}.pyi"] = _namespace(manner, getattr(_SPACES[manner], part))
-    return found
+            texts[f"{package}/{part}.pyi"] = _namespace(manner, getattr(_SPACES[manner], part))
+    return texts
 
 
 def write(folder: Path) -> None:

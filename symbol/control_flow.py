@@ -79,8 +79,8 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
 
     def gradients(attrs: Mapping[str, Any], g: Any, ins: Sequence[Any], outs: Sequence[Any], *_: Any) -> list[Any]:
         tops, visible = list(g) if isinstance(g, tuple) else [g], attrs["num_outputs"]
-        found = ins[0]._apply(backward, [*tops[:visible], *ins, *outs[visible:]], attrs)
-        return list(found) if len(ins) > 1 else [found]
+        computed = ins[0]._apply(backward, [*tops[:visible], *ins, *outs[visible:]], attrs)
+        return list(computed) if len(ins) > 1 else [computed]
 
     op = register(Op(name, schema, lambda *, num_args, subgraphs: [f"arg{i}" for i in range(num_args - len(subgraphs))],
                      outputs=AttrsRule(outputs), visible=lambda *, num_outputs: num_outputs, types=AttrsRule(dtypes),
@@ -144,8 +144,8 @@ def _through(body: Symbol, given: Sequence[Any], rule: Callable) -> tuple[list[A
     """What is known of a body's inputs and outputs, from what is known of its inputs."""
     graph = body._graph()
     variables = [node for node in graph.nodes if node.op is None]
-    found = rule(graph, {node: value for node, value in zip(variables, given) if value is not None})
-    return [found[node][0] for node in variables], [found[node][i] for node, i in graph.heads]
+    known = rule(graph, {node: value for node, value in zip(variables, given) if value is not None})
+    return [known[node][0] for node in variables], [known[node][i] for node, i in graph.heads]
 
 
 def _foreach_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Callable) -> tuple[list, list]:
@@ -154,32 +154,32 @@ def _foreach_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner:
     given: list[Any] = [None] * len(places)
     for i, place in enumerate(places):
         given[place] = inner(ins[i]) if i < len(data) else ins[i]
-    found, results = _through(attrs["subgraphs"][0], given, rule)
+    inputs, results = _through(attrs["subgraphs"][0], given, rule)
     length = next((shape[0] for shape in ins[:len(data)] if shape is not None and rule is inference.infer_shapes), ANY)
     for i, place in enumerate(places):
-        if ins[i] is None and found[place] is not None:
-            ins[i] = outer(found[place], length) if i < len(data) else found[place]
+        if ins[i] is None and inputs[place] is not None:
+            ins[i] = outer(inputs[place], length) if i < len(data) else inputs[place]
     count = attrs["num_out_data"]
-    outs = [outer(each, length) for each in results[:count]] + results[count:]
+    outs = [outer(result, length) for result in results[:count]] + results[count:]
     return ins, outs + [outer(ins[i], length) for i in range(len(data), len(data) + len(states))]
 
 
 def _while_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Callable) -> tuple[list, list]:
     places, most = attrs["func_input_locs"], attrs["max_iterations"]
-    found, results = _through(attrs["subgraphs"][1], [ins[place] for place in places], rule)
-    for place, value in zip(places, found):
+    inputs, results = _through(attrs["subgraphs"][1], [ins[place] for place in places], rule)
+    for place, value in zip(places, inputs):
         ins[place] = value if ins[place] is None else ins[place]
     count = attrs["num_out_data"]
     kept = [ins[places[place]] for place in attrs["func_var_locs"]]
-    outs = [outer(each, most) for each in results[:count]] + results[count:]
-    return ins, [*outs, *[outer(each, most) for each in kept], (1,) if rule is inference.infer_shapes else None]
+    outs = [outer(result, most) for result in results[:count]] + results[count:]
+    return ins, [*outs, *[outer(result, most) for result in kept], (1,) if rule is inference.infer_shapes else None]
 
 
 def _cond_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Callable) -> tuple[list, list]:
     outs: list[Any] = [None] * attrs["num_outputs"]
     for body, places in zip(attrs["subgraphs"], _branches(attrs)):
-        found, results = _through(body, [ins[place] for place in places], rule)
-        for place, value in zip(places, found):
+        inputs, results = _through(body, [ins[place] for place in places], rule)
+        for place, value in zip(places, inputs):
             ins[place] = value if ins[place] is None else ins[place]
         if body is not attrs["subgraphs"][0]:
             outs = [new if old is None else unify(old, new) if rule is inference.infer_shapes else old
@@ -289,7 +289,7 @@ def _foreach(call: Call) -> Callable:
     attrs, count = call.attrs, call.attrs["num_out_data"]
     data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
     body = _loop_body(call, attrs, call.ins, False)
-    slices, sources = [body.slots[place] for place in data], [_rows(each) for each in call.ins[:len(data)]]
+    slices, sources = [body.slots[place] for place in data], [_rows(array) for array in call.ins[:len(data)]]
     current_states = [body.slots[place] for place in states]
     kept = call.outs[attrs["num_outputs"]:]
     dice = _Dice(call, body)
@@ -340,8 +340,8 @@ def _backward_foreach(call: Call) -> Callable:
     body = _loop_body(call, attrs, ins, True)
     dice = _Dice(call, body)
     arriving = [top.copy() for top in tops[count:]]
-    outs, sources = call.outs, [_rows(each) for each in ins[:len(data)]]
-    slopes: list[Any] = [each if each is None else _rows(each) for each in outs[:len(data)]]
+    outs, sources = call.outs, [_rows(array) for array in ins[:len(data)]]
+    slopes: list[Any] = [array if array is None else _rows(array) for array in outs[:len(data)]]
 
     def run() -> None:
         for held, top in zip(arriving, tops[count:]):

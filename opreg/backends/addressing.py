@@ -35,7 +35,7 @@ def overlap(bounds: Iterable[tuple[int, int]], written: set[int | None]) -> bool
     (False, True)
     """
     end = written_end = -1  # of what lies before, and of what is written of it
-    for (first, last), number in sorted([(each, number) for number, each in enumerate(bounds)]):
+    for (first, last), number in sorted([(bound, number) for number, bound in enumerate(bounds)]):
         if first < (end if number in written else written_end):
             return True
         end = max(end, last)

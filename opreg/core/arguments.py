@@ -77,16 +77,16 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
 
 def _without_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[str]) -> dict[str, Any]:
     """Inputs by position fill the names there are with these attributes, without holes for those there are not."""
-    given = [name for name in placed if inputs[name] is not None]
-    if len(given) < 2:
+    present = [name for name in placed if inputs[name] is not None]
+    if len(present) < 2:
         return inputs
     names = op.arguments(op.complete(attrs)) + op.auxiliary(op.complete(attrs))
-    if all(name in names for name in given):
+    if all(name in names for name in present):
         return inputs
     free = [name for name in names if name in placed or name not in inputs]
-    if len(free) < len(given):
+    if len(free) < len(present):
         return inputs  # there are too many: they are refused by their own names
-    return {**dict(zip(free, [inputs[name] for name in given])),
+    return {**dict(zip(free, [inputs[name] for name in present])),
             **{name: value for name, value in inputs.items() if name not in placed}}
 
 

@@ -75,8 +75,8 @@ class Node:
     def describe(self) -> str:
         """The node as an error note names it."""
         kind = "variable" if self.op is None else f"operator {self.op.name}"
-        made = "" if self.where is None else f", made at {self.where}"
-        return f"{kind}, node {self.name!r}{made}"
+        origin = "" if self.where is None else f", made at {self.where}"
+        return f"{kind}, node {self.name!r}{origin}"
 
 
 Entry = tuple[Node, int]

@@ -162,9 +162,9 @@ class Namespace:
         vars(self).update(functions)
 
     def __dir__(self) -> list[str]:
-        made = {full[len(prefix):] for prefix in self._prefixes for full in names(prefix)
+        operators = {full[len(prefix):] for prefix in self._prefixes for full in names(prefix)
                 if full[len(prefix):].isidentifier()}
-        return sorted(name for name in made | vars(self).keys() if not name.startswith("_"))
+        return sorted(name for name in operators | vars(self).keys() if not name.startswith("_"))
 
     def __repr__(self) -> str:
         return f"<operators {self.__name__}>"

@@ -37,8 +37,8 @@ class Subgraph:
         self.attrs = attrs  # held, since their identity is the key by which this is kept
         count, first = len(arriving), len(arriving) + len(needs)
         tracer = RuleTracer(known=None if specs is None else {})
-        given = [Spec()] * (first + count) if specs is None else specs
-        entries = [tracer.variable(f"{op.name} {i}", spec) for i, spec in enumerate(given)]
+        input_specs = [Spec()] * (first + count) if specs is None else specs
+        entries = [tracer.variable(f"{op.name} {i}", spec) for i, spec in enumerate(input_specs)]
         places = {entry: i for i, entry in enumerate(entries)}
         values = [tracer.value(entry) for entry in entries]
         g = [value if there else None for value, there in zip(values, arriving)]
@@ -115,11 +115,11 @@ def subgraph(op: Op, attrs: Attrs, arriving: tuple[bool, ...], needs: tuple[bool
             rule = SpecsAsked
         _keep(key, attrs, rule)
     if rule is SpecsAsked:
-        given = specs()
-        rule = _KEPT.find((*key, *given))
+        known = specs()
+        rule = _KEPT.find((*key, *known))
         if rule is None:
-            rule = Subgraph(op, attrs, arriving, needs, is_train, given)
-            _keep((*key, *given), attrs, rule)
+            rule = Subgraph(op, attrs, arriving, needs, is_train, known)
+            _keep((*key, *known), attrs, rule)
     return rule
 
 

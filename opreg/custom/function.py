@@ -83,8 +83,8 @@ class FunctionUse(Use):
             returned = rule.function(*arrays, **keywords)
         except Exception as error:
             names = op.arguments(self) + op.auxiliary(self)
-            given = ", ".join(f"{name} {show(a.shape)} {np.dtype(a.dtype)}" for name, a in zip(names, arrays))
-            note(error, f"in operator {op.op_type!r}, given {given or 'nothing'}")
+            shown = ", ".join(f"{name} {show(a.shape)} {np.dtype(a.dtype)}" for name, a in zip(names, arrays))
+            note(error, f"in operator {op.op_type!r}, given {shown or 'nothing'}")
             raise
         results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
         names = op.outputs(self)

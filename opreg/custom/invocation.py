@@ -109,10 +109,10 @@ def forward_steps(call: Call) -> list[Callable]:
 def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, out_data: list,
                in_grad: list, aux: list) -> None:
     """The backward of a traced operator that has none: the derivative of its forward."""
-    for given in (*out_grad, *in_data):
-        if isinstance(given, _Undeclared):
-            given.asnumpy()  # says what is missing
-    gradients = derive(attrs.inner, tuple(out_grad), [*in_data, *aux], [each != "null" for each in req])
+    for array in (*out_grad, *in_data):
+        if isinstance(array, _Undeclared):
+            array.asnumpy()  # says what is missing
+    gradients = derive(attrs.inner, tuple(out_grad), [*in_data, *aux], [asked != "null" for asked in req])
     for dst, request, value in zip(in_grad, req, gradients):
         if value is not None:
             write(dst, request, value)

@@ -139,10 +139,10 @@ class PropUse(Use):
 
     # ------------------------------------------------------------------------------ shapes and dtypes
 
-    def _answer(self, method: str, given: list, complete: bool) -> Any:
+    def _answer(self, method: str, question: list, complete: bool) -> Any:
         """What the Prop says to shapes or dtypes; nothing when it cannot say while some are unknown."""
         try:
-            return self.ask(method, given)
+            return self.ask(method, question)
         except Exception:
             if complete:
                 raise
@@ -170,9 +170,9 @@ class PropUse(Use):
 
     def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         """Shapes of inputs and outputs, as far as the Prop knows them."""
-        given = ins[:len(self.arguments)]
-        complete = all(map(known, given))
-        answer = self._answer("infer_shape", [[] if shape is None else list(shape) for shape in given], complete)
+        arguments = ins[:len(self.arguments)]
+        complete = all(map(known, arguments))
+        answer = self._answer("infer_shape", [[] if shape is None else list(shape) for shape in arguments], complete)
         return (ins, outs) if answer is _NOTHING else self.shapes_by(answer, ins, outs, complete)
 
     def shapes_by(self, answer: object, ins: Shapes, outs: Shapes, complete: bool = True) -> tuple[Shapes, Shapes]:
@@ -193,20 +193,20 @@ class PropUse(Use):
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Dtypes of inputs and outputs, as far as the Prop knows them."""
-        given = ins[:len(self.arguments)]
+        arguments = ins[:len(self.arguments)]
         answer = None
-        if not (self.registered.plain_types and given):
-            answer = self._answer("infer_type", [None if dtype is None else dtype.type for dtype in given],
-                                  all(dtype is not None for dtype in given))
+        if not (self.registered.plain_types and arguments):
+            answer = self._answer("infer_type", [None if dtype is None else dtype.type for dtype in arguments],
+                                  all(dtype is not None for dtype in arguments))
             if answer is _NOTHING:
                 return ins, outs
         return self.dtypes_by(answer, ins, outs)
 
     def dtypes_by(self, answer: object, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Dtypes of inputs and outputs, by what ``infer_type`` answered if it was asked."""
-        given = ins[:len(self.arguments)]
-        if self.registered.plain_types and given:  # what the method of CustomOpProp answers
-            arguments, results, states = given, given[:1] * len(outs), given[:1] * len(self.auxiliary)
+        inputs = ins[:len(self.arguments)]
+        if self.registered.plain_types and inputs:  # what the method of CustomOpProp answers
+            arguments, results, states = inputs, inputs[:1] * len(outs), inputs[:1] * len(self.auxiliary)
         else:
             arguments, results, states = [[_dtype(dtype, self) for dtype in group]
                                           for group in self._groups("infer_type", answer)]

@@ -110,5 +110,5 @@ def trace_rows(function: Callable, inputs: tuple[Along, ...], **settings: Any) -
     (exp(0) row_sum(1) divide(1, 2), [0, 0, 1, 1])
     """
     terms = [Term(None, (i,)) for i in range(len(inputs))]
-    made = function(*terms, **settings)
-    return RowExpression(compiled(terms, *(made if isinstance(made, tuple) else (made,))), inputs)
+    results = function(*terms, **settings)
+    return RowExpression(compiled(terms, *(results if isinstance(results, tuple) else (results,))), inputs)

@@ -135,9 +135,9 @@ class Parameter(Tensor):
     def asnumpy(self) -> np.ndarray:
         """Its numbers; on the host a view, through which they can be changed, but not in a compiled function."""
         if STATE.trace is not None:
-            found = STATE.trace.ask(self, "asnumpy()")
-            found.flags.writeable = False
-            return found
+            host = STATE.trace.ask(self, "asnumpy()")
+            host.flags.writeable = False
+            return host
         return self._data if isinstance(self._data, np.ndarray) else super().asnumpy()  # type: ignore[redundant-expr]
 
     def __bool__(self) -> bool:

@@ -103,13 +103,13 @@ class BucketSentenceIter(DataIter):
             row = np.full(self.buckets[place], invalid_label, dtype)
             row[:len(sentence)] = sentence
             rows[place].append(row)
-        filled = [place for place, each in enumerate(rows) if each]
+        filled = [place for place, batch in enumerate(rows) if batch]
         if not filled:
             raise ArgumentError(f"BucketSentenceIter: no sentence fits a bucket; the longest is {self.buckets[-1]}")
         self.buckets, rows = [self.buckets[place] for place in filled], [rows[place] for place in filled]
         if left:
             logging.warning("BucketSentenceIter: %d sentences are longer than the largest bucket and left out", left)
-        self.data = [np.array(each, dtype).reshape(-1, length) for each, length in zip(rows, self.buckets)]
+        self.data = [np.array(batch, dtype).reshape(-1, length) for batch, length in zip(rows, self.buckets)]
         self.default_bucket_key = self.buckets[-1]
         self.provide_data = [self._describe(data_name, self.default_bucket_key)]
         self.provide_label = [self._describe(label_name, self.default_bucket_key)]

@@ -160,8 +160,8 @@ def gen_buckets_probs_with_ppf(ppf: Callable[[float], float], nbuckets: int
 
 
 def _drawn(generator: Callable[[int], ArrayLike], nsamples: int) -> np.ndarray:
-    given = generator(nsamples)
-    samples = (given.asnumpy() if isinstance(given, NDArray) else np.asarray(given)).ravel()
+    drawn = generator(nsamples)
+    samples = (drawn.asnumpy() if isinstance(drawn, NDArray) else np.asarray(drawn)).ravel()
     if len(samples) != nsamples:
         raise ArgumentError(f"the generator gave {len(samples)} numbers in the place of {nsamples}")
     return samples

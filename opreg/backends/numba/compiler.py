@@ -326,16 +326,16 @@ def _caller() -> Callable[[int, int], None]:
 # --------------------------------------------------------------------------------------------------- running
 
 
-def runner(function: Function, arrays: Sequence[Array], rest: Sequence[int], total: int, each: int
+def runner(function: Function, arrays: Sequence[Array], rest: Sequence[int], total: int, numbers: int
            ) -> Callable[[], None]:
     """A function without arguments that runs a compiled one from 0 to ``total``.
 
-    Its table is the addresses of the arrays, then the ``rest``; ``each`` numbers are computed for every one of the
+    Its table is the addresses of the arrays, then the ``rest``; so many ``numbers`` are computed for every one of the
     total.
     """
     table = np.array([*map(address_of, arrays), *rest], np.int64)
     keepalive = function, list(arrays), table  # alive as long as what reads them
-    return over(function, table, total, total * each * function.length, keepalive)
+    return over(function, table, total, total * numbers * function.length, keepalive)
 
 
 def over(function: Function, table: Array, total: int, work: int, keepalive: object) -> Callable[[], None]:

@@ -338,7 +338,7 @@ def _lamb_fill(count: int) -> Callable:
     def fill(ins: list, outs: list) -> list:
         weight_shape = next((shape for shape in (ins[0], ins[1], *ins[4:], *outs) if shape is not None), None)
         shapes = [weight_shape, weight_shape, (1,), (1,), *[weight_shape] * (count - 4)]
-        return [shape if given is None else given for given, shape in zip(ins, shapes)]
+        return [shape if known is None else known for known, shape in zip(ins, shapes)]
 
     return fill
 
@@ -481,7 +481,7 @@ def group_adagrad_update(weight, grad, history, *, lr: float, rescale_grad: floa
 def group_adagrad_fill(ins, outs):
     weight = next((shape for shape in (ins[0], ins[1], outs[0]) if shape is not None), None)
     rows = None if weight is None else (weight[0], *[1] * (len(weight) - 1))
-    return [shape if given is None else given for given, shape in zip(ins, (weight, weight, rows))]
+    return [shape if known is None else known for known, shape in zip(ins, (weight, weight, rows))]
 
 
 @group_adagrad_update.infer
