@@ -25,6 +25,7 @@ from . import infer as inference
 from .arrays import Named, reshaped, zeros
 from .checking import KernelReport, check_kernels, titled
 from .compile import compile_plan
+from .estimate import HOPPER, Estimate, Machine, estimate
 from .head_gradients import HeadGradients, OutGrads
 from .memory_use import MemoryUse, results_between
 from .plan import Plan, Segment, Step
@@ -493,6 +494,25 @@ class Executor:
             self._ready = None
             return profile(plan, self._bound, lambda segment: self._run(plan, segment, plan.is_train),
                            functools.partial(self._in_mode, plan.is_train), runs)
+
+    def estimate(self, is_train: bool | None = None, machine: Machine = HOPPER) -> Estimate:
+        """How long a plan would take on a device that need not be there: what its steps do is counted, nothing runs.
+
+        Parameters
+        ----------
+        is_train : bool, optional
+            Which plan; the training plan when gradients are kept, by default.
+        machine : Machine
+            What the device does.
+
+        Returns
+        -------
+        Estimate
+            ``print`` it for a table, longest step first; ``rows``, ``eager`` and ``replayed`` have the numbers. They
+            are those of the plan for where the executor is bound, whose kernels other devices may not have.
+        """
+        with self._alone():
+            return estimate(self.plan(self._keeps_gradients if is_train is None else bool(is_train)), machine)
 
     def kernel_report(self, is_train: bool | None = None) -> KernelReport:
         """How far kernels were from the reference, in all runs of a plan so far; of an executor that checks kernels.

@@ -1,8 +1,7 @@
 """Profiling: where the time of a plan goes, step by step, beside what the machine could do.
 
-Bytes are those of the shapes: what a step reads and writes once, whatever the kernel does inside. Arithmetic is what
-operators declare, see ``opreg.builtin.flops``. What memory and BLAS can do is measured once in a process, by a copy of
-a large array and by a product of large matrices.
+What a step does is counted, see ``opreg.symbol.work``. What memory and BLAS can do is measured once in a process, by a
+copy of a large array and by a product of large matrices.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from opreg.core import generators, threads
-from opreg.core.graph import Node
 from opreg.core.spec import is_floating, is_narrow
 from opreg.errors import ArgumentError
 from opreg.ndarray.context import Context
 from opreg.typing import Array
 
 from .plan import Plan, Segment, Step
-from .program import Bound, nbytes
+from .program import Bound
+from .work import names_of, scaled, timed, work_of
 
 __all__ = ["Profile", "ProfileRow", "profile", "memory_rate", "product_rate"]
 
@@ -161,7 +160,7 @@ class Profile:
         products = "".join(f", products in {dtype} {rate / 1e9:.1f} GFLOP/s"
                            for dtype, rate in sorted(self.product_rates.items(), key=lambda pair: pair[0].name))
         lines = [f"{'training' if self.is_train else 'inference'} plan, least of {self.runs} runs: "
-                 f"{_time(self.seconds)} as a whole, {_time(total)} step by step",
+                 f"{timed(self.seconds)} as a whole, {timed(total)} step by step",
                  f"the machine: memory {self.memory_rate / 1e9:.1f} GB/s{products}"]
         if self.rows:
             lines.append(f"{'step':>13} {'least':>9} {'median':>9} {'share':>6} {'read':>9} {'written':>9} "
@@ -169,13 +168,13 @@ class Profile:
         lines += [_line(row) for row in self.rows[:count]]
         if len(self.rows) > count:
             rest = self.rows[count:]
-            lines.append(f"and {len(rest)} more steps, {_time(sum(row.seconds for row in rest))} in all")
+            lines.append(f"and {len(rest)} more steps, {timed(sum(row.seconds for row in rest))} in all")
         return "\n".join(lines)
 
     __str__ = table
 
     def __repr__(self) -> str:
-        return f"<Profile of {len(self.rows)} steps, {_time(self.seconds)} a run>"
+        return f"<Profile of {len(self.rows)} steps, {timed(self.seconds)} a run>"
 
 
 def _line(row: ProfileRow) -> str:
@@ -183,22 +182,11 @@ def _line(row: ProfileRow) -> str:
     work = " " * 23
     if row.flops is not None and row.flop_rate is not None:
         share = "" if row.blas_share is None else f"{row.blas_share:5.0%}"
-        work = f"{_scaled(row.flops):>8} {row.flop_rate / 1e9:8.1f} {share:>5}"
-    memory = (f"{_scaled(row.read, 'B'):>9} {_scaled(row.written, 'B'):>9} {row.rate / 1e9:7.2f} "
+        work = f"{scaled(row.flops):>8} {row.flop_rate / 1e9:8.1f} {share:>5}"
+    memory = (f"{scaled(row.read, 'B'):>9} {scaled(row.written, 'B'):>9} {row.rate / 1e9:7.2f} "
               f"{row.memory_share:6.0%}")
-    return (f"{row.half:>8} {row.step:4} {_time(row.seconds):>9} {_time(row.median):>9} {row.share:6.1%} {memory} "
+    return (f"{row.half:>8} {row.step:4} {timed(row.seconds):>9} {timed(row.median):>9} {row.share:6.1%} {memory} "
             f"{work}  {row.kernel}, {name}")
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} µs"
-
-
-def _scaled(count: int, unit: str = "") -> str:
-    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if count >= scale:
-            return f"{count / scale:.1f} {prefix}{unit}"
-    return f"{count} {unit}"
 
 
 # ----------------------------------------------------------------------------------------------- measuring
@@ -297,8 +285,8 @@ def _summed(plan: Plan, steps: Sequence[tuple[str, int, Step]], times: Sequence[
     rows = []
     for (half, number, step), measured in zip(steps, times):
         node, seconds = step.node, max(min(measured), 1e-9)
-        read, written = _traffic(plan, step)
-        flops = None if node is None else _flops(plan, node)
+        work = work_of(plan, step)
+        read, written, flops = work.read, work.written, work.products
         share = None
         if flops is not None and node is not None:
             dtype = plan.specs[node][0].dtype
@@ -307,33 +295,9 @@ def _summed(plan: Plan, steps: Sequence[tuple[str, int, Step]], times: Sequence[
                 if dtype not in products:
                     products[dtype] = product_rate(plan.contexts[node], dtype)
                 share = flops / seconds / products[dtype]
-        operator, name, operators = _names(step)
+        operator, name, operators = names_of(step)
         rows.append(ProfileRow(number, half, operator, name, operators, step.kernel, seconds,
                                statistics.median(measured), min(measured) / total, read, written,
                                (read + written) / seconds, (read + written) / seconds / memory, flops,
                                None if flops is None else flops / seconds, share))
     return Profile(rows, plan.is_train, runs, least, memory, products)
-
-
-def _names(step: Step) -> tuple[str, str, tuple[str, ...]]:
-    if step.node is None:  # the executor's own: its title says what it does
-        return "", step.where, ()
-    return step.node.op.name, step.node.name, tuple(step.node.attrs.get("operators", ()))  # type: ignore[union-attr]
-
-
-def _traffic(plan: Plan, step: Step) -> tuple[int, int]:
-    """Bytes that a step reads and writes."""
-    node = step.node
-    if node is None:
-        written = sum(int(out.nbytes) for out in step.outs if out is not None)
-        return (0 if step.kernel == "zeros" else written * (2 if step.kernel == "add" else 1)), written
-    unread = node.op.unread  # type: ignore[union-attr]
-    entries = {entry for i, entry in enumerate(node.inputs) if i not in unread}
-    read = nbytes(plan.specs[source][i] for source, i in entries)
-    return read, sum(int(out.nbytes) for out in step.outs if out is not None)
-
-
-def _flops(plan: Plan, node: Node) -> int | None:
-    ins = [plan.specs[source][i].shape for source, i in node.inputs]
-    outs = [spec.shape for spec in plan.specs[node]]
-    return node.op.work(ins, outs, node.attrs)  # type: ignore[union-attr, arg-type]

@@ -92,7 +92,8 @@ ORDER = _floors("""
     opreg.backends.onednn.passes
     opreg.symbol.memory_use
     opreg.symbol.plan
-    opreg.symbol.arrays opreg.symbol.profile opreg.symbol.checking
+    opreg.symbol.arrays opreg.symbol.work opreg.symbol.checking
+    opreg.symbol.profile opreg.symbol.estimate
     opreg.symbol.head_gradients
     opreg.symbol.compile
     opreg.backends.passes opreg.symbol.executor

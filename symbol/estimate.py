@@ -1,0 +1,220 @@
+"""Estimates: how long a plan would take on a device that need not be there, from what its steps do.
+
+The model is a roofline with the cost of launches. A step works as long as the slower of memory and arithmetic takes;
+launched one by one it takes at least as long as the host needs to launch it, and replayed as a part of a whole a fixed
+time for each of its kernels. It is a floor: caches, which make large steps faster, and kernels that leave a part of the
+device idle are not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from opreg.errors import ArgumentError
+
+from .plan import Plan, Step
+from .work import Work, names_of, scaled, timed, work_of
+
+__all__ = ["Estimate", "EstimateRow", "HOPPER", "Machine", "estimate"]
+
+_SHOWN = 40  # rows of a table, unless more are asked for
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a device does, as far as estimates ask.
+
+    Attributes
+    ----------
+    name : str
+    memory_rate : float
+        Bytes a second that are read and written where a large array is copied.
+    product_rates : dict of dtype name to float
+        Additions and multiplications a second in large products; of a dtype that is not here they are not counted.
+    launch : float
+        Seconds that the host takes for a kernel that it launches by itself.
+    node : float
+        Seconds that a kernel costs beside its work in a graph of kernels that is replayed.
+
+    Examples
+    --------
+    >>> import dataclasses
+    >>> dataclasses.replace(HOPPER, name="half as wide", memory_rate=HOPPER.memory_rate / 2).name
+    'half as wide'
+    """
+
+    name: str
+    memory_rate: float
+    product_rates: Mapping[str, float]
+    launch: float
+    node: float
+
+    def work_seconds(self, work: Work, dtype: str) -> tuple[float, float]:
+        """Seconds that memory takes, and arithmetic, whose results are of a dtype."""
+        wide = "float64" if dtype == "float64" else "float32"  # what expressions are computed in
+        rate, plain = self.product_rates.get(dtype), self.product_rates.get(wide)
+        return (work.read + work.written) / self.memory_rate, sum(
+            count / per_second for count, per_second in ((work.products, rate), (work.instructions, plain))
+            if count and per_second)
+
+
+#: NVIDIA's H200 as others have measured it: a copy, products in bfloat16, launches by the driver without what Python
+#: adds, kernels in a replayed graph. float16 is taken to be as fast as bfloat16, float32 without TF32 and float64 as
+#: fast as the vendor's data sheet has them at most.
+HOPPER = Machine("Hopper", 4.3e12, {"bfloat16": 770e12, "float16": 770e12, "float32": 67e12, "float64": 67e12},
+                 launch=5e-6, node=0.9e-6)
+
+
+class EstimateRow(NamedTuple):
+    """A step and what it is expected to cost.
+
+    Attributes
+    ----------
+    step, half
+        Its place: its number in the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
+    operator, node, operators
+        What it computes; of a fused node also the operators it is made of.
+    kernel : str
+        What computes it where the executor is bound.
+    launches : int
+        Kernels, at least: what a kernel of the array module alone calls inside is not seen.
+    read, written : int
+        Bytes of inputs and outputs, each counted once.
+    flops : int
+        Additions and multiplications of products and convolutions, and instructions of expressions.
+    eager, replayed : float
+        Seconds, launched one by one and as a part of a replayed graph.
+    limit : {"launch", "memory", "arithmetic"}
+        What most of the time goes to where it is launched.
+    """
+
+    step: int
+    half: str
+    operator: str
+    node: str
+    operators: tuple[str, ...]
+    kernel: str
+    launches: int
+    read: int
+    written: int
+    flops: int
+    eager: float
+    replayed: float
+    limit: str
+
+
+class Estimate:
+    """What ``executor.estimate`` found; prints as a table, the longest step first.
+
+    Attributes
+    ----------
+    rows : list of EstimateRow
+        The steps that run, longest first; views have none.
+    machine : Machine
+    is_train : bool
+        Which plan.
+    launches, read, written, flops : int
+        Of all steps.
+    eager, replayed : float
+        Seconds of all steps, launched one by one, and replayed, with one launch for forward and one for backward.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.sym.Variable("x")
+    >>> net = mx.sym.tanh(mx.sym.dot(x, x) * 2)
+    >>> found = net.simple_bind(mx.cpu(), x=(512, 512), grad_req="null").estimate()
+    >>> [(row.launches, row.read, row.written, row.flops, row.limit) for row in found.rows]
+    [(1, 1048576, 1048576, 268435456, 'launch'), (1, 1048576, 1048576, 524288, 'launch')]
+    """
+
+    def __init__(self, rows: Iterable[EstimateRow], machine: Machine, is_train: bool, graphs: int):
+        self.rows = sorted(rows, key=lambda row: (-row.replayed, -row.eager))
+        self.machine, self.is_train, self._graphs = machine, is_train, graphs
+
+    @classmethod
+    def joined(cls, parts: Sequence[Estimate], machine: Machine, is_train: bool) -> Estimate:
+        """One of what runs one after the other."""
+        return cls([row for part in parts for row in part.rows], machine, is_train,
+                   sum(part._graphs for part in parts))
+
+    @property
+    def launches(self) -> int:
+        """Kernels, at least."""
+        return sum(row.launches for row in self.rows)
+
+    @property
+    def read(self) -> int:
+        """Bytes."""
+        return sum(row.read for row in self.rows)
+
+    @property
+    def written(self) -> int:
+        """Bytes."""
+        return sum(row.written for row in self.rows)
+
+    @property
+    def flops(self) -> int:
+        """Additions, multiplications and instructions."""
+        return sum(row.flops for row in self.rows)
+
+    @property
+    def eager(self) -> float:
+        """Seconds of all steps, launched one by one."""
+        return sum(row.eager for row in self.rows)
+
+    @property
+    def replayed(self) -> float:
+        """Seconds of all steps in graphs that are replayed, with a launch for each graph."""
+        return sum(row.replayed for row in self.rows) + self._graphs * self.machine.launch
+
+    def table(self, count: int = _SHOWN) -> str:
+        """The longest steps, a line each."""
+        machine = self.machine
+        rates = "".join(f", {dtype} {rate / 1e12:.3g}" for dtype, rate in machine.product_rates.items())
+        lines = [f"{'training' if self.is_train else 'inference'} plan, expected on {machine.name}: "
+                 f"{timed(self.eager)} launched one by one, {timed(self.replayed)} replayed; {self.launches} launches, "
+                 f"{scaled(self.read + self.written, 'B')}, {scaled(self.flops, 'FLOP')}",
+                 f"the device: memory {machine.memory_rate / 1e9:.0f} GB/s; TFLOP/s{rates.removeprefix(',')}; "
+                 f"a launch {timed(machine.launch)}, a kernel in a replay {timed(machine.node)}"]
+        if self.rows:
+            lines.append(f"{'step':>13} {'eager':>9} {'replayed':>9} {'launches':>8} {'read':>9} {'written':>9} "
+                         f"{'FLOP':>8} {'limit':>10}  kernel, operator")
+        for row in self.rows[:count]:
+            name = f"{row.operator} {row.node}".strip() + (f" ({', '.join(row.operators)})" if row.operators else "")
+            lines.append(f"{row.half:>8} {row.step:4} {timed(row.eager):>9} {timed(row.replayed):>9} {row.launches:8} "
+                         f"{scaled(row.read, 'B'):>9} {scaled(row.written, 'B'):>9} {scaled(row.flops):>8} "
+                         f"{row.limit:>10}  {row.kernel}, {name}")
+        rest = self.rows[count:]
+        if rest:
+            lines.append(f"and {len(rest)} more steps, {timed(sum(row.replayed for row in rest))} replayed")
+        return "\n".join(lines)
+
+    __str__ = table
+
+    def __repr__(self) -> str:
+        return f"<Estimate of {len(self.rows)} steps on {self.machine.name}, {timed(self.replayed)} replayed>"
+
+
+def estimate(plan: Plan, machine: Machine) -> Estimate:
+    """What the steps of a plan would cost; see ``Executor.estimate``."""
+    if not isinstance(machine, Machine):
+        raise ArgumentError(f"estimate: machine={machine!r}: expected a Machine, as opreg.symbol.estimate.HOPPER is")
+    halves = [("forward", plan.forward.steps), ("backward", plan.backward.steps)]
+    rows = [_row(plan, half, number, step, machine) for half, steps in halves for number, step in enumerate(steps)
+            if step.run]
+    return Estimate(rows, machine, plan.is_train, len({row.half for row in rows}))
+
+
+def _row(plan: Plan, half: str, number: int, step: Step, machine: Machine) -> EstimateRow:
+    work = work_of(plan, step)
+    dtype = "" if step.node is None else str(plan.specs[step.node][0].dtype)
+    memory, arithmetic = machine.work_seconds(work, dtype)
+    launch, longest = work.launches * machine.launch, max(memory, arithmetic)
+    replayed = longest + work.launches * machine.node
+    limit = "launch" if launch > replayed else "memory" if memory >= arithmetic else "arithmetic"
+    operator, node, operators = names_of(step)
+    return EstimateRow(number, half, operator, node, operators, step.kernel, work.launches, work.read, work.written,
+                       (work.products or 0) + (work.instructions or 0), max(launch, replayed), replayed, limit)

@@ -1,0 +1,99 @@
+"""What the steps of a plan do, counted and not measured: launches, bytes and arithmetic.
+
+Bytes are those of the shapes: what a step reads and writes once, whatever the kernel does inside. Arithmetic is what
+operators declare, see ``opreg.builtin.flops``, and the instructions of expressions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from opreg.core.graph import Node
+from opreg.core.spec import size
+
+from .plan import Plan, Step
+from .program import nbytes
+
+__all__ = ["Work", "names_of", "scaled", "timed", "work_of"]
+
+
+class Work(NamedTuple):
+    """What a step does in a run.
+
+    Attributes
+    ----------
+    launches : int
+        Kernels that a device is given. What a kernel of the array module alone calls inside is not seen: such a step
+        counts as one, and does as many at least.
+    read, written : int
+        Bytes of inputs and outputs, each counted once; none of an input of which only the shape matters.
+    products : int or None
+        Additions and multiplications, of operators that say so.
+    instructions : int or None
+        Those of its expression, for all numbers, of element-wise operators.
+    """
+
+    launches: int
+    read: int
+    written: int
+    products: int | None = None
+    instructions: int | None = None
+
+
+def work_of(plan: Plan, step: Step) -> Work:
+    """Count what a step does."""
+    node = step.node
+    if node is None:  # the executor's own: memory is filled, copied or added to
+        written = sum(int(out.nbytes) for out in step.outs if out is not None)
+        read = 0 if step.kernel == "zeros" else written * (2 if step.kernel == "add" else 1)
+        return Work(len(step.run), read, written)
+    op = node.op
+    assert op is not None
+    ins, outs = [plan.specs[source][i] for source, i in node.inputs], plan.specs[node]
+    read = nbytes({entry: spec for i, (entry, spec) in enumerate(zip(node.inputs, ins)) if i not in op.unread}.values())
+    written = sum(int(out.nbytes) for out in step.outs if out is not None) + nbytes(ins[i] for i in op.mutates)
+    products = op.work([spec.shape for spec in ins], [spec.shape for spec in outs], node.attrs)  # type: ignore[misc]
+    instructions, launches = _instructions(plan, node), len(step.run)
+    if instructions is not None and plan.contexts[node].xp is np:
+        launches = min(launches, 1)  # a function for each instruction is the host's way, which a device has not
+    return Work(launches, read, written, products, instructions)
+
+
+def _instructions(plan: Plan, node: Node) -> int | None:
+    assert node.op is not None
+    expression = None if node.op.expression is None else node.op.expression(node.attrs)
+    return None if expression is None else len(expression.code) * size(plan.specs[node][0].shape or ())
+
+
+def names_of(step: Step) -> tuple[str, str, tuple[str, ...]]:
+    """Operator and node of a step, and the operators that it is made of; of the executor's own, what they do."""
+    if step.node is None:
+        return "", step.where, ()
+    return step.node.op.name, step.node.name, tuple(step.node.attrs.get("operators", ()))  # type: ignore[union-attr]
+
+
+def timed(seconds: float) -> str:
+    """A time as tables show it.
+
+    Examples
+    --------
+    >>> timed(0.0025), timed(3e-6)
+    ('2.50 ms', '3.0 µs')
+    """
+    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} µs"
+
+
+def scaled(count: int, unit: str = "") -> str:
+    """A large number as tables show it.
+
+    Examples
+    --------
+    >>> scaled(25_000_000, "B"), scaled(64)
+    ('25.0 MB', '64 ')
+    """
+    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.1f} {prefix}{unit}"
+    return f"{count} {unit}"

@@ -1,0 +1,207 @@
+"""Estimates: what steps are counted to do, and how times follow from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import pytest
+
+import opreg as mx
+from opreg.symbol.estimate import HOPPER, Machine
+from tests.cuda.device import gpus
+from tests.cuda.host import COMPILER
+
+from .test_cse import bound
+
+sym = mx.sym
+
+#: Whose figures make times that can be read off: a byte 1 s, a sum 1 s, a launch 100 s, a kernel in a replay 10 s.
+UNIT = Machine("unit", 1.0, {"float32": 1.0}, launch=100.0, node=10.0)
+
+
+def rows(net: Any, shapes: dict[str, tuple[int, ...]], half: str = "forward", **more: Any) -> dict[str, Any]:
+    found = bound(net, shapes, dtype="float32", **{"grad_req": "null", **more}).estimate(machine=UNIT)
+    return {row.node: row for row in found.rows if row.half == half}
+
+
+def mlp(batch: int = 4, width: int = 6) -> Any:
+    x = sym.FullyConnected(sym.Variable("data"), num_hidden=width, name="first")
+    x = sym.FullyConnected(sym.relu(x, name="relu"), num_hidden=3, name="second")
+    return bound(sym.SoftmaxOutput(x, name="softmax"), {"data": (batch, 5)}, dtype="float32")
+
+
+# ------------------------------------------------------------------------------------------------- counts
+
+
+def test_a_perceptron_forward_and_backward() -> None:
+    found = mlp().estimate()
+    forward = {row.node: row for row in found.rows if row.half == "forward"}
+    expected = {"first": (4 * (20 + 30 + 6), 4 * 24, 2 * 4 * 5 * 6), "relu": (4 * 24, 4 * 24, 24),
+                "second": (4 * (24 + 18 + 3), 4 * 12, 2 * 4 * 6 * 3)}
+    assert {name: (forward[name].read, forward[name].written, forward[name].flops) for name in expected} == expected
+    products = {"_backward_FullyConnected_data", "_backward_FullyConnected_weight"}
+    back = [row for row in found.rows if row.operator in products]
+    # The gradients of the first layer's input and weight, of the second's.
+    assert sorted(row.flops for row in back) == [144, 144, 240, 240]
+    assert found.flops == sum(row.flops for row in found.rows) and found.is_train
+    assert found.read == sum(row.read for row in found.rows) and found.written == sum(row.written for row in found.rows)
+
+
+def test_a_convolution() -> None:
+    net = sym.Convolution(sym.Variable("data"), kernel=(3, 3), num_filter=4, name="conv")
+    row = rows(net, {"data": (2, 3, 5, 5)})["conv"]
+    assert (row.read, row.written) == (4 * (150 + 108 + 4), 4 * 72)
+    assert row.flops == 2 * 72 * 3 * 9
+
+
+def test_softmax_reads_once_and_writes_once() -> None:
+    row = rows(sym.softmax(sym.Variable("x"), name="softmax"), {"x": (7, 9)})["softmax"]
+    assert (row.read, row.written, row.flops) == (4 * 63, 4 * 63, 0)
+
+
+def test_a_fused_group_is_one_launch_that_reads_its_inputs_once() -> None:
+    x, y = sym.Variable("x"), sym.Variable("y")
+    (row,) = rows(sym.tanh(x * y + x) * y, {"x": (10,), "y": (10,)}).values()
+    assert len(row.operators) == 4
+    assert (row.launches, row.read, row.written, row.flops) == (1, 2 * 40, 40, 4 * 10)
+
+
+def test_views_cost_nothing() -> None:
+    net = sym.exp(sym.transpose(sym.reshape(sym.Variable("x"), shape=(6, 2), name="view"), name="turned"))
+    (row,) = rows(net, {"x": (3, 4)}).values()
+    assert (row.operator, row.read, row.written) == ("exp", 48, 48)
+
+
+def test_what_is_read_for_its_shape_alone_is_not_counted() -> None:
+    net = sym.FullyConnected(sym.Variable("data"), num_hidden=2, no_bias=True, name="fc")
+    found = bound(net, {"data": (3, 5)}, dtype="float32").estimate()
+    reads = {row.operator.removeprefix("_backward_FullyConnected_"): row.read for row in found.rows}
+    assert reads["data"] == 4 * (6 + 10) and reads["weight"] == 4 * (6 + 15)
+
+
+def test_states_that_are_written_over_are_counted() -> None:
+    net = sym.sgd_mom_update(sym.Variable("w"), sym.Variable("g"), sym.Variable("m"), lr=0.1, momentum=0.9, name="move")
+    row = rows(net, {"w": (8,), "g": (8,), "m": (8,)})["move"]
+    assert (row.read, row.written) == (3 * 32, 2 * 32)
+
+
+def test_sums_of_gradients_and_zeros_are_counted() -> None:
+    x = sym.Variable("x")
+    net = sym.Group([sym.dot(x, x), sym.BlockGrad(sym.Variable("y"))])
+    found = bound(net, {"x": (4, 4), "y": (8,)}, dtype="float32").estimate(machine=UNIT)
+    own = [row for row in found.rows if row.kernel == "zeros"]
+    assert [(row.read, row.written) for row in own] == [(0, 32)]
+
+
+def test_nothing_runs() -> None:
+    ran = []
+
+    @mx.operator.define(name="test_estimate_watch")
+    def watch(x):
+        ran.append(x)
+        return x * 1
+
+    executor = sym.Custom(sym.Variable("x"), op_type="test_estimate_watch")
+    executor = executor.simple_bind(mx.cpu(), x=(3,), grad_req="null")
+    del ran[:]
+    executor.estimate(is_train=True)
+    assert not ran
+
+
+# -------------------------------------------------------------------------------------------------- times
+
+
+def test_times_are_the_rooflines_with_the_cost_of_launches() -> None:
+    (row,) = rows(sym.exp(sym.Variable("x")), {"x": (4,)}).values()  # 32 bytes, 4 instructions
+    assert (row.eager, row.replayed, row.limit) == (100.0, 32.0 + 10.0, "launch")
+    (row,) = rows(sym.exp(sym.Variable("x")), {"x": (40,)}).values()
+    assert (row.eager, row.replayed, row.limit) == (330.0, 330.0, "memory")
+    row = rows(sym.dot(sym.Variable("x"), sym.Variable("y"), name="dot"), {"x": (10, 90), "y": (90, 10)})["dot"]
+    assert (row.replayed, row.limit) == (2 * 10 * 10 * 90 + 10.0, "arithmetic")
+
+
+def test_a_replay_is_launched_once_for_each_half() -> None:
+    found = mlp().estimate(machine=UNIT)
+    assert found.replayed == pytest.approx(sum(row.replayed for row in found.rows) + 2 * UNIT.launch)
+    assert found.eager == pytest.approx(sum(row.eager for row in found.rows))
+    alone = mlp().estimate(is_train=False, machine=UNIT)
+    assert alone.replayed == pytest.approx(sum(row.replayed for row in alone.rows) + UNIT.launch) and not alone.is_train
+
+
+def test_dtypes_without_a_rate_are_bytes_alone() -> None:
+    net = sym.dot(sym.Variable("x"), sym.Variable("y"), name="dot")
+    (row,) = bound(net, {"x": (10, 90), "y": (90, 10)}, grad_req="null", dtype="float64").estimate(machine=UNIT).rows
+    assert row.replayed == 8 * (1800 + 100) + 10.0
+
+
+@pytest.mark.parametrize("field", ["memory_rate", "product_rates", "launch", "node"])
+@pytest.mark.parametrize("factor", [1.0, 3.0, 1000.0])
+def test_no_time_grows_on_a_better_machine(field: str, factor: float) -> None:
+    value: Any = getattr(HOPPER, field)
+    better = {name: rate * factor for name, rate in value.items()} if field == "product_rates" else \
+        value * factor if field == "memory_rate" else value / factor
+    executor = mlp(64, 512)
+    found, before = executor.estimate(machine=dataclasses.replace(HOPPER, **{field: better})), executor.estimate()
+    for one, other in zip(*[sorted(each.rows, key=lambda row: (row.half, row.step)) for each in (found, before)]):
+        assert one.eager <= other.eager and one.replayed <= other.replayed
+    assert found.eager <= before.eager and found.replayed <= before.replayed
+
+
+def test_no_time_shrinks_with_more_work() -> None:
+    found = [mlp(batch, width).estimate() for batch in (1, 16, 1024) for width in (8, 128, 1024)]
+    for (i, one), (j, other) in itertools.combinations(enumerate(found), 2):
+        if i % 3 <= j % 3:
+            assert one.eager <= other.eager and one.replayed <= other.replayed and one.flops <= other.flops
+            assert one.launches <= other.launches
+    for each in found:
+        assert all(row.replayed <= row.eager for row in each.rows)
+
+
+# --------------------------------------------------------------------------------------------- where and how
+
+
+def test_a_plan_of_a_gpu_counts_its_kernels() -> None:
+    """Each is a launch, and all that is launched here is one of ours."""
+    x = sym.Variable("x")
+    net = sym.softmax(sym.LayerNorm(sym.tanh(x * 0.5 + 1.0), sym.Variable("gamma"), sym.Variable("beta")))
+    with gpus() as xp:
+        executor = net.simple_bind(mx.gpu(0), x=(6, 8))
+        found = executor.estimate()
+        by_operator = {(row.half, row.operator): row.launches for row in found.rows}
+        assert by_operator["forward", "softmax"] == by_operator["forward", "LayerNorm"] == 1
+        assert by_operator["forward", "_fused"] == by_operator["backward", "_fused"] == 1
+        assert all(row.kernel == "cuda" for row in found.rows)
+        if COMPILER is not None:
+            executor.forward(is_train=True)
+            executor.backward(mx.nd.ones((6, 8), ctx=mx.gpu(0)))
+            assert len(xp.kernels) == found.launches == executor.estimate().launches
+
+
+def test_graphs_whose_shapes_follow_from_numbers() -> None:
+    x, mask = sym.Variable("x"), sym.Variable("mask")
+    executor = (sym.contrib.boolean_mask(sym.exp(x), mask) * 2).simple_bind(mx.cpu(), x=(4, 2), mask=(4,))
+    before = executor.estimate(machine=UNIT)
+    executor.arg_dict["mask"][:] = [1, 0, 1, 1]
+    executor.forward(is_train=True)
+    found = executor.estimate(machine=UNIT)
+    assert before.launches < found.launches
+    assert {"exp", "_contrib_boolean_mask"} <= {row.operator for row in found.rows}
+    assert "expected on unit" in str(found)
+
+
+def test_the_table() -> None:
+    found = mlp().estimate()
+    lines = str(found).splitlines()
+    assert lines[0].startswith("training plan, expected on Hopper: ") and f"{found.launches} launches" in lines[0]
+    assert "memory 4300 GB/s" in lines[1] and len(lines) == 3 + len(found.rows)
+    assert [row.replayed for row in found.rows] == sorted((row.replayed for row in found.rows), reverse=True)
+    short = found.table(2).splitlines()
+    assert len(short) == 6 and short[-1].startswith(f"and {len(found.rows) - 2} more steps")
+    assert f"{len(found.rows)} steps on Hopper" in repr(found)
+
+
+def test_a_machine_is_one() -> None:
+    with pytest.raises(mx.MXNetError, match="expected a Machine, as"):
+        mlp().estimate(machine="hopper")
