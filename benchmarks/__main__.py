@@ -2,7 +2,8 @@
 
 ``python -m benchmarks --setup`` makes the environments of the peers; ``python -m benchmarks`` measures. Every framework
 runs in a process of its own and waits there while others are measured; a round gives every cell of the table its turn,
-so that a busy moment of the machine does not fall on one framework alone.
+so that a busy moment of the machine does not fall on one framework alone. ``--device gpu`` measures on a GPU, beside
+what ``executor.estimate()`` expects there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .device import DEVICES
 from .workloads import WORKLOADS, Workload
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,6 +63,10 @@ COLUMNS = {
 }
 
 
+#: Columns that a GPU has, as a stand-in for one has; others leave it to the host.
+ON_DEVICE = ("opreg", "PyTorch", "torch.compile", "JAX")
+
+
 def main() -> None:
     options = _options()
     if options.setup:
@@ -73,15 +79,19 @@ def main() -> None:
             for workload in options.workloads:
                 for name, worker in workers.items():
                     if not worker.missing:
-                        cell = cells.setdefault((workload.key, name), Cell([], [], []))
+                        cell = cells.setdefault((workload.key, name), Cell([], [], [], []))
                         cell.ask(worker, workload, options)
                 print(f"round {number + 1} of {options.rounds}: {workload.title}", file=sys.stderr)
+    except KeyboardInterrupt:  # what has been measured is told
+        options.whole = False
     finally:
         for worker in workers.values():
             worker.stop()
     report = _report(options, workers, cells)
     print(report)
-    if options.whole and not options.print:
+    if options.out:
+        _keep(options, workers, cells, report)
+    elif options.whole and not options.print:
         _write(report)
 
 
@@ -102,9 +112,19 @@ def _options() -> Any:
                         help=f"some of {', '.join(keys)}; the page is not written then")
     parser.add_argument("--columns", nargs="+", choices=COLUMNS, metavar="COLUMN", default=list(COLUMNS),
                         help=f"some of {', '.join(COLUMNS)}; the page is not written then")
+    parser.add_argument("--device", choices=DEVICES, default="cpu",
+                        help="a GPU, or dry: a stand-in for one at tiny sizes, whose times mean nothing (%(default)s)")
+    parser.add_argument("--here", action="store_true", help="run all frameworks with this interpreter")
+    parser.add_argument("--budget", type=float, default=float("inf"), metavar="SECONDS",
+                        help="what all of it may take, shared by the columns; the rest is left out (%(default)s)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER",
+                        help="write performance.md and performance.json there, and leave the page as it is")
     options = parser.parse_args()
-    options.whole = options.only is keys and len(options.columns) == len(COLUMNS)
+    options.whole = options.only is keys and len(options.columns) == len(COLUMNS) and options.device == "cpu"
     options.workloads = [workload for workload in WORKLOADS if workload.key in options.only]
+    if options.device != "cpu":
+        options.columns = [name for name in options.columns if name in ON_DEVICE]
+        options.workloads = [each for each in options.workloads if each.kind == "timed" and each.key != "chain"]
     return options
 
 
@@ -138,9 +158,11 @@ class Worker:
     """
 
     def __init__(self, column: str, options: Any):
-        self.column, self.threads, self.limit = column, options.threads, options.limit
+        self.column, self.threads, self.limit, self.device = column, options.threads, options.limit, options.device
+        self.left = options.budget / len(options.columns)  # seconds
         self.module, environment = COLUMNS[column]
-        self.python = options.environments / environment / "bin" / "python" if environment else Path(sys.executable)
+        own = environment and not options.here
+        self.python = options.environments / environment / "bin" / "python" if own else Path(sys.executable)
         self.missing = ""
         self.facts: dict[str, Any] = {}
         self.process: subprocess.Popen | None = None
@@ -153,7 +175,10 @@ class Worker:
         """Start the process; opreg compiles at the first run, as other compilers do, or as ``jit`` says."""
         threads = str(self.threads)
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
-                       "MKL_NUM_THREADS": threads, "PYTHONPATH": str(ROOT), "OPREG_JIT": jit}
+                       "MKL_NUM_THREADS": threads, "PYTHONPATH": str(ROOT), "OPREG_JIT": jit,
+                       "BENCHMARK_DEVICE": self.device, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        if self.device != "gpu":
+            environment["JAX_PLATFORMS"] = "cpu"
         for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):  # they would choose kernels for another processor
             environment.pop(name, None)
         self.process = subprocess.Popen(
@@ -166,14 +191,18 @@ class Worker:
         """The answer to a request, ``figures`` and ``check`` or ``error``; ``alone``, that of a process of its own."""
         if alone:
             self.stop()
+        if self.left <= 0:
+            return {"error": "no time was left"}
+        begin = time.perf_counter()
         if self.process is None:
             self._start("auto" if alone else "numba")
-        time.sleep(PAUSE)
+        time.sleep(PAUSE if self.device == "cpu" else 0)
         try:
             print(json.dumps(request), file=self.process.stdin, flush=True)  # type: ignore[union-attr]
         except BrokenPipeError:
             pass  # it has died; there is no answer
         answer = self._answer()
+        self.left -= time.perf_counter() - begin
         if alone:
             self.stop()
         return answer
@@ -200,10 +229,11 @@ class Cell(NamedTuple):
     figures: list[float]
     check: list[float]
     errors: list[str]
+    expected: list[dict[str, float]]
 
     def ask(self, worker: Worker, workload: Workload, options: Any) -> None:
         settled = workload.kind in ("once", "peak") or (self.figures and self.figures[0] > 20 * options.seconds)
-        if self.errors or (self.figures and settled):
+        if self.errors or (self.figures and (settled or worker.left <= 0)):
             return
         answer = worker.ask(workload.kind == "peak", key=workload.key, seconds=options.seconds)
         if "error" in answer:
@@ -212,6 +242,8 @@ class Cell(NamedTuple):
         self.figures.extend(answer["figures"])
         if answer["check"] is not None and not self.check:
             self.check.append(answer["check"])
+        if answer.get("expected") and not self.expected:
+            self.expected.append(answer["expected"])
 
 
 # ------------------------------------------------------------------------------------------------- reporting
@@ -227,11 +259,13 @@ def _number(value: float, unit: str) -> str:
 def _report(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str], Cell]) -> str:
     """Markdown: the table, what was left out and why, how it was measured."""
     names = [name for name, worker in workers.items() if not worker.missing]
-    lines = [f"| work | unit | {' | '.join(names)} | ours / best not compiled | ours / best | fast / best |",
-             f"|---|---|{'---|' * len(names)}---|---|---|"]
+    hosted = options.device == "cpu"
+    more = ["fast / best"] if hosted else ["launches", "expected one by one", "expected replayed"]
+    titles = ["work", "unit", *names, "ours / best not compiled", "ours / best", *more]
+    lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     remarks = [f"{name} was not measured: {worker.missing}." for name, worker in workers.items() if worker.missing]
     for workload in options.workloads:
-        row = {name: cells[workload.key, name] for name in names}
+        row = {name: cells.get((workload.key, name)) or Cell([], [], [], []) for name in names}
         agreed = _agreed(row)
         for name, cell in row.items():
             if cell.errors:
@@ -240,9 +274,10 @@ def _report(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str
                 remarks.append(f"{name}, {workload.title}: refused, its check value is {cell.check[0]:.6g}; the middle "
                                f"of all is {statistics.median(each for c in row.values() for each in c.check):.6g}.")
         valid = {name: cell.figures for name, cell in row.items() if name in agreed and cell.figures}
-        shown = [_cell(valid.get(name), workload) for name in names]
-        lines.append(f"| {workload.title} | {workload.unit} | {' | '.join(shown)} | "
-                     f"{_ratio(valid, COMPILED)} | {_ratio(valid)} | {_ratio(valid, ours='opreg[fast]')} |")
+        more = [_ratio(valid, ours="opreg[fast]")] if hosted else _expected(row, workload)
+        shown = [workload.title, workload.unit, *[_cell(valid.get(name), workload) for name in names],
+                 _ratio(valid, COMPILED), _ratio(valid), *more]
+        lines.append(f"| {' | '.join(shown)} |")
     return "\n".join([*lines, "", *(f"- {remark}" for remark in remarks), *([""] if remarks else []),
                       *_how(options, workers)])
 
@@ -267,14 +302,26 @@ def _ratio(valid: dict[str, list[float]], without: tuple[str, ...] = (), ours: s
     return f"{min(valid[ours]) / min(peers):.2f}" if peers and ours in valid else "–"
 
 
+def _expected(row: dict[str, Cell], workload: Workload) -> list[str]:
+    """What the cost model says of our executor."""
+    found = [each for name, cell in row.items() if name in OURS for each in cell.expected]
+    return [f"{found[0]['launches']:.0f}", _number(found[0]["eager"], workload.unit),
+            _number(found[0]["replayed"], workload.unit)] if found else ["–"] * 3
+
+
 def _how(options: Any, workers: dict[str, Worker]) -> list[str]:
     versions = "; ".join(f"{name} {worker.facts['version']} (Python {worker.facts['python']}, NumPy "
                          f"{worker.facts['numpy']})" for name, worker in workers.items() if not worker.missing)
     command = "python -m benchmarks" + (f" --rounds {options.rounds} --seconds {options.seconds:g} "
                                         f"--threads {options.threads}")
-    return [f"Least time, and the median in brackets, of {options.rounds} rounds; the ratio is of the least. Measured "
-            f"on {datetime.date.today()} with `{command}` on {_machine()}, {options.threads} threads for everyone. "
-            f"{versions}."]
+    if options.device != "cpu":
+        command += f" --device {options.device}"
+    beside = {"cpu": "", "gpu": " Between two events on the device; what is expected is of the executor alone, by the "
+                                "figures of a Hopper that others measured.",
+              "dry": " **These times mean nothing**: a stand-in for a GPU, tiny sizes."}[options.device]
+    return [f"Least time, and the median in brackets, of {options.rounds} rounds; the ratio is of the least.{beside} "
+            f"Measured on {datetime.date.today()} with `{command}` on {_machine()}, {options.threads} threads for "
+            f"everyone. {versions}."]
 
 
 def _machine() -> str:
@@ -285,6 +332,16 @@ def _machine() -> str:
     except (OSError, StopIteration):
         pass
     return f"{model}, {os.cpu_count()} cores, {platform.system()}"
+
+
+def _keep(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str], Cell], report: str) -> None:
+    """The table and all figures, in a folder."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "performance.md").write_text(report + "\n", encoding="utf-8")
+    (options.out / "performance.json").write_text(json.dumps({
+        "device": options.device, "columns": {name: worker.missing or worker.facts for name, worker in workers.items()},
+        "cells": [{"work": key, "column": name, **cell._asdict()} for (key, name), cell in cells.items()]}, indent=1),
+        encoding="utf-8")
 
 
 def _write(report: str) -> None:

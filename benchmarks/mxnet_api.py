@@ -31,8 +31,13 @@ from .workloads import (
 __all__ = ["cases"]
 
 
-def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
-    """The functions by key; ``planned(executor, is_train)`` is the number of bytes its plan holds."""
+def cases(mx: Any, planned: Callable[[Any, bool], int], wait: Callable[[], None],
+          take_note: Callable[[Any], None] = lambda executor: None) -> dict[str, Callable]:
+    """The functions by key.
+
+    ``planned(executor, is_train)`` is the number of bytes its plan holds; ``wait()`` returns when all results are
+    there; ``take_note(executor)`` is told of each executor that is bound.
+    """
 
     class Twice(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
@@ -74,11 +79,13 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
         """
         bound = binds_head_grads and head is not None
         names = symbol.list_arguments()
-        executor = symbol.simple_bind(mx.cpu(), grad_req={name: "null" if name in given else "write" for name in names},
+        reqs = {name: "null" if name in given else "write" for name in names}
+        executor = symbol.simple_bind(mx.current_context(), grad_req=reqs,
                                       **{name: array.shape for name, array in zip(names, arrays)},
                                       **({"head_grads": head} if bound else {}))
         for array, value in zip([*executor.arg_arrays, *executor.aux_arrays], [*arrays, *statistics]):
             array[:] = value
+        take_note(executor)
         return executor, () if bound or head is None else (head,)
 
     def inference(symbol, arrays, statistics=()):
@@ -86,7 +93,7 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
 
         def run():
             executor.forward(is_train=False)
-            mx.nd.waitall()
+            wait()
 
         return run, lambda: total(executor.outputs[0].asnumpy())
 
@@ -97,7 +104,7 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
         def run():
             executor.forward(is_train=True)
             executor.backward(*out_grads)
-            mx.nd.waitall()
+            wait()
 
         def check():
             grads = [each for each in executor.grad_arrays if each is not None]
@@ -146,7 +153,7 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
             executor.backward()
             for weight, grad in pairs:
                 mx.nd.sgd_update(weight, grad, lr=rate, rescale_grad=1 / len(labels), out=weight)
-            mx.nd.waitall()
+            wait()
 
         def check():
             return total(*(weight.asnumpy() - before for (weight, _), before in zip(pairs, parameters)))
@@ -242,7 +249,7 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
 
         def run():
             update(indices, grads, weights)
-            mx.nd.waitall()
+            wait()
 
         def check():
             for g in grads:
@@ -288,7 +295,7 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
             for _ in range(calls):
                 executor.forward(is_train=True)
                 executor.backward(*out_grads)
-            mx.nd.waitall()
+            wait()
 
         return run, lambda: total(executor.grad_arrays[0].asnumpy())
 
@@ -301,8 +308,8 @@ def cases(mx: Any, planned: Callable[[Any, bool], int]) -> dict[str, Callable]:
     def memory(is_train):
         def case(batch, width, count):
             def run():
-                executor = deep(width, count).simple_bind(mx.cpu(), grad_req="write" if is_train else "null",
-                                                          data=(batch, width))
+                executor = deep(width, count).simple_bind(
+                    mx.current_context(), grad_req="write" if is_train else "null", data=(batch, width))
                 return planned(executor, is_train)
 
             return run, None

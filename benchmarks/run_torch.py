@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from . import device
 from .workloads import (
     EPSILON,
     adam_data,
@@ -32,7 +33,13 @@ from .workloads import (
     uniform,
 )
 
-__all__ = ["CASES", "VERSION"]
+__all__ = ["CASES", "VERSION", "clock"]
+
+#: Where tensors are; beside a stand-in for a GPU, the host.
+DEVICE = "cuda" if device.DEVICE == "gpu" else "cpu"
+if DEVICE == "cuda":
+    torch.zeros(1, device=DEVICE)  # says what is missing
+    torch.backends.cudnn.allow_tf32 = False  # as products of matrices are by default
 
 
 class Twice(torch.autograd.Function):
@@ -48,11 +55,11 @@ class Twice(torch.autograd.Function):
 class NumpyTwice(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        return torch.from_numpy(x.numpy() * 2)
+        return tensor(numbers(x) * 2)
 
     @staticmethod
     def backward(ctx, g):
-        return torch.from_numpy(g.numpy() * 2)
+        return tensor(numbers(g) * 2)
 
 
 class Identity(torch.autograd.Function):
@@ -65,8 +72,35 @@ class Identity(torch.autograd.Function):
         return g.clone()
 
 
+def placed(array: Any) -> Any:
+    return torch.from_numpy(array).to(DEVICE)
+
+
+tensor: Callable[[Any], Any] = torch.from_numpy if DEVICE == "cpu" else placed
+
+
 def tensors(arrays: Any) -> list[Any]:
-    return [torch.from_numpy(array) for array in arrays]
+    return [tensor(array) for array in arrays]
+
+
+def host(value: Any) -> Any:
+    return value.detach().cpu().numpy()
+
+
+numbers: Callable[[Any], Any] = torch.Tensor.numpy if DEVICE == "cpu" else host
+
+
+def clock(run: Callable[[], Any], loops: int) -> float:
+    """Seconds of so many runs: between two events on a GPU, else by the host's clock."""
+    if DEVICE == "cpu":
+        return device.host_clock(run, loops)
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    for _ in range(loops):
+        run()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / 1e3
 
 
 def inference(function: Callable, arrays: Any) -> Any:
@@ -76,12 +110,12 @@ def inference(function: Callable, arrays: Any) -> Any:
         with torch.inference_mode():
             last[:] = [function(*given)]
 
-    return run, lambda: total(last[0].numpy())
+    return run, lambda: total(host(last[0]))
 
 
 def training(function: Callable, arrays: Any, g: Any, given: Any = ()) -> Any:
     """Forward and backward of a function of arrays, and of others that are given and get no gradient."""
-    inputs, others, head = tensors(arrays), tensors(given), torch.from_numpy(g)
+    inputs, others, head = tensors(arrays), tensors(given), tensor(g)
     for each in inputs:
         each.requires_grad_()
     last: list[Any] = []
@@ -91,7 +125,7 @@ def training(function: Callable, arrays: Any, g: Any, given: Any = ()) -> Any:
         y = function(*inputs, *others)
         last[:] = y, *torch.autograd.grad(y, inputs, head)
 
-    return run, lambda: total(*(each.detach().numpy() for each in last))
+    return run, lambda: total(*(host(each) for each in last))
 
 
 def custom(operator: Any, wrap: Callable) -> Callable:
@@ -133,13 +167,13 @@ def chain_build(count: int, n: int) -> Any:
 
 def classified(data: Any) -> tuple[Any, Any, Any]:
     """Inputs, labels and parameters as they are before."""
-    return torch.from_numpy(data[0]), torch.from_numpy(data[1]).long(), data[2]
+    return tensor(data[0]), tensor(data[1]).long(), data[2]
 
 
 def step(network: Callable, data: Any, rate: float, compiled: bool) -> Any:
     """A step of SGD of a network with the mean cross-entropy."""
     x, labels, before = classified(data)
-    parameters = [torch.tensor(value, requires_grad=True) for value in before]
+    parameters = [tensor(value.copy()).requires_grad_() for value in before]
 
     def loss(parameters: Any) -> Any:
         return F.cross_entropy(network(x, *parameters), labels)
@@ -157,7 +191,7 @@ def step(network: Callable, data: Any, rate: float, compiled: bool) -> Any:
                 parameter.sub_(grad, alpha=rate)
 
     def check() -> float:
-        return total(*(after.detach().numpy() - value for after, value in zip(parameters, before)))
+        return total(*(host(after) - value for after, value in zip(parameters, before)))
 
     return (compiled_step if compiled else step), check
 
@@ -187,11 +221,11 @@ def layers(wrap: Callable) -> Callable:
         made: list[Any] = []
         for n, m in itertools.pairwise(layers):
             made += [torch.nn.ReLU(), torch.nn.Linear(n, m)] if made else [torch.nn.Linear(n, m)]
-        network, loss = torch.nn.Sequential(*made), torch.nn.CrossEntropyLoss()
+        network, loss = torch.nn.Sequential(*made).to(DEVICE), torch.nn.CrossEntropyLoss()
         optimizer = torch.optim.SGD(network.parameters(), lr=rate)
         with torch.no_grad():
             for parameter, value in zip(network.parameters(), before):
-                parameter.copy_(torch.from_numpy(value))
+                parameter.copy_(tensor(value))
         if hook:
             made[1].register_full_backward_hook(lambda module, grad_input, grad_output: None)
 
@@ -201,7 +235,7 @@ def layers(wrap: Callable) -> Callable:
             loss(network(x), labels).backward()
             optimizer.step()
 
-        return run, lambda: total(*(p.detach().numpy() - value for p, value in zip(network.parameters(), before)))
+        return run, lambda: total(*(host(p) - value for p, value in zip(network.parameters(), before)))
 
     return case
 
@@ -298,16 +332,16 @@ def lstm(wrap: Callable) -> Callable:
 def adam(wrap: Callable) -> Callable:
     def case(count: int, rate: float) -> Any:
         before, grads = adam_data(count)
-        parameters = [torch.tensor(value, requires_grad=True) for value in before]
+        parameters = [tensor(value.copy()).requires_grad_() for value in before]
         for parameter, g in zip(parameters, grads):
-            parameter.grad = torch.from_numpy(g)
+            parameter.grad = tensor(g)
         run = wrap(torch.optim.Adam(parameters, lr=rate, fused=wrap is plain).step)
 
         def check() -> float:
             for parameter in parameters:
                 parameter.grad.mul_(-0.5)
             run()
-            return total(*(p.detach().numpy() - value for p, value in zip(parameters, before)))
+            return total(*(host(p) - value for p, value in zip(parameters, before)))
 
         return run, check
 
@@ -315,7 +349,7 @@ def adam(wrap: Callable) -> Callable:
 
 
 def eager(n: int, calls: int) -> Any:
-    x = torch.from_numpy(uniform(n))
+    x = tensor(uniform(n))
     last = [x]
 
     def run() -> None:
@@ -323,12 +357,12 @@ def eager(n: int, calls: int) -> Any:
             y = x * 2
         last[0] = y
 
-    return run, lambda: total(last[0].numpy())
+    return run, lambda: total(host(last[0]))
 
 
 def eager_gradient(function: Callable) -> Callable:
     def case(n: int, calls: int) -> Any:
-        x, ones = torch.from_numpy(uniform(n)).requires_grad_(), torch.ones(n)
+        x, ones = tensor(uniform(n)).requires_grad_(), torch.ones(n, device=DEVICE)
 
         def run() -> None:
             for _ in range(calls):
@@ -336,19 +370,19 @@ def eager_gradient(function: Callable) -> Callable:
                 y = function(x)
                 y.backward(ones)
 
-        return run, lambda: total(x.grad.numpy())
+        return run, lambda: total(host(x.grad))
 
     return case
 
 
 def square_compiled(n: int, calls: int) -> Any:
-    x, last, gradient = torch.from_numpy(uniform(n)), [], torch.compile(torch.func.grad(lambda x: (x * x).sum()))
+    x, last, gradient = tensor(uniform(n)), [], torch.compile(torch.func.grad(lambda x: (x * x).sum()))
 
     def run() -> None:
         for _ in range(calls):
             last[:] = [gradient(x)]
 
-    return run, lambda: total(last[0].numpy())
+    return run, lambda: total(host(last[0]))
 
 
 def memory_peak(wrap: Callable) -> Callable:

@@ -15,12 +15,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from .device import host_clock, sized
 from .workloads import WORKLOADS, Workload
 
 __all__ = ["main"]
 
 
-def measure(run: Callable[[], Any], workload: Workload, seconds: float) -> list[float]:
+def measure(run: Callable[[], Any], workload: Workload, seconds: float,
+            clock: Callable[[Callable[[], Any], int], float] = host_clock) -> list[float]:
     """Seconds (bytes) of one run, as often as fits; short runs are timed in batches of some milliseconds."""
     begin = time.perf_counter()
     if workload.kind == "own":
@@ -28,14 +30,10 @@ def measure(run: Callable[[], Any], workload: Workload, seconds: float) -> list[
         while time.perf_counter() - begin < seconds:
             figures.append(run())
         return figures
-    run()
-    first = time.perf_counter() - begin
-    figures, loops = [first] if first > seconds else [], max(1, int(0.004 / first))
+    first = clock(run, 1)
+    figures, loops = [first] if first > seconds else [], max(1, int(0.004 / max(first, 1e-6)))
     while not figures or time.perf_counter() - begin < seconds:
-        start = time.perf_counter()
-        for _ in range(loops):
-            run()
-        figures.append((time.perf_counter() - start) / loops)
+        figures.append(clock(run, loops) / loops)
     return [figure / workload.sizes.get("calls", 1) for figure in figures]
 
 
@@ -61,7 +59,9 @@ def main() -> None:
     except Exception as error:
         return answer(error=f"{type(error).__name__}: {error}")
     answer(version=framework.VERSION, python=platform.python_version(), numpy=numpy.__version__)
-    cases, workloads, ready = framework.CASES[column], {each.key: each for each in WORKLOADS}, {}
+    cases, ready = framework.CASES[column], {}
+    workloads = {each.key: each._replace(sizes=sized(each.sizes)) for each in WORKLOADS}
+    clock, expected = getattr(framework, "clock", host_clock), getattr(framework, "expected", lambda: None)
     for line in sys.stdin:
         request = json.loads(line)
         workload, check = workloads[request["key"]], None
@@ -81,10 +81,10 @@ def main() -> None:
                 figures = [ready[workload.key]()]
                 check = None if value is None else value()
                 if workload.kind == "timed":  # this first run, in which frameworks compile, does not count
-                    figures = measure(ready[workload.key], workload, request["seconds"])
+                    figures = measure(ready[workload.key], workload, request["seconds"], clock)
             else:
-                figures = measure(ready[workload.key], workload, request["seconds"])
-            answer(figures=figures, check=check)
+                figures = measure(ready[workload.key], workload, request["seconds"], clock)
+            answer(figures=figures, check=check, expected=expected())
         except AttributeError as error:  # another version of the framework may have it
             answer(error=f"not there yet: {error}")
         except Exception as error:

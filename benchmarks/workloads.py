@@ -1,8 +1,9 @@
 """What is measured: one table of workloads with their sizes, and the data they run on.
 
 Each ``run_<framework>.py`` has a function for every key that the framework can do. It takes the sizes as keywords and
-returns two functions without arguments: ``run``, which is timed and returns when the results are there, and ``check``,
-which is called after the first run and returns a number that all frameworks must agree on.
+returns two functions without arguments: ``run``, which is timed and returns when the results are there (on a GPU when
+the work is queued), and ``check``, which is called after the first run and returns a number that all frameworks must
+agree on.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from types import CodeType
+from typing import Any
+
 import pytest
 from hypothesis import settings
 
@@ -40,8 +44,21 @@ def _missing_gpu() -> str:
     return ""
 
 
+def _calls(code: CodeType, name: str) -> bool:
+    """Whether a function, or one inside of it, uses a name."""
+    return name in code.co_names or any(isinstance(each, CodeType) and _calls(each, name) for each in code.co_consts)
+
+
+@functools.cache
+def _on_stand_in(function: Any) -> bool:
+    return _calls(function.__code__, "gpus")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what is marked ``gpu`` where it cannot run."""
+    """Skip what is marked ``gpu`` where it cannot run; mark what runs on the stand-in for a GPU ``stand_in``."""
+    for item in items:
+        if isinstance(item, pytest.Function) and _on_stand_in(item.function):
+            item.add_marker("stand_in")
     marked = [item for item in items if item.get_closest_marker("gpu")]
     reason = _missing_gpu() if marked else ""
     if reason:

@@ -18,6 +18,7 @@ from opreg.core.op import Op
 from opreg.core.registry import get
 from opreg.ndarray import array, cpu
 from opreg.ndarray.autograd import backward
+from opreg.ndarray.context import Context
 from opreg.ndarray.function import invoke
 from opreg.symbol import Variable
 from opreg.symbol.symbol import create
@@ -78,21 +79,26 @@ def test_names(case: dict[str, Any]) -> None:
 
 @_cases(imperative=False)
 def test_executor(case: dict[str, Any]) -> None:
+    in_executor(case, cpu())
+
+
+def in_executor(case: dict[str, Any], ctx: Context) -> None:
+    """Compare all that an executor on a context leaves with what was recorded."""
     symbol, inputs = _symbol(case), _inputs(case)
     aux = _arrays(case, "aux")
-    values = {name: array(value, dtype=value.dtype) for name, value in inputs.items() if name not in aux}
-    states = {name: array(value, dtype=value.dtype) for name, value in aux.items()}
-    grads = {name: array(np.full_like(inputs[name], 9), dtype=inputs[name].dtype) for name in case["gradients"]}
+    values = {name: array(value, ctx, value.dtype) for name, value in inputs.items() if name not in aux}
+    states = {name: array(value, ctx, value.dtype) for name, value in aux.items()}
+    grads = {name: array(np.full_like(inputs[name], 9), ctx, inputs[name].dtype) for name in case["gradients"]}
     shapes = symbol.infer_shape(**{name: value.shape for name, value in inputs.items()})[1]
     kinds = symbol.infer_type(**{name: value.dtype for name, value in inputs.items()})[1]
     expected = _arrays(case, "out")
     assert shapes == [expected[str(i)].shape for i in range(len(expected))]
     assert kinds == [expected[str(i)].dtype.type for i in range(len(expected))]
-    executor = symbol.bind(cpu(), values, grads, "write", states)
+    executor = symbol.bind(ctx, values, grads, "write", states)
     _compare(_numbered(executor.forward(is_train=case["is_train"])), expected, "output")
     if case["gradients"]:
         heads = _arrays(case, "head")
-        executor.backward([array(heads[str(i)], dtype=heads[str(i)].dtype) if str(i) in heads else None
+        executor.backward([array(heads[str(i)], ctx, heads[str(i)].dtype) if str(i) in heads else None
                            for i in range(len(expected))])
         _compare({name: grad.asnumpy() for name, grad in grads.items()}, _arrays(case, "grad"), "gradient of")
     _compare({name: state.asnumpy() for name, state in states.items()}, _arrays(case, "aux_after"), "state")

@@ -1,0 +1,181 @@
+"""The benchmarks on a device: everything but the numbers, which mean nothing on a stand-in."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import opreg as mx
+from benchmarks import device, gpu_questions, worker
+from benchmarks.workloads import WORKLOADS
+from tests.cuda.device import gpus
+from tests.cuda.host import COMPILER
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = ROOT / "benchmarks" / "gpu.sh"
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+
+
+def place(out: Path | None = None) -> gpu_questions.Place:
+    """Inside of ``gpus()``."""
+    return gpu_questions.Place(mx.gpu(0), mx.gpu(0).xp, True, out)
+
+
+def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False,
+                          env={**os.environ, "PYTHONPATH": str(ROOT), "BENCHMARK_DEVICE": "dry", **variables})
+
+
+# ---------------------------------------------------------------------------------------------- the questions
+
+
+def test_all_questions_are_there() -> None:
+    assert "".join(gpu_questions.QUESTIONS) == "abcdefg"
+    assert all((function.__doc__ or "").endswith("?") for function in gpu_questions.QUESTIONS.values())
+
+
+@needs_compiler
+@pytest.mark.parametrize("letter", ["a", "b", "d", "e"])
+def test_a_question_is_answered_on_the_stand_in(letter: str) -> None:
+    """What of it needs CuPy, PyTorch or JAX says so; the rest has numbers."""
+    with gpus():
+        text = gpu_questions.answered(letter, place())
+    assert text.startswith(f"### ({letter}) ") and "No answer" not in text
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
+    mine = [row for row in rows if not row[0].startswith(("| PyTorch", "| JAX", "| CuPy, replayed"))]
+    assert mine
+    for row in mine:
+        assert any(_is_number(cell) for cell in row), row
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text.strip("| ").replace(",", "")) > 0
+    except ValueError:
+        return False
+
+
+@needs_compiler
+def test_replays_are_compared_with_the_host() -> None:
+    with gpus():
+        for net, shapes in gpu_questions._networks(place()).values():
+            worst, _ = gpu_questions._replayed(place(), net, shapes)
+            assert worst < 1e-4
+
+
+def test_an_exception_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(place: Any) -> str:
+        """Is it so?"""
+        raise RuntimeError("no such thing\nand more")
+
+    monkeypatch.setitem(gpu_questions.QUESTIONS, "a", fails)
+    text = gpu_questions.answered("a", None)  # type: ignore[arg-type]
+    assert text.startswith("### (a) Is it so?\n\nNo answer: RuntimeError: no such thing (`test_benchmarks.py`, line ")
+
+
+@pytest.mark.parametrize("letter", ["c", "g"])
+def test_what_is_not_there_is_an_answer(letter: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setitem(sys.modules, "cudnn", None)
+    assert "No answer: " in gpu_questions.answered(letter, gpu_questions.Place(None, None, True, tmp_path))
+
+
+def test_a_sanitizer_is_asked_and_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def ran(words: list[str], **_: Any) -> Any:
+        asked.append(words)
+        return subprocess.CompletedProcess(words, 9, "========= ERROR SUMMARY: 2 errors\n", "")
+
+    monkeypatch.setattr(shutil, "which", lambda name: "/there/compute-sanitizer")
+    monkeypatch.setattr(subprocess, "run", ran)
+    text = gpu_questions.answered("g", gpu_questions.Place(None, None, True, None))
+    assert "| memcheck | 9 | ========= ERROR SUMMARY: 2 errors |" in text
+    assert all(words[-3:] == ["-m", "benchmarks.gpu_questions", "--kernels"] for words in asked)
+
+
+# -------------------------------------------------------------------------------------------------- workloads
+
+
+def test_sizes_are_small_on_the_stand_in_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {each.key: each.sizes for each in WORKLOADS}
+    assert device.DEVICE == "cpu" and device.sized(sizes["gelu"]) is sizes["gelu"]
+    monkeypatch.setattr(device, "DEVICE", "dry")
+    for key, whole in sizes.items():
+        small = device.sized(whole)
+        assert small.keys() == whole.keys()
+        assert all(small[name] <= whole[name] for name in whole if isinstance(whole[name], int)), key
+
+
+def test_a_device_is_timed_between_its_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Event:
+        def record(self) -> None:
+            seen.append("record")
+
+        def synchronize(self) -> None:
+            seen.append("wait")
+
+    xp = SimpleNamespace(cuda=SimpleNamespace(Event=Event, get_elapsed_time=lambda begin, end: 8.0))
+    monkeypatch.setattr(device, "DEVICE", "gpu")
+    clock = device.clock_of(xp)
+    assert clock(lambda: seen.append("run"), 2) == 0.008
+    assert seen == ["record", "run", "run", "record", "wait"]
+    workload = WORKLOADS[0]._replace(sizes={"calls": 4})
+    figures = worker.measure(lambda: None, workload, 0.0, clock)
+    assert figures[0] == 0.002  # of a run that takes 8 ms by the clock, a fourth
+
+
+@needs_compiler
+def test_the_benchmark_runs_on_the_stand_in(tmp_path: Path) -> None:
+    """Its table has what the cost model expects beside what was measured."""
+    done = run(sys.executable, "-m", "benchmarks", "--device", "dry", "--here", "--rounds", "1", "--seconds", "0.001",
+               "--columns", "opreg", "MXNet", "--only", "elementwise", "eager", "import", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "performance.md").read_text()
+    titles, _, first, second, *_ = [line.strip("| ").split(" | ") for line in text.splitlines()]
+    assert titles[2:] == ["opreg", "ours / best not compiled", "ours / best", "launches", "expected one by one",
+                          "expected replayed"]
+    assert first[5] == "1" and _is_number(first[6]) and _is_number(first[7]) and second[5] == "–"
+    assert "These times mean nothing" in text and "import" not in text
+    kept = json.loads((tmp_path / "performance.json").read_text())
+    assert [each["work"] for each in kept["cells"]] == ["elementwise", "eager"]
+    assert kept["cells"][0]["expected"][0]["launches"] == 1 and kept["device"] == "dry"
+    assert "measured: python -m benchmarks" in (ROOT / "docs" / "performance.md").read_text()
+
+
+# --------------------------------------------------------------------------------------------------- the script
+
+
+@needs_bash
+def test_the_script_is_bash() -> None:
+    assert run("bash", "-n", str(SCRIPT)).stderr == ""
+    assert os.access(SCRIPT, os.X_OK)
+    assert run("bash", str(SCRIPT), "--help").stdout.startswith("usage: benchmarks/gpu.sh")
+    assert run("bash", str(SCRIPT), "--what").returncode == 2
+
+
+@needs_bash
+def test_the_script_goes_on_when_stages_fail(tmp_path: Path) -> None:
+    """An interpreter that can do nothing: every stage says so, and there is a summary."""
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho nothing works >&2\nexit 3\n")
+    broken.chmod(0o755)
+    done = run("bash", str(SCRIPT), "--dry", str(tmp_path / "out"), PYTHON=str(broken))
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "out" / "summary.md").read_text()
+    assert len(re.findall(r"\| exit status 3, \d+ s \| nothing works \|", text)) == 4 and "cupy is not there" in text
+    assert "A stand-in for a GPU" in text and "It took" in text
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["log.txt", "summary.md", "tests.txt"]
