@@ -117,6 +117,8 @@ def _options() -> Any:
     parser.add_argument("--here", action="store_true", help="run all frameworks with this interpreter")
     parser.add_argument("--budget", type=float, default=float("inf"), metavar="SECONDS",
                         help="what all of it may take, shared by the columns; the rest is left out (%(default)s)")
+    parser.add_argument("--machine", type=Path, metavar="FILE",
+                        help="figures of the device as benchmarks.gpu_questions found them; others', by default")
     parser.add_argument("--out", type=Path, metavar="FOLDER",
                         help="write performance.md and performance.json there, and leave the page as it is")
     options = parser.parse_args()
@@ -159,6 +161,7 @@ class Worker:
 
     def __init__(self, column: str, options: Any):
         self.column, self.threads, self.limit, self.device = column, options.threads, options.limit, options.device
+        self.machine = str(options.machine.absolute()) if options.machine else ""
         self.left = options.budget / len(options.columns)  # seconds
         self.module, environment = COLUMNS[column]
         own = environment and not options.here
@@ -176,7 +179,8 @@ class Worker:
         threads = str(self.threads)
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
                        "MKL_NUM_THREADS": threads, "PYTHONPATH": str(ROOT), "OPREG_JIT": jit,
-                       "BENCHMARK_DEVICE": self.device, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+                       "BENCHMARK_DEVICE": self.device, "BENCHMARK_MACHINE": self.machine,
+                       "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
         if self.device != "gpu":
             environment["JAX_PLATFORMS"] = "cpu"
         for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):  # they would choose kernels for another processor
@@ -316,8 +320,9 @@ def _how(options: Any, workers: dict[str, Worker]) -> list[str]:
                                         f"--threads {options.threads}")
     if options.device != "cpu":
         command += f" --device {options.device}"
-    beside = {"cpu": "", "gpu": " Between two events on the device; what is expected is of the executor alone, by the "
-                                "figures of a Hopper that others measured.",
+    beside = {"cpu": "", "gpu": " Between two events on the device; what is expected is of the executor alone, by "
+                                + ("figures measured there." if options.machine else
+                                   "the figures of a Hopper that others measured."),
               "dry": " **These times mean nothing**: a stand-in for a GPU, tiny sizes."}[options.device]
     return [f"Least time, and the median in brackets, of {options.rounds} rounds; the ratio is of the least.{beside} "
             f"Measured on {datetime.date.today()} with `{command}` on {_machine()}, {options.threads} threads for "

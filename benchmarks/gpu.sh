@@ -94,9 +94,11 @@ cat "$summary"
 
 # --------------------------------------------------------------------------------------------------- stages
 
+rm -f "$out"/{machine,performance,device_properties}.json
 stage "questions (a) to (f)" 140 "$python" -m benchmarks.gpu_questions a b c d e f --out "$out"
 
 measure=("$python" -m benchmarks --device "$device" --here --out "$out")
+[[ -f $out/machine.json ]] && measure+=(--machine "$out/machine.json")
 if [[ $device == gpu ]]; then
     stage benchmark 200 "${measure[@]}" --rounds 3 --seconds 0.1 --budget 160 --limit 60
 else
@@ -123,6 +125,9 @@ rm -f "$out/stage.txt"
 say ""
 say "It took $SECONDS s."
 for part in questions-abcdef questions-g performance; do
-    [[ -f $out/$part.md ]] && printf '\n## %s\n\n%s\n' "$part" "$(<"$out/$part.md")" >>"$summary"
+    if [[ -f $out/$part.md ]]; then
+        printf '\n## %s\n\n%s\n' "$part" "$(<"$out/$part.md")" >>"$summary"
+        rm "$out/$part.md"
+    fi
 done
 exit 0

@@ -45,6 +45,7 @@ class Place(NamedTuple):
     xp: Any
     tiny: bool
     out: Path | None
+    figures: dict[str, Any]  # of a ``Machine``, as they are found
 
     def seconds(self, run: Callable[[], Any], loops: int = 20, clock: Any = None) -> float:
         """The median time of a run; a few come before, in which things are compiled and captured."""
@@ -73,7 +74,7 @@ class Place(NamedTuple):
 def open_place(out: Path | None = None) -> Place:
     """The GPU, or the stand-in for one."""
     ctx = device.open_device(mx)
-    return Place(ctx, ctx.xp, device.DEVICE != "gpu", out)
+    return Place(ctx, ctx.xp, device.DEVICE != "gpu", out, {})
 
 
 def question(letter: str) -> Callable:
@@ -192,13 +193,17 @@ def _replayed(place: Place, net: Any, shapes: dict[str, tuple[int, ...]]) -> tup
 @question("b")
 def launches(place: Place) -> str:
     """What does an operator on ten numbers cost, called one by one, and replayed?"""
-    xp = place.xp
+    called, replayed = [tried(each) for each in (lambda: place.seconds(_chain(place.xp.ones(10, "float32"))),
+                                                 lambda: _cupy_replay(place))]
+    for name, seconds in (("launch", called), ("node", replayed)):
+        if isinstance(seconds, float):
+            place.figures[name] = seconds / _CHAIN
     rows: list[list[Any]] = [
-        ["CuPy, `x * 2`", per_operator(tried(lambda: place.seconds(_chain(xp.ones(10, "float32")))))],
+        ["CuPy, `x * 2`", per_operator(called)],
         ["opreg, `x * 2`", per_operator(tried(lambda: place.seconds(_chain(mx.nd.ones((10,), ctx=place.ctx)))))]]
     for name, make in (("PyTorch", _torch_chain), ("JAX", _jax_chain)):
         rows.append([f"{name}, `x * 2`", per_operator(tried(functools.partial(make, place)))])
-    rows += [["CuPy, replayed", per_operator(tried(functools.partial(_cupy_replay, place)))],
+    rows += [["CuPy, replayed", per_operator(replayed)],
              ["PyTorch, replayed", per_operator(tried(functools.partial(_torch_replay, place)))],
              ["opreg, custom operators in an executor", per_operator(tried(functools.partial(_customs, place, False)))],
              ["the same, which may be captured", per_operator(tried(functools.partial(_customs, place, True)))]]
@@ -290,6 +295,7 @@ def rates(place: Place) -> str:
         x, y = place.array(*shape, dtype=dtype)._data, place.array(*shape, dtype=dtype)._data
         copied = 2 * x.nbytes / place.seconds(lambda x=x, y=y: y.__setitem__(Ellipsis, x))
         rows.append(["copy", dtype, copied / 1e9, 1.0, None])
+        place.figures["memory_rate"] = max(copied, place.figures.get("memory_rate", 0.0))
         for name, (net, theirs) in _streaming().items():
             rows.append([name, dtype, *_rate(place, net, shape, dtype, copied), tried(functools.partial(
                 _torch_rate, place, theirs, shape, dtype))])
@@ -330,6 +336,9 @@ def products(place: Place) -> str:
         ours = tried(functools.partial(_product, place, n, dtype))
         theirs = tried(functools.partial(_torch_product, place, n, dtype, False))
         rows.append([n, dtype, ours, theirs, _quotient(ours, theirs)])
+        found = place.figures.setdefault("product_rates", {})
+        reached = [1e12 * rate for rate in (ours, theirs) if isinstance(rate, float)]
+        found[dtype] = max([found.get(dtype, 0.0), *reached])
         if dtype == "float32":
             rows.append([n, "float32, TF32", tried(functools.partial(_product, place, n, dtype, True)),
                          tried(functools.partial(_torch_product, place, n, dtype, True)), None])
@@ -486,6 +495,9 @@ def main() -> None:
         parts.append(answered(letter, place))
         if options.out:  # what is there stays, whatever comes
             (options.out / f"questions-{''.join(letters)}.md").write_text("\n".join(parts), encoding="utf-8")
+    if options.out and place.figures:
+        figures = json.dumps({"name": "this device", **place.figures})
+        (options.out / "machine.json").write_text(figures, encoding="utf-8")
     silent = sum("No answer: " in part for part in parts)
     print(f"{len(letters) - silent} of {len(letters)} questions answered" if options.out else "\n".join(parts))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 import opreg as mx
 from benchmarks import device, gpu_questions, worker
 from benchmarks.workloads import WORKLOADS
+from opreg.symbol.estimate import HOPPER
 from tests.cuda.device import gpus
 from tests.cuda.host import COMPILER
 
@@ -29,7 +31,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash
 
 def place(out: Path | None = None) -> gpu_questions.Place:
     """Inside of ``gpus()``."""
-    return gpu_questions.Place(mx.gpu(0), mx.gpu(0).xp, True, out)
+    return gpu_questions.Place(mx.gpu(0), mx.gpu(0).xp, True, out, {})
 
 
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -50,7 +52,10 @@ def test_all_questions_are_there() -> None:
 def test_a_question_is_answered_on_the_stand_in(letter: str) -> None:
     """What of it needs CuPy, PyTorch or JAX says so; the rest has numbers."""
     with gpus():
-        text = gpu_questions.answered(letter, place())
+        where = place()
+        text = gpu_questions.answered(letter, where)
+    dataclasses.replace(HOPPER, **where.figures)
+    assert where.figures.keys() >= {"b": {"launch"}, "d": {"memory_rate"}, "e": {"product_rates"}}.get(letter, set())
     assert text.startswith(f"### ({letter}) ") and "No answer" not in text
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
     mine = [row for row in rows if not row[0].startswith(("| PyTorch", "| JAX", "| CuPy, replayed"))]
@@ -88,7 +93,7 @@ def test_an_exception_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_not_there_is_an_answer(letter: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setitem(sys.modules, "cudnn", None)
-    assert "No answer: " in gpu_questions.answered(letter, gpu_questions.Place(None, None, True, tmp_path))
+    assert "No answer: " in gpu_questions.answered(letter, gpu_questions.Place(None, None, True, tmp_path, {}))
 
 
 def test_a_sanitizer_is_asked_and_heard(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +105,7 @@ def test_a_sanitizer_is_asked_and_heard(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(shutil, "which", lambda name: "/there/compute-sanitizer")
     monkeypatch.setattr(subprocess, "run", ran)
-    text = gpu_questions.answered("g", gpu_questions.Place(None, None, True, None))
+    text = gpu_questions.answered("g", gpu_questions.Place(None, None, True, None, {}))
     assert "| memcheck | 9 | ========= ERROR SUMMARY: 2 errors |" in text
     assert all(words[-3:] == ["-m", "benchmarks.gpu_questions", "--kernels"] for words in asked)
 
@@ -141,14 +146,17 @@ def test_a_device_is_timed_between_its_events(monkeypatch: pytest.MonkeyPatch) -
 @needs_compiler
 def test_the_benchmark_runs_on_the_stand_in(tmp_path: Path) -> None:
     """Its table has what the cost model expects beside what was measured."""
-    done = run(sys.executable, "-m", "benchmarks", "--device", "dry", "--here", "--rounds", "1", "--seconds", "0.001",
-               "--columns", "opreg", "MXNet", "--only", "elementwise", "eager", "import", "--out", str(tmp_path))
+    figures = tmp_path / "machine.json"
+    figures.write_text('{"name": "slow", "launch": 1.0, "product_rates": {"float32": 1e9}}')
+    done = run(sys.executable, "-m", "benchmarks", "--machine", str(figures), "--device", "dry", "--here",
+               "--rounds", "1", "--seconds", "0.001", "--columns", "opreg", "MXNet",
+               "--only", "elementwise", "eager", "import", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "performance.md").read_text()
     titles, _, first, second, *_ = [line.strip("| ").split(" | ") for line in text.splitlines()]
     assert titles[2:] == ["opreg", "ours / best not compiled", "ours / best", "launches", "expected one by one",
                           "expected replayed"]
-    assert first[5] == "1" and _is_number(first[6]) and _is_number(first[7]) and second[5] == "–"
+    assert first[5] == "1" and first[6] == "1,000,000" and _is_number(first[7]) and second[5] == "–"
     assert "These times mean nothing" in text and "import" not in text
     kept = json.loads((tmp_path / "performance.json").read_text())
     assert [each["work"] for each in kept["cells"]] == ["elementwise", "eager"]
