@@ -9,7 +9,9 @@ The tables are facts of CuPy 14: ``test_strict.py`` compares them with CuPy itse
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import operator
 import re
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from opreg.core.array_module import Backend, register_backend
+
+from .cuda.machine import MACHINE
 
 __all__ = ["StrictArray", "StrictBackend", "StrictError", "StrictGenerator", "FUNCTIONS", "METHODS", "UFUNCS", "xp"]
 
@@ -144,9 +148,8 @@ def _host(value: Any) -> Any:
 
 def _device(value: Any, known: dict[int, StrictArray]) -> Any:
     """Results as strict arrays; an array that was given comes back as the same object."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        found = known.get(id(value))
-        return StrictArray(np.asarray(value)) if found is None else found
+    if isinstance(value, np.ndarray):
+        return known[id(value)] if id(value) in known else StrictArray(value)
     if isinstance(value, (tuple, list)):
         return [_device(each, known) for each in value] if type(value) is list else \
             tuple(_device(each, known) for each in value)
@@ -177,10 +180,12 @@ def _run(name: str, function: Callable, args: tuple, keywords: dict[str, Any]) -
     known = {id(each._host): each for each in (*args, keywords.get("out")) if isinstance(each, StrictArray)}
     if isinstance(keywords.get("out"), tuple):
         known.update({id(each._host): each for each in keywords["out"] if each is not None})
-    if name.rpartition(".")[2] not in _VIEWS:
-        xp.launches += 1
-    result = function(*[_host(arg) for arg in args], **{key: _host(value) for key, value in keywords.items()})
-    return _device(result, known)
+    given, words = tuple(map(_host, args)), {key: _host(value) for key, value in keywords.items()}
+    if name.rpartition(".")[2] in _VIEWS:
+        result = function(*given, **words)
+        if not isinstance(result, np.ndarray) or np.may_share_memory(result, given[0]):
+            return _device(result, known)
+    return _device(MACHINE.run(name, function, given, words), known)
 
 
 class _Ufunc:
@@ -282,7 +287,14 @@ class StrictArray:
 
     def get(self) -> np.ndarray:
         """A copy on the host, asked for."""
-        return self._host.copy()
+        return MACHINE.to_host(self._host)
+
+    def set(self, arr: np.ndarray, stream: Any = None) -> None:
+        """Copy numbers of the host, behind the work of a stream."""
+        if arr.dtype != self.dtype or arr.shape != self.shape or not self._host.flags.c_contiguous:
+            raise StrictError("set: expected an array of this shape and dtype, and that this one is contiguous")
+        with stream or contextlib.nullcontext():
+            MACHINE.to_device(arr, self._host)
 
     def __getattr__(self, name: str) -> Any:
         if name not in METHODS:
@@ -290,12 +302,15 @@ class StrictArray:
 
         def method(*args: Any, **keywords: Any) -> Any:
             _check(name, METHODS[name], args, keywords)
-            return _run(name, getattr(self._host, name), args, keywords)
+            return _run(name, getattr(np.ndarray, name), (self, *args), keywords)
 
         return method
 
     def __getitem__(self, key: Any) -> StrictArray:
         key = _key(key)
+        if _picks(key):
+            name = "mask" if any(each.dtype.kind == "b" for each in _picks(key)) else "take"
+            return StrictArray(MACHINE.run(name, operator.getitem, (self._host, key), {}))
         found = self._host[key]
         if not isinstance(found, np.ndarray):  # of a single element CuPy has a view, too
             found = self._host[(*key, Ellipsis) if isinstance(key, tuple) else (key, Ellipsis)]
@@ -304,8 +319,8 @@ class StrictArray:
     def __setitem__(self, key: Any, value: Any) -> None:
         if not isinstance(value, (StrictArray, bool, int, float, complex, np.generic)):
             raise StrictError(f"assignment of a {type(value).__name__} to an array on the device")
-        xp.launches += 1
-        self._host[_key(key)] = value._host if isinstance(value, StrictArray) else value
+        MACHINE.run("setitem", operator.setitem,
+                    (self._host, _key(key), value._host if isinstance(value, StrictArray) else value), {})
 
     def __neg__(self) -> StrictArray:
         return xp.negative(self)
@@ -343,6 +358,12 @@ for _symbol, _name in dict(eq="equal", ne="not_equal", lt="less", le="less_equal
     setattr(StrictArray, f"__{_symbol}__", _operator(_name))
 
 
+def _picks(key: Any) -> list[np.ndarray]:
+    """The arrays of a subscript, in whose place copies come."""
+    keys = key if isinstance(key, tuple) else (key,)
+    return [np.asarray(each) for each in keys if isinstance(each, (np.ndarray, list))]
+
+
 def _key(key: Any) -> Any:
     if isinstance(key, tuple):
         return tuple(_key(each) for each in key)
@@ -359,8 +380,12 @@ class _Module:
     def __init__(self, prefix: str = ""):
         self._prefix = prefix
         self.__name__ = "strict"
-        self.launches = 0
         self.ndarray = StrictArray
+
+    @property
+    def launches(self) -> int:
+        """What was launched so far."""
+        return MACHINE.launches
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -394,6 +419,8 @@ def _function(name: str) -> Callable:
     def call(*args: Any, **keywords: Any) -> Any:
         _check(name, params, args, keywords)
         first = args[0] if args else next(iter(keywords.values()), None)
+        if name in ("array", "asarray") and not isinstance(first, StrictArray):
+            MACHINE.host_copies()
         if name not in _FROM_PYTHON and not isinstance(first, StrictArray) and not _arrays(first):
             raise StrictError(f"{name}: expected an array of the device, got {type(first).__name__}")
         if name in ("concatenate", "concat", "stack", "hstack", "vstack", "lexsort") and not _arrays(first):
@@ -439,7 +466,7 @@ class StrictGenerator:
 
         def method(*args: Any, **keywords: Any) -> Any:
             _check(name, self.METHODS[name], args, keywords)
-            return _run(name, getattr(self._generator, name), args, keywords)
+            return _run("generator", getattr(self._generator, name), args, keywords)
 
         return method
 
@@ -456,13 +483,15 @@ class StrictBackend(Backend):
         return array.get()
 
     def asarray(self, source: Any, dtype: np.dtype | None = None, device: int = 0) -> StrictArray:
-        return StrictArray(np.array(source._host if isinstance(source, StrictArray) else source, dtype))
+        if isinstance(source, StrictArray):
+            return xp.array(source, dtype)
+        return StrictArray(MACHINE.to_device(np.array(source, dtype)))
 
     def generator(self, seed: Any, device: int = 0) -> StrictGenerator:
         return StrictGenerator(seed)
 
     def arena(self, nbytes: int, device: int = 0) -> StrictArray:
-        return StrictArray(np.full(nbytes, 255, np.uint8))  # NaN, whatever floating type it is read as
+        return StrictArray(MACHINE.owned(np.full(nbytes, 255, np.uint8)))  # NaN, whatever float it is read as
 
 
 xp: Any = _Module()

@@ -19,6 +19,7 @@ from opreg.core import array_module
 from tests import strict
 
 from .host import COMPILER, FLAGS, HERE, KernelError, folder, meets
+from .machine import MACHINE, Cuda
 from .recorded import recorded
 
 
@@ -42,19 +43,20 @@ class _Kernel:
         self.xp, self.code, self.name = xp, code, name
 
     def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: Sequence[Any]) -> None:
-        launch = _library(self.code, self.name)
-        values: list[Any] = []
         for argument in arguments:
-            if isinstance(argument, strict.StrictArray):
-                values.append(ctypes.c_void_p(argument._host.ctypes.data))
-            elif isinstance(argument, np.generic):
-                values.append(ctypes.create_string_buffer(argument.tobytes(), argument.nbytes))
-            else:
+            if not isinstance(argument, (strict.StrictArray, np.generic)):
                 raise strict.StrictError(f"a kernel is given a {type(argument).__name__}: CuPy takes its arrays, and "
                                          "numbers of NumPy's types")
+        hosts = tuple(each._host if isinstance(each, strict.StrictArray) else each for each in arguments)
+        MACHINE.run(self.name, functools.partial(self._launch, grid[0], block[0]), hosts, {})
+
+    def _launch(self, blocks: int, threads: int, *arguments: Any) -> None:
+        values: list[Any] = [ctypes.c_void_p(each.ctypes.data) if isinstance(each, np.ndarray) else
+                             ctypes.create_string_buffer(each.tobytes(), each.nbytes) for each in arguments]
         table = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
-        launch(grid[0], block[0], table)
-        self.xp.kernels.append(self.name)
+        _library(self.code, self.name)(blocks, threads, table)
+        if MACHINE.capturing() is None:
+            self.xp.kernels.append(self.name)
 
 
 class _RawModule:
@@ -66,21 +68,13 @@ class _RawModule:
         return _Kernel(self.xp, self.code, name)
 
 
-class _Cuda:
-    class Device:
-        """One with few processors, so that grids step over what they have."""
-
-        def __init__(self, number: int = 0):
-            self.attributes = {"MultiProcessorCount": 1}
-
-
 class Gpu(strict._Module):
     """The array module of the stand-in; ``kernels`` are the names of those that ran."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kernels: list[str] = []
-        self.cuda = _Cuda
+        self.cuda = Cuda
 
     def RawModule(self, code: str, options: Sequence[str] = ()) -> _RawModule:
         """A module of kernels."""

@@ -1,0 +1,597 @@
+"""The machine under the stand-in for CuPy: memory in pools, streams, events, captured graphs, pinned memory.
+
+Names and signatures are those of ``cupy.cuda``. Work runs at once, in the order it is asked for; what a GPU would do
+later, or in another order, is watched for instead:
+
+- Work of one stream that touches what another one wrote, with nothing that orders them, is refused.
+- While a stream captures, work is noted, and what it changed is put back when the capture ends. What CuPy refuses
+  there is refused with its words; a synchronisation spoils the capture.
+- Arrays lie in blocks of pools that are given out again once nobody has them, as on a device. A graph knows addresses
+  and holds nothing: where a replay meets a block that was freed, or that somebody else has, it is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["CUDARuntimeError", "Cuda", "Event", "Graph", "MachineError", "MemoryPool", "MemoryPointer", "Stream",
+           "MACHINE", "memory_of"]
+
+_ROUNDED = 512  # bytes that blocks are multiples of, and begin at, as CuPy's
+
+_SYNCHRONOUS = "the current stream is capturing, so synchronous API calls are disallowed"
+_WORDS = {
+    "cudaErrorStreamCaptureUnsupported": "operation not permitted when stream is capturing",
+    "cudaErrorStreamCaptureInvalidated": "operation failed due to a previous error during capture",
+    "cudaErrorStreamCaptureImplicit": "dependency created on uncaptured work in another stream",
+    "cudaErrorIllegalState": "the operation cannot be performed in the present state",
+}
+
+#: Functions that go through a library which CuPy refuses while a stream captures.
+_LIBRARIES = {name: library for library, names in {
+    "cuBLAS": "dot vdot inner tensordot matmul einsum linalg.matrix_power",
+    "cuSOLVER": "linalg.cholesky linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.matrix_rank linalg.pinv "
+                "linalg.qr linalg.slogdet linalg.solve linalg.svd",
+    "cuRAND": "generator",
+}.items() for name in names.split()}
+
+#: Functions that wait for the device, for the shape of what they return.
+_WAITING = frozenset(("nonzero", "flatnonzero", "argwhere", "unique", "bincount", "extract", "compress", "mask"))
+
+
+class MachineError(AssertionError):
+    """Something that would go wrong on a device, in silence as a rule."""
+
+
+class CUDARuntimeError(RuntimeError):
+    """What the runtime answers."""
+
+    def __init__(self, status: str):
+        super().__init__(f"{status}: {_WORDS[status]}")
+        self.status = status
+
+
+# --------------------------------------------------------------------------------------------------- memory
+
+
+class _Block:
+    """Memory of a pool.
+
+    Attributes
+    ----------
+    number : int
+        How often it was given out.
+    used, captured : bool
+        Whether somebody has it, and whether it was given out while a stream captured.
+    written, read : dict by stream
+        When streams last touched it.
+    """
+
+    __slots__ = ("buffer", "size", "pool", "arena", "number", "used", "captured", "written", "read", "__weakref__")
+
+    def __init__(self, size: int, pool: MemoryPool, arena: int):
+        raw = np.empty(size + _ROUNDED, np.uint8)
+        self.buffer = raw[-raw.ctypes.data % _ROUNDED:][:size]
+        self.size, self.pool, self.arena = size, weakref.ref(pool), arena
+        self.number, self.used, self.captured = 0, False, False
+        self.written: tuple[int, int] = (0, 0)
+        self.read: dict[int, int] = {}
+
+
+class MemoryPointer:
+    """Has a block until it goes."""
+
+    def __init__(self, block: _Block, size: int):
+        self.block, self.size, self.ptr = block, size, block.buffer.ctypes.data
+        block.number, block.used = block.number + 1, True
+        block.captured = MACHINE.capturing() is not None
+        block.buffer.fill(255)  # NaN, whatever floating type it is read as
+        self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (self.ptr, False), "version": 3}
+
+    def __del__(self) -> None:
+        block = self.block
+        block.used = False
+        block.buffer.fill(255)
+        pool = block.pool()
+        if pool is not None:
+            pool._free.setdefault(block.arena, []).append(block)
+
+
+class MemoryPool:
+    """Blocks that are given out again, to the stream that had them."""
+
+    def __init__(self, allocator: Any = None):
+        self._free: dict[int, list[_Block]] = {}
+        self._blocks: list[_Block] = []
+
+    def malloc(self, size: int) -> MemoryPointer:
+        """A block of at least so many bytes."""
+        rounded = max(_ROUNDED, -(-size // _ROUNDED) * _ROUNDED)
+        arena = MACHINE.stream().ptr
+        free = self._free.setdefault(arena, [])
+        fitting = [block for block in free if rounded <= block.size <= 2 * rounded]
+        if fitting:
+            block = min(fitting, key=lambda block: block.size)
+            free.remove(block)
+        else:
+            block = _Block(rounded, self, arena)
+            self._blocks.append(block)
+            MACHINE.blocks.add(block)
+        return MemoryPointer(block, size)
+
+    def total_bytes(self) -> int:
+        """Bytes of all blocks."""
+        return sum(block.size for block in self._blocks)
+
+    def used_bytes(self) -> int:
+        """Bytes of those that somebody has."""
+        return sum(block.size for block in self._blocks if block.used)
+
+    def free_all_blocks(self, stream: Any = None) -> None:
+        """Give back what nobody has."""
+        for free in self._free.values():
+            free.clear()
+        self._blocks = [block for block in self._blocks if block.used]
+
+
+def memory_of(array: np.ndarray) -> MemoryPointer | None:
+    """The memory that an array, or what it is a view of, lies in; None where that is no device's."""
+    while True:
+        base = array.base
+        if isinstance(base, MemoryPointer):
+            return base
+        base = base if isinstance(base, np.ndarray) else getattr(base, "base", None)
+        if not isinstance(base, np.ndarray):
+            return None
+        array = base
+
+
+class PinnedMemoryPointer(bytearray):
+    """Memory of the host that a device copies from by itself.
+
+    Attributes
+    ----------
+    busy : (stream, time)
+        The last copy.
+    """
+
+    busy = (0, 0)
+
+
+class _Address(NamedTuple):
+    """What a graph knows of an array."""
+
+    block: _Block
+    number: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype
+
+    def array(self) -> np.ndarray:
+        """The array that is there now."""
+        block = self.block
+        if not (block.used and block.number == self.number):
+            pool = block.pool()
+            if pool is None:
+                raise MachineError("a graph is launched whose pool of memory is gone")
+            if pool is MACHINE.pool:
+                raise MachineError("a graph touches memory that was freed: it was given out by the default pool, and "
+                                   "others have it or will have it")
+            if block.used and not block.captured:
+                raise MachineError("a graph touches memory that others have now")
+        return np.ndarray(self.shape, self.dtype, block.buffer, self.offset, self.strides)
+
+
+def _mapped(function: Callable[[np.ndarray], Any], value: Any, kind: type = np.ndarray) -> Any:
+    """A value with every array in it, or what else is of a kind, put through a function."""
+    if isinstance(value, kind):
+        return function(value)  # type: ignore[arg-type]
+    if isinstance(value, (tuple, list)):
+        return (list if isinstance(value, list) else tuple)([_mapped(function, each, kind) for each in value])
+    if type(value) is dict:
+        return {key: _mapped(function, each, kind) for key, each in value.items()}
+    return value
+
+
+def _address(array: np.ndarray) -> Any:
+    memory = memory_of(array)
+    if memory is None:
+        return array
+    return _Address(memory.block, memory.block.number, array.ctypes.data - memory.ptr, array.shape, array.strides,
+                    array.dtype)
+
+
+def _found(value: Any, kind: type = np.ndarray) -> list[Any]:
+    """All of a kind in a value."""
+    found: list[Any] = []
+    _mapped(found.append, value, kind)
+    return found
+
+
+def _blocks(value: Any) -> list[_Block]:
+    """The blocks of the arrays in a value."""
+    return [memory.block for memory in map(memory_of, _found(value)) if memory is not None]
+
+
+# ----------------------------------------------------------------------------------------- streams and graphs
+
+
+class _Node:
+    """Work that was noted: a function, the addresses of its arrays, its numbers as they were."""
+
+    def __init__(self, name: str, function: Callable, given: tuple[Any, dict[str, Any]], results: Any):
+        self.name, self.function, self.given, self.results = name, function, given, results
+
+    def run(self) -> None:
+        args, keywords = _mapped(_Address.array, self.given, _Address)
+        results = _mapped(_Address.array, self.results, _Address)
+        read, written = _found(self.given, _Address), _found(self.results, _Address)
+        written += _found(self.given[1].get("out"), _Address) if written else read
+        MACHINE.order([each.block for each in read], [each.block for each in written])
+        for target, fresh in zip(_found(results), _found(_as_arrays(self.function(*args, **keywords)))):
+            if fresh.ctypes.data != target.ctypes.data or fresh.strides != target.strides:
+                target[...] = fresh
+
+
+class Graph:
+    """What was captured; ``nodes`` are the names of the work."""
+
+    def __init__(self, nodes: Sequence[_Node]):
+        self._nodes = list(nodes)
+        self.nodes = [node.name for node in nodes]
+
+    def launch(self, stream: Stream | None = None) -> None:
+        """Run it on a stream, the current one by default."""
+        with stream or contextlib.nullcontext():
+            capture = MACHINE.capturing()
+            if capture is not None:
+                capture.spoil("a graph launched inside of a capture is not modelled")
+            MACHINE.launches += 1
+            for node in self._nodes:
+                node.run()
+
+    def upload(self, stream: Stream | None = None) -> None:
+        """Bring it to the device ahead of its first launch."""
+
+
+class _Capture:
+    """What a stream notes."""
+
+    def __init__(self) -> None:
+        self.nodes: list[_Node] = []
+        self.valid = True
+        self.before = {block: (block.number, block.buffer.copy()) for block in MACHINE.blocks if block.used}
+
+    def spoil(self, what: str = "") -> None:
+        """An operation that is not permitted."""
+        self.valid = False
+        if what:
+            raise MachineError(what)
+        raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
+
+    def note(self, name: str, function: Callable, args: tuple, keywords: dict[str, Any]) -> Any:
+        """Work for later. It runs now, for the shapes that come out, and what it changes is put back at the end."""
+        if not self.valid:
+            raise CUDARuntimeError("cudaErrorStreamCaptureInvalidated")
+        if name in _LIBRARIES:
+            raise NotImplementedError(f"calling {_LIBRARIES[name]} API during stream capture is currently unsupported")
+        if name in _WAITING or (name == "where" and len(args) == 1):
+            raise RuntimeError(_SYNCHRONOUS)
+        given = _mapped(_address, (args, keywords))
+        results = MACHINE.owned(function(*args, **keywords))
+        self.nodes.append(_Node(name, function, given, _mapped(_address, results)))
+        return results
+
+    def end(self) -> Graph:
+        """Put memory back to what it was."""
+        for block in MACHINE.blocks:
+            number, content = self.before.get(block, (0, None))
+            if content is not None and block.number == number and block.used:
+                block.buffer[...] = content
+            else:
+                block.buffer.fill(255)
+        if not self.valid:
+            raise CUDARuntimeError("cudaErrorStreamCaptureInvalidated")
+        return Graph(self.nodes)
+
+
+class Stream:
+    """A queue of work. ``clock`` is what has surely been done before its next work, by stream."""
+
+    null: Stream
+    _numbers = itertools.count(1000)
+
+    def __init__(self, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: Any = None):
+        self.ptr = 0 if null else next(self._numbers)
+        self.is_non_blocking = non_blocking
+        self.clock: dict[int, int] = {}
+        self.capture: _Capture | None = None
+        MACHINE.streams.add(self)
+
+    def __enter__(self) -> Stream:
+        MACHINE.current().append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        MACHINE.current().pop()
+
+    def _host_waits(self) -> None:
+        if self.capture is not None:
+            self.capture.spoil()
+        _merge(MACHINE.host, self.clock)
+
+    @property
+    def done(self) -> bool:
+        """Whether all is done. To ask spoils a capture, and nothing is raised."""
+        with contextlib.suppress(CUDARuntimeError):
+            self._host_waits()
+        return True
+
+    def synchronize(self) -> None:
+        """Wait for all of it."""
+        self._host_waits()
+
+    def record(self, event: Event | None = None) -> Event:
+        """Note in an event how far it is."""
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Go on behind an event."""
+        if self.capture is not None or event.capture is not None:
+            (self.capture or event.capture).spoil("streams that join a capture are not modelled")  # type: ignore
+        _merge(self.clock, event.clock)
+
+    def begin_capture(self, mode: int | None = None) -> None:
+        """Note from now on what is asked for, and do not run it."""
+        if self.ptr == 0:
+            raise RuntimeError("cannot capture on the default (legacy) stream")
+        if self.capture is not None:
+            raise CUDARuntimeError("cudaErrorIllegalState")
+        self.capture = _Capture()
+
+    def end_capture(self) -> Graph:
+        """What was noted."""
+        if self.capture is None:
+            raise CUDARuntimeError("cudaErrorIllegalState")
+        capture, self.capture = self.capture, None
+        return capture.end()
+
+    def is_capturing(self) -> bool:
+        """Whether it notes."""
+        return self.capture is not None
+
+
+def _merge(clock: dict[int, int], other: dict[int, int]) -> None:
+    for number, time in other.items():
+        clock[number] = max(time, clock.get(number, 0))
+
+
+class Event:
+    """A place in the work of a stream."""
+
+    def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False):
+        self.clock: dict[int, int] = {}
+        self.capture: _Capture | None = None
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Be where a stream is now."""
+        stream = stream or MACHINE.stream()
+        MACHINE.implicit(stream)
+        self.clock, self.capture = dict(stream.clock), stream.capture
+
+    def synchronize(self) -> None:
+        """Wait for it."""
+        if self.capture is not None:
+            self.capture.spoil()
+        _merge(MACHINE.host, self.clock)
+
+    @property
+    def done(self) -> bool:
+        """Whether it is behind."""
+        self.synchronize()
+        return True
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.streams = [Stream.null]
+        self.allocators: list[Callable[[int], MemoryPointer] | None] = [None]
+
+
+class Machine:
+    """The state of it all.
+
+    Attributes
+    ----------
+    launches : int
+        What was launched by the host; a graph is one.
+    pool : MemoryPool
+        The default pool.
+    host : dict by stream
+        What the host has waited for.
+    """
+
+    def __init__(self) -> None:
+        self.launches = 0
+        self.blocks: weakref.WeakSet[_Block] = weakref.WeakSet()
+        self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self.pool = MemoryPool()
+        self.host: dict[int, int] = {}
+        self._time = itertools.count(1)
+
+    @functools.cached_property
+    def _thread(self) -> _Thread:
+        return _Thread()
+
+    def current(self) -> list[Stream]:
+        """The streams that were entered."""
+        return self._thread.streams
+
+    def stream(self) -> Stream:
+        """The current stream."""
+        return self._thread.streams[-1]
+
+    def capturing(self) -> _Capture | None:
+        """What the current stream notes, where it does."""
+        return self._thread.streams[-1].capture
+
+    def implicit(self, stream: Stream) -> None:
+        """The default stream waits for all that block, and these for it."""
+        if stream.is_non_blocking:
+            return
+        for other in self.streams:
+            if not other.is_non_blocking and (stream.ptr == 0 or other.ptr == 0):
+                if other.capture is not None and other is not stream:
+                    raise CUDARuntimeError("cudaErrorStreamCaptureImplicit")
+                _merge(stream.clock, other.clock)
+
+    def order(self, read: Sequence[_Block], written: Sequence[_Block]) -> None:
+        """Work of the current stream, which has to come behind what others did to the same memory."""
+        stream = self.stream()
+        self.implicit(stream)
+        _merge(stream.clock, self.host)
+        now = stream.clock[stream.ptr] = next(self._time)
+        changed = set(written)
+        for block in changed.union(read):
+            writes = block in changed
+            for other, time in [block.written, *(block.read.items() if writes else ())]:
+                if time > stream.clock.get(other, 0):
+                    raise MachineError(f"stream {stream.ptr} {'writes' if writes else 'reads'} memory that stream "
+                                       f"{other} {'wrote' if (other, time) == block.written else 'read'}, and nothing "
+                                       "says in which order")
+        for block in read:
+            block.read[stream.ptr] = now
+        for block in written:
+            block.written = stream.ptr, now
+
+    def synchronize(self) -> None:
+        """Wait for all streams."""
+        for stream in list(self.streams):
+            stream.synchronize()
+
+    def owned(self, value: Any) -> Any:
+        """Results of NumPy with every array in memory of the device."""
+        return _mapped(self._owned, _as_arrays(value))
+
+    def _owned(self, array: np.ndarray) -> np.ndarray:
+        if memory_of(array) is not None:
+            return array
+        allocator = self._thread.allocators[-1] or self.pool.malloc
+        raw = np.asarray(allocator(max(array.nbytes, 1)))
+        made = raw[:array.nbytes].view(array.dtype).reshape(array.shape)
+        made[...] = array
+        return made
+
+    def run(self, name: str, function: Callable, args: tuple, keywords: dict[str, Any]) -> Any:
+        """Work over arrays of NumPy that lie in memory of the device, as do the results."""
+        capture = self.capturing()
+        if capture is not None:
+            return capture.note(name, function, args, keywords)
+        self.launches += 1
+        results = self.owned(function(*args, **keywords))
+        given = _blocks((args, keywords))
+        self.order(given, given if results is None else _blocks((results, keywords.get("out"))))
+        return results
+
+    def host_copies(self) -> None:
+        """The host and the device are about to copy, which CuPy refuses while the current stream captures."""
+        if self.capturing() is not None:
+            raise RuntimeError(_SYNCHRONOUS)
+
+    def to_host(self, array: np.ndarray) -> np.ndarray:
+        """A copy on the host, behind the work of the current stream."""
+        self.host_copies()
+        self.order(_blocks(array), [])
+        self.stream().synchronize()
+        return array.copy()
+
+    def to_device(self, array: np.ndarray, target: np.ndarray | None = None) -> np.ndarray:
+        """A copy in memory of the device; from pinned memory the device copies when it comes to it."""
+        self.host_copies()
+        made = self.owned(array.copy()) if target is None else target
+        if target is not None:
+            target[...] = array
+        self.order([], _blocks(made))
+        pinned = array
+        while isinstance(pinned.base, np.ndarray):
+            pinned = pinned.base
+        if isinstance(pinned.base, memoryview) and isinstance(pinned.base.obj, PinnedMemoryPointer):
+            memory, stream = pinned.base.obj, self.stream()
+            if memory.busy[1] > self.host.get(memory.busy[0], 0):
+                raise MachineError("pinned memory was written while a copy from it may not have been done")
+            memory.busy = stream.ptr, stream.clock[stream.ptr]
+        return made
+
+
+def _as_arrays(value: Any) -> Any:
+    """Numbers of NumPy as arrays."""
+    return _mapped(np.asarray, value, np.generic)
+
+
+MACHINE: Machine = None  # type: ignore[assignment]  # streams are entered in it
+MACHINE = Machine()
+Stream.null = Stream(null=True)
+
+
+class Device:
+    """One with few processors, so that grids step over what they have."""
+
+    def __init__(self, device: int = 0):
+        self.id = device
+        self.attributes = {"MultiProcessorCount": 1}
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        """Wait for all streams."""
+        MACHINE.synchronize()
+
+
+@contextlib.contextmanager
+def _using_allocator(allocator: Callable[[int], MemoryPointer] | None = None) -> Iterator[None]:
+    allocators = MACHINE._thread.allocators
+    allocators.append(allocator)
+    try:
+        yield
+    finally:
+        allocators.pop()
+
+
+def _alloc_pinned_memory(size: int) -> PinnedMemoryPointer:
+    capture = MACHINE.capturing()
+    if capture is not None:
+        capture.spoil()
+    return PinnedMemoryPointer(size)
+
+
+class _Runtime:
+    CUDARuntimeError = CUDARuntimeError
+    streamCaptureModeGlobal, streamCaptureModeThreadLocal, streamCaptureModeRelaxed = range(3)
+
+
+class Cuda:
+    """The module ``cupy.cuda``."""
+
+    Device, Event, Graph, MemoryPool, Stream, runtime = Device, Event, Graph, MemoryPool, Stream, _Runtime
+    using_allocator = staticmethod(_using_allocator)
+    alloc_pinned_memory = staticmethod(_alloc_pinned_memory)
+
+    @staticmethod
+    def get_current_stream(device_id: int = -1) -> Stream:
+        """The stream that was entered last."""
+        return MACHINE.stream()
