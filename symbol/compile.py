@@ -23,8 +23,9 @@ from .passes.inline import inline
 from .passes.memory import plan_memory
 from .passes.rematerialization import rematerialize
 from .passes.simplify import simplify
-from .plan import Plan, Step
+from .plan import Plan, Segment, Step
 from .program import Bound, Program, reachable, uncollected
+from .replay import segments
 from .symbol import output_name
 
 __all__ = ["PASSES", "PASSES_OF_BACKENDS", "CHECK", "compile_plan", "compile_program"]
@@ -136,7 +137,8 @@ def _lay_out(program: Program) -> Plan:
     variables = {(node, 0): program.arrays[node] for node in program.nodes if node.op is None}
     memory = plan_memory(program.nodes, program.specs, program.contexts, variables, results.targets, results.kept)
     plan = Plan(program, split, memory, variables, results.adds)
-    plan.close(_brought(plan, results.after_forward), _brought(plan, results.after_backward) + _unreached(program))
+    plan.close(_brought(plan, results.after_forward), _brought(plan, results.after_backward) + _unreached(program),
+               Segment if program.watched else segments(plan.contexts))
     return plan
 
 

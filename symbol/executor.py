@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from opreg.backends.devices import staging
 from opreg.core import generators
 from opreg.core.backward_graph import GRADIENTS
 from opreg.core.graph import Node
@@ -89,6 +90,7 @@ class Executor:
         # Threads that run this, in the order they came, behind a number that keeps the list's memory.
         self._inside, self._process = [0], os.getpid()
         self._dicts: dict[str, Named[Any]] = {}
+        self._staging: dict[str, Callable[[np.ndarray], None] | None] = {}  # of arguments on devices, by name
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an executor is bound to memory: pickle or copy its symbol and its arrays, and bind them again")
@@ -332,7 +334,22 @@ class Executor:
                 raise ShapeError(f"forward: {name} has shape {show(value.shape)}, it is bound with "
                                  f"{show(arguments[name].shape)}; executor.reshape makes room for another")
         for name, value in values.items():
-            arguments[name]._store(Ellipsis, value)
+            argument = arguments[name]
+            if isinstance(argument._data, np.ndarray) or isinstance(value, NDArray):
+                argument._store(Ellipsis, value)
+            else:
+                self._bring(name, argument, value)
+
+    def _bring(self, name: str, argument: NDArray, value: np.ndarray) -> None:
+        """Store numbers of the host in an argument on a device, without waiting for that."""
+        if name not in self._staging:
+            ctx = argument.context
+            self._staging[name] = staging(ctx.xp, argument._data, ctx.device_id)
+        bring = self._staging[name]
+        if bring is None:
+            argument._store(Ellipsis, value)
+        else:
+            quiet(bring, value)
 
     # ---------------------------------------------------------------------------------------------- arrays
 
@@ -436,11 +453,12 @@ class Executor:
                  "and gradients"]
         for title, segment in (("forward", plan.forward), ("backward", plan.backward)):
             if segment.steps:
-                lines.append(f"{title}:")
+                lines.append(f"{title}, {segment.said()}:" if segment.said() else f"{title}:")
             for number, step in enumerate(segment.steps):
                 name = "" if step.node is None else f"{titled(step.node)}: "
                 declined = "".join(f"; {kernel} declined: {reason}" for kernel, reason in step.declined)
-                lines.append(f"  {number:4} {name}{step.kernel}{declined} -> {step.where}")
+                lines.append(f"  {number:4} {name}{step.kernel}{declined} -> {step.where}"
+                             + (f"; {segment.said(step)}" if segment.said(step) else ""))
         return "\n".join(lines)
 
     def memory(self, is_train: bool | None = None) -> MemoryUse:

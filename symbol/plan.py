@@ -23,7 +23,7 @@ from .memory_use import largest
 from .passes.memory import Memory, Storage
 from .program import Program, nbytes
 
-__all__ = ["Plan", "Segment", "Step"]
+__all__ = ["Function", "Plan", "Segment", "Step"]
 
 #: What a step does, without arguments: it holds its arrays. A first run that is watched returns what takes its place.
 Function: TypeAlias = Callable[[], object]
@@ -44,14 +44,16 @@ class Step:
         Where its first output lives.
     run : list of functions
         Called in order.
+    outs, ins : list of arrays
+        What it computes, and what a node's step reads.
     """
 
-    __slots__ = ("node", "kernel", "declined", "where", "run", "outs")
+    __slots__ = ("node", "kernel", "declined", "where", "run", "outs", "ins")
 
     def __init__(self, node: Node | None, kernel: str, declined: list[tuple[str, str]], where: str,
-                 run: list[Function], outs: Sequence[Array | None] = ()):
+                 run: list[Function], outs: Sequence[Array | None] = (), ins: Sequence[Array | None] = ()):
         self.node, self.kernel, self.declined, self.where, self.run = node, kernel, declined, where, run
-        self.outs = outs
+        self.outs, self.ins = outs, ins
 
 
 class Segment:
@@ -132,6 +134,13 @@ class Segment:
                 after(step)
         if self.fresh:
             self._flatten()
+
+    def renew(self) -> None:
+        """Forget what was made of the steps together: somebody has run them one by one."""
+
+    def said(self, step: Step | None = None) -> str:
+        """How a step runs, or all of it, where there is more to say than that steps run in order."""
+        return ""
 
     def _fail(self, error: Exception, step: Step, number: int) -> NoReturn:
         """Raise what came out of a step."""
@@ -235,10 +244,12 @@ class Plan:
             raise type(error)(f"{node.describe()}: {outs} among the results between, {size:,} bytes, of which the "
                               f"largest are {largest(self.memory, program.specs)}: {error}") from None
 
-    def close(self, after_forward: list[Step], after_backward: list[Step]) -> None:
-        """Add the steps that bring results to where callers read them, at the ends of the two halves."""
-        self.forward = Segment(self._halves[0] + after_forward)
-        self.backward = Segment(self._halves[1] + after_backward)
+    def close(self, after_forward: list[Step], after_backward: list[Step],
+              segment: Callable[[list[Step]], Segment] = Segment) -> None:
+        """Add the steps that bring results to where callers read them, at the ends of the two halves, and make segments
+        of these."""
+        self.forward = segment(self._halves[0] + after_forward)
+        self.backward = segment(self._halves[1] + after_backward)
 
     # ----------------------------------------------------------------------------------------------- arrays
 
@@ -309,7 +320,7 @@ class Plan:
         if store is not None:
             self.stores.append(store)
         place = self._place(entries[0]) if entries else ""
-        return Step(node, ready.kernel.name, ready.declined, place, run, outs)
+        return Step(node, ready.kernel.name, ready.declined, place, run, outs, ins)
 
     def _states(self, node: Node) -> list[Array]:
         op = node.op

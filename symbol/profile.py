@@ -263,6 +263,8 @@ def profile(plan: Plan, bound: Bound, run: Callable[[Segment], None], inside: Ca
 
         for _ in range(runs):
             inside(clocked)
+        for _, segment in halves:
+            segment.renew()
     return _summed(plan, steps, times, least, int(runs))
 
 

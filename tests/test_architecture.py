@@ -92,6 +92,7 @@ ORDER = _floors("""
     opreg.backends.onednn.passes
     opreg.symbol.memory_use
     opreg.symbol.plan
+    opreg.symbol.replay
     opreg.symbol.arrays opreg.symbol.work opreg.symbol.checking
     opreg.symbol.profile opreg.symbol.estimate
     opreg.symbol.head_gradients
@@ -120,6 +121,8 @@ INSIDE = {package: _floors(lines) for package, lines in {
         . addressing weights cuda cuda.instructions numba numba.cache numba.pointers numba.values onednn
             onednn.shared_library
         blas numba.simd numba.vector onednn.matmul onednn.primitives
+        cuda.replay cuda.staging
+        devices
         cuda.compiler cuda.layout numba.gemm numba.rnn_cells onednn.engine
         numba.compiler
         cuda.elementwise cuda.rows cuda.updates numba.elementwise numba.recurrent numba.row_reductions numba.updates

@@ -157,10 +157,10 @@ def test_a_graph_does_not_keep_memory_of_the_default_pool(xp: Gpu, stream: Strea
 
 
 def test_a_graph_does_not_keep_its_arrays(xp: Gpu, stream: Stream) -> None:
-    a, b = on_device([1, 2]), on_device([3, 4])
-    graph = capture(stream, lambda: xp.add(a, 1.0, out=b))
+    given, b = [on_device([1, 2])], on_device([3, 4])
+    graph = capture(stream, lambda: xp.add(given[0], 1.0, out=b))
     graph.launch()
-    del a
+    given.clear()
     with pytest.raises(MachineError, match="freed"):
         graph.launch()
 

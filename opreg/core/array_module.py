@@ -8,18 +8,30 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..errors import DeviceError, adopted
-from ..typing import Array, ArrayModule
+from ..typing import Array, ArrayModule, DTypeLike
 from .spec import Shape, Spec, bytes_of
 
-__all__ = ["Backend", "NumpyBackend", "CupyBackend", "backend", "register_backend", "active"]
+__all__ = ["Backend", "NumpyBackend", "CupyBackend", "backend", "register_backend", "active", "number_on"]
 
 #: What NumPy makes a stream of random numbers of.
 Seed: TypeAlias = int | Sequence[int] | np.random.SeedSequence | None
+
+
+def number_on(xp: ArrayModule, value: Any, dtype: DTypeLike) -> Array:
+    """A number as an array of no dimensions, or an array cast. A device is given it with a launch, and not by a copy,
+    for which the host would wait and which no graph can hold.
+
+    Examples
+    --------
+    >>> number_on(np, 0.5, "float32")
+    array(0.5, dtype=float32)
+    """
+    return xp.asarray(value, dtype) if xp is np or hasattr(value, "shape") else xp.full((), value, dtype)
 
 
 class Backend:

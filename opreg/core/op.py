@@ -144,6 +144,8 @@ class Op:
         Of a user's operator, the name that it goes by and that files have for it.
     traced : bool
         Whether its body is followed instead of run, inside graphs.
+    capturable : bool or None
+        Whether users' code may be recorded on a device and replayed; None for an operator that runs none.
     call : function of the operator, values and keywords
         How it is called; ``apply`` by default.
     differentiate : function, or None
@@ -163,7 +165,7 @@ class Op:
                  inplace: Sequence[int] = (), unread: Sequence[int] = (), input_names: Sequence[str] | None = None,
                  per_instance: bool = False, has_side_effect: bool = False, grad_reads: bool = True,
                  optional_out_grads: bool = False, supports_add: bool = False, op_type: str | None = None,
-                 traced: bool = False, call: Callable[..., Any] = apply,
+                 traced: bool = False, capturable: bool | None = None, call: Callable[..., Any] = apply,
                  differentiate: Callable[..., Sequence[Any]] | None = None, doc: str = ""):
         self.name, self.schema, self.variadic, self.doc = name, schema, variadic, doc
         self.aliases: tuple[str, ...] = ()
@@ -191,7 +193,7 @@ class Op:
         self.variable_tags: dict[str, dict[str, str]] = {}  # of variables made for inputs left out
         self.has_side_effect, self.per_instance = has_side_effect, per_instance
         self.grad_reads, self.optional_out_grads, self.supports_add = grad_reads, optional_out_grads, supports_add
-        self.op_type, self.traced = op_type, traced
+        self.op_type, self.traced, self.capturable = op_type, traced, capturable
         self._call, self._differentiate = call, differentiate
         self.gradients: dict[tuple[object, ...], Op] = {}  # of a user's operator: those that compute gradients of it
         self.kernels: list[Kernel] = []

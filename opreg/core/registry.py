@@ -89,6 +89,8 @@ def declare(function: Callable | None = None, /, *, name: str | None = None, ali
     options.setdefault("arguments", arguments)
     options.setdefault("input_names", positional)
     op = Op(name or function.__name__, Schema.of(function), doc=inspect.getdoc(function) or "", **options)
+    if op.where is not None:  # a user's
+        op.capturable = bool(op.capturable)
     return register(op, *aliases)
 
 

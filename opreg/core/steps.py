@@ -7,11 +7,12 @@ these classes, or with an attribute ``plain`` of a function, what is known about
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["JoinableStep", "PlainStep", "TieredStep", "is_plain"]
+__all__ = ["JoinableStep", "PlainStep", "Recorder", "RefusedError", "TieredStep", "is_plain"]
 
 
 class PlainStep:
@@ -54,6 +55,39 @@ class TieredStep:
     made: Callable[[], object] | None
 
     def __call__(self) -> None:
+        raise NotImplementedError
+
+
+class RefusedError(Exception):
+    """Work that cannot be recorded, and why; ``number`` is that of the function that refused, None where it cannot be
+    told."""
+
+    def __init__(self, reason: str, number: int | None = None):
+        super().__init__(reason)
+        self.number = number
+
+
+class Recorder:
+    """Records the work of functions on a device, so that it can be done again by one call, and keeps the memory that it
+    takes meanwhile."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it keeps."""
+        raise NotImplementedError
+
+    def warming(self) -> AbstractContextManager[None]:
+        """A stretch of code that runs as it will be recorded, so that all is there that is made at first use."""
+        raise NotImplementedError
+
+    def record(self, functions: Sequence[Callable[[], object]]) -> PlainStep:
+        """Functions as one that does their work again, on the same memory. They are called, and nothing is computed.
+
+        Raises
+        ------
+        RefusedError
+            When their work cannot be recorded.
+        """
         raise NotImplementedError
 
 

@@ -142,7 +142,7 @@ class FunctionUse(Use):
 
 
 def of_function(name: str | None, function: Callable, outputs: Sequence[str], auxiliary: Sequence[str],
-                types: str | None, loss: bool, traced: bool) -> Op:
+                types: str | None, loss: bool, traced: bool, capturable: bool = False) -> Op:
     """The operator that a function is: called with NDArrays, returning one, or several as a tuple."""
     signature = read(function, auxiliary)
     name = name or getattr(function, "__name__", None)
@@ -152,7 +152,8 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str], au
     op = defined.op = Op(f"custom.{name}", defined, _arguments(signature), outputs=_outputs(name, outputs),
                          auxiliary=signature.auxiliary, types=types or AttrsRule(FunctionUse.infer_dtypes), loss=loss,
                          variadic="num_args" if signature.many else None, mode="is_train" in defined.given,
-                         input_names=signature.inputs + signature.auxiliary, op_type=name, traced=traced, call=call,
+                         input_names=signature.inputs + signature.auxiliary, op_type=name, traced=traced,
+                         capturable=bool(capturable), call=call,
                          differentiate=_gradients, doc=inspect.getdoc(function) or "")
     op.many = signature.many or op.many
     if hasattr(function, "__code__"):

@@ -167,7 +167,7 @@ def _gradient(forward: Op, derived: bool, visible: int) -> Op:
             outputs=AttrsRule(lambda use: tuple([f"{name}_grad" for name in use.inner.op.arguments(use.inner)])),
             auxiliary=AttrsRule(lambda use: use.inner.op.auxiliary(use.inner)),
             types=AttrsRule(GradientUse.like_arguments), unread=[visible + i for i in forward.unread], mode=True,
-            per_instance=True, traced=derived or forward.traced)
+            per_instance=True, traced=derived or forward.traced, capturable=forward.capturable)
     op.shapes(AttrsRule(GradientUse.like_arguments))
     op.grad(AttrsRule(GradientUse.differentiate))
     if derived:

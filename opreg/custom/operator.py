@@ -116,10 +116,17 @@ class CustomOpProp:
     a value acts as a NumPy array. ``req`` is ``write`` or ``null`` there. The gradient can be differentiated to any
     order, and one whose operator has no ``backward`` follows from its ``forward``. What needs numbers (``if x > 0``,
     ``float(x)``), random numbers, and changes of auxiliary states are errors. Eagerly the methods run as always.
+
+    A class that sets ``capturable = True`` promises that, on a GPU, everything its operator's methods do is launched on
+    the device, and follows from the arrays they are given and leaves nothing behind but what it writes to them. Graphs
+    then capture what the methods launch and replay it: Python runs in the first runs alone. When it is captured a
+    replay is compared with a run, on other numbers; where they differ that is an error.
     """
 
     #: Whether the methods of the operator are followed instead of run, inside graphs.
     traced = False
+    #: Whether what the methods launch on a GPU may be captured and replayed.
+    capturable = False
 
     def __init__(self, need_top_grad: bool = True):
         self.need_top_grad_ = need_top_grad
@@ -218,19 +225,19 @@ def registered(name: str) -> Op | None:
 
 @overload
 def define(function: Callable[..., Any], /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
-           auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False
-           ) -> Op: ...
+           auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False,
+           capturable: bool = False) -> Op: ...
 
 
 @overload
 def define(function: None = None, /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
-           auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False
-           ) -> Callable[[Callable[..., Any]], Op]: ...
+           auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False,
+           capturable: bool = False) -> Callable[[Callable[..., Any]], Op]: ...
 
 
 def define(function: Callable[..., Any] | None = None, /, *, name: str | None = None,
            outputs: Sequence[str] = ("output",), auxiliary: Sequence[str] = (), types: str | None = None,
-           loss: bool = False, traced: bool = False) -> Any:
+           loss: bool = False, traced: bool = False, capturable: bool = False) -> Any:
     """Make an operator of one function of arrays.
 
     Parameters
@@ -252,6 +259,9 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     traced : bool
         Whether the function is followed instead of run inside graphs, as ``CustomOpProp`` describes it. Without
         ``@f.grad`` the gradient then follows from the function.
+    capturable : bool
+        Whether what the function and its gradient launch on a GPU may be captured and replayed, as ``CustomOpProp``
+        describes it.
 
     Returns
     -------
@@ -282,8 +292,8 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     """
     if function is None:
         return lambda function: define(function, name=name, outputs=outputs, auxiliary=auxiliary, types=types,
-                                       loss=loss, traced=traced)
-    op = of_function(name, function, outputs, auxiliary, types, loss, traced)
+                                       loss=loss, traced=traced, capturable=capturable)
+    op = of_function(name, function, outputs, auxiliary, types, loss, traced, capturable)
     _enter(op, op.__name__)
     return op
 

@@ -439,7 +439,8 @@ def of_prop(op_type: str, prop: type[CustomOpProp]) -> Op:
                             outputs=AttrsRule(lambda use: use.outputs), auxiliary=AttrsRule(lambda use: use.auxiliary),
                             types=AttrsRule(PropUse.infer_dtypes), mode=True, per_instance=True, op_type=op_type,
                             loss=AttrsRule(lambda use: not any(i < len(use.outputs) for i in use.needed)), call=call,
-                            traced=bool(getattr(prop, "traced", False)), doc=inspect.getdoc(prop) or "")
+                            traced=bool(getattr(prop, "traced", False)),
+                            capturable=bool(getattr(prop, "capturable", False)), doc=inspect.getdoc(prop) or "")
     op.shapes(AttrsRule(PropUse.infer_shapes))
     if hasattr(prop, "infer_shape_from_data"):
         op.infer_from_data(AttrsRule(PropUse.shapes_from_data))
@@ -453,7 +454,8 @@ def _backward(forward: Op, read: int, unread: int) -> Op:
     op = Op(f"_backward_{forward.name}", AS_GIVEN, AttrsRule(BackwardUse.inputs),
             outputs=AttrsRule(lambda use: tuple([f"{name}_grad" for name in use.arguments])),
             auxiliary=AttrsRule(lambda use: use.auxiliary), types=AttrsRule(BackwardUse.like_arguments),
-            unread=range(read, read + unread), mode=True, per_instance=True, supports_add=True, traced=forward.traced)
+            unread=range(read, read + unread), mode=True, per_instance=True, supports_add=True, traced=forward.traced,
+            capturable=forward.capturable)
     op.shapes(AttrsRule(BackwardUse.like_arguments))
     op.kernel("CustomOp.backward", bound=True)(backward_steps)
     op.grad(AttrsRule(BackwardUse.differentiate))

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 
 import numpy as np
 
+from ..core.array_module import number_on
 from ..core.cache import cached
 from ..core.registry import ops
 from ..core.spec import Shape, is_floating
@@ -418,8 +419,9 @@ class Expression:
         >>> trace(lambda x: maximum(x, 0.0), 1).on(np, np.dtype("float32"))(np.float32([-1, 2]))
         array([0., 2.], dtype=float32)
         """
-        # An array of one number costs a ufunc half of what a Python number does.
-        steps = [(function, [a if isinstance(a, int) else xp.asarray(a, dtype) for a in args], logical)
+        # An array of one number costs a ufunc of the host half of what a Python number does; a device is given numbers
+        # with a launch.
+        steps = [(function, [a if isinstance(a, int) or xp is not np else xp.asarray(a, dtype) for a in args], logical)
                  for function, args, logical in self._functions(xp)]
         if len(steps) == 1 and self.result == self.arity and not steps[0][2]:
             function, args, _ = steps[0]
@@ -450,8 +452,8 @@ class Expression:
         wide, constants = self._among(dtype)
         registers = [array.astype(wide) for array in arrays]
         for (function, args, logical), numbers in zip(self._functions(xp), constants):
-            value = function(*[registers[a] if isinstance(a, int) else xp.asarray(number, wide)
-                               for a, number in zip(args, numbers)])
+            value = function(*[registers[a] if isinstance(a, int) else number_on(xp, each, wide)
+                               for a, each in zip(args, numbers)])
             registers.append(value.astype(wide) if logical else value)
         result = self._answer(xp, registers)
         return result if is_floating(wide) or dtype.kind == "b" else result.astype(dtype, copy=False)

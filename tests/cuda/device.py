@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from opreg.backends.cuda.instructions import PRELUDE
-from opreg.core import array_module
+from opreg.core import array_module, generators
 from tests import strict
 
 from .host import COMPILER, FLAGS, HERE, KernelError, folder, meets
@@ -107,3 +107,5 @@ def gpus() -> Iterator[Gpu]:
         yield array_module.backend("gpu").xp
     finally:
         array_module.register_backend("gpu", real)
+        for place in [each for each in generators._GENERATORS if each[0] == "gpu"]:
+            del generators._GENERATORS[place]

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
+from ...core.array_module import number_on
 from ...core.attrs import Field, Schema
 from ...core.launch import Call
 from ...core.registry import declare, get, ops
@@ -256,7 +257,8 @@ def dropout_xp(xp, data, *, p, mode, axes, is_train, rng, out=None):
         return out
     keep = 1.0 - p
     kept = rng.random(shape, dtype=xp.float32) < keep
-    mask = xp.multiply(kept, xp.asarray(1.0 / keep if keep else 0.0, data.dtype), out=None if out is None else out[1])
+    scale = number_on(xp, 1.0 / keep if keep else 0.0, data.dtype)
+    mask = xp.multiply(kept, scale, out=None if out is None else out[1])
     return xp.multiply(data, mask, out=None if out is None else out[0]), mask
 
 

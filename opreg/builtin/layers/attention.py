@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from ...core.array_module import number_on
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show
@@ -305,7 +306,7 @@ def div_sqrt_dim_xp(xp, data, *, out=None):
     scale = 1.0 / math.sqrt(data.shape[-1]) if data.size else 1.0
     if data.dtype.kind in "iub":
         return stored(xp, (data.astype(xp.float64) * scale).astype(data.dtype), out)
-    return xp.multiply(data, xp.asarray(scale, data.dtype), out=out)
+    return xp.multiply(data, number_on(xp, scale, data.dtype), out=out)
 
 
 @div_sqrt_dim.grad

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ...core.array_module import number_on
 from ...core.launch import Call
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, known, show, size, unify
@@ -201,7 +202,7 @@ def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, m
     if out_grad:
         dx *= p
     if not (isinstance(scale, float) and scale == 1.0):
-        dx *= xp.asarray(scale, dx.dtype)
+        dx *= number_on(xp, scale, dx.dtype)
     return write_out(out, target, dx, output.shape)
 
 
@@ -462,7 +463,7 @@ def backward_make_loss_xp(xp, data, *, grad_scale, valid_thresh, normalization):
         scale = grad_scale / xp.maximum(xp.sum(data > valid_thresh), 1)
     else:
         scale = grad_scale / (max(size(data.shape[:-1]), 1) if normalization == "batch" else 1)
-    return xp.zeros_like(data) + xp.asarray(scale, data.dtype)
+    return xp.zeros_like(data) + number_on(xp, scale, data.dtype)
 
 
 # --------------------------------------------------------------------------------- softmax_cross_entropy

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ...core.array_module import number_on
 from ...core.attrs import Field, Schema
 from ...core.launch import Call
 from ...core.op import ZERO, Op
@@ -137,7 +138,7 @@ def _bits_scalar(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
 
 def _wrapped(xp: ArrayModule, dtype: np.dtype, scalar: float) -> Array:
     """The number as an integer of the dtype, cut down to its bits."""
-    return xp.asarray(int(scalar), dtype=xp.int64).astype(xp.int64 if dtype.kind == "b" else dtype)
+    return number_on(xp, int(scalar), xp.int64).astype(xp.int64 if dtype.kind == "b" else dtype)
 
 
 for _name, _doc in {"and": "The bits that are set in both", "or": "The bits that are set in either",

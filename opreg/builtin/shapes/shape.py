@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.array_module import number_on
 from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, known, show, size
@@ -35,8 +36,8 @@ def stored(xp: ArrayModule, view: Array, out: Array | None = None) -> Array:
 
 def constant(xp: ArrayModule, value: float, dtype: np.dtype) -> Array:
     """An attribute's number in a dtype; among integers cut and wrapped around, as MXNet stores it."""
-    number = xp.asarray(value, dtype=xp.float64)
-    return number.astype(xp.int64).astype(dtype) if np.dtype(dtype).kind in "iu" else number.astype(dtype)
+    wide = number_on(xp, value, xp.float64)
+    return wide.astype(xp.int64).astype(dtype) if np.dtype(dtype).kind in "iu" else wide.astype(dtype)
 
 
 def reshaped(xp: ArrayModule, data: Array, shape: Shape, out: Array | None = None) -> Array:

@@ -1,0 +1,44 @@
+"""Numbers on their way from the host to a device, through pinned memory: the device copies them when it comes to it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opreg.typing import Array, ArrayModule
+
+__all__ = ["Staging", "staging"]
+
+
+class Staging:
+    """Two places of pinned memory, which take turns. One is written again when the copy from it is done, which it is as
+    a rule by then; only a host that is two copies ahead waits."""
+
+    __slots__ = ("_cuda", "_device", "_array", "_places", "_copied", "_turn")
+
+    def __init__(self, xp: ArrayModule, array: Array, device: int):
+        self._cuda, self._device, self._array, self._turn = xp.cuda, device, array, 0
+        with xp.cuda.Device(device):
+            self._places = [np.frombuffer(xp.cuda.alloc_pinned_memory(array.nbytes), np.uint8, array.nbytes)
+                            .view(array.dtype).reshape(array.shape) for _ in range(2)]
+            self._copied = [xp.cuda.Event(disable_timing=True) for _ in range(2)]
+
+    def __call__(self, numbers: np.ndarray) -> None:
+        self._turn = turn = 1 - self._turn
+        place, copied = self._places[turn], self._copied[turn]
+        with self._cuda.Device(self._device):
+            copied.synchronize()
+            place[...] = numbers
+            stream = self._cuda.get_current_stream()
+            self._array.set(place, stream)  # type: ignore[attr-defined]  # CuPy's
+            copied.record(stream)
+
+    def __del__(self) -> None:
+        for copied in getattr(self, "_copied", ()):  # pinned memory that goes is given out again at once
+            copied.synchronize()
+
+
+def staging(xp: ArrayModule, array: Array, device: int) -> Staging | None:
+    """The way to an array; None where it has no memory, or not in one piece."""
+    if not hasattr(getattr(xp, "cuda", None), "alloc_pinned_memory") or not array.size or not array.flags.c_contiguous:
+        return None
+    return Staging(xp, array, device)

@@ -1,0 +1,263 @@
+"""Replay: segments of plans on devices that can record work and do it again by one call.
+
+The first run of a segment is watched, the second runs as it will be recorded, and in the third its steps are recorded,
+in stretches that are one call each from then on. Between them are islands, steps that run as they are: users' code that
+does not say ``capturable``, what draws random numbers, what does something beside computing, and what a device refused
+to record. What a recorder is and does, its back end knows.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from opreg.backends.devices import recorder
+from opreg.core.graph import Node
+from opreg.core.steps import Recorder, RefusedError, is_plain
+from opreg.errors import OpError, note
+from opreg.ndarray.context import Context
+from opreg.typing import Array, ArrayModule
+
+from .plan import Function, Segment, Step
+from .program import uncollected
+
+__all__ = ["RecordedSegment", "segments"]
+
+
+class _Phase(enum.Enum):
+    """What the next run does."""
+
+    WARM = "to be captured in its third run"
+    RECORD = "to be captured in its next run"
+    REPLAY = "captured"
+    OFF = "not captured"
+
+
+def segments(contexts: Mapping[Node, Context]) -> Callable[[list[Step]], Segment]:
+    """What makes the segments of a plan, by where its nodes compute."""
+    places = {ctx for ctx in contexts.values() if ctx.xp is not np}
+    if not places:
+        return Segment
+    if len(places) > 1:
+        return lambda steps: RecordedSegment(steps, None, "its steps are on several devices")
+    ctx = places.pop()
+    try:
+        found = recorder(ctx.xp, ctx.device_id)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        return lambda steps: RecordedSegment(steps, None, reason)
+    return Segment if found is None else lambda steps: RecordedSegment(steps, found, xp=ctx.xp)
+
+
+class RecordedSegment(Segment):
+    """A segment that is recorded in its third run.
+
+    Parameters
+    ----------
+    steps : list of Step
+        In order.
+    recorder : Recorder or None
+        None for one that runs step by step, for a ``reason``.
+    """
+
+    __slots__ = ("_recorder", "_phase", "_reason", "_said", "_xp")
+
+    def __init__(self, steps: list[Step], recorder: Recorder | None, reason: str = "", xp: ArrayModule = np):
+        super().__init__(steps)
+        self._recorder, self._reason, self._xp = recorder, reason, xp
+        self._phase = _Phase.OFF if recorder is None else _Phase.WARM
+        self._said: dict[Step, str] = {}
+
+    def _flatten(self) -> None:
+        super()._flatten()
+        self._said = {}
+        if self._phase is not _Phase.OFF:
+            self._phase = _Phase.WARM
+
+    def renew(self) -> None:
+        if not self.fresh:
+            self._flatten()
+
+    def run(self, after: Callable[[Step], None] | None = None) -> None:
+        """As ``Segment.run``; with ``after`` everything runs step by step, and what was recorded is dropped."""
+        if after is not None:
+            self.renew()
+        elif not self.fresh and self._recorder is not None:
+            if self._phase is _Phase.RECORD:
+                self._record(self._recorder)
+            elif self._phase is _Phase.WARM:
+                with self._recorder.warming():
+                    super().run()
+                self._phase = _Phase.RECORD
+                return
+        super().run(after)
+
+    # ------------------------------------------------------------------------------------------- recording
+
+    @uncollected  # what it frees would be freed while a device records
+    def _record(self, recorder: Recorder) -> None:
+        """Put what was recorded in the place of steps."""
+        try:
+            pieces, said = self._pieces(recorder)
+        except _Differs as found:
+            self._fail(found.error, found.step, self.steps.index(found.step))
+        except Exception as error:
+            self._phase, self._reason = _Phase.OFF, f"{type(error).__name__}: {error}"
+            return
+        self.flat = [function for function, _ in pieces]
+        self._owners = [step for _, step in pieces]
+        self.plain = all(map(is_plain, self.flat))
+        self._phase, self._said = _Phase.REPLAY, said
+
+    def _pieces(self, recorder: Recorder) -> tuple[list[tuple[Function, Step]], dict[Step, str]]:
+        """Functions in order, each with the first of its steps, and what is said of steps."""
+        said: dict[Step, str] = {}
+        steps = [step for step in self.steps if step.run]
+        for step in steps:
+            reason = self._declared(step)
+            if reason is None and _promised(step):
+                try:
+                    self._compare(step, recorder)
+                except RefusedError as refused:
+                    reason = str(refused)
+            if reason is not None:
+                said[step] = f"island: {reason}"
+        stretches = [stretch for alone, row in itertools.groupby(steps, said.__contains__)
+                     for stretch in ([[step] for step in row] if alone else _recorded(recorder, list(row), said))]
+        pieces: list[tuple[Function, Step]] = []
+        for number, graph in enumerate(stretch for stretch in stretches if isinstance(stretch, _Stretch)):
+            said.update((step, f"graph {number}") for step in graph.steps)
+        for stretch in stretches:
+            pieces += ([(stretch.function, stretch.steps[0])] if isinstance(stretch, _Stretch) else
+                       [(function, step) for step in stretch for function in step.run])
+        return pieces, said
+
+    def _declared(self, step: Step) -> str | None:
+        """Why a step is not to be recorded, as far as that is known before."""
+        op = None if step.node is None else step.node.op
+        if op is not None and op.capturable is False:
+            return "runs users' code, which does not say capturable=True"
+        if op is not None and op.has_side_effect:
+            return "does something beside computing"
+        if op is not None and op.per_instance and op.capturable is None:
+            return f"its kernel, {step.kernel}, is Python that runs each time"
+        if op is not None and op.random and not all(map(_keeps_state, step.run)):
+            return "draws random numbers"
+        if not all(isinstance(out, self._xp.ndarray) for out in step.outs if out is not None):
+            return "computes elsewhere"
+        return None
+
+    def _compare(self, step: Step, recorder: Recorder) -> None:
+        """Hold a replay of a user's step against a run of it, on other inputs than it was recorded with."""
+        node = step.node
+        assert node is not None and node.op is not None
+        arrays = _apart([*step.ins, *step.outs])
+        with recorder.warming():
+            # Copies have their memory before: what is made after a recording may get memory that a replay writes to.
+            before, changed, computed = [[array.copy() for array in arrays] for _ in range(3)]
+            replay = recorder.record(step.run)
+            try:
+                for array in _apart(step.ins):
+                    _change(array)
+                _restore(changed, arrays)
+                for function in step.run:
+                    function()
+                _restore(computed, arrays)
+                _restore(arrays, changed)
+                replay()
+                same = [_bytes(array.copy()) == _bytes(value) for array, value in zip(arrays, computed)]
+                agrees = all(bool(each.all().get()) for each in same)
+            finally:
+                _restore(arrays, before)
+        if not agrees:
+            raise _Differs(step, OpError(
+                f"{node.describe()} says capturable=True, but on other inputs a replay of its {step.kernel} gives "
+                "other numbers than a run: it reads or keeps something beside the arrays that it is given, which stays "
+                "as it was when it was captured"))
+
+    # ----------------------------------------------------------------------------------------- questions
+
+    def said(self, step: Step | None = None) -> str:
+        if step is not None:
+            return self._said.get(step, "")
+        if self._phase is _Phase.REPLAY:
+            graphs = len({text for text in self._said.values() if text.startswith("graph")})
+            return f"{graphs} graphs, {sum(text.startswith('island') for text in self._said.values())} islands"
+        return self._phase.value + (f": {self._reason}" if self._phase is _Phase.OFF else "")
+
+    def _fail(self, error: Exception, step: Step, number: int) -> NoReturn:
+        if self._said.get(step, "").startswith("graph"):
+            note(error, f"{self._said[step]}, which begins at step {number} of {len(self.steps)}")
+            raise error
+        super()._fail(error, step, number)
+
+
+class _Differs(Exception):
+    """A step whose replay gives other numbers."""
+
+    def __init__(self, step: Step, error: OpError):
+        super().__init__(str(error))
+        self.step, self.error = step, error
+
+
+class _Stretch:
+    """Steps as one function."""
+
+    def __init__(self, function: Function, steps: Sequence[Step]):
+        self.function, self.steps = function, steps
+
+
+def _recorded(recorder: Recorder, steps: list[Step], said: dict[Step, str]) -> list[_Stretch | list[Step]]:
+    """Steps in stretches, around those that the device refuses to record."""
+    if not steps:
+        return []
+    functions = [function for step in steps for function in step.run]
+    owners = [number for number, step in enumerate(steps) for _ in step.run]
+    try:
+        return [_Stretch(recorder.record(functions), steps)]
+    except RefusedError as refused:
+        if len(steps) == 1:
+            said[steps[0]] = f"island: {refused}"
+            return [steps]
+        if refused.number is None:  # it came out at the end: one of them spoilt it
+            half = len(steps) // 2
+            return _recorded(recorder, steps[:half], said) + _recorded(recorder, steps[half:], said)
+        at = owners[refused.number]
+        said[steps[at]] = f"island: {refused}"
+        return [*_recorded(recorder, steps[:at], said), [steps[at]], *_recorded(recorder, steps[at + 1:], said)]
+
+
+def _promised(step: Step) -> bool:
+    """Whether a user says that a step may be recorded."""
+    return step.node is not None and step.node.op is not None and step.node.op.capturable is True
+
+
+def _keeps_state(function: Function) -> bool:
+    """Whether what a function draws follows from a state on the device, which a replay moves on."""
+    return getattr(getattr(function, "func", function), "capturable", False)
+
+
+def _apart(arrays: Iterable[Array | None]) -> list[Array]:
+    """Arrays that are there, each once."""
+    return list({id(array): array for array in arrays if array is not None}.values())
+
+
+def _change(array: Array) -> None:
+    """Other numbers, which users' kernels take as they took these: in reverse, and smaller where they are floating."""
+    if array.ndim:
+        array[...] = array[(slice(None, None, -1),) * array.ndim].copy()
+    if array.dtype.kind not in "biu":
+        array *= 0.75
+
+
+def _restore(arrays: Sequence[Array], values: Sequence[Array]) -> None:
+    for array, value in zip(arrays, values):
+        array[...] = value
+
+
+def _bytes(array: Array) -> Array:
+    return array.reshape(-1).view("uint8")

@@ -1,0 +1,524 @@
+"""Graphs captured on a GPU and replayed, on the stand-in for one: the same numbers with fewer launches, and what a
+capture cannot take stays as it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.core.array_module import backend
+from opreg.core.registry import _OPS
+from opreg.errors import OpError
+from opreg.symbol.plan import Segment
+from tests.cuda.device import Gpu, gpus
+from tests.cuda.host import COMPILER
+from tests.cuda.machine import MACHINE, CUDARuntimeError, Stream
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
+sym, nd = mx.sym, mx.nd
+
+
+@pytest.fixture(autouse=True)
+def gpu() -> Iterator[Gpu]:
+    """A stand-in for a GPU, and operators that a test registers gone afterwards."""
+    before = dict(_OPS)
+    with gpus() as xp:
+        yield xp
+    _OPS.clear()
+    _OPS.update(before)
+
+
+def var(*names: str) -> list[Any]:
+    return [sym.var(name) for name in names]
+
+
+class Bound:
+    """An executor on a device, of arrays by name."""
+
+    def __init__(self, net: Any, arrays: dict[str, Any], ctx: Any, req: str | dict[str, str] = "write"):
+        place = {name: nd.array(each, ctx=ctx, dtype="float32") for name, each in arrays.items()}
+        aux = {name: place.pop(name) for name in net.list_auxiliary_states()}
+        self.grads = {name: nd.zeros(each.shape, ctx=ctx) for name, each in place.items()}
+        self.executor = net.bind(ctx, place, args_grad=self.grads, grad_req=req, aux_states=aux)
+
+    def step(self, train: bool = True, backward: bool = True, **values: np.ndarray) -> list[np.ndarray]:
+        """Everything there is after a run."""
+        executor = self.executor
+        executor.forward(is_train=train, **values)
+        if backward:
+            executor.backward()
+        return [each.asnumpy() for each in (*executor.outputs, *self.grads.values(), *executor.aux_arrays)]
+
+
+def launches(work: Callable[[], Any]) -> int:
+    before = MACHINE.launches
+    work()
+    return MACHINE.launches - before
+
+
+def said(executor: Any, train: bool = True) -> list[str]:
+    """What ``explain`` says of how steps run."""
+    found = []
+    for line in executor.explain(train).splitlines():
+        if line.startswith(("forward", "backward")):
+            found.append(line)
+        elif "; graph" in line or "; island" in line:
+            found.append(f"{line.split()[1]} {line.rsplit('; ', 1)[1].split(' during stream')[0]}")
+    return found
+
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4) / 8
+W = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+
+
+def dense() -> Any:
+    return sym.FullyConnected(*var("x", "w", "b"), num_hidden=2, name="fc")
+
+
+def normal() -> Any:
+    return sym.MakeLoss(sym.BatchNorm(*var("x", "gamma", "beta"), name="bn", fix_gamma=False) * 2)
+
+
+def rows() -> Any:
+    return sym.SoftmaxOutput(sym.LayerNorm(sym.tanh(sym.var("x")) + 1, *var("gamma", "beta")), sym.var("label"))
+
+
+NETS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
+    "one kernel": (lambda: sym.MakeLoss(sym.tanh(sym.var("x") * 2) + sym.var("y")), {"x": X, "y": X[::-1]}),
+    "rows": (rows, {"x": X, "gamma": np.ones(4), "beta": np.zeros(4), "label": np.array([1, 0, 3])}),
+    "a product between": (lambda: sym.MakeLoss(sym.sigmoid(sym.relu(dense()) - 0.5)),
+                          {"x": X, "w": W, "b": np.ones(2)}),
+    "auxiliary states": (normal, {"x": X, "gamma": np.ones(4), "beta": np.zeros(4), "bn_moving_mean": np.zeros(4),
+                                  "bn_moving_var": np.ones(4)}),
+    "reductions and shapes": (lambda: sym.MakeLoss(sym.sum(sym.transpose(sym.var("x")) * sym.var("y"), axis=1)),
+                              {"x": X, "y": X.T.copy()}),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("req", ["write", "add", "null"])
+@pytest.mark.parametrize("name", NETS)
+def test_a_replay_gives_what_a_run_gives(name: str, req: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, arrays = NETS[name]
+    replayed, eager = Bound(make(), arrays, mx.gpu(0), req), Bound(make(), arrays, mx.gpu(0), req)
+    rng = np.random.default_rng(0)
+    for run in range(6):
+        x = rng.standard_normal(np.shape(arrays["x"])).astype(np.float32)
+        train = run != 4  # a run of the other plan between
+        found = replayed.step(train, train and req != "null", x=x)
+        with monkeypatch.context() as patch:
+            patch.setenv("OPREG_REPLAY", "0")  # plans are made in the first runs
+            expected = eager.step(train, train and req != "null", x=x)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert "graph 0" in replayed.executor.explain(True) and "graph" not in eager.executor.explain(True)
+
+
+
+
+# -------------------------------------------------------------------------------- what explain says, and counts
+
+
+PARTS = {
+    "one kernel": ([3, 3, 1, 1], [5, 5, 1, 1], """
+        forward, 1 graphs, 0 islands:
+        _fused graph 0
+        MakeLoss graph 0
+        backward, 1 graphs, 0 islands:
+        _backward_MakeLoss graph 0
+        _fused graph 0
+    """),
+    "rows": ([3, 3, 1, 1], [6, 6, 1, 1], """
+        forward, 1 graphs, 0 islands:
+        _fused graph 0
+        LayerNorm graph 0
+        SoftmaxOutput graph 0
+        backward, 1 graphs, 0 islands:
+        _backward_SoftmaxOutput graph 0
+        _rdiv_scalar graph 0
+        _backward_LayerNorm graph 0
+        _backward_tanh graph 0
+        zeros graph 0
+    """),
+    "a product between": ([5, 5, 3, 3], [8, 8, 4, 4], """
+        forward, 1 graphs, 1 islands:
+        FullyConnected island: NotImplementedError: calling cuBLAS API
+        _fused graph 0
+        MakeLoss graph 0
+        backward, 1 graphs, 3 islands:
+        _backward_MakeLoss graph 0
+        _fused graph 0
+        _backward_FullyConnected_data island: NotImplementedError: calling cuBLAS API
+        _backward_FullyConnected_weight island: NotImplementedError: calling cuBLAS API
+        sum island: NotImplementedError: calling cuBLAS API
+    """),
+}
+
+
+def lines(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().splitlines()]
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", PARTS)
+def test_launches_of_a_step_and_what_explain_says(name: str) -> None:
+    forward, backward, text = PARTS[name]
+    make, arrays = NETS[name]
+    executor = Bound(make(), arrays, mx.gpu(0)).executor
+    executor.plan(True)
+    assert said(executor) == ["forward, to be captured in its third run:", "backward, to be captured in its third run:"]
+    counted = [(launches(lambda: executor.forward(is_train=True)), launches(executor.backward)) for _ in range(4)]
+    assert counted == [*zip(forward, backward)]
+    assert said(executor) == lines(text)
+
+
+def test_executors_of_the_host_are_as_they_were() -> None:
+    make, arrays = NETS["a product between"]
+    bound = Bound(make(), arrays, mx.cpu())
+    for _ in range(4):
+        bound.step()
+    plan = bound.executor.plan(True)
+    assert type(plan.forward) is type(plan.backward) is Segment
+    assert not re.search("graph|island|captured", bound.executor.explain())
+
+
+# -------------------------------------------------------------------------------------------- users' operators
+
+
+def prop(name: str, forward: Callable[..., Any], may: bool = False,
+         backward: Callable[..., Any] = lambda self, req, out_grad, in_data, out_data, in_grad, aux:
+         self.assign(in_grad[0], req[0], out_grad[0] * 2)) -> None:
+    """An operator with a ``forward`` of (op, x) that returns a raw result."""
+
+    class Op(mx.operator.CustomOp):
+        count = 0
+
+        def forward(self, is_train: bool, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+            self.count += 1
+            self.assign(out_data[0], req[0], forward(self, in_data[0]))
+
+    Op.backward = backward  # type: ignore[method-assign,assignment]
+
+    @mx.operator.register(name)
+    class Prop(mx.operator.CustomOpProp):
+        capturable = may
+
+        def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Op:
+            return Op()
+
+
+def around(name: str) -> Any:
+    """An operator of a user between kernels of ours."""
+    return sym.MakeLoss(sym.tanh(sym.Custom(sym.var("x") + 1, op_type=name, name="mine")))
+
+
+@needs_compiler
+@pytest.mark.parametrize(("may", "text"), [
+    (False, """
+        forward, 2 graphs, 1 islands:
+        _plus_scalar graph 0
+        custom.twice island: runs users' code, which does not say capturable=True
+        tanh graph 1
+        MakeLoss graph 1
+        backward, 1 graphs, 1 islands:
+        _backward_MakeLoss graph 0
+        _backward_tanh graph 0
+        _backward_custom.twice island: runs users' code, which does not say capturable=True
+    """),
+    (True, """
+        forward, 1 graphs, 0 islands:
+        _plus_scalar graph 0
+        custom.twice graph 0
+        tanh graph 0
+        MakeLoss graph 0
+        backward, 1 graphs, 0 islands:
+        _backward_MakeLoss graph 0
+        _backward_tanh graph 0
+        _backward_custom.twice graph 0
+    """),
+])
+def test_users_operators_are_islands_unless_they_may_be_captured(may: bool, text: str) -> None:
+    calls = []
+    prop("twice", lambda op, x: calls.append(1) or x * 2, may)
+    bound = Bound(around("twice"), {"x": X}, mx.gpu(0))
+    rng, found = np.random.default_rng(0), []
+    for run in range(6):
+        x = rng.standard_normal(X.shape).astype(np.float32)
+        found = bound.step(x=x)
+        y = np.tanh(2 * (x + 1))
+        np.testing.assert_allclose(found[0], y, 1e-5)
+        np.testing.assert_allclose(found[1], 2 * (1 - y ** 2), 1e-3, 1e-5)
+        if run == 2:
+            before = len(calls)
+    assert said(bound.executor) == lines(text)
+    assert len(calls) - before == (0 if may else 3)
+
+
+@needs_compiler
+@pytest.mark.parametrize("forward", [
+    lambda op, x: x * op.count, lambda op, x: x * float(np.random.default_rng().random()),
+])
+def test_an_operator_that_depends_on_more_than_its_arrays_must_not_be_captured(forward: Any) -> None:
+    prop("counts", forward, may=True)
+    bound = Bound(around("counts"), {"x": X}, mx.gpu(0))
+    for _ in range(2):
+        bound.step()
+    before = bound.executor.arg_dict["x"].asnumpy()
+    with pytest.raises(OpError, match="'mine'.* says capturable=True, but on other inputs a replay") as caught:
+        bound.step()
+    assert "custom.counts" in str(caught.value)
+    np.testing.assert_array_equal(bound.executor.arg_dict["x"].asnumpy(), before)
+
+
+@needs_compiler
+def test_an_operator_that_may_be_captured_and_waits_for_the_device_is_an_island() -> None:
+    prop("looks", lambda op, x: x * float(x.asnumpy().max()), may=True)
+    bound = Bound(around("looks"), {"x": X}, mx.gpu(0))
+    for run in range(5):
+        x = X + run
+        np.testing.assert_allclose(bound.step(x=x)[0], np.tanh((x + 1) * (x + 1).max()), 1e-5)
+    assert said(bound.executor)[2] == ("custom.looks island: RuntimeError: the current stream is capturing, so "
+                                       "synchronous API calls are disallowed")
+
+
+@needs_compiler
+@pytest.mark.parametrize("capturable", [False, True])
+def test_functions_of_users(capturable: bool) -> None:
+    @mx.operator.define(name="shifted", capturable=capturable)
+    def shifted(x: Any, *, by: float = 1.0) -> Any:
+        return x + by
+
+    @shifted.grad
+    def _(g: Any, ins: Any, outs: Any, *, by: float) -> Any:
+        return g
+
+    bound = Bound(sym.MakeLoss(sym.custom.shifted(sym.var("x"), by=3.0)), {"x": X}, mx.gpu(0))
+    for run in range(4):
+        np.testing.assert_allclose(bound.step(x=X * run)[0], X * run + 3)
+    assert said(bound.executor)[1] == "custom.shifted " + (
+        "graph 0" if capturable else "island: runs users' code, which does not say capturable=True")
+
+
+@needs_compiler
+def test_errors_of_islands_keep_their_notes() -> None:
+    def fails(op: Any, x: Any) -> Any:
+        if op.count > 3:
+            raise ValueError("too often")
+        return x
+
+    prop("fails", fails)
+    executor = Bound(around("fails"), {"x": X}, mx.gpu(0)).executor
+    for _ in range(3):
+        executor.forward(is_train=True)
+    with pytest.raises(ValueError, match="too often") as caught:
+        executor.forward(is_train=True)
+    notes = "\n".join(caught.value.__notes__)
+    assert "node 'mine'" in notes and "step 1 of 4, kernel CustomOp.forward" in notes
+    assert "graph" not in notes
+
+
+# ------------------------------------------------------------------------------------------ what stays outside
+
+
+@needs_compiler
+def test_what_draws_random_numbers_is_an_island() -> None:
+    net = sym.MakeLoss(sym.Dropout(sym.tanh(sym.var("x")), p=0.5, name="drop") * 3)
+    bound = Bound(net, {"x": np.ones((8, 8))}, mx.gpu(0))
+    outputs = {bound.step()[0].tobytes() for _ in range(6)}
+    assert len(outputs) == 6
+    assert said(bound.executor)[2] == "Dropout island: draws random numbers"
+
+
+@needs_compiler
+def test_a_kernel_that_keeps_its_state_on_the_device_may_draw() -> None:
+    bound = Bound(sym.MakeLoss(sym.Dropout(sym.tanh(sym.var("x")), p=0.5)), {"x": np.ones((8, 8))}, mx.gpu(0))
+    executor = bound.executor
+    drawing = next(step for step in executor.plan(True).forward.steps if step.node is not None and
+                   step.node.op.name == "Dropout")
+
+    class Philox:
+        """Stands for such a kernel: its state is where a replay finds it."""
+
+        capturable, out = True, drawing.outs[0]
+
+        def __call__(self) -> None:
+            self.out += 1.0
+
+    drawing.run = [Philox()]
+    for _ in range(4):
+        executor.forward(is_train=True)
+    assert "Dropout graph 0" in said(executor)
+
+
+def test_loops_run_graphs_of_their_own() -> None:
+    def body(x: Any, state: Any) -> Any:
+        state = sym.tanh(x + state)
+        return state, state
+
+    outs, _ = sym.contrib.foreach(body, sym.var("x"), sym.var("s"))
+    executor = outs.bind(mx.gpu(0), {"x": nd.array(X, ctx=mx.gpu(0)), "s": nd.zeros(4, ctx=mx.gpu(0))})
+    for run in range(4):
+        state, expected = np.zeros(4), []
+        for row in X * run:
+            state = np.tanh(row + state)
+            expected.append(state)
+        np.testing.assert_allclose(executor.forward(x=X * run)[0].asnumpy(), expected, 1e-5)
+    assert "_foreach island: its kernel, loop, is Python that runs each time" in said(executor, False)
+
+
+def test_plans_over_several_devices_run_step_by_step() -> None:
+    with mx.AttrScope(ctx_group="there"):
+        hidden = sym.tanh(sym.var("x"), name="there")
+    with mx.AttrScope(ctx_group="here"):
+        net = hidden + 1
+    executor = net.bind(mx.gpu(0), {"x": nd.array(X, ctx=mx.gpu(1))},
+                        group2ctx={"there": mx.gpu(1), "here": mx.gpu(0)})
+    assert said(executor, False) == ["forward, not captured: its steps are on several devices:"]
+
+
+# ------------------------------------------------------------------------------------------- captures that fail
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "error", "reason"), [
+    ("begin_capture", MemoryError("none is left"), "MemoryError: none is left"),
+    ("begin_capture", CUDARuntimeError("cudaErrorIllegalState"), "CUDARuntimeError: cudaErrorIllegalState"),
+])
+def test_a_capture_that_fails_falls_back(name: str, error: Exception, reason: str,
+                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: Stream, mode: int | None = None) -> None:
+        raise error
+
+    monkeypatch.setattr(Stream, name, fails)
+    bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
+    for run in range(5):
+        np.testing.assert_allclose(bound.step(x=X * run)[0], np.tanh(X * run), 1e-5)
+    assert said(bound.executor)[0].startswith(f"forward, not captured: {reason}")
+
+
+def test_the_step_that_spoils_a_capture_in_silence_is_found() -> None:
+    """To ask a stream whether it is done raises nothing, and the next launch is not to blame."""
+    asked = []
+
+    def asks(op: Any, x: Any) -> Any:
+        result = x * 2
+        asked.append(backend("gpu").xp.cuda.get_current_stream().done)
+        return result
+
+    prop("asks", asks, may=True)
+    x = sym.transpose(sym.sum(sym.var("x"), axis=0))
+    net = sym.sum(sym.transpose(sym.Custom(x, op_type="asks")), axis=0)
+    executor = net.bind(mx.gpu(0), {"x": nd.array(X, ctx=mx.gpu(0))})
+    for _ in range(4):
+        np.testing.assert_allclose(executor.forward()[0].asnumpy(), 2 * X.sum(), 1e-5)
+    text = said(executor, False)
+    assert [line for line in text if "island" in line][1:] == [
+        "custom.asks island: CUDARuntimeError: cudaErrorStreamCaptureInvalidated: operation failed due to a previous "
+        "error during capture"]
+    assert text[0] == "forward, 2 graphs, 1 islands:"
+
+
+# ------------------------------------------------------------------------------------- what else happens to plans
+
+
+@needs_compiler
+def test_a_monitor_sees_every_run() -> None:
+    bound = Bound(rows(), NETS["rows"][1], mx.gpu(0))
+    expected = [bound.step() for _ in range(4)][-1]
+    seen: list[str] = []
+    bound.executor.set_monitor_callback(lambda name, value: seen.append(name))
+    assert "graph" not in bound.executor.explain(True)
+    for _ in range(4):
+        seen.clear()
+        bound.step()
+        assert len(seen) > 4
+    bound.executor.set_monitor_callback(None)
+    assert launches(lambda: bound.executor.forward(is_train=True)) == 1
+    bound.executor.backward()
+    np.testing.assert_array_equal(bound.step()[0], expected[0])
+
+
+@needs_compiler
+def test_what_is_registered_makes_plans_anew() -> None:
+    bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
+    for _ in range(3):
+        bound.step()
+    assert "graph 0" in bound.executor.explain(True)
+    kernels = _OPS["tanh"].kernels
+    try:
+        _OPS["tanh"].kernel("another", bound=True)(lambda call: lambda: call.outs[0].fill(3))
+        np.testing.assert_array_equal(bound.step()[0], np.full_like(X, 3))
+    finally:
+        kernels.pop()
+
+
+@needs_compiler
+def test_a_profile_leaves_no_graph_of_other_arrays() -> None:
+    make, arrays = NETS["auxiliary states"]
+    one, other = Bound(make(), arrays, mx.gpu(0)), Bound(make(), arrays, mx.gpu(0))
+    for _ in range(4):
+        one.step()
+        other.step()
+    one.executor.profile(runs=1)
+    for run in range(4):
+        for mine, its in zip(one.step(x=X + run), other.step(x=X + run)):
+            np.testing.assert_array_equal(mine, its)
+    assert "graph 0" in one.executor.explain(True)
+
+
+@needs_compiler
+def test_other_shapes_have_graphs_of_their_own() -> None:
+    bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
+    for _ in range(3):
+        bound.step()
+    small = bound.executor.reshape(x=(2, 4))
+    for run in range(4):
+        np.testing.assert_allclose(small.forward(is_train=True, x=X[:2] + run)[0].asnumpy(), np.tanh(X[:2] + run), 1e-5)
+        np.testing.assert_allclose(bound.step(x=X)[0], np.tanh(X), 1e-5)
+
+
+# ------------------------------------------------------------------------------------------- inputs and outputs
+
+
+@needs_compiler
+def test_inputs_come_through_pinned_memory_and_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
+    executor = bound.executor
+    for _ in range(3):
+        bound.step()
+
+    def waits(self: Stream) -> None:
+        raise AssertionError("the host waits for a stream")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stream, "synchronize", waits)
+        for run in range(5):
+            out = executor.forward(is_train=True, x=(X * run).astype("float64"))[0]  # cast on the way
+            assert out is executor.outputs[0]
+    np.testing.assert_allclose(out.asnumpy(), np.tanh(X * 4), 1e-5)
+
+
+@needs_compiler
+def test_a_replay_sees_what_users_write_into_bound_arrays() -> None:
+    bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
+    x = bound.executor.arg_dict["x"]
+    for run in range(5):
+        x[:] = X + run
+        np.testing.assert_allclose(bound.step()[0], np.tanh(X + run), 1e-5)
+        x[1] = 0.0
+        assert not bound.step()[0][1].any()
+
+
+@needs_compiler
+def test_graphs_go_with_their_executors() -> None:
+    bound = Bound(rows(), NETS["rows"][1], mx.gpu(0))
+    for _ in range(4):
+        bound.step()
+    before = sum(block.used for block in MACHINE.blocks)
+    del bound
+    assert sum(block.used for block in MACHINE.blocks) <= before - 10
