@@ -138,6 +138,11 @@ class Segment:
     def renew(self) -> None:
         """Forget what was made of the steps together: somebody has run them one by one."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds beside its steps."""
+        return 0
+
     def said(self, step: Step | None = None) -> str:
         """How a step runs, or all of it, where there is more to say than that steps run in order."""
         return ""
@@ -345,7 +350,7 @@ class Plan:
     @property
     def nbytes(self) -> int:
         """Bytes held beside bound arrays, outputs and gradients: arenas and temporaries."""
-        return sum(self.memory.arena.values()) + self._scratch.nbytes
+        return sum(self.memory.arena.values()) + self._scratch.nbytes + self.forward.nbytes + self.backward.nbytes
 
 
 def _own(ctx: Context, nbytes: int) -> Array:

@@ -45,12 +45,15 @@ def segments(contexts: Mapping[Node, Context]) -> Callable[[list[Step]], Segment
     if len(places) > 1:
         return lambda steps: RecordedSegment(steps, None, "its steps are on several devices")
     ctx = places.pop()
-    try:
-        found = recorder(ctx.xp, ctx.device_id)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        return lambda steps: RecordedSegment(steps, None, reason)
-    return Segment if found is None else lambda steps: RecordedSegment(steps, found, xp=ctx.xp)
+
+    def segment(steps: list[Step]) -> Segment:
+        try:
+            found = recorder(ctx.xp, ctx.device_id)
+        except Exception as error:
+            return RecordedSegment(steps, None, f"{type(error).__name__}: {error}")
+        return Segment(steps) if found is None else RecordedSegment(steps, found, xp=ctx.xp)
+
+    return segment
 
 
 class RecordedSegment(Segment):
@@ -157,16 +160,17 @@ class RecordedSegment(Segment):
         assert node is not None and node.op is not None
         arrays = _apart([*step.ins, *step.outs])
         with recorder.warming():
-            # Copies have their memory before: what is made after a recording may get memory that a replay writes to.
-            before, changed, computed = [[array.copy() for array in arrays] for _ in range(3)]
-            replay = recorder.record(step.run)
+            # All that is made and kept is made before: later it may get memory that the replay writes to.
+            before = [array.copy() for array in arrays]
             try:
                 for array in _apart(step.ins):
                     _change(array)
-                _restore(changed, arrays)
+                changed = [array.copy() for array in arrays]
                 for function in step.run:
                     function()
-                _restore(computed, arrays)
+                computed = [array.copy() for array in arrays]
+                _restore(arrays, before)
+                replay = recorder.record(step.run)
                 _restore(arrays, changed)
                 replay()
                 same = [_bytes(array.copy()) == _bytes(value) for array, value in zip(arrays, computed)]
@@ -180,6 +184,10 @@ class RecordedSegment(Segment):
                 "as it was when it was captured"))
 
     # ----------------------------------------------------------------------------------------- questions
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self._recorder is None else self._recorder.nbytes
 
     def said(self, step: Step | None = None) -> str:
         if step is not None:

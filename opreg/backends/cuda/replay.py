@@ -33,7 +33,7 @@ class Replay(PlainStep):
 
 
 class CudaRecorder(Recorder):
-    """Captures for one plan, on one device."""
+    """Captures for one segment of a plan, on one device."""
 
     def __init__(self, xp: ArrayModule, device: int):
         self._cuda, self._device = xp.cuda, device
