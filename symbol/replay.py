@@ -86,17 +86,15 @@ class RecordedSegment(Segment):
             self._flatten()
 
     def run(self, after: Callable[[Step], None] | None = None) -> None:
-        """As ``Segment.run``; with ``after`` everything runs step by step, and what was recorded is dropped."""
-        if after is not None:
-            self.renew()
-        elif not self.fresh and self._recorder is not None:
-            if self._phase is _Phase.RECORD:
-                self._record(self._recorder)
-            elif self._phase is _Phase.WARM:
-                with self._recorder.warming():
-                    super().run()
+        recorder = self._recorder
+        if self._phase is not _Phase.REPLAY and recorder is not None and not self.fresh:
+            if self._phase is _Phase.WARM:
+                with recorder.warming():
+                    super().run(after)
                 self._phase = _Phase.RECORD
                 return
+            if self._phase is _Phase.RECORD:
+                self._record(recorder)
         super().run(after)
 
     # ------------------------------------------------------------------------------------------- recording
@@ -194,7 +192,8 @@ class RecordedSegment(Segment):
             return self._said.get(step, "")
         if self._phase is _Phase.REPLAY:
             graphs = len({text for text in self._said.values() if text.startswith("graph")})
-            return f"{graphs} graphs, {sum(text.startswith('island') for text in self._said.values())} islands"
+            islands = sum(text.startswith("island") for text in self._said.values())
+            return f"{graphs} graph{'s' * (graphs != 1)}, {islands} island{'s' * (islands != 1)}"
         return self._phase.value + (f": {self._reason}" if self._phase is _Phase.OFF else "")
 
     def _fail(self, error: Exception, step: Step, number: int) -> NoReturn:

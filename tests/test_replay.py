@@ -128,19 +128,19 @@ def test_a_replay_gives_what_a_run_gives(name: str, req: str, monkeypatch: pytes
 
 PARTS = {
     "one kernel": ([3, 3, 1, 1], [5, 5, 1, 1], """
-        forward, 1 graphs, 0 islands:
+        forward, 1 graph, 0 islands:
         _fused graph 0
         MakeLoss graph 0
-        backward, 1 graphs, 0 islands:
+        backward, 1 graph, 0 islands:
         _backward_MakeLoss graph 0
         _fused graph 0
     """),
     "rows": ([3, 3, 1, 1], [6, 6, 1, 1], """
-        forward, 1 graphs, 0 islands:
+        forward, 1 graph, 0 islands:
         _fused graph 0
         LayerNorm graph 0
         SoftmaxOutput graph 0
-        backward, 1 graphs, 0 islands:
+        backward, 1 graph, 0 islands:
         _backward_SoftmaxOutput graph 0
         _rdiv_scalar graph 0
         _backward_LayerNorm graph 0
@@ -148,11 +148,11 @@ PARTS = {
         zeros graph 0
     """),
     "a product between": ([5, 5, 3, 3], [8, 8, 4, 4], """
-        forward, 1 graphs, 1 islands:
+        forward, 1 graph, 1 island:
         FullyConnected island: NotImplementedError: calling cuBLAS API
         _fused graph 0
         MakeLoss graph 0
-        backward, 1 graphs, 3 islands:
+        backward, 1 graph, 3 islands:
         _backward_MakeLoss graph 0
         _fused graph 0
         _backward_FullyConnected_data island: NotImplementedError: calling cuBLAS API
@@ -222,23 +222,23 @@ def around(name: str) -> Any:
 @needs_compiler
 @pytest.mark.parametrize(("may", "text"), [
     (False, """
-        forward, 2 graphs, 1 islands:
+        forward, 2 graphs, 1 island:
         _plus_scalar graph 0
         custom.twice island: runs users' code, which does not say capturable=True
         tanh graph 1
         MakeLoss graph 1
-        backward, 1 graphs, 1 islands:
+        backward, 1 graph, 1 island:
         _backward_MakeLoss graph 0
         _backward_tanh graph 0
         _backward_custom.twice island: runs users' code, which does not say capturable=True
     """),
     (True, """
-        forward, 1 graphs, 0 islands:
+        forward, 1 graph, 0 islands:
         _plus_scalar graph 0
         custom.twice graph 0
         tanh graph 0
         MakeLoss graph 0
-        backward, 1 graphs, 0 islands:
+        backward, 1 graph, 0 islands:
         _backward_MakeLoss graph 0
         _backward_tanh graph 0
         _backward_custom.twice graph 0
@@ -422,7 +422,7 @@ def test_the_step_that_spoils_a_capture_in_silence_is_found() -> None:
     assert [line for line in text if "island" in line][1:] == [
         "custom.asks island: CUDARuntimeError: cudaErrorStreamCaptureInvalidated: operation failed due to a previous "
         "error during capture"]
-    assert text[0] == "forward, 2 graphs, 1 islands:"
+    assert text[0] == "forward, 2 graphs, 1 island:"
 
 
 # ------------------------------------------------------------------------------------- what else happens to plans
@@ -480,9 +480,9 @@ def test_a_profile_leaves_no_graph_of_other_arrays() -> None:
         np.testing.assert_allclose(executor.forward(is_train=True, x=x)[0].asnumpy(), x - x.mean(0), 1e-5, 1e-6)
         np.testing.assert_allclose(executor.aux_arrays[0].asnumpy(), x.mean(0), 1e-5)
         if run == 4:
-            assert said(executor) == ["forward, 1 graphs, 0 islands:", "_centred graph 0"]
+            assert said(executor) == ["forward, 1 graph, 0 islands:", "_centred graph 0"]
             executor.profile(1, is_train=True)
-    assert said(executor) == ["forward, 1 graphs, 0 islands:", "_centred graph 0"]
+    assert said(executor) == ["forward, 1 graph, 0 islands:", "_centred graph 0"]
 
 
 @needs_compiler
