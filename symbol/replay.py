@@ -89,15 +89,27 @@ class RecordedSegment(Segment):
         recorder = self._recorder
         if self._phase is not _Phase.REPLAY and recorder is not None and not self.fresh:
             if self._phase is _Phase.WARM:
-                with recorder.warming():
-                    super().run(after)
-                self._phase = _Phase.RECORD
+                self._warm(recorder)
                 return
             if self._phase is _Phase.RECORD:
                 self._record(recorder)
         super().run(after)
 
     # ------------------------------------------------------------------------------------------- recording
+
+    def _warm(self, recorder: Recorder) -> None:
+        """Run as it will be recorded. Where there is no memory for that the next run does without."""
+        try:
+            with recorder.warming():
+                super().run()
+        except MemoryError as error:
+            self._give_up(error)
+            raise
+        self._phase = _Phase.RECORD
+
+    def _give_up(self, error: Exception) -> None:
+        """Run step by step from now on."""
+        self._phase, self._reason, self._recorder = _Phase.OFF, f"{type(error).__name__}: {error}", None
 
     @uncollected  # what it frees would be freed while a device records
     def _record(self, recorder: Recorder) -> None:
@@ -107,7 +119,7 @@ class RecordedSegment(Segment):
         except _Differs as found:
             self._fail(found.error, found.step, self.steps.index(found.step))
         except Exception as error:
-            self._phase, self._reason = _Phase.OFF, f"{type(error).__name__}: {error}"
+            self._give_up(error)
             return
         self.flat = [function for function, _ in pieces]
         self._owners = [step for _, step in pieces]

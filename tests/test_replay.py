@@ -19,7 +19,7 @@ from opreg.nn.jit import jit
 from opreg.symbol.plan import Segment
 from tests.cuda.device import Gpu, gpus
 from tests.cuda.host import COMPILER
-from tests.cuda.machine import MACHINE, CUDARuntimeError, Stream
+from tests.cuda.machine import MACHINE, CUDARuntimeError, MemoryPool, Stream
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 sym, nd = mx.sym, mx.nd
@@ -401,6 +401,39 @@ def test_a_capture_that_fails_falls_back(name: str, error: Exception, reason: st
     for run in range(5):
         np.testing.assert_allclose(bound.step(x=X * run)[0], np.tanh(X * run), 1e-5)
     assert said(bound.executor)[0].startswith(f"forward, not captured: {reason}")
+
+
+@needs_compiler
+def test_an_executor_is_usable_when_no_memory_is_left_for_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    allocate = MemoryPool.malloc
+
+    def malloc(self: MemoryPool, size: int) -> Any:
+        if self is not MACHINE.pool:
+            raise MemoryError("out of memory")
+        return allocate(self, size)
+
+    monkeypatch.setattr(MemoryPool, "malloc", malloc)
+    executor = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0)).executor
+    executor.forward()
+    with pytest.raises(MemoryError, match="out of memory"):
+        executor.forward()
+    for run in range(3):
+        np.testing.assert_allclose(executor.forward(x=X * run)[0].asnumpy(), np.tanh(X * run), 1e-5)
+    assert "out of memory" in said(executor, False)[0]
+
+
+@needs_compiler
+def test_what_computes_on_the_host_is_an_island() -> None:
+    with mx.AttrScope(ctx_group="there"):
+        hidden = sym.tanh(sym.var("x") * 2, name="there")
+    with mx.AttrScope(ctx_group="here"):
+        net = sym.exp(hidden, name="here") + 1
+    executor = net.bind(mx.cpu(), {"x": nd.array(X, ctx=mx.gpu(0))},
+                        group2ctx={"there": mx.gpu(0), "here": mx.cpu()})
+    for run in range(5):
+        np.testing.assert_allclose(executor.forward(x=X * run)[0].asnumpy(), np.exp(np.tanh(2 * X * run)) + 1, 1e-5)
+    text = said(executor, False)
+    assert text[0] == "forward, 1 graph, 2 islands:" and text[1] == "_fused graph 0"
 
 
 def test_the_step_that_spoils_a_capture_in_silence_is_found() -> None:
