@@ -99,7 +99,8 @@ class _Results:
                 and _overwrites(program, entry, array))
         if fits and req == "write" and entry not in self.targets:
             self.targets[entry] = array
-        elif fits and req == "add" and uses[entry] == 1 and node.op.supports_add:  # type: ignore[union-attr]
+        elif (fits and req == "add" and uses[entry] == 1
+                and node.op.adds(program.contexts[node].xp)):  # type: ignore[union-attr]
             self.targets[entry] = self.adds[entry] = array
         else:
             after.append((entry, array, req))

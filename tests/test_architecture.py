@@ -63,10 +63,11 @@ ORDER = _floors("""
     opreg.backends
     opreg.backends.expressions
     opreg.builtin
-    opreg.backends.onednn.private_operators
+    opreg.backends.onednn.private_operators opreg.backends.cuda.private_operators
     opreg.backends.numba.rnn opreg.backends.numba.row_operators opreg.backends.onednn.convolution
     opreg.backends.onednn.batch_norm
     opreg.backends.numba.operators opreg.backends.onednn.operators opreg.backends.cuda.row_operators
+    opreg.backends.cuda.product_operators
     opreg.backends.cuda.operators
     opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context
@@ -89,7 +90,8 @@ ORDER = _floors("""
     opreg.symbol.naming opreg.symbol.infer opreg.symbol.program
     opreg.symbol.symbol
     opreg.symbol.passes opreg.backends.onednn.channels_last opreg.backends.onednn.fuse_bn_backward
-    opreg.backends.onednn.passes
+        opreg.backends.cuda.fuse_dense_backward
+    opreg.backends.onednn.passes opreg.backends.cuda.passes
     opreg.symbol.memory_use
     opreg.symbol.plan
     opreg.symbol.replay
@@ -118,27 +120,28 @@ ORDER = _floors("""
 #: package itself.
 INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.backends": """
-        . addressing weights cuda cuda.instructions numba numba.cache numba.pointers numba.values onednn
-            onednn.shared_library
+        . addressing weights cuda cuda.cublaslt cuda.instructions cuda.precision numba numba.cache numba.pointers
+            numba.values onednn onednn.shared_library
         blas numba.simd numba.vector onednn.matmul onednn.primitives
         cuda.replay cuda.staging
         devices
         cuda.compiler cuda.layout numba.gemm numba.rnn_cells onednn.engine
         numba.compiler
-        cuda.elementwise cuda.rows cuda.updates numba.elementwise numba.recurrent numba.row_reductions numba.updates
+        cuda.elementwise cuda.products cuda.rows cuda.updates numba.elementwise numba.recurrent
+            numba.row_reductions numba.updates
     """,
     "opreg.builtin": """
         elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names contrib
         elementwise.elementwise vision.image_size numpy_names.numpy_like_logic outputs layers.rnn_parts shapes.shape
             layers.sliding shapes.subscript optimizers.update_formulas optimizers.updating contrib.contrib_misc
         elementwise.activation layers.attention shapes.axes elementwise.binary shapes.broadcasting
-            randomness.densities contrib.hawkes vision.image lookup.indexing shapes.joining matrices.linalg
-            layers.norm layers.normalize optimizers.optimizer_updates shapes.padding reductions.products
+            randomness.densities contrib.hawkes vision.image lookup.indexing shapes.joining layers.norm
+            layers.normalize optimizers.optimizer_updates shapes.padding reductions.products
             reductions.reduce layers.rnn_layer shapes.slicing layers.softmax elementwise.unary
         layers.batch_norm vision.bilinear elementwise.casting shapes.creation matrices.dense lookup.gather
             layers.layer_norm layers.losses layers.sequence_losses optimizers.multi_updates
             numpy_names.numpy_like_reduce reductions.ordering shapes.rearrange layers.rnn lookup.sequence
-        rematerialization layers.batch_norm_moving vision.boxes layers.convolution vision.correlation
+        rematerialization matrices.linalg layers.batch_norm_moving vision.boxes layers.convolution vision.correlation
             numpy_names.numpy_like layers.pooling randomness.random vision.resize vision.roi vision.rotated_roi
             vision.warp
         vision.deformable vision.deformable_roi layers.fused_convolution vision.multibox vision.proposal

@@ -35,15 +35,16 @@ class Kernel:
     list of them, that does the work.
 
     ``accepts(call)`` says None, or why this kernel declines. Among those that accept, the one attached last runs. One
-    that ``serves`` other array modules alone is not asked.
+    that ``serves`` other array modules alone is not asked. A bound one that ``adds`` obeys the request ``add``.
     """
 
-    __slots__ = ("name", "rule", "accepts", "bound", "takes_out", "serves")
+    __slots__ = ("name", "rule", "accepts", "bound", "takes_out", "serves", "adds")
 
     def __init__(self, function: Callable, name: str = "reference", bound: bool = False,
                  accepts: Callable[[Call], str | None] | None = None,
-                 serves: Callable[[ArrayModule], bool] | None = None):
+                 serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False):
         self.name, self.rule, self.accepts, self.bound, self.serves = name, Rule(function), accepts, bound, serves
+        self.adds = adds
         parameters = parameters_of(function)
         self.takes_out = "out" in parameters.keyword_only or "out" in parameters.positional
 
@@ -92,7 +93,7 @@ class Call:
         Inputs (arguments, then auxiliary states) and outputs, of the array module ``xp``; written in place, their
         addresses never change. An output that nobody reads is None. There are none yet where results are returned.
     reqs : list of str
-        For each output ``write``, or ``null`` where it is None; ``add`` only for kernels of users' operators.
+        For each output ``write``, or ``null`` where it is None; ``add`` only for kernels that add.
     xp, ctx, is_train, rng
         Array module, device, mode and random generator.
     specs : list of Spec
@@ -123,6 +124,16 @@ class Call:
         return [self.scratch(i, spec.shape, spec.dtype) if out is None else out
                 for i, (out, spec) in enumerate(zip(self.outs, self.specs))]
 
+    def aside(self) -> list[Step]:
+        """Have results that are to be added written to temporary memory; the functions that add them then."""
+        adding: list[Step] = []
+        for i, (out, req) in enumerate(zip(self.outs, self.reqs)):
+            if req == "add":
+                self.outs[i] = self.scratch(-1 - i, out.shape, out.dtype)  # numbers that no kernel asks for
+                self.reqs[i] = "write"
+                adding.append(functools.partial(self.xp.add, out, self.outs[i], out))
+        return adding
+
 
 class FirstRun:
     """A step whose first run is watched; it returns the steps that take its place from then on."""
@@ -147,10 +158,10 @@ class Prepared:
         Those that would have come first, and why they do not.
     """
 
-    __slots__ = ("kernel", "declined", "_call")
+    __slots__ = ("kernel", "declined", "_call", "_after")
 
-    def __init__(self, call: Call, kernel: Kernel, declined: list[tuple[str, str]]):
-        self.kernel, self.declined, self._call = kernel, declined, call
+    def __init__(self, call: Call, kernel: Kernel, declined: list[tuple[str, str]], after: Sequence[Step] = ()):
+        self.kernel, self.declined, self._call, self._after = kernel, declined, call, after
 
     def function(self) -> Callable[..., Any]:
         """The kernel, one that returns, as a function of arrays, and of ``out`` if it takes that."""
@@ -159,6 +170,10 @@ class Prepared:
     def steps(self, states: Sequence[Array] = ()) -> tuple[list[Step], Step | None]:
         """Functions that compute the outputs from the inputs of the call, and one that stores, later, the new values of
         auxiliary states in these arrays; None where there are none."""
+        steps, store = self._steps(states)
+        return [*steps, *self._after], store
+
+    def _steps(self, states: Sequence[Array]) -> tuple[list[Step], Step | None]:
         call, kernel = self._call, self.kernel
         if kernel.bound:
             run = kernel.rule.function(call)
@@ -190,18 +205,28 @@ def prepare(call: Call, returning: bool = False) -> Prepared:
         When none accepts, with the reasons.
     """
     declined: list[tuple[str, str]] = []
-    for kernel in reversed(call.op.kernels):
-        if returning and kernel.bound:
-            continue
-        if kernel.serves is not None and not kernel.serves(call.xp):
-            continue
-        reason = None if kernel.accepts is None else kernel.accepts(call)
-        if reason is None:
-            return Prepared(call, kernel, declined)
-        declined.append((kernel.name, reason))
+    kernels = [kernel for kernel in reversed(call.op.kernels) if not (returning and kernel.bound)
+               and (kernel.serves is None or kernel.serves(call.xp))]
+    after: list[Step] = []
+    if "add" in call.reqs and not call.op.supports_add:
+        for kernel in kernels:
+            if kernel.adds and _accepted(kernel, call, declined):
+                return Prepared(call, kernel, declined)
+        kernels, after = [kernel for kernel in kernels if not kernel.adds], call.aside()
+    for kernel in kernels:
+        if _accepted(kernel, call, declined):
+            return Prepared(call, kernel, declined, after)
     reasons = "; ".join(f"{name}: {reason}" for name, reason in declined)
     raise OpError(f"operator {call.op.name} has no kernel for this use on {call.ctx}"
                   f"{': ' if reasons else ''}{reasons}")
+
+
+def _accepted(kernel: Kernel, call: Call, declined: list[tuple[str, str]]) -> bool:
+    """Whether a kernel accepts; if not, its reason is noted."""
+    reason = None if kernel.accepts is None else kernel.accepts(call)
+    if reason is not None:
+        declined.append((kernel.name, reason))
+    return reason is None
 
 
 def reference(call: Call) -> Prepared:

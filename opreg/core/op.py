@@ -139,7 +139,7 @@ class Op:
     optional_out_grads : bool
         Whether its gradient is given None, not zeros, for outputs that no gradient reaches.
     supports_add : bool
-        Whether its kernel obeys the request ``add`` itself.
+        Whether all its kernels obey the request ``add``.
     op_type : str or None
         Of a user's operator, the name that it goes by and that files have for it.
     traced : bool
@@ -255,11 +255,11 @@ class Op:
 
     def kernel(self, name: str = "reference", *, bound: bool = False,
                accepts: Callable[[Call], str | None] | None = None,
-               serves: Callable[[ArrayModule], bool] | None = None) -> Callable[[F], F]:
+               serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False) -> Callable[[F], F]:
         """Attach a kernel; see ``Kernel`` for its forms."""
 
         def attach(function: F) -> F:
-            self.kernels.append(Kernel(function, name, bound, accepts, serves))
+            self.kernels.append(Kernel(function, name, bound, accepts, serves, adds))
             self._changed()
             return function
 
@@ -322,6 +322,11 @@ class Op:
         return function
 
     # -------------------------------------------------------------------------------------------- questions
+
+    def adds(self, xp: ArrayModule) -> bool:
+        """Whether a kernel for arrays of a module obeys the request ``add``."""
+        return self.supports_add or any(kernel.adds and (kernel.serves is None or kernel.serves(xp))
+                                        for kernel in self.kernels)
 
     def complete(self, given: Attrs) -> dict[str, Any]:
         """Typed attributes from what was given, as values or text."""

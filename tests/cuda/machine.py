@@ -71,11 +71,14 @@ class _Block:
         How often it was given out.
     used, captured : bool
         Whether somebody has it, and whether it was given out while a stream captured.
+    pointer : weak reference
+        Who has it.
     written, read : dict by stream
         When streams last touched it.
     """
 
-    __slots__ = ("buffer", "size", "pool", "arena", "number", "used", "captured", "written", "read", "__weakref__")
+    __slots__ = ("buffer", "size", "pool", "arena", "number", "used", "captured", "pointer", "written", "read",
+                 "__weakref__")
 
     def __init__(self, size: int, pool: MemoryPool, arena: int):
         raw = np.empty(size + _ROUNDED, np.uint8)
@@ -92,7 +95,7 @@ class MemoryPointer:
     def __init__(self, block: _Block, size: int):
         self.block, self.size, self.ptr = block, size, block.buffer.ctypes.data
         block.number, block.used = block.number + 1, True
-        block.captured = MACHINE.capturing() is not None
+        block.captured, block.pointer = MACHINE.capturing() is not None, weakref.ref(self)
         block.buffer.fill(255)  # NaN, whatever floating type it is read as
         self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (self.ptr, False), "version": 3}
 
@@ -503,6 +506,14 @@ class Machine:
         given = _blocks((args, keywords))
         self.order(given, given if results is None else _blocks((results, keywords.get("out"))))
         return results
+
+    def memory_at(self, address: int) -> np.ndarray:
+        """The memory that an address is in, from there on, for work that is told of addresses alone."""
+        for block in self.blocks:
+            start = block.buffer.ctypes.data
+            if block.used and start <= address < start + block.size:
+                return np.asarray(block.pointer())[address - start:]
+        raise MachineError("an address at which nobody has memory")
 
     def host_copies(self) -> None:
         """The host and the device are about to copy, which CuPy refuses while the current stream captures."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import row_operators
+from . import product_operators, row_operators
 
-__all__ = ["row_operators"]
+__all__ = ["product_operators", "row_operators"]

@@ -17,13 +17,13 @@ from ...core.launch import Call
 from ...core.op import Op
 from ...core.registry import REGISTERED, declare, ops, register
 from ...core.rules import Rule
-from ...core.spec import Shape, is_narrow, show
+from ...core.spec import Shape, broadcast, is_narrow, show
 from ...core.value import Value
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..reductions.reduce import reduced
 
-__all__ = ["product", "wide", "bilinear", "adjoint", "with_bias"]
+__all__ = ["FACTORS", "adjoint", "bilinear", "dense_weight", "factors_of", "product", "wide", "with_bias"]
 
 Storage = Literal["default", "row_sparse", "csr"]
 
@@ -65,6 +65,21 @@ def _size(a: Array, b: Array) -> Shape:
     return (*a.shape[:-1], b.shape[-1])
 
 
+#: Of operators that are a product of two matrices, or of as many as both have: the two of a call, or None where that is
+#: not all there is to it.
+FACTORS: dict[Op, Callable[[Call], tuple[Array, Array] | None]] = {}
+
+
+def factors_of(call: Call) -> tuple[Array, Array, Shape] | None:
+    """The matrices whose product a call computes, and the shape of that; None where they are no views of its inputs."""
+    factors = FACTORS[call.op](call) if all(array.size for array in call.ins[:2]) else None
+    if factors is None or not all(any(call.xp.may_share_memory(factor, array) for array in call.ins[:2])
+                                  for factor in factors):
+        return None
+    a, b = factors
+    return a, b, (*broadcast(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+
+
 def attach_bound_product(op: Op, factors: Callable) -> None:
     """Attach the kernel that multiplies what was settled before, for products in an array's own dtype.
 
@@ -72,6 +87,7 @@ def attach_bound_product(op: Op, factors: Callable) -> None:
     a bias, added to the rows of the product.
     """
     rule = Rule(factors)
+    FACTORS[op] = lambda call: rule(call.attrs, *call.ins[:2])
 
     def accepts(call: Call) -> str | None:
         read = [*call.ins[:2], *_bias(call)]
@@ -215,7 +231,8 @@ def _dense_data(g: Array, weight: Array) -> tuple[Array, Array]:
     return _rows(g, False), weight
 
 
-def _dense_weight(g: Array, data: Array, *, flatten: bool) -> tuple[Array, Array]:
+def dense_weight(g: Array, data: Array, *, flatten: bool) -> tuple[Array, Array]:
+    """The matrices whose product is the gradient of a dense layer's weight."""
     return _rows(g, False).T, _rows(data, flatten)
 
 
@@ -230,12 +247,12 @@ def fully_connected_data_xp(xp, g, weight, data, *, out=None):
 
 @fully_connected_weight.kernel()
 def fully_connected_weight_xp(xp, g, data, weight, *, flatten, out=None):
-    return _matrix(xp, *_dense_weight(g, data, flatten=flatten), out, weight.shape)
+    return _matrix(xp, *dense_weight(g, data, flatten=flatten), out, weight.shape)
 
 
 attach_bound_product(fully_connected, _dense)
 attach_bound_product(fully_connected_data, _dense_data)
-attach_bound_product(fully_connected_weight, _dense_weight)
+attach_bound_product(fully_connected_weight, dense_weight)
 bilinear(fully_connected, fully_connected_data, fully_connected_weight,
          lambda g, attrs: ops.sum(g, axis=-1, exclude=True))
 
@@ -330,7 +347,22 @@ def dot_rhs_xp(xp, g, lhs, rhs, *, transpose_a, transpose_b, out=None):
     return _matrix(xp, g.T, a, out, rhs.shape) if transpose_b else _matrix(xp, a.T, g, out, rhs.shape)
 
 
+def _dot_lhs(call: Call) -> tuple[Array, Array]:
+    g, rhs, lhs = call.ins
+    b = _right(rhs, call.attrs["transpose_b"])
+    g = g.reshape(lhs.size // b.shape[0], b.shape[1])
+    return (b, g.T) if call.attrs["transpose_a"] else (g, b.T)
+
+
+def _dot_rhs(call: Call) -> tuple[Array, Array]:
+    g, lhs, rhs = call.ins
+    a = _left(lhs, call.attrs["transpose_a"])
+    g = g.reshape(a.shape[0], rhs.size // a.shape[1])
+    return (g.T, a) if call.attrs["transpose_b"] else (a.T, g)
+
+
 attach_bound_product(dot, _dot)
+FACTORS.update({dot_lhs: _dot_lhs, dot_rhs: _dot_rhs})
 bilinear(dot, dot_lhs, dot_rhs)
 
 

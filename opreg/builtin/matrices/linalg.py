@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.launch import Call
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, common_dtype, show
@@ -21,6 +22,7 @@ from ...core.value import Value
 from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, together
+from .dense import FACTORS
 
 __all__: list[str] = []
 
@@ -129,6 +131,16 @@ def gemm2_xp(xp, A, B, *, transpose_a, transpose_b, alpha, axis, out=None):
     return _multiply(xp, A, B, transpose_a, transpose_b, alpha, axis, out)
 
 
+def _gemm2(call: Call) -> tuple[Array, Array] | None:
+    (A, B), attrs = call.ins, call.attrs
+    if attrs["axis"] not in (-2, A.ndim - 2):
+        return None
+    return _t(A) if attrs["transpose_a"] else A, _t(B) if attrs["transpose_b"] else B
+
+
+FACTORS[gemm2] = _gemm2
+
+
 @gemm2.grad
 def gemm2_grad(g, ins, outs, *, transpose_a, transpose_b, alpha, axis):
     A, B = ins
@@ -192,6 +204,14 @@ def syrk_infer(A, *, transpose):
 @syrk.kernel()
 def syrk_xp(xp, A, *, transpose, alpha, out=None):
     return _multiply(xp, A, A, transpose, not transpose, alpha, -2, out)
+
+
+def _syrk(call: Call) -> tuple[Array, Array]:
+    (A,) = call.ins
+    return (_t(A), A) if call.attrs["transpose"] else (A, _t(A))
+
+
+FACTORS[syrk] = _syrk
 
 
 @syrk.grad

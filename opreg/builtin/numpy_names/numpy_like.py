@@ -14,12 +14,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from ...core.attrs import Limit
+from ...core.launch import Call
 from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import Shape, broadcast, check_axis, is_numpy_float, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..matrices.dense import adjoint, bilinear, product
+from ..matrices.dense import FACTORS, adjoint, bilinear, product
 from ..shapes.broadcasting import reduce_like_xp
 from ..shapes.shape import as_view, constant, delivered, reshape_fill, reshaped, stored
 from ..shapes.subscript import subscript_infer
@@ -154,6 +155,34 @@ def matmul_b_xp(xp, g, a, b, *, out=None):
 
 
 bilinear(matmul, matmul_a, matmul_b)
+
+
+def _folded(a: Array, b: Array) -> tuple[Array, Array]:
+    """Many matrices times one as a single product, where they lie one after the other."""
+    if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
+        a = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+    return a, b
+
+
+def _matmul_a(call: Call) -> tuple[Array, Array] | None:
+    g, b, a = call.ins
+    left, right = _as_matrices(a, b)
+    head = _head(g, a, b)
+    summed = broadcast(head.shape[:-2], right.shape[:-2]) != left.shape[:-2]
+    return None if summed else _folded(head, right.swapaxes(-1, -2))
+
+
+def _matmul_b(call: Call) -> tuple[Array, Array] | None:
+    g, a, b = call.ins
+    left, right = _as_matrices(a, b)
+    head = _head(g, a, b)
+    if right.ndim == 2 and left.ndim > 2:
+        left, head = left.reshape(-1, left.shape[-1]), head.reshape(-1, head.shape[-1])
+    summed = broadcast(left.shape[:-2], head.shape[:-2]) != right.shape[:-2]
+    return None if summed else (left.swapaxes(-1, -2), head)
+
+
+FACTORS.update({matmul: lambda call: _folded(*_as_matrices(*call.ins)), matmul_a: _matmul_a, matmul_b: _matmul_b})
 
 
 # --------------------------------------------------------------------------------------------------- where

@@ -1,0 +1,258 @@
+"""cublasLt, the library of products of matrices that CUDA brings: its functions, by ``ctypes``, and what they take.
+
+The library is met here alone and looked for at first use, in the version of the CUDA that CuPy uses. Numbers are those
+of ``cublasLt.h``; there matrices are stored by columns.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from opreg.core.cache import cached
+from opreg.errors import OpError
+from opreg.typing import ArrayModule
+
+__all__ = ["Algorithm", "ComputeType", "DataType", "Descriptor", "DescriptorAttribute", "Epilogue", "Heuristic",
+           "LayoutAttribute", "Library", "Operation", "PreferenceAttribute", "SIGNATURES", "Status", "answer",
+           "library", "missing"]
+
+# ------------------------------------------------------------------------------------------ the library's terms
+
+
+class Status(enum.IntEnum):
+    """What its functions answer."""
+
+    SUCCESS = 0
+    NOT_INITIALIZED = 1
+    ALLOC_FAILED = 3
+    INVALID_VALUE = 7
+    ARCH_MISMATCH = 8
+    MAPPING_ERROR = 11
+    EXECUTION_FAILED = 13
+    INTERNAL_ERROR = 14
+    NOT_SUPPORTED = 15
+    LICENSE_ERROR = 16
+
+
+class DataType(enum.IntEnum):
+    """How numbers are stored."""
+
+    R_32F = 0
+    R_64F = 1
+    R_16F = 2
+    R_16BF = 14
+
+
+class ComputeType(enum.IntEnum):
+    """How they are multiplied and added."""
+
+    COMPUTE_32F = 68
+    COMPUTE_64F = 70
+    COMPUTE_32F_FAST_TF32 = 77
+
+
+class Operation(enum.IntEnum):
+    """What is done to a factor before."""
+
+    N = 0
+    T = 1
+
+
+class Epilogue(enum.IntEnum):
+    """What is done beside the product: to its numbers before they are stored, or with a factor's."""
+
+    DEFAULT = 1
+    BIAS = 4
+    BGRADB = 512
+
+
+class DescriptorAttribute(enum.IntEnum):
+    """Of a product."""
+
+    TRANSA = 3
+    TRANSB = 4
+    EPILOGUE = 7
+    BIAS_POINTER = 8
+
+
+class LayoutAttribute(enum.IntEnum):
+    """Of a matrix."""
+
+    BATCH_COUNT = 5
+    STRIDED_BATCH_OFFSET = 6
+
+
+class PreferenceAttribute(enum.IntEnum):
+    """Of the choice of an algorithm."""
+
+    MAX_WORKSPACE_BYTES = 1
+    MIN_ALIGNMENT_A_BYTES = 5
+    MIN_ALIGNMENT_B_BYTES = 6
+    MIN_ALIGNMENT_C_BYTES = 7
+    MIN_ALIGNMENT_D_BYTES = 8
+
+
+class Algorithm(ctypes.Structure):
+    """``cublasLtMatmulAlgo_t``."""
+
+    _fields_ = [("data", ctypes.c_uint64 * 8)]
+
+
+class Heuristic(ctypes.Structure):
+    """``cublasLtMatmulHeuristicResult_t``."""
+
+    _fields_ = [("algo", Algorithm), ("workspaceSize", ctypes.c_size_t), ("state", ctypes.c_int),
+                ("wavesCount", ctypes.c_float), ("reserved", ctypes.c_int * 4)]
+
+
+_P, _INT, _SIZE, _U64, _I64 = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_int64
+
+#: What the functions take; all answer a status.
+SIGNATURES: dict[str, tuple[type, ...]] = {
+    "cublasLtCreate": (_P,),
+    "cublasLtMatmulDescCreate": (_P, _INT, _INT),
+    "cublasLtMatmulDescSetAttribute": (_P, _INT, _P, _SIZE),
+    "cublasLtMatmulDescDestroy": (_P,),
+    "cublasLtMatrixLayoutCreate": (_P, _INT, _U64, _U64, _I64),
+    "cublasLtMatrixLayoutSetAttribute": (_P, _INT, _P, _SIZE),
+    "cublasLtMatrixLayoutDestroy": (_P,),
+    "cublasLtMatmulPreferenceCreate": (_P,),
+    "cublasLtMatmulPreferenceSetAttribute": (_P, _INT, _P, _SIZE),
+    "cublasLtMatmulPreferenceDestroy": (_P,),
+    "cublasLtMatmulAlgoGetHeuristic": (_P, _P, _P, _P, _P, _P, _P, _INT, _P, _P),
+    "cublasLtMatmul": (_P, _P, _P, _P, _P, _P, _P, _P, _P, _P, _P, _P, _P, _P, _SIZE, _P),
+}
+
+
+# --------------------------------------------------------------------------------------------------- its use
+
+
+class Library:
+    """The loaded library."""
+
+    def __init__(self, loaded: ctypes.CDLL):
+        self.functions: dict[str, Callable[..., int]] = {}
+        for name, takes in SIGNATURES.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = _INT, takes
+            self.functions[name] = function
+        self._handles: dict[int, int] = {}
+
+    def check(self, name: str, *args: object) -> None:
+        """Call a function.
+
+        Raises
+        ------
+        OpError
+            With its name and what it answers.
+        """
+        status = self.functions[name](*args)
+        if status:
+            raise OpError(answer(name, status))
+
+    def handle(self, device: int) -> int:
+        """What stands for the library on a device, the current one; it is made once and kept."""
+        if device not in self._handles:
+            handle = ctypes.c_void_p()
+            self.check("cublasLtCreate", ctypes.byref(handle))
+            assert handle.value is not None
+            self._handles[device] = handle.value
+        return self._handles[device]
+
+
+def answer(name: str, status: int) -> str:
+    """What a function said, in words.
+
+    Examples
+    --------
+    >>> answer("cublasLtMatmul", 13)
+    'cublasLtMatmul answers CUBLAS_STATUS_EXECUTION_FAILED (13)'
+    """
+    known = f"CUBLAS_STATUS_{Status(status).name} ({status})" if status in set(Status) else f"status {status}"
+    return f"{name} answers {known}"
+
+
+class Descriptor:
+    """Something of the library's that describes, destroyed with its last reference.
+
+    Parameters
+    ----------
+    library : Library
+    kind : str
+        ``MatmulDesc``, ``MatrixLayout`` or ``MatmulPreference``.
+    args
+        What its function to create it takes.
+    """
+
+    __slots__ = ("library", "kind", "value")
+
+    def __init__(self, library: Library, kind: str, *args: int):
+        self.library, self.kind, self.value = library, kind, ctypes.c_void_p()
+        library.check(f"cublasLt{kind}Create", ctypes.byref(self.value), *args)
+
+    def set(self, attribute: int, value: ctypes._SimpleCData) -> None:
+        """Change an attribute, which has the size of the value."""
+        self.library.check(f"cublasLt{self.kind}SetAttribute", self.value, attribute, ctypes.byref(value),
+                           ctypes.sizeof(value))
+
+    def __del__(self) -> None:
+        if self.value.value is not None:
+            self.library.functions[f"cublasLt{self.kind}Destroy"](self.value)
+
+
+# --------------------------------------------------------------------------------------------- where it is
+
+
+def _places(major: int) -> Iterator[str]:
+    """What the library of a version of CUDA may be loaded by."""
+    windows = sys.platform == "win32"
+    name = f"cublasLt64_{major}.dll" if windows else f"libcublasLt.so.{major}"
+    yield name  # as CuPy has loaded it, or the system finds it
+    spec = importlib.util.find_spec("nvidia")
+    for folder in [] if spec is None else spec.submodule_search_locations or []:
+        for part in (f"cu{major}", "cublas"):
+            yield str(Path(folder, part, "bin" if windows else "lib", name))
+    for variable in ("CUDA_PATH", "CUDA_HOME"):
+        if os.environ.get(variable):
+            yield str(Path(os.environ[variable], "bin" if windows else "lib64", name))
+
+
+def load(major: int) -> ctypes.CDLL:
+    """The library of a version of CUDA.
+
+    Raises
+    ------
+    OSError
+        Where it is found nowhere.
+    """
+    for place in _places(major):
+        try:
+            return ctypes.CDLL(place)
+        except OSError:
+            continue
+    raise OSError(f"cublasLt of CUDA {major} is not installed (the package nvidia-cublas has it)")
+
+
+@cached(4)
+def library(xp: ArrayModule) -> Library | str:
+    """The library for an array module's devices, or why there is none; looked for once."""
+    try:
+        version = int(xp.cuda.runtime.runtimeGetVersion())
+    except Exception as error:  # CuPy's own, where it has no runtime
+        return f"the array module names no version of CUDA: {error}"
+    try:
+        return Library(load(version // 1000))
+    except (OSError, AttributeError) as error:  # or one that lacks a function
+        return f"cublasLt does not load: {error}"
+
+
+def missing(xp: ArrayModule) -> str | None:
+    """Why the library cannot be used, or None where it can."""
+    found = library(xp)
+    return found if isinstance(found, str) else None

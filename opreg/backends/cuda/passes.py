@@ -1,0 +1,9 @@
+"""The passes that kernels on a GPU need, by stage."""
+
+from __future__ import annotations
+
+from .fuse_dense_backward import fuse_dense_backward
+
+__all__ = ["PASSES"]
+
+PASSES = {"layout": (fuse_dense_backward,)}

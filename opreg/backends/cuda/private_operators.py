@@ -1,0 +1,27 @@
+"""Operators of plans on a GPU; see the passes that put them there. No file, no list of operators has them."""
+
+from __future__ import annotations
+
+from opreg.builtin.matrices.dense import fully_connected_weight_xp, wide
+from opreg.core.attrs import Schema
+from opreg.core.op import Op
+from opreg.core.spec import Shape
+from opreg.typing import Array, ArrayModule
+
+__all__ = ["dense_backward"]
+
+dense_backward = Op("_backward_FullyConnected_parameters", Schema([]), ("g", "data", "weight"),
+                    outputs=("weight", "bias"), unread=(2,),
+                    doc="The gradients that ``FullyConnected`` passes to its weight and its bias.")
+dense_backward.where = None
+
+
+@dense_backward.infer
+def dense_backward_infer(g: Shape, data: Shape, weight: Shape) -> list[Shape]:
+    return [weight, weight[:1]]
+
+
+@dense_backward.kernel()
+def dense_backward_xp(xp: ArrayModule, g: Array, data: Array, weight: Array, *, flatten: bool) -> tuple[Array, Array]:
+    (rows,) = wide(xp, g)
+    return fully_connected_weight_xp(xp, g, data, weight, flatten=flatten), rows.sum(tuple(range(g.ndim - 1)))

@@ -1,0 +1,139 @@
+"""The operators that are products of matrices, by cublasLt: with a bias in the same launch, or added to what is there.
+
+Where the library has no epilogue, as for float64, a bias is a step of its own. What ``fuse_dense_backward`` makes of
+two nodes computes the gradients of a weight and of a bias in one launch. Sums of columns alone are products with ones.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+from opreg.builtin.matrices.dense import FACTORS, dense_weight, factors_of
+from opreg.core.launch import Call
+from opreg.core.registry import REGISTERED
+from opreg.errors import OpError
+from opreg.typing import Array
+
+from . import cublaslt
+from .compiler import can_compile
+from .cublaslt import Epilogue
+from .precision import tf32
+from .private_operators import dense_backward
+from .products import Chosen, Multiply, Product, choose, describe
+
+__all__: list[str] = []
+
+
+class _Settled(NamedTuple):
+    """A product with its algorithm and its arrays: the factors, and where it goes."""
+
+    product: Product
+    chosen: Chosen
+    arrays: tuple[Array, Array, Array]
+
+
+def _settle(call: Call, arrays: tuple[Array, Array, Array], epilogue: Epilogue = Epilogue.DEFAULT,
+            bias: Array | None = None) -> _Settled | str:
+    """The product of a call in the library's terms, or why it is not for the library."""
+    found = cublaslt.library(call.xp)
+    if isinstance(found, str):
+        return found
+    product = describe(*arrays, add=call.reqs[0] == "add", epilogue=epilogue, bias=bias, tf32=tf32())
+    if isinstance(product, str):
+        return product
+    try:
+        chosen = choose(found, call.ctx.device_id, product)
+    except OpError as error:
+        return str(error)
+    return chosen if isinstance(chosen, str) else _Settled(product, chosen, arrays)
+
+
+def _keep(call: Call, settled: _Settled | str) -> str | None:
+    """Leave what was settled for the kernel, or say why nothing was."""
+    if isinstance(settled, str):
+        return settled
+    call.found = settled
+    return None
+
+
+def _multiply(call: Call, bias: Array | None = None) -> Multiply:
+    found: _Settled = call.found
+    return Multiply(call.xp, call.ctx.device_id, call.op.name, found.product, found.chosen, found.arrays,
+                    functools.partial(call.scratch, 0), call.attrs.get("alpha", 1.0), bias)
+
+
+def _bias(call: Call) -> Array | None:
+    """The third input, where its numbers are read."""
+    return None if 2 in call.op.unread or len(call.ins) < 3 else call.ins[2]
+
+
+def _accepts(call: Call) -> str | None:
+    bias, out = _bias(call), call.outs[0]
+    reason = cublaslt.missing(call.xp)
+    if reason is not None:
+        return reason
+    if not out.flags.c_contiguous or (bias is not None and (bias.dtype != out.dtype or not bias.flags.c_contiguous)):
+        return "an array does not lie in one piece"
+    factors = factors_of(call)
+    if factors is None:
+        return "its factors are no views of its inputs"
+    a, b, shape = factors
+    arrays = a, b, out.reshape(shape)
+    settled = _settle(call, arrays) if bias is None else _settle(call, arrays, Epilogue.BIAS, bias)
+    if isinstance(settled, str) and bias is not None:
+        settled = _settle(call, arrays)
+    return _keep(call, settled)
+
+
+def _bound(call: Call) -> list[Callable]:
+    bias, out = _bias(call), call.found.arrays[2]
+    if bias is None or call.found.product.epilogue is Epilogue.BIAS:
+        return [_multiply(call, bias)]
+    return [_multiply(call), functools.partial(call.xp.add, out, bias, out)]
+
+
+for _op in FACTORS:
+    _op.kernel("cublasLt", bound=True, accepts=_accepts, serves=can_compile, adds=True)(_bound)
+
+
+# --------------------------------------------------------------------------------- gradients of dense layers
+
+
+def _accepts_dense_backward(call: Call) -> str | None:
+    reason = cublaslt.missing(call.xp)
+    if reason is not None:
+        return reason
+    (g, data, _), (out, bias) = call.ins, call.outs
+    if out is None or bias is None or call.reqs[1] == "add":
+        return "the gradient of the bias is not what is written"
+    a, b = dense_weight(g, data, flatten=call.attrs["flatten"])
+    return _keep(call, _settle(call, (a, b, out), Epilogue.BGRADB, bias))
+
+
+@dense_backward.kernel("cublasLt", bound=True, accepts=_accepts_dense_backward, serves=can_compile, adds=True)
+def dense_backward_cuda(call: Call) -> Callable:
+    return _multiply(call, call.outs[1])
+
+
+def _accepts_sum(call: Call) -> str | None:
+    """As the gradient of a bias: along all axes but the last."""
+    reason = cublaslt.missing(call.xp) or _sums_columns(call)
+    if reason is not None:
+        return reason
+    rows = call.ins[0].reshape(-1, call.ins[0].shape[-1])
+    ones = call.xp.ones((1, rows.shape[0]), rows.dtype)
+    return _keep(call, _settle(call, (ones, rows, call.outs[0].reshape(1, -1))))
+
+
+def _sums_columns(call: Call) -> str | None:
+    data, out = call.ins[0], call.outs[0]
+    if call.attrs["axis"] not in (-1, data.ndim - 1) or not call.attrs["exclude"]:
+        return "only along all axes but the last, as the gradient of a bias"
+    if data.dtype != out.dtype or not (data.flags.c_contiguous and out.flags.c_contiguous) or not data.size:
+        return "an array does not lie in one piece"
+    return None
+
+
+REGISTERED["sum"].kernel("cublasLt", bound=True, accepts=_accepts_sum, serves=can_compile, adds=True)(_multiply)

@@ -1,0 +1,265 @@
+"""Products of matrices by cublasLt: how arrays are described to it, and the steps that multiply.
+
+Arrays here lie by rows, matrices of the library by columns. What lies by rows is, by columns, its own transpose: so the
+library is asked for the transpose of the product, which is that of the right factor times that of the left one, and
+nobody's numbers are moved. A factor that lies by columns here is one that the library transposes.
+
+Which algorithm it takes is asked once for products of one kind: sizes, dtype, how the arrays lie and are aligned.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opreg.core.cache import cached
+from opreg.core.steps import PlainStep
+from opreg.errors import OpError
+from opreg.typing import Array, ArrayModule
+
+from ..addressing import joined_axes
+from .cublaslt import (
+    Algorithm,
+    ComputeType,
+    DataType,
+    Descriptor,
+    DescriptorAttribute,
+    Epilogue,
+    Heuristic,
+    LayoutAttribute,
+    Library,
+    Operation,
+    PreferenceAttribute,
+    Status,
+    answer,
+    library,
+)
+from .layout import address_of
+
+__all__ = ["Chosen", "DTYPES", "Matrices", "Multiply", "Product", "choose", "describe"]
+
+#: For each dtype how its numbers are stored, how they are multiplied, and how factors of the product are given.
+DTYPES: dict[str, tuple[DataType, ComputeType, DataType]] = {
+    "float16": (DataType.R_16F, ComputeType.COMPUTE_32F, DataType.R_32F),
+    "bfloat16": (DataType.R_16BF, ComputeType.COMPUTE_32F, DataType.R_32F),
+    "float32": (DataType.R_32F, ComputeType.COMPUTE_32F, DataType.R_32F),
+    "float64": (DataType.R_64F, ComputeType.COMPUTE_64F, DataType.R_64F),
+}
+
+# Bytes an algorithm may ask for beside: what NVIDIA recommends for Hopper.
+_WORKSPACE = 32 << 20
+# What the library takes an array to be aligned to unless told, and its workspace to be.
+_ALIGNED = 256
+
+
+class Matrices(NamedTuple):
+    """A matrix, or a batch of them, in memory.
+
+    Attributes
+    ----------
+    rows, columns : int
+    by_columns : bool
+        Whether numbers of a column lie side by side, not those of a row.
+    step, apart : int
+        How far rows (or columns) are apart, and one matrix from the next; in numbers.
+    """
+
+    rows: int
+    columns: int
+    by_columns: bool
+    step: int
+    apart: int
+
+
+class Product(NamedTuple):
+    """All that the choice of an algorithm depends on.
+
+    Attributes
+    ----------
+    dtype : str
+    batch : int
+        How many products there are.
+    left, right, out : Matrices
+    alignments : tuple of int
+        What the addresses of the three, and of a bias, are multiples of, in bytes; of none it is zero.
+    add : bool
+        Whether the product is added to what is there.
+    epilogue : Epilogue
+    tf32 : bool
+        Whether factors of float32 may be rounded to TF32.
+    """
+
+    dtype: str
+    batch: int
+    left: Matrices
+    right: Matrices
+    out: Matrices
+    alignments: tuple[int, int, int, int]
+    add: bool
+    epilogue: Epilogue
+    tf32: bool
+
+    def __str__(self) -> str:
+        sizes = f"{self.left.rows} x {self.left.columns} by {self.right.rows} x {self.right.columns}"
+        return f"{f'{self.batch} products of ' * (self.batch > 1)}{sizes} in {self.dtype}"
+
+
+def describe(a: Array, b: Array, out: Array, *, add: bool = False, epilogue: Epilogue = Epilogue.DEFAULT,
+             bias: Array | None = None, tf32: bool = False) -> Product | str:
+    """What there is to know about ``out = a @ b``, whose axes before the last two broadcast; or why it cannot be told.
+
+    ``bias`` is what the epilogue reads or writes.
+    """
+    if out.dtype.name not in DTYPES or not a.dtype == b.dtype == out.dtype:
+        return f"dtypes {a.dtype}, {b.dtype} and {out.dtype}: cublasLt multiplies arrays of one, {', '.join(DTYPES)}"
+    if not math.prod(out.shape) or not a.shape[-1]:
+        return "nothing to multiply"
+    stack = out.shape[:-2]
+    steps = [_batch_steps(each, stack) for each in (a, b, out)]
+    sizes, by_axis = joined_axes(stack, steps)
+    if len(sizes) > 1:
+        return "the matrices are not equally far apart"
+    batch, aparts = (sizes[0], by_axis[0]) if sizes[0] > 1 else (1, (0, 0, 0))
+    found = [_matrices(each, apart) for each, apart in zip((a, b, out), aparts)]
+    left, right, into = found
+    if left is None or right is None or into is None or into.by_columns:
+        return "an array has neither rows nor columns that lie side by side"
+    if batch > 1 and (into.apart < into.rows * into.step or min(left.apart, right.apart) < 0):
+        return "matrices overlap"
+    alignments = tuple([0 if each is None else math.gcd(address_of(each), _ALIGNED) for each in (a, b, out, bias)])
+    return Product(out.dtype.name, batch, left, right, into, alignments, add, epilogue,  # type: ignore[arg-type]
+                   tf32 and out.dtype == np.float32)
+
+
+def _batch_steps(array: Array, stack: tuple[int, ...]) -> list[int]:
+    """How far an array goes, in bytes, along the axes that count its matrices; zero where it repeats."""
+    missing = len(stack) - (array.ndim - 2)
+    return [0] * missing + [0 if size == 1 else step for size, step in zip(array.shape[:-2], array.strides)]
+
+
+def _matrices(array: Array, apart: int) -> Matrices | None:
+    """How the last two axes lie; None where a copy were needed."""
+    size = array.itemsize
+    (rows, columns), (down, along) = array.shape[-2:], array.strides[-2:]
+    if apart % size:
+        return None
+    by_rows, by_columns = along == size or columns == 1, down == size or rows == 1
+    # Of a single row or column the other step says nothing; the library wants one that is long enough.
+    down, along = max(down, columns * size) if rows == 1 else down, max(along, rows * size) if columns == 1 else along
+    if by_rows and down % size == 0 and down >= columns * size:
+        return Matrices(rows, columns, False, down // size, apart // size)
+    if by_columns and along % size == 0 and along >= rows * size:
+        return Matrices(rows, columns, True, along // size, apart // size)
+    return None
+
+
+# ------------------------------------------------------------------------------------------- what the library has
+
+
+class _Described:
+    """A product in the library's terms: of the whole, and of its two factors and the result, as it has them."""
+
+    __slots__ = ("whole", "layouts")
+
+    def __init__(self, found: Library, product: Product, bias: int):
+        stored, compute, scale = DTYPES[product.dtype]
+        self.whole = Descriptor(found, "MatmulDesc", ComputeType.COMPUTE_32F_FAST_TF32 if product.tf32 else compute,
+                                scale)
+        for attribute, factor in ((DescriptorAttribute.TRANSA, product.right),
+                                  (DescriptorAttribute.TRANSB, product.left)):
+            self.whole.set(attribute, ctypes.c_int32(Operation.T if factor.by_columns else Operation.N))
+        self.whole.set(DescriptorAttribute.EPILOGUE, ctypes.c_uint32(product.epilogue))
+        if bias:
+            self.whole.set(DescriptorAttribute.BIAS_POINTER, ctypes.c_void_p(bias))
+        self.layouts = []
+        for each in (product.right, product.left, product.out):
+            rows, columns = (each.rows, each.columns) if each.by_columns else (each.columns, each.rows)
+            layout = Descriptor(found, "MatrixLayout", stored, rows, columns, each.step)
+            if product.batch > 1:
+                layout.set(LayoutAttribute.BATCH_COUNT, ctypes.c_int32(product.batch))
+                layout.set(LayoutAttribute.STRIDED_BATCH_OFFSET, ctypes.c_int64(each.apart))
+            self.layouts.append(layout)
+
+
+class Chosen(NamedTuple):
+    """The algorithm for a kind of products, and the bytes that it works in."""
+
+    algorithm: Algorithm
+    workspace: int
+
+
+@cached(1024)
+def choose(found: Library, device: int, product: Product) -> Chosen | str:
+    """The library's first choice for products of a kind, or why it has none."""
+    left, right, out, bias = product.alignments
+    described = _Described(found, product, bias)  # an address as good as the bias's
+    preference = Descriptor(found, "MatmulPreference")
+    preference.set(PreferenceAttribute.MAX_WORKSPACE_BYTES, ctypes.c_uint64(_WORKSPACE))
+    for name, alignment in zip("ABCD", (right, left, out, out)):
+        preference.set(PreferenceAttribute[f"MIN_ALIGNMENT_{name}_BYTES"], ctypes.c_uint32(alignment))
+    best, count = Heuristic(), ctypes.c_int()
+    first, second, result = [layout.value for layout in described.layouts]
+    status = found.functions["cublasLtMatmulAlgoGetHeuristic"](
+        found.handle(device), described.whole.value, first, second, result, result, preference.value, 1,
+        ctypes.byref(best), ctypes.byref(count))
+    if status or not count.value or best.state:
+        return answer("cublasLtMatmulAlgoGetHeuristic", status or best.state or Status.NOT_SUPPORTED)
+    return Chosen(best.algo, best.workspaceSize)
+
+
+class Multiply(PlainStep):
+    """One product, or a batch of them, with its arrays, which it holds alive.
+
+    Parameters
+    ----------
+    xp : module
+        The array module.
+    device : int
+        The current one.
+    title : str
+        Whose product it is, for errors.
+    product : Product
+    chosen : Chosen
+    arrays : tuple of arrays
+        The two factors and where the product goes.
+    scratch : function of shape and dtype
+        Gives it memory to work in.
+    scale : float
+        What the product is multiplied with.
+    bias : array, optional
+        What the epilogue reads or writes.
+    """
+
+    __slots__ = ("call", "stream", "title", "held")
+    capturable = True
+
+    def __init__(self, xp: ArrayModule, device: int, title: str, product: Product, chosen: Chosen,
+                 arrays: tuple[Array, Array, Array], scratch: Callable[..., Array], scale: float = 1.0,
+                 bias: Array | None = None):
+        found = library(xp)
+        assert isinstance(found, Library)
+        described = _Described(found, product, 0 if bias is None else address_of(bias))
+        number = ctypes.c_double if DTYPES[product.dtype][2] is DataType.R_64F else ctypes.c_float
+        a, b, out = map(address_of, arrays)
+        first, second, result = [layout.value for layout in described.layouts]
+        workspace, place = None, None
+        if chosen.workspace:
+            workspace = scratch((chosen.workspace + _ALIGNED,), np.uint8)
+            place = -(-address_of(workspace) // _ALIGNED) * _ALIGNED
+        arguments: list[Any] = [
+            found.handle(device), described.whole.value, ctypes.byref(number(scale)), b, first, a, second,
+            ctypes.byref(number(product.add)), out, result, out, result, ctypes.byref(chosen.algorithm), place,
+            chosen.workspace]
+        function = found.functions["cublasLtMatmul"]
+        self.call = lambda stream: function(*arguments, stream)
+        self.stream, self.title = xp.cuda.get_current_stream, f"{title}: {product}"
+        self.held = described, arrays, bias, workspace
+
+    def __call__(self) -> None:
+        status = self.call(self.stream().ptr)
+        if status:
+            raise OpError(f"{self.title}: {answer('cublasLtMatmul', status)}")

@@ -1,0 +1,100 @@
+"""A stand-in for cublasLt: ``cublaslt.cpp``, loaded in the library's place."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opreg.backends.cuda import cublaslt
+from opreg.backends.cuda.products import choose
+
+from .device import Gpu, gpus
+from .host import COMPILER, FLAGS, HERE, KernelError, folder
+from .machine import MACHINE
+
+
+class Multiplied(NamedTuple):
+    """One call of ``cublasLtMatmul``, in its terms."""
+
+    transposed_a: int
+    transposed_b: int
+    m: int
+    n: int
+    k: int
+    batch: int
+    compute: int
+    epilogue: int
+    added: int
+    stream: int
+
+
+@functools.cache
+def _compiled() -> ctypes.CDLL:
+    path = folder() / "cublaslt.so"
+    done = subprocess.run([str(COMPILER), *FLAGS, "-O2", "-shared", "-fPIC", str(HERE / "cublaslt.cpp"), "-o",
+                           str(path)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise KernelError(done.stderr[:6000])
+    return ctypes.CDLL(str(path))
+
+
+class _Runtime:
+    """What says that CUDA is there; without it no library is looked for, least of all a real one."""
+
+    @staticmethod
+    def runtimeGetVersion() -> int:
+        """Of which the thousands are the first number."""
+        return 13000
+
+
+class Installed:
+    """The stand-in while it stands for the library, and the device it serves."""
+
+    def __init__(self, xp: Gpu, library: ctypes.CDLL):
+        self.xp, self.library = xp, library
+
+    def taken(self) -> list[Multiplied]:
+        """What was multiplied since this was asked last."""
+        count = self.library.standin_count()
+        rows = (ctypes.c_int64 * (10 * count))()
+        self.library.standin_take(rows)
+        return [Multiplied(*rows[10 * i:10 * i + 10]) for i in range(count)]
+
+
+def _launch(function: Callable[..., int], *arguments: Any) -> int:
+    """Work for the current stream, which may be capturing."""
+    status = 0
+
+    def run(*arrays: np.ndarray) -> None:
+        nonlocal status
+        status = function(*arguments)
+
+    places = [arguments[i] for i in (3, 5, 10, 13) if arguments[i]]  # both factors, the result, the workspace
+    MACHINE.run("cublasLt", run, tuple([MACHINE.memory_at(place) for place in places]), {})
+    return status
+
+
+@contextlib.contextmanager
+def installed() -> Iterator[Installed]:
+    """While inside, ``gpu(0)`` is a stand-in whose CUDA has this library."""
+    real, library = cublaslt.load, _compiled()
+    cublaslt.load = lambda major: library  # type: ignore[assignment]
+    try:
+        with gpus() as xp:
+            runtime = type("runtime", (_Runtime, xp.cuda.runtime), {})
+            xp.cuda = type("cuda", (xp.cuda,), {"runtime": runtime})
+            functions = cublaslt.library(xp).functions  # type: ignore[union-attr]
+            functions["cublasLtMatmul"] = functools.partial(_launch, functions["cublasLtMatmul"])
+            found = Installed(xp, library)
+            found.taken()
+            yield found
+    finally:
+        cublaslt.load = real
+        cublaslt.library.cache_clear()  # type: ignore[attr-defined]
+        choose.cache_clear()  # type: ignore[attr-defined]
