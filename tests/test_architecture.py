@@ -67,7 +67,7 @@ ORDER = _floors("""
     opreg.backends.numba.rnn opreg.backends.numba.row_operators opreg.backends.onednn.convolution
     opreg.backends.onednn.batch_norm
     opreg.backends.numba.operators opreg.backends.onednn.operators opreg.backends.cuda.row_operators
-    opreg.backends.cuda.product_operators
+    opreg.backends.cuda.product_operators opreg.backends.cuda.convolution_operators
     opreg.backends.cuda.operators
     opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context
@@ -127,7 +127,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         devices
         cuda.compiler cuda.layout numba.gemm numba.rnn_cells onednn.engine
         numba.compiler
-        cuda.elementwise cuda.products cuda.rows cuda.updates numba.elementwise numba.recurrent
+        cuda.cudnn cuda.elementwise cuda.products cuda.rows cuda.updates numba.elementwise numba.recurrent
             numba.row_reductions numba.updates
     """,
     "opreg.builtin": """
@@ -207,7 +207,7 @@ LATE = {
 }
 
 #: Libraries that not everybody has, imported inside of the functions that need them.
-OPTIONAL = {"cupy", "llvmlite", "ml_dtypes", "numba"}
+OPTIONAL = {"cudnn", "cupy", "llvmlite", "ml_dtypes", "numba"}
 
 #: Packages whose modules have floors of their own. Their folders stand beside that of ``opreg``, which links to them.
 PACKAGES = ("opreg", "opreg.ndarray", "opreg.symbol")

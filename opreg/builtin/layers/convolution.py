@@ -646,7 +646,7 @@ def convolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[in
     """Sums over windows of the data, weighted by ``num_filter`` kernels, and a bias.
 
     ``weight`` has shape (num_filter, channels / num_group, *kernel), or with channels last in the layouts that have
-    them last. ``workspace`` and the cuDNN settings have no effect.
+    them last. ``cudnn_off`` keeps it from cuDNN; ``workspace`` and ``cudnn_tune`` have no effect.
     """
 
 
@@ -727,8 +727,8 @@ def convolution_bias_infer(g, *, layout):
 @convolution_bias.kernel()
 def convolution_bias_xp(xp, g, *, layout):
     (g,) = wide(xp, g)
-    if layout[1] != "C":
-        return g.sum(tuple(range(g.ndim - 1)))
+    if layout[1] != "C" or xp.__name__ not in BLOCK:
+        return g.sum(tuple([axis for axis, letter in enumerate(layout) if letter != "C"]))
     # A product with ones is four times as fast as a sum over short rows.
     rows = g.reshape(*g.shape[:2], math.prod(g.shape[2:]))
     return xp.matmul(rows, xp.ones(rows.shape[2], g.dtype)).sum(0)

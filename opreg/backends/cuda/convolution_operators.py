@@ -1,0 +1,143 @@
+"""Convolution and Deconvolution with their gradients, by cuDNN.
+
+Each is one of three parts of a convolution of data ``x`` with weight ``w`` to output ``y``; a deconvolution is the
+gradient of the data of one: it reads ``y`` and writes ``x``. The library wants the channels of the weight where those
+of the data are. So where a plan has laid out the data with channels last, a weight is copied before, or its gradient
+after.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+from opreg.builtin.layers.convolution import (
+    convolution,
+    convolution_data,
+    convolution_weight,
+    deconvolution,
+    deconvolution_data,
+    deconvolution_weight,
+    of_deconvolution,
+    of_weight,
+)
+from opreg.builtin.layers.sliding import channels_first, channels_last, extent, window
+from opreg.core.launch import Call
+from opreg.core.op import Op
+from opreg.core.rules import Attrs
+from opreg.core.spec import Shape, size
+from opreg.typing import Array
+
+from .compiler import can_compile
+from .cudnn import DTYPES, Built, Convolution, Convolve, Frontend, Part, Tensor, aligned, build, frontend
+from .precision import tf32
+
+__all__: list[str] = []
+
+
+class _Settled(NamedTuple):
+    """What the library made of a call."""
+
+    kind: Convolution
+    built: Built
+
+
+def _strides(shape: Shape) -> Shape:
+    """Those of a contiguous array, in numbers."""
+    return tuple([size(shape[axis + 1:]) for axis in range(len(shape))])
+
+
+def _tensor(shape: Shape, layout: str | None) -> Tensor:
+    """A contiguous array in a layout, told with its channels on axis 1."""
+    return Tensor(channels_first(shape, layout), channels_first(_strides(shape), layout))
+
+
+class _Kernel:
+    """The kernel ``cuDNN`` of an operator.
+
+    ``reads`` and ``writes`` say which of ``x``, ``w`` and ``y`` inputs and output are, ``b`` being the bias.
+    """
+
+    def __init__(self, op: Op, part: Part, reads: str, writes: str):
+        self.part, self.reads, self.writes = part, reads, writes
+        op.kernel("cuDNN", bound=True, accepts=self.accepts, serves=can_compile)(self.bound)
+
+    def named(self, call: Call) -> dict[str, Array]:
+        """The arrays by their names."""
+        return {**dict(zip(self.reads, call.ins)), self.writes: call.outs[0]}
+
+    def describe(self, shapes: dict[str, Shape], attrs: Attrs, dtype: str) -> Convolution | str:
+        """The part of a convolution that arrays of these shapes are, or why it is none."""
+        layout = attrs["layout"]
+        words = {name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")}
+        x, w, y = [_tensor(shapes[name], layout) for name in "xwy"]
+        if of_weight(layout, attrs.get("weights_first", False)) != layout:
+            first = shapes["w"]
+            w = _tensor(channels_last(first, layout), layout)
+        if "adj" in attrs:
+            win, _ = of_deconvolution(y.sizes[2:], **words, adj=attrs["adj"], target_shape=attrs["target_shape"])
+        else:
+            win = window(**words)
+        if extent(x.sizes[2:], win) != y.sizes[2:]:
+            return "its window has another form"
+        return Convolution(self.part, dtype, x, w, y, win.stride, win.dilate, win.pad,
+                           self.writes != "w" and "b" in shapes, tf32() and dtype == "float32")
+
+    def accepts(self, call: Call) -> str | None:
+        """Why this is not for the library, or None where it is."""
+        found = frontend(call.xp)
+        if not isinstance(found, Frontend):
+            return found
+        if call.attrs["cudnn_off"]:
+            return "cudnn_off=True"
+        arrays = self.named(call)
+        dtype = call.outs[0].dtype.name
+        if dtype not in DTYPES or any(array.dtype.name != dtype for array in arrays.values()):
+            given = ", ".join(sorted({str(array.dtype) for array in arrays.values()}))
+            return f"dtype {given}: cuDNN takes one of {', '.join(DTYPES)}"
+        if not all(array.size for array in arrays.values()):
+            return "nothing to compute"
+        if not all(array.flags.c_contiguous for array in arrays.values()) or not aligned([*arrays.values()]):
+            return "an array does not lie in one piece, from where 16 bytes begin"
+        kind = self.describe({name: array.shape for name, array in arrays.items()}, call.attrs, dtype)
+        if isinstance(kind, str):
+            return kind
+        built = build(found, call.ctx.device_id, kind)
+        if isinstance(built, str) and kind.bias:
+            kind = kind._replace(bias=False)
+            built = build(found, call.ctx.device_id, kind)
+        if isinstance(built, str):
+            return built
+        call.found = _Settled(kind, built)
+        return None
+
+    def bound(self, call: Call) -> list[Callable]:
+        """Steps of a plan."""
+        (kind, built), arrays, layout = call.found, self.named(call), call.attrs["layout"]
+        before: list[Callable] = []
+        after: list[Callable] = []
+        bias = arrays.get("b")
+        if not kind.bias and bias is not None:
+            del arrays["b"]
+            shift = bias.reshape(channels_last((1, bias.size, *(1,) * len(kind.stride)), layout))
+            after.append(functools.partial(call.xp.add, call.outs[0], shift, call.outs[0]))
+        if of_weight(layout, call.attrs.get("weights_first", False)) != layout:
+            given = arrays["w"]
+            arrays["w"] = moved = call.scratch(1, channels_last(given.shape, layout), given.dtype)
+            turned = channels_first(moved, layout)
+            if self.writes == "w":
+                after.append(functools.partial(given.__setitem__, Ellipsis, turned))
+            else:
+                before.append(functools.partial(turned.__setitem__, Ellipsis, given))
+        step = Convolve(call.xp, call.ctx.device_id, f"{call.op.name}: {kind}", built, arrays,
+                        functools.partial(call.scratch, 0))
+        return [*before, step, *after]
+
+
+_Kernel(convolution, "forward", "xwb", "y")
+_Kernel(convolution_data, "data", "yw", "x")
+_Kernel(convolution_weight, "weight", "yx", "w")
+_Kernel(deconvolution, "data", "ywb", "x")
+_Kernel(deconvolution_data, "forward", "xw", "y")
+_Kernel(deconvolution_weight, "weight", "xy", "w")

@@ -1,0 +1,235 @@
+"""cuDNN through its frontend, the package ``cudnn``: convolutions described to it, and the steps that compute them.
+
+The package is met here alone and looked for at first use. A convolution is told by the sizes and strides of its arrays,
+with the axes in the order batch, channels, places whatever their order in memory; what the library made of it, a graph
+with an execution plan, is kept for convolutions of one kind. Handles are one a device and stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from opreg.core.cache import cached
+from opreg.core.spec import Shape
+from opreg.core.steps import PlainStep
+from opreg.errors import OpError
+from opreg.typing import Array, ArrayModule
+
+from .layout import address_of
+
+__all__ = ["Built", "Convolution", "Convolve", "DTYPES", "Part", "Tensor", "aligned", "build",
+           "frontend", "load", "missing"]
+
+#: What is computed of a convolution of ``x`` with ``w`` to ``y``: ``y``, or the gradient of ``x`` or of ``w``.
+Part = Literal["forward", "data", "weight"]
+
+#: For each dtype what the library calls it, and what it computes in.
+DTYPES = {"float16": ("HALF", "FLOAT"), "bfloat16": ("BFLOAT16", "FLOAT"), "float32": ("FLOAT", "FLOAT"),
+          "float64": ("DOUBLE", "DOUBLE")}
+
+#: For each part the function, what it reads, by the names of its parameters, and what it writes.
+_FUNCTIONS: dict[Part, tuple[str, dict[str, str], str]] = {
+    "forward": ("conv_fprop", {"image": "x", "weight": "w"}, "y"),
+    "data": ("conv_dgrad", {"loss": "y", "filter": "w"}, "x"),
+    "weight": ("conv_wgrad", {"image": "x", "loss": "y"}, "w"),
+}
+_UIDS = {"x": 1, "w": 2, "y": 3, "b": 4}
+
+# Bytes that addresses are multiples of, as the library expects unless told.
+_ALIGNED = 16
+
+
+class Tensor(NamedTuple):
+    """Sizes, and strides in numbers."""
+
+    sizes: Shape
+    strides: Shape
+
+
+class Convolution(NamedTuple):
+    """All that a plan of the library's depends on.
+
+    Attributes
+    ----------
+    part : str
+        What is computed.
+    dtype : str
+    x, w, y : Tensor
+        Data, weight and output.
+    stride, dilate, pad : tuple of int
+        One number for each axis of places.
+    bias : bool
+        Whether one number for each channel is added to ``y``.
+    tf32 : bool
+        Whether numbers of float32 may be rounded to TF32 before they are multiplied.
+    """
+
+    part: Part
+    dtype: str
+    x: Tensor
+    w: Tensor
+    y: Tensor
+    stride: Shape
+    dilate: Shape
+    pad: Shape
+    bias: bool
+    tf32: bool
+
+    def __str__(self) -> str:
+        x, w, y = [" x ".join(map(str, each.sizes)) for each in (self.x, self.w, self.y)]
+        return f"{self.part} of {x} with {w} to {y} in {self.dtype}"
+
+
+def _with_two_places(kind: Convolution) -> Convolution:
+    """The library knows no convolution along one axis: there is another of length one."""
+    if len(kind.stride) > 1:
+        return kind
+    x, w, y = [Tensor((*sizes[:2], 1, *sizes[2:]), (*strides[:2], sizes[2] * strides[2], *strides[2:]))
+               for sizes, strides in (kind.x, kind.w, kind.y)]
+    return kind._replace(x=x, w=w, y=y, stride=(1, *kind.stride), dilate=(1, *kind.dilate), pad=(0, *kind.pad))
+
+
+# ------------------------------------------------------------------------------------------------ the library
+
+
+class Frontend:
+    """The package, and its handles."""
+
+    def __init__(self, module: Any):
+        self.module = module
+        module.backend_version()  # finds the library itself, or says that it is not there
+
+    @cached(64)
+    def handle(self, device: int, stream: int) -> Any:
+        """What work of a device, the current one, is put into a stream by."""
+        handle = self.module.create_handle()
+        self.module.set_stream(handle, stream)
+        return handle
+
+
+def load() -> Any:
+    """The package.
+
+    Raises
+    ------
+    ImportError
+        Where it is not installed.
+    """
+    import cudnn
+
+    return cudnn
+
+
+@cached(4)
+def frontend(xp: ArrayModule) -> Frontend | str:
+    """The library for an array module's devices, or why there is none; looked for once."""
+    try:
+        xp.cuda.runtime.runtimeGetVersion()
+        return Frontend(load())
+    except Exception as error:  # the package, what it loads, and CuPy each have their own
+        return f"cuDNN does not load: {error}"
+
+
+def missing(xp: ArrayModule) -> str | None:
+    """Why the library cannot be used, or None where it can."""
+    found = frontend(xp)
+    return found if isinstance(found, str) else None
+
+
+class Built(NamedTuple):
+    """A graph of the library's with its plan, and the bytes that it works in."""
+
+    graph: Any
+    workspace: int
+
+
+@cached(512)
+def build(found: Frontend, device: int, kind: Convolution) -> Built | str:
+    """What the library makes of convolutions of a kind, or why it has nothing for them."""
+    try:
+        return _build(found.module, found.handle(device, 0), _with_two_places(kind))
+    except Exception as error:  # several of the package's own
+        return f"cuDNN has no plan: {' '.join(str(error).split()) or type(error).__name__}"
+
+
+def _build(cudnn: Any, handle: Any, kind: Convolution) -> Built:
+    stored, computed = [getattr(cudnn.data_type, name) for name in DTYPES[kind.dtype]]
+    graph = cudnn.pygraph(name="convolution", io_data_type=stored, intermediate_data_type=computed,
+                          compute_data_type=computed, handle=handle)
+    name, reads, writes = _FUNCTIONS[kind.part]
+    tensors = {parameter: _tensor(graph, read, getattr(kind, read)) for parameter, read in reads.items()}
+    result = getattr(graph, name)(**tensors, padding=list(kind.pad), stride=list(kind.stride),
+                                  dilation=list(kind.dilate), compute_data_type=computed, name="product")
+    into: Tensor = getattr(kind, writes)
+    if kind.bias:
+        channels = into.sizes[1]
+        ones = (1,) * len(kind.stride)
+        bias = _tensor(graph, "b", Tensor((1, channels, *ones), (channels, 1, *[channels] * len(ones))))
+        result.set_dim(list(into.sizes)).set_stride(list(into.strides))
+        result = graph.bias(input=result, bias=bias, compute_data_type=computed, name="sum")
+    result.set_output(True).set_data_type(stored).set_uid(_UIDS[writes])
+    result.set_dim(list(into.sizes)).set_stride(list(into.strides))
+    graph.validate()
+    graph.build_operation_graph()
+    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+    notes = [cudnn.numerical_note.NONDETERMINISTIC]
+    if kind.dtype == "float32" and not kind.tf32:
+        notes += [cudnn.numerical_note.TENSOR_CORE, cudnn.numerical_note.DOWN_CONVERT_INPUTS]
+    graph.deselect_numeric_notes(notes)
+    graph.check_support()
+    graph.build_plans()
+    return Built(graph, graph.get_workspace_size())
+
+
+def _tensor(graph: Any, name: str, tensor: Tensor) -> Any:
+    return graph.tensor(dim=list(tensor.sizes), stride=list(tensor.strides), name=name, uid=_UIDS[name])
+
+
+# --------------------------------------------------------------------------------------------------- a step
+
+
+def aligned(arrays: Sequence[Array]) -> bool:
+    """Whether arrays begin where the library expects it."""
+    return not any(address_of(array) % _ALIGNED for array in arrays)
+
+
+class Convolve(PlainStep):
+    """One part of a convolution with its arrays, which it holds alive.
+
+    Parameters
+    ----------
+    xp : module
+        The array module.
+    device : int
+        The current one.
+    title : str
+        Whose it is, for errors.
+    built : Built
+    arrays : dict of arrays
+        By their names, ``x``, ``w``, ``y`` and ``b``.
+    scratch : function of shape and dtype
+        Gives it memory to work in.
+    """
+
+    __slots__ = ("execute", "handle", "stream", "title", "held")
+    capturable = True
+
+    def __init__(self, xp: ArrayModule, device: int, title: str, built: Built, arrays: Mapping[str, Array],
+                 scratch: Callable[..., Array]):
+        found = frontend(xp)
+        assert isinstance(found, Frontend)
+        workspace = scratch((built.workspace,), np.uint8) if built.workspace else None
+        addresses = {_UIDS[name]: address_of(array) for name, array in arrays.items()}
+        place = None if workspace is None else address_of(workspace)
+        self.execute = lambda handle: built.graph.execute(addresses, place, handle=handle)
+        self.handle = lambda stream: found.handle(device, stream)
+        self.stream, self.title, self.held = xp.cuda.get_current_stream, title, (built, arrays, workspace)
+
+    def __call__(self) -> None:
+        try:
+            self.execute(self.handle(self.stream().ptr))
+        except Exception as error:
+            raise OpError(f"{self.title}: cuDNN answers {error}") from error
