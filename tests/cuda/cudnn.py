@@ -78,13 +78,6 @@ class Tensor:
         """How its numbers are stored."""
         return self._set("data_type", dtype)
 
-    def last(self) -> bool | None:
-        """Whether its channels lie side by side; None where that is the same."""
-        places = [stride for size, stride in zip(self.dim[2:], self.stride[2:]) if size > 1]  # type: ignore[index]
-        if self.dim[1] == 1 or not places:  # type: ignore[index]
-            return None
-        return self.stride[1] < min(places)  # type: ignore[index]
-
     def array(self, address: int) -> np.ndarray:
         """The numbers at an address."""
         assert self.dim is not None and self.stride is not None
@@ -194,9 +187,6 @@ class pygraph:
     def check_support(self) -> None:
         """Whether anything is left."""
         self._pass("supported")
-        orders = {self.named[name].last() for name in "xwy"} - {None}
-        if len(orders) > 1:
-            raise cudnnGraphNotSupportedError("no engine for channels in several places")
         if "b" in self.words and numerical_note.TENSOR_CORE in self.notes:
             raise cudnnGraphNotSupportedError("no engine for a bias without tensor cores")
         if self.stored is data_type.DOUBLE and len(self.named["x"].dim) == 5:

@@ -1,9 +1,7 @@
 """Convolution and Deconvolution with their gradients, by cuDNN.
 
 Each is one of three parts of a convolution of data ``x`` with weight ``w`` to output ``y``; a deconvolution is the
-gradient of the data of one: it reads ``y`` and writes ``x``. The library wants the channels of the weight where those
-of the data are. So where a plan has laid out the data with channels last, a weight is copied before, or its gradient
-after.
+gradient of the data of one: it reads ``y`` and writes ``x``.
 """
 
 from __future__ import annotations
@@ -71,10 +69,8 @@ class _Kernel:
         """The part of a convolution that arrays of these shapes are, or why it is none."""
         layout = attrs["layout"]
         words = {name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")}
-        x, w, y = [_tensor(shapes[name], layout) for name in "xwy"]
-        if of_weight(layout, attrs.get("weights_first", False)) != layout:
-            first = shapes["w"]
-            w = _tensor(channels_last(first, layout), layout)
+        layouts = layout, of_weight(layout, attrs.get("weights_first", False)), layout
+        x, w, y = [_tensor(shapes[name], order) for name, order in zip("xwy", layouts)]
         if "adj" in attrs:
             win, _ = of_deconvolution(y.sizes[2:], **words, adj=attrs["adj"], target_shape=attrs["target_shape"])
         else:
@@ -114,25 +110,13 @@ class _Kernel:
 
     def bound(self, call: Call) -> list[Callable]:
         """Steps of a plan."""
-        (kind, built), arrays, layout = call.found, self.named(call), call.attrs["layout"]
-        before: list[Callable] = []
-        after: list[Callable] = []
-        bias = arrays.get("b")
-        if not kind.bias and bias is not None:
-            del arrays["b"]
-            shift = bias.reshape(channels_last((1, bias.size, *(1,) * len(kind.stride)), layout))
-            after.append(functools.partial(call.xp.add, call.outs[0], shift, call.outs[0]))
-        if of_weight(layout, call.attrs.get("weights_first", False)) != layout:
-            given = arrays["w"]
-            arrays["w"] = moved = call.scratch(1, channels_last(given.shape, layout), given.dtype)
-            turned = channels_first(moved, layout)
-            if self.writes == "w":
-                after.append(functools.partial(given.__setitem__, Ellipsis, turned))
-            else:
-                before.append(functools.partial(turned.__setitem__, Ellipsis, given))
-        step = Convolve(call.xp, call.ctx.device_id, f"{call.op.name}: {kind}", built, arrays,
-                        functools.partial(call.scratch, 0))
-        return [*before, step, *after]
+        (kind, built), arrays, after = call.found, self.named(call), []
+        if "b" in arrays and not kind.bias:
+            bias, out = arrays.pop("b"), call.outs[0]
+            shift = bias.reshape(channels_last((1, bias.size, *(1,) * len(kind.stride)), call.attrs["layout"]))
+            after = [functools.partial(call.xp.add, out, shift, out)]
+        return [Convolve(call.xp, call.ctx.device_id, f"{call.op.name}: {kind}", built, arrays,
+                         functools.partial(call.scratch, 0)), *after]
 
 
 _Kernel(convolution, "forward", "xwb", "y")
