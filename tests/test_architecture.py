@@ -63,6 +63,7 @@ ORDER = _floors("""
     opreg.backends
     opreg.backends.expressions
     opreg.builtin
+    opreg.backends.private_operators
     opreg.backends.onednn.private_operators opreg.backends.cuda.private_operators
     opreg.backends.numba.rnn opreg.backends.numba.row_operators opreg.backends.onednn.convolution
     opreg.backends.onednn.batch_norm
@@ -89,8 +90,9 @@ ORDER = _floors("""
     opreg.custom.operator
     opreg.symbol.naming opreg.symbol.infer opreg.symbol.program
     opreg.symbol.symbol
-    opreg.symbol.passes opreg.backends.onednn.channels_last opreg.backends.onednn.fuse_bn_backward
+    opreg.symbol.passes opreg.backends.channels_last opreg.backends.onednn.fuse_bn_backward
         opreg.backends.cuda.fuse_dense_backward
+    opreg.backends.onednn.channels_last opreg.backends.cuda.channels_last
     opreg.backends.onednn.passes opreg.backends.cuda.passes
     opreg.symbol.memory_use
     opreg.symbol.plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -101,6 +102,20 @@ def test_tf32_and_what_gives_other_bits_in_every_run_are_forbidden(monkeypatch: 
     assert notes("float16") == {"NONDETERMINISTIC"}
     monkeypatch.setenv("OPREG_TF32", "1")
     assert notes("float32") == {numerical_note.NONDETERMINISTIC.name}
+
+
+@pytest.mark.parametrize(("dtype", "last"), [("float16", True), ("float32", False)])
+def test_a_plan_has_channels_last_where_the_library_is_better_at_them(dtype: str, last: bool) -> None:
+    net = mx.sym.Convolution(x, w, kernel=(3, 3), num_filter=4, pad=(1, 1), no_bias=True)
+    net = mx.sym.Activation(net, act_type="relu")
+    net = mx.sym.Pooling(net, kernel=(2, 2), stride=(2, 2), pool_type="max")
+    net = mx.sym.Convolution(net, b, kernel=(3, 3), num_filter=5, no_bias=True)
+    found = compare(net, {"x": numbers(2, 3, 8, 8), "w": numbers(4, 3, 3, 3), "b": numbers(5, 4, 3, 3)}, dtype)
+    strides = {words["x"].stride[1] for function, words, _ in pygraph.done if function == "conv_fprop"}
+    assert strides == ({1} if last else {64, 16}), found.text
+    assert found.text.count("channels last") == (10 if last else 0)
+    assert len(re.findall(r"^ +\d+ _to_channels", found.text, re.M)) == (4 if last else 0)  # at the borders alone
+    assert found.text.count("as declared: cuDNN computes float32 with channels first") == (0 if last else 6)
 
 
 def test_gradients_are_added_to_what_is_there() -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import opreg as mx
 from opreg.backends.onednn import convolution as onednn_convolution
 from opreg.backends.onednn import shared_library
-from opreg.backends.onednn.private_operators import batch_norm_gradient, to_channels_first, to_channels_last
+from opreg.backends.onednn.private_operators import batch_norm_gradient
+from opreg.backends.private_operators import to_channels_first, to_channels_last
 from opreg.builtin.layers.batch_norm import batch_norm
 from opreg.core.launch import Call
 from opreg.core.op import Op

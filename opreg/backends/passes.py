@@ -24,6 +24,6 @@ def passes(stage: str) -> list[Callable[[Program], Program]]:
     Examples
     --------
     >>> [change.__name__ for change in passes("layout")]
-    ['fuse_bn_backward', 'channels_last', 'fuse_dense_backward']
+    ['fuse_bn_backward', 'channels_last', 'fuse_dense_backward', 'channels_last']
     """
     return [change for table in _TABLES for change in table.get(stage, ())]

@@ -7,7 +7,7 @@ gradient of the data of one: it reads ``y`` and writes ``x``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from opreg.builtin.layers.convolution import (
@@ -24,14 +24,14 @@ from opreg.builtin.layers.sliding import channels_first, channels_last, extent, 
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
-from opreg.core.spec import Shape, size
-from opreg.typing import Array
+from opreg.core.spec import Shape, Spec, size
+from opreg.typing import Array, ArrayModule
 
 from .compiler import can_compile
 from .cudnn import DTYPES, Built, Convolution, Convolve, Frontend, Part, Tensor, aligned, build, frontend
 from .precision import tf32
 
-__all__: list[str] = []
+__all__ = ["refused"]
 
 
 class _Settled(NamedTuple):
@@ -51,6 +51,15 @@ def _tensor(shape: Shape, layout: str | None) -> Tensor:
     return Tensor(channels_first(shape, layout), channels_first(_strides(shape), layout))
 
 
+def _settle(found: Frontend, device: int, kind: Convolution) -> _Settled | str:
+    """What the library makes of a convolution, or of it without its bias; or why nothing."""
+    built = build(found, device, kind)
+    if isinstance(built, str) and kind.bias:
+        kind = kind._replace(bias=False)
+        built = build(found, device, kind)
+    return built if isinstance(built, str) else _Settled(kind, built)
+
+
 class _Kernel:
     """The kernel ``cuDNN`` of an operator.
 
@@ -58,7 +67,7 @@ class _Kernel:
     """
 
     def __init__(self, op: Op, part: Part, reads: str, writes: str):
-        self.part, self.reads, self.writes = part, reads, writes
+        self.op, self.part, self.reads, self.writes = op, part, reads, writes
         op.kernel("cuDNN", bound=True, accepts=self.accepts, serves=can_compile)(self.bound)
 
     def named(self, call: Call) -> dict[str, Array]:
@@ -99,14 +108,8 @@ class _Kernel:
         kind = self.describe({name: array.shape for name, array in arrays.items()}, call.attrs, dtype)
         if isinstance(kind, str):
             return kind
-        built = build(found, call.ctx.device_id, kind)
-        if isinstance(built, str) and kind.bias:
-            kind = kind._replace(bias=False)
-            built = build(found, call.ctx.device_id, kind)
-        if isinstance(built, str):
-            return built
-        call.found = _Settled(kind, built)
-        return None
+        call.found = _settle(found, call.ctx.device_id, kind)
+        return call.found if isinstance(call.found, str) else None
 
     def bound(self, call: Call) -> list[Callable]:
         """Steps of a plan."""
@@ -119,9 +122,29 @@ class _Kernel:
                          functools.partial(call.scratch, 0)), *after]
 
 
-_Kernel(convolution, "forward", "xwb", "y")
-_Kernel(convolution_data, "data", "yw", "x")
-_Kernel(convolution_weight, "weight", "yx", "w")
-_Kernel(deconvolution, "data", "ywb", "x")
-_Kernel(deconvolution_data, "forward", "xw", "y")
-_Kernel(deconvolution_weight, "weight", "xy", "w")
+_KERNELS = {kernel.op: kernel for kernel in (
+    _Kernel(convolution, "forward", "xwb", "y"),
+    _Kernel(convolution_data, "data", "yw", "x"),
+    _Kernel(convolution_weight, "weight", "yx", "w"),
+    _Kernel(deconvolution, "data", "ywb", "x"),
+    _Kernel(deconvolution_data, "forward", "xw", "y"),
+    _Kernel(deconvolution_weight, "weight", "xy", "w"),
+)}
+
+
+def refused(op: Op, attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool, xp: ArrayModule,
+            device: int) -> str | None:
+    """Why the library is not to convolve contiguous arrays, where it may have their channels last, or None.
+
+    Without tensor cores it is at its best with channels first: it brings others there before, in its workspace.
+    """
+    kernel, found = _KERNELS.get(op), frontend(xp)
+    dtype = str(outs[0].dtype)
+    if kernel is None or not isinstance(found, Frontend) or dtype not in DTYPES or attrs["cudnn_off"]:
+        return "cuDNN does not compute it"
+    if dtype == "float64" or (dtype == "float32" and not tf32()):
+        return f"cuDNN computes {dtype} with channels first"
+    shapes = {name: spec.shape or () for name, spec in (*zip(kernel.reads, ins), (kernel.writes, outs[0]))}
+    kind = kernel.describe(shapes, attrs, dtype)
+    settled = kind if isinstance(kind, str) else _settle(found, device, kind)
+    return settled if isinstance(settled, str) else None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .channels_last import channels_last
 from .fuse_dense_backward import fuse_dense_backward
 
 __all__ = ["PASSES"]
 
-PASSES = {"layout": (fuse_dense_backward,)}
+PASSES = {"layout": (fuse_dense_backward, channels_last)}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from opreg.builtin.matrices.dense import fully_connected_weight_xp, wide
-from opreg.core.attrs import Schema
-from opreg.core.op import Op
 from opreg.core.spec import Shape
 from opreg.typing import Array, ArrayModule
 
+from ..private_operators import private
+
 __all__ = ["dense_backward"]
 
-dense_backward = Op("_backward_FullyConnected_parameters", Schema([]), ("g", "data", "weight"),
-                    outputs=("weight", "bias"), unread=(2,),
-                    doc="The gradients that ``FullyConnected`` passes to its weight and its bias.")
-dense_backward.where = None
+dense_backward = private("_backward_FullyConnected_parameters", ("g", "data", "weight"),
+                         "The gradients that ``FullyConnected`` passes to its weight and its bias.",
+                         outputs=("weight", "bias"), unread=(2,))
 
 
 @dense_backward.infer

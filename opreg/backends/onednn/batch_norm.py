@@ -14,10 +14,11 @@ from opreg.core.op import Op
 from opreg.core.spec import Shape
 from opreg.typing import Array, ArrayModule
 
+from ..private_operators import to_channels_first, to_channels_last
 from . import convolution, engine, shared_library
 from .convolution import Description, compute, contiguous, declined
 from .primitives import Copy, Norm, Part
-from .private_operators import batch_norm_gradient, to_channels_first, to_channels_last
+from .private_operators import batch_norm_gradient
 
 __all__: list[str] = []
 

@@ -1,0 +1,19 @@
+"""channels_last: channels at the end where cuDNN convolves; see ``opreg.backends.channels_last``."""
+
+from __future__ import annotations
+
+from opreg.symbol.program import Program
+
+from ..channels_last import Library, bring_channels_last
+from .compiler import can_compile
+from .convolution_operators import refused
+from .cudnn import missing
+
+__all__ = ["channels_last"]
+
+_LIBRARY = Library(lambda xp: can_compile(xp) and missing(xp) is None, frozenset(), refused)
+
+
+def channels_last(program: Program) -> Program:
+    """Bring channels to the end where cuDNN convolves."""
+    return bring_channels_last(program, _LIBRARY)
