@@ -16,7 +16,7 @@ from opreg.backends.cuda import cudnn
 from opreg.errors import OpError
 from tests.cuda import cudnn as standin
 from tests.cuda.cudnn import installed, numerical_note, pygraph
-from tests.test_cuda_products import Run, compare, numbers
+from tests.test_cuda_products import Run, compare, needs_compiler, numbers
 
 x, w, b = (mx.sym.var(name) for name in "xwb")
 
@@ -104,6 +104,7 @@ def test_tf32_and_what_gives_other_bits_in_every_run_are_forbidden(monkeypatch: 
     assert notes("float32") == {numerical_note.NONDETERMINISTIC.name}
 
 
+@needs_compiler
 @pytest.mark.parametrize(("dtype", "last"), [("float16", True), ("float32", False)])
 def test_a_plan_has_channels_last_where_the_library_is_better_at_them(dtype: str, last: bool) -> None:
     net = mx.sym.Convolution(x, w, kernel=(3, 3), num_filter=4, pad=(1, 1), no_bias=True)

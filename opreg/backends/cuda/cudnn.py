@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from opreg.core.cache import cached
+from opreg.core.locks import lock
 from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep
 from opreg.errors import OpError
@@ -96,10 +97,10 @@ def _with_two_places(kind: Convolution) -> Convolution:
 
 
 class Frontend:
-    """The package, and its handles."""
+    """The package, and its handles, which threads use in turn."""
 
     def __init__(self, module: Any):
-        self.module = module
+        self.module, self.using = module, lock()
         module.backend_version()  # finds the library itself, or says that it is not there
 
     @cached(64)
@@ -214,7 +215,7 @@ class Convolve(PlainStep):
         Gives it memory to work in.
     """
 
-    __slots__ = ("execute", "handle", "stream", "title", "held")
+    __slots__ = ("execute", "stream", "title", "held")
     capturable = True
 
     def __init__(self, xp: ArrayModule, device: int, title: str, built: Built, arrays: Mapping[str, Array],
@@ -224,12 +225,16 @@ class Convolve(PlainStep):
         workspace = scratch((built.workspace,), np.uint8) if built.workspace else None
         addresses = {_UIDS[name]: address_of(array) for name, array in arrays.items()}
         place = None if workspace is None else address_of(workspace)
-        self.execute = lambda handle: built.graph.execute(addresses, place, handle=handle)
-        self.handle = lambda stream: found.handle(device, stream)
-        self.stream, self.title, self.held = xp.cuda.get_current_stream, title, (built, arrays, workspace)
+
+        def execute(stream: int) -> None:
+            with found.using:
+                built.graph.execute(addresses, place, handle=found.handle(device, stream))
+
+        self.execute, self.stream, self.title = execute, xp.cuda.get_current_stream, title
+        self.held = arrays, workspace
 
     def __call__(self) -> None:
         try:
-            self.execute(self.handle(self.stream().ptr))
+            self.execute(self.stream().ptr)
         except Exception as error:
             raise OpError(f"{self.title}: cuDNN answers {error}") from error
