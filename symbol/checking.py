@@ -180,7 +180,9 @@ def _beside(step: Step, plan: Plan, rng: np.random.Generator | None) -> Compute 
         return _fused(*node.attrs["parts"])
     if "members" in node.attrs:
         return _folded(node.attrs["members"])
-    return None if step.kernel == "reference" else _reference(node.op, node.attrs, plan.is_train, rng)
+    if step.kernel == "reference" or any(getattr(function, "draws", False) for function in step.run):
+        return None
+    return _reference(node.op, node.attrs, plan.is_train, rng)
 
 
 # ----------------------------------------------------------------------------------------------- comparing
@@ -238,8 +240,9 @@ class _Checked:
         self.number, self.half, self.kernel, self.outs, self.strict = number, half, step.kernel, step.outs, strict
         assert step.node is not None and step.node.op is not None
         self.node, self.op = step.node, step.node.op
-        self.compute, self.functions, self.rng = compute, list(step.run), rng
-        self.xp = plan.contexts[self.node].xp
+        self.compute, self.functions = compute, list(step.run)
+        ctx = plan.contexts[self.node]
+        self.xp, self.places = ctx.xp, [] if rng is None else [(ctx.backend_name, ctx.device_id)]
         self.live = [None if i in self.op.unread else plan.array(entry) for i, entry in enumerate(self.node.inputs)]
         self.specs = [plan.specs[source][i] for source, i in self.node.inputs]
         self.runs, self.absolute, self.relative, self.resolutions = 0, 0.0, 0.0, 0.0
@@ -247,18 +250,17 @@ class _Checked:
     def __call__(self) -> None:
         live = self.live
         ins = [self._stand_in(i) if array is None else array.copy() for i, array in enumerate(live)]
-        draws = [] if self.rng is None else [self.rng.bit_generator]
-        before = [bits.state for bits in draws]
+        before = [generators.state(*place) for place in self.places]
         for function in self.functions:
             function()
-        after = [bits.state for bits in draws]
+        after = [generators.state(*place) for place in self.places]
         try:
-            for bits, state in zip(draws, before):
-                bits.state = state
+            for place, state in zip(self.places, before):
+                generators.set_state(state, *place)
             results = self.compute(self.xp, ins)
         finally:
-            for bits, state in zip(draws, after):
-                bits.state = state
+            for place, state in zip(self.places, after):
+                generators.set_state(state, *place)
         read = 0.0 if not self.strict else max([_largest(self.xp, array) for array in ins], default=0.0)
         pairs = [*zip(self.outs, results), *[(live[i], ins[i]) for i in self.op.mutates]]
         self.runs += 1

@@ -258,25 +258,21 @@ class _Body:
         return [out._data for out in self.executor.forward(is_train=is_train)]
 
 
-def _generator(call: Call) -> Any:
-    return generators.generator(call.ctx.backend_name, call.ctx.device_id).bit_generator
-
-
 class _Dice:
     """The state of the random generator before each round, so that backward draws the same numbers again."""
 
     def __init__(self, call: Call, body: _Body):
-        self.bits = _generator(call) if body.random and call.is_train else None
+        self.place = (call.ctx.backend_name, call.ctx.device_id) if body.random and call.is_train else None
         self.rounds: list[Any] = call.memo.setdefault(("dice", id(call.attrs)), [])
 
     def keep(self, number: int) -> None:
-        if self.bits is not None:
+        if self.place is not None:
             del self.rounds[number:]
-            self.rounds.append(self.bits.state)
+            self.rounds.append(generators.state(*self.place))
 
     def back(self, number: int) -> None:
-        if self.bits is not None:
-            self.bits.state = self.rounds[number]
+        if self.place is not None:
+            generators.set_state(self.rounds[number], *self.place)
 
 
 def _rows(data: Any) -> Any:

@@ -205,16 +205,12 @@ def _written(plan: Plan, bound: Bound) -> list[Array]:
 def _kept(arrays: Sequence[Array], plan: Plan) -> Iterator[None]:
     """Arrays and random generators as they were, when it is over."""
     copies = [array.copy() for array in arrays]
-    places = {(ctx.backend_name, ctx.device_id) for ctx in plan.contexts.values()}
-    bits = [generators.generator(*place).bit_generator for place in places]
-    states = [generator.state for generator in bits]
     try:
-        yield
+        with generators.kept():
+            yield
     finally:
         for array, before in zip(arrays, copies):
             array[...] = before
-        for generator, state in zip(bits, states):
-            generator.state = state
 
 
 def profile(plan: Plan, bound: Bound, run: Callable[[Segment], None], inside: Callable[[Callable[[], None]], None],

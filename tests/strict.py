@@ -490,6 +490,9 @@ class StrictBackend(Backend):
     def generator(self, seed: Any, device: int = 0) -> StrictGenerator:
         return StrictGenerator(seed)
 
+    def counter(self, seed: Any, device: int = 0) -> StrictArray:
+        return self._counter(seed, device)
+
     def arena(self, nbytes: int, device: int = 0) -> StrictArray:
         return StrictArray(MACHINE.owned(np.full(nbytes, 255, np.uint8)))  # NaN, whatever float it is read as
 

@@ -68,7 +68,7 @@ ORDER = _floors("""
     opreg.backends.numba.rnn opreg.backends.numba.row_operators opreg.backends.onednn.convolution
     opreg.backends.onednn.batch_norm
     opreg.backends.numba.operators opreg.backends.onednn.operators opreg.backends.cuda.row_operators
-    opreg.backends.cuda.product_operators opreg.backends.cuda.convolution_operators
+    opreg.backends.cuda.product_operators opreg.backends.cuda.convolution_operators opreg.backends.cuda.dropout
     opreg.backends.cuda.operators
     opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context

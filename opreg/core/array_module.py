@@ -77,6 +77,20 @@ class Backend:
         """A random generator with NumPy's ``Generator`` interface."""
         raise NotImplementedError
 
+    def counter(self, seed: Seed, device: int = 0) -> Array | None:
+        """The state of kernels that draw by counting, in the memory of a device; None where there are no such kernels.
+        """
+        return None
+
+    def _counter(self, seed: Seed, device: int) -> Array:
+        """A key that follows from the seed, and two zeros."""
+        (key,) = np.random.SeedSequence(seed).generate_state(1, np.uint64)  # type: ignore[arg-type]
+        return self.asarray(np.array([key, 0, 0], np.uint64), device=device)
+
+    def overwrite(self, array: Array, source: Array, device: int = 0) -> None:
+        """Copy an array of a device into another there."""
+        array[...] = source
+
     def synchronize(self, device: int = 0) -> None:
         """Wait until everything asked of a device is done."""
 
@@ -160,6 +174,13 @@ class CupyBackend(Backend):
     def generator(self, seed: Seed, device: int = 0) -> np.random.Generator:
         with self.xp.cuda.Device(device):
             return self.xp.random.default_rng(seed)
+
+    def counter(self, seed: Seed, device: int = 0) -> Array:
+        return self._counter(seed, device)
+
+    def overwrite(self, array: Array, source: Array, device: int = 0) -> None:
+        with self.xp.cuda.Device(device):
+            array[...] = source
 
     def synchronize(self, device: int = 0) -> None:
         with self.xp.cuda.Device(device):

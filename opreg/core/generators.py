@@ -1,7 +1,8 @@
 """Random generators: one a device, all seeded together or one by one.
 
 A bound plan keeps the object it got, and a captured CUDA graph the memory the object's state lives in. So a
-generator stays the same object for good, and seeding overwrites its state in place.
+generator stays the same object for good, and seeding overwrites its state in place. The same holds for the counters of
+devices that have kernels which draw by counting.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..typing import Array
 from .array_module import backend
 from .locks import lock
 
-__all__ = ["generator", "kept", "seed", "state", "set_state"]
+__all__ = ["counter", "generator", "kept", "seed", "state", "set_state"]
 
 
 _GENERATORS: dict[tuple[str, int], np.random.Generator] = {}
+_COUNTERS: dict[tuple[str, int], Array | None] = {}  # made together with the generator
 _STATE = {"seed": 0}  # as MXNet: a program that never seeds gets the same numbers in every run
 _LOCK = lock()
 
@@ -44,8 +47,27 @@ def generator(device_type: str, device_id: int = 0) -> np.random.Generator:
         pass
     with _LOCK:
         if key not in _GENERATORS:
-            _GENERATORS[key] = backend(device_type).generator(_entropy(_STATE["seed"], device_id), device_id)
+            entropy, served = _entropy(_STATE["seed"], device_id), backend(device_type)
+            _COUNTERS[key] = served.counter(entropy, device_id)
+            _GENERATORS[key] = served.generator(entropy, device_id)
         return _GENERATORS[key]
+
+
+def counter(device_type: str, device_id: int = 0) -> Array | None:
+    """What kernels of a device that draw by counting read and move on, always the same array; None on the host.
+
+    Returns
+    -------
+    array of shape (3,), uint64, on the device
+        A key, which follows from the seed; how often it was drawn from; and zero, which kernels use while they run.
+
+    Examples
+    --------
+    >>> counter("cpu") is None
+    True
+    """
+    generator(device_type, device_id)
+    return _COUNTERS[device_type, device_id]
 
 
 def seed(value: int, device_type: str | None = None, device_id: int = 0) -> None:
@@ -77,12 +99,12 @@ def seed(value: int, device_type: str | None = None, device_id: int = 0) -> None
     except AttributeError:
         raise ArgumentError(f"seed: expected an integer, got {value!r}") from None
     if device_type is not None:
-        _restart(device_type, device_id, generator(device_type, device_id), (value,))
+        _restart(device_type, device_id, (value,))
         return
     with _LOCK:
         _STATE["seed"] = value
-        for (kind, number), stream in _GENERATORS.items():
-            _restart(kind, number, stream, _entropy(value, number))
+        for kind, number in _GENERATORS:
+            _restart(kind, number, _entropy(value, number))
 
 
 @contextlib.contextmanager
@@ -96,46 +118,45 @@ def kept() -> Iterator[None]:
     >>> bool((generator("cpu").random(3) == first).all())
     True
     """
-    value, before = _STATE["seed"], {key: _state(stream.bit_generator) for key, stream in _GENERATORS.items()}
+    value, before = _STATE["seed"], {place: state(*place) for place in list(_GENERATORS)}
     try:
         yield
     finally:
         _STATE["seed"] = value
-        for (device_type, device_id), stream in list(_GENERATORS.items()):
-            state = before.get((device_type, device_id))
-            if state is None:
-                _restart(device_type, device_id, stream, _entropy(value, device_id))
+        for place in list(_GENERATORS):
+            if place in before:
+                set_state(before[place], *place)
             else:
-                _set_state(device_type, device_id, stream.bit_generator, state)
+                _restart(*place, _entropy(value, place[1]))
 
 
 def state(device_type: str, device_id: int = 0) -> object:
-    """Where the generator of a device stands, for ``set_state``."""
-    return _state(generator(device_type, device_id).bit_generator)
+    """Where the generator of a device and its counter stand, for ``set_state``."""
+    bits: Any = generator(device_type, device_id).bit_generator
+    counted = _COUNTERS[device_type, device_id]
+    # CuPy's ``state`` is its address; what is there is an array on the device.
+    return bits._state.copy() if callable(bits.state) else bits.state, None if counted is None else counted.copy()
 
 
-def set_state(value: object, device_type: str, device_id: int = 0) -> None:
-    """Let the generator of a device go on from a ``state``."""
-    _set_state(device_type, device_id, generator(device_type, device_id).bit_generator, value)
+def set_state(value: Any, device_type: str, device_id: int = 0) -> None:
+    """Let the generator of a device, and its counter, go on from a ``state``."""
+    drawn, count = value
+    bits: Any = generator(device_type, device_id).bit_generator
+    counted, served = _COUNTERS[device_type, device_id], backend(device_type)
+    if callable(bits.state):
+        served.overwrite(bits._state, drawn, device_id)
+    else:
+        bits.state = drawn
+    if counted is not None:
+        served.overwrite(counted, count, device_id)
 
 
 def _entropy(value: int, device_id: int) -> tuple[int, ...]:
     return value, device_id + 1
 
 
-def _restart(device_type: str, device_id: int, held: np.random.Generator, entropy: tuple[int, ...]) -> None:
-    fresh = backend(device_type).generator(entropy, device_id).bit_generator
-    _set_state(device_type, device_id, held.bit_generator, _state(fresh))
-
-
-def _state(bits: Any) -> object:
-    """A copy of what a generator goes on from. CuPy's ``state`` is its address; it is an array on the device."""
-    return bits._state.copy() if callable(bits.state) else bits.state
-
-
-def _set_state(device_type: str, device_id: int, bits: Any, state: object) -> None:
-    if callable(bits.state):
-        with backend(device_type).xp.cuda.Device(device_id):
-            bits._state[...] = state
-    else:
-        bits.state = state
+def _restart(device_type: str, device_id: int, entropy: tuple[int, ...]) -> None:
+    served = backend(device_type)
+    bits: Any = served.generator(entropy, device_id).bit_generator
+    set_state((bits._state if callable(bits.state) else bits.state, served.counter(entropy, device_id)),
+              device_type, device_id)

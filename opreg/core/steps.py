@@ -1,7 +1,9 @@
 """What a plan may do with the functions that bound kernels give it, beside calling them.
 
 A kernel gives functions without arguments. Most are NumPy's, with their arrays. A back end makes others, and says with
-these classes, or with an attribute ``plain`` of a function, what is known about them: plans ask nothing else.
+these classes, or with an attribute of a function, what is known about them: ``plain``, that it knows nothing of modes
+and contexts; ``capturable``, that it may be part of a graph that is replayed though its operator draws; ``draws``, that
+its random numbers are others than the reference's. Plans ask nothing else.
 """
 
 from __future__ import annotations

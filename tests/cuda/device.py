@@ -107,5 +107,6 @@ def gpus() -> Iterator[Gpu]:
         yield array_module.backend("gpu").xp
     finally:
         array_module.register_backend("gpu", real)
-        for place in [each for each in generators._GENERATORS if each[0] == "gpu"]:
-            del generators._GENERATORS[place]
+        for held in (generators._GENERATORS, generators._COUNTERS):
+            for place in [each for each in held if each[0] == "gpu"]:
+                del held[place]

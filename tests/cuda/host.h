@@ -221,6 +221,15 @@ template <class T> T atomicAdd(T* place, T value) {
     return before;
 }
 
+// Counts up to a limit and begins anew.
+inline unsigned atomicInc(unsigned* place, unsigned limit) {
+    unsigned before = *place;
+    *place = before >= limit ? 0 : before + 1;
+    return before;
+}
+
+inline void __threadfence() {}
+
 // What the device's library has and the host's has not.
 inline double erfinv(double y) {
     if (!(y > -1.0 && y < 1.0)) return y == 1.0 || y == -1.0 ? y * HUGE_VAL : NAN;

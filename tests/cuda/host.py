@@ -186,7 +186,7 @@ def _memory(given: np.ndarray) -> np.ndarray:
 
 def meets(text: str) -> bool:
     """Whether threads of a kernel wait for each other."""
-    return any(word in text for word in ("across<", "__syncthreads", "__shfl"))
+    return any(word in text for word in ("across<", "__syncthreads", "__shfl", "move_on"))
 
 
 @functools.cache

@@ -85,7 +85,7 @@ def compile(texts: Sequence[str], architecture: int) -> list[Compiled]:
     KernelError
         What the compiler says against them.
     """
-    program = PRELUDE + "".join(f"namespace space{i} {{\n{_KERNEL.sub(f'kernel{i}(', text)}\n}}\n"
+    program = PRELUDE + "".join(f"namespace space{i} {{\n{_named(text, f'kernel{i}')}\n}}\n"
                                 for i, text in enumerate(texts))
     _, log = _compile(program, f"-arch=sm_{architecture}", "--ptxas-options=-v", wanted="CUBIN")
     ptx, _ = _compile(program, f"-arch=compute_{architecture}", wanted="PTX")
@@ -95,7 +95,12 @@ def compile(texts: Sequence[str], architecture: int) -> list[Compiled]:
 
 
 # The name of a kernel, where it is declared.
-_KERNEL = re.compile(r"\b(elementwise|rows|columns|updates)\(")
+_KERNEL = re.compile(r'(extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?)\w+\(')
+
+
+
+def _named(text: str, name: str) -> str:
+    return _KERNEL.sub(rf"\1{name}(", text)
 
 
 def _compiled(notes: str, code: str) -> Compiled:

@@ -43,9 +43,16 @@ def _processors(xp: ArrayModule) -> int:
 
 
 class Launch(PlainStep):
-    """A kernel with its grid and its arguments, which it holds alive."""
+    """A kernel with its grid and its arguments, which it holds alive.
+
+    Attributes
+    ----------
+    capturable : bool
+        That it may be a part of a graph that is replayed, also where it draws: what changes is in the device's memory.
+    """
 
     __slots__ = ("kernel", "grid", "block", "arguments")
+    capturable = True
 
     def __init__(self, kernel: Callable[..., object], blocks: int, threads: int, arguments: Sequence[object]):
         self.kernel, self.grid, self.block, self.arguments = kernel, (blocks,), (threads,), tuple(arguments)

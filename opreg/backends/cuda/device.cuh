@@ -182,3 +182,37 @@ template <class Kind, int threads, class T> __device__ __forceinline__ T across(
     }
     return number;
 }
+
+// --------------------------------------------------------------------------------------------- random numbers
+
+struct Words { unsigned at[4]; };
+
+// Philox4x32-10 of J. K. Salmon and others, Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
+__device__ __forceinline__ Words philox(Words counter, unsigned low, unsigned high) {
+    #pragma unroll
+    for (int round = 0; round < 10; ++round) {
+        const unsigned long long a = 0xd2511f53ull * counter.at[0], b = 0xcd9e8d57ull * counter.at[2];
+        counter = Words{{(unsigned)(b >> 32) ^ counter.at[1] ^ low, (unsigned)b,
+                         (unsigned)(a >> 32) ^ counter.at[3] ^ high, (unsigned)a}};
+        low += 0x9e3779b9u;
+        high += 0xbb67ae85u;
+    }
+    return counter;
+}
+
+// Four words of the stream of a key.
+__device__ __forceinline__ Words drawn(unsigned long long key, unsigned long long place) {
+    return philox(Words{{(unsigned)place, (unsigned)(place >> 32), 0u, 0u}}, (unsigned)key, (unsigned)(key >> 32));
+}
+
+// The highest 24 bits of a word as a number from 0 to 1, which it is below.
+__device__ __forceinline__ float uniform(unsigned word) { return (word >> 8) * 5.9604644775390625e-8f; }
+
+// The last thing a kernel does that draws: the block that is the last to have read `counter` (a key, how often it was drawn
+// from, how many blocks have come here) moves it on, so that the next launch, or the same one replayed, goes on from there.
+__device__ __forceinline__ void move_on(unsigned long long* counter, unsigned long long times) {
+    __syncthreads();
+    if (threadIdx.x) return;
+    __threadfence();
+    if (atomicInc(reinterpret_cast<unsigned*>(counter + 2), gridDim.x - 1) == gridDim.x - 1) counter[1] += times;
+}

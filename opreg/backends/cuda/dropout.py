@@ -1,0 +1,122 @@
+"""Dropout as one CUDA kernel: it counts on the device what it drew, so a launch that is replayed draws anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from opreg.builtin.elementwise.activation import dropout
+from opreg.core import generators
+from opreg.core.cache import cached
+from opreg.core.launch import Call
+from opreg.elementwise.expression import trace
+from opreg.typing import Array
+
+from . import elementwise
+from .compiler import Launch, can_compile, grid_of, kernel_of
+from .instructions import STORED, computed_in
+from .layout import Arrangement, address_of, arrange
+
+__all__ = ["source"]
+
+_BLOCK = 256
+_PRODUCT = trace(lambda x, mask: x * mask, 2)
+
+
+@cached(64)
+def source(dtype: np.dtype, data: bool, out: bool, mask: bool, lanes: int, far: bool) -> str:
+    """The text of the kernel ``dropout``; without ``data`` it makes the mask alone.
+
+    Its parameters are the arrays that there are, the counter, the share that is kept, what kept numbers are multiplied
+    by, and how many there are. Four numbers share a place of the counter's stream whatever their dtype, so the same
+    ones are dropped in each.
+    """
+    stored, kind, index = STORED[dtype.name], computed_in(dtype), "unsigned long long" if far else "unsigned"
+    width = max(4, lanes)
+    arrays = [*[f"const {stored}* data"] * data, *[f"{stored}* out"] * out, *[f"{stored}* mask"] * mask]
+    whole, single = [], []
+    if data:
+        whole.append(f"const auto x = load<{width}>(data + at);")
+    whole += [f"Pack<{stored}, {width}> {name};" for name in ["y"] * out + ["m"] * mask]
+    each = ["y.at[lane] = narrow<{0}>(wide(x.at[lane]) * factors[lane]);"] * out
+    each += ["m.at[lane] = narrow<{0}>(factors[lane]);"] * mask
+    whole += ["#pragma unroll", f"for (int lane = 0; lane < {width}; ++lane) {{",
+              *[f"    {line.format(stored)}" for line in each], "}"]
+    whole += [*["store(out + at, y);"] * out, *["store(mask + at, m);"] * mask]
+    single += [f"out[at + lane] = narrow<{stored}>(wide(data[at + lane]) * factors[lane]);"] * out
+    single += [f"mask[at + lane] = narrow<{stored}>(factors[lane]);"] * mask
+    inside = ["if (at + lane < total) {", *[f"    {line}" for line in single], "}"]
+    one_by_one = ["#pragma unroll", f"for (int lane = 0; lane < {width}; ++lane)", *[f"    {line}" for line in inside]]
+    store = one_by_one if lanes == 1 else [
+        f"if (at + {width}u <= total) {{", *[f"    {line}" for line in whole], "} else {",
+        *[f"    {line}" for line in one_by_one], "}"]
+    return "\n".join([
+        f'extern "C" __global__ void __launch_bounds__({_BLOCK}) dropout({", ".join(arrays)}, '
+        f"unsigned long long* counter, float share, {kind} factor, {index} total) {{",
+        "    const unsigned long long key = counter[0], before = counter[1];",
+        f"    const {index} step = ({index})gridDim.x * {_BLOCK * width}u;",
+        f"    for ({index} at = (({index})blockIdx.x * {_BLOCK}u + threadIdx.x) * {width}u; at < total; at += step) {{",
+        f"        {kind} factors[{width}];", "        #pragma unroll",
+        f"        for (int part = 0; part < {width // 4}; ++part) {{",
+        "            const Words words = drawn(key, before + at / 4u + part);", "            #pragma unroll",
+        "            for (int word = 0; word < 4; ++word)",
+        f"                factors[part * 4 + word] = uniform(words.at[word]) < share ? factor : {kind}(0);",
+        "        }", *[f"        {line}" for line in store], "    }",
+        "    move_on(counter, (total + 3u) / 4u);", "}", ""])
+
+
+def _accepts(call: Call) -> str | None:
+    data = call.ins[0]
+    if data.dtype.name not in STORED:
+        return f"dtype {data.dtype}: {', '.join(STORED)} are compiled"
+    if call.attrs["p"] == 0.0 or (call.attrs["mode"] == "training" and not call.is_train):
+        return "nothing is dropped"
+    if not all(array is None or array.flags.c_contiguous for array in (data, *call.outs)):
+        return "an array is not contiguous"
+    return "nothing to compute" if data.size == 0 else None
+
+
+@dropout.kernel("cuda", bound=True, accepts=_accepts, serves=can_compile)
+def dropout_cuda(call: Call) -> list[Callable]:
+    data, (out, mask) = call.ins[0], call.outs
+    shape = call.specs[1].shape
+    if shape == data.shape:
+        return [_draw(call, data, out, mask)] if out is not None or mask is not None else []
+    if mask is None:
+        mask = call.scratch(0, shape, data.dtype)
+    steps: list[Callable] = [_draw(call, None, None, mask)]
+    if out is not None:
+        found = arrange([data, mask], [out])
+        assert isinstance(found, Arrangement), found  # contiguous arrays can be run through
+        steps.append(elementwise.bound(_PRODUCT, found, call.xp))
+    return steps
+
+
+class _Draw(Launch):
+    """One whose numbers are its own."""
+
+    __slots__ = ()
+    draws = True
+
+
+def _draw(call: Call, data: Array | None, out: Array | None, mask: Array | None) -> _Draw:
+    """A step that draws; there is no output without data."""
+    if out is None:
+        data = None
+    arrays = [array for array in (data, out, mask) if array is not None]
+    dtype, total = arrays[0].dtype, arrays[0].size
+    lanes = 16 // dtype.itemsize
+    if any(address_of(array) % 16 for array in arrays):
+        lanes = 1
+    far = total >= 1 << 30
+    keep = 1.0 - call.attrs["p"]
+    # The factor is a number of the mask's dtype, so that the mask says exactly what was done.
+    factor = np.asarray(1.0 / keep if keep else 0.0, dtype).astype(np.float64 if dtype.itemsize == 8 else np.float32)
+    text = source(dtype, data is not None, out is not None, mask is not None, lanes, far)
+    counter = generators.counter(call.ctx.backend_name, call.ctx.device_id)
+    assert counter is not None  # of all devices whose array module compiles
+    index = np.uint64 if far else np.uint32
+    blocks = grid_of(call.xp, -(-total // max(4, lanes)), _BLOCK)
+    return _Draw(kernel_of(call.xp, text, "dropout"), blocks, _BLOCK,
+                 [*arrays, counter, np.float32(keep), factor[()], index(total)])

@@ -1,0 +1,234 @@
+"""Dropout on a GPU: what its kernel draws, where it goes on, and that it may be replayed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.backends.cuda import dropout
+from opreg.core import generators
+from tests.cuda import host, nvrtc
+from tests.cuda.device import gpus
+from tests.cuda.host import Host, KernelError, array
+
+needs_compiler = pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ compiler")
+needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="needs the package nvidia-cuda-nvrtc")
+
+BFLOAT = np.dtype(ml_dtypes.bfloat16)
+
+#: Counter, key and result of Philox4x32-10, as published with Random123.
+ANSWERS = [
+    ("00000000 00000000 00000000 00000000", "00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+    ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+    ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
+]
+WORDS = """
+extern "C" __global__ void words(const unsigned* given, unsigned* found, unsigned count) {
+    for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
+        const unsigned* at = given + 6 * i;
+        const Words made = philox(Words{{at[0], at[1], at[2], at[3]}}, at[4], at[5]);
+        for (int word = 0; word < 4; ++word) found[4 * i + word] = made.at[word];
+    }
+}
+"""
+
+
+def words(text: str) -> list[int]:
+    return [int(word, 16) for word in text.split()]
+
+
+def philox(counter: list[int], key: list[int]) -> list[int]:
+    """The same in Python."""
+    for _ in range(10):
+        a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        counter = [b >> 32 ^ counter[1] ^ key[0], b & 0xFFFFFFFF, a >> 32 ^ counter[3] ^ key[1], a & 0xFFFFFFFF]
+        key = [key[0] + 0x9E3779B9 & 0xFFFFFFFF, key[1] + 0xBB67AE85 & 0xFFFFFFFF]
+    return counter
+
+
+def kept(key: int, first: int, count: int, share: float) -> np.ndarray:
+    """Which numbers a counter keeps."""
+    drawn = [philox([place & 0xFFFFFFFF, place >> 32, 0, 0], [key & 0xFFFFFFFF, key >> 32])
+             for place in range(first, first + -(-count // 4))]
+    uniform = (np.array(drawn, np.uint32).reshape(-1)[:count] >> 8) * np.float32(2.0 ** -24)
+    return uniform < np.float32(share)
+
+
+@needs_compiler
+def test_philox_gives_the_published_answers() -> None:
+    given = array([[*words(counter), *words(key)] for counter, key, _ in ANSWERS], np.uint32)
+    found = array(np.zeros((3, 4)), np.uint32)
+    device = Host()
+    device.RawModule(WORDS).get_function("words")((1,), (2,), (given, found, np.uint32(3)))
+    device.run()
+    assert found.tolist() == [words(expected) for _, _, expected in ANSWERS]
+    assert found.tolist() == [philox(words(counter), words(key)) for counter, key, _ in ANSWERS]
+
+
+def launch(device: Host, dtype: Any, count: int, start: int, share: float = 0.6, lanes: int | None = None,
+           blocks: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Data, output, mask and counter of the kernel."""
+    dtype = np.dtype(dtype)
+    data = array(np.linspace(-2, 3, count), dtype)
+    out, mask = (array(np.full(count, np.nan), dtype) for _ in range(2))
+    counter = array([0x123456789ABCDEF0, start, 0], np.uint64)
+    text = dropout.source(dtype, True, True, True, 16 // dtype.itemsize if lanes is None else lanes, False)
+    factor = np.asarray(1 / share, dtype).astype("float64" if dtype.itemsize == 8 else "float32")[()]
+    device.RawModule(text).get_function("dropout")(
+        (blocks,), (256,), (data, out, mask, counter, np.float32(share), factor, np.uint32(count)))
+    return data, out, mask, counter
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float16", BFLOAT, "float32", "float64"], ids=str)
+def test_numbers_are_dropped_and_the_counter_moves_on(dtype: Any) -> None:
+    device = Host()
+    cases = [(count, start, launch(device, dtype, count, start, lanes=lanes))
+             for count, start, lanes in ((1, 0, None), (7, 5, None), (4099, 2 ** 32 - 3, None), (4099, 1, 1))]
+    device.run("address")
+    for count, start, (data, out, mask, counter) in cases:
+        expected = np.where(kept(0x123456789ABCDEF0, start, count, 0.6), np.asarray(1 / 0.6, data.dtype), 0)
+        np.testing.assert_array_equal(np.asarray(mask, float), expected.astype(data.dtype).astype(float))
+        np.testing.assert_array_equal(np.asarray(out, float), np.asarray(data * mask, float))
+        assert counter.tolist() == [0x123456789ABCDEF0, start + -(-count // 4), 0]
+
+
+@needs_compiler
+def test_a_launch_that_is_repeated_goes_on() -> None:
+    device = Host()
+    _, _, mask, counter = launch(device, "float32", 1000, 0)
+    device.launches *= 3
+    device.run("address", "reversed")
+    assert counter.tolist() == [0x123456789ABCDEF0, 750, 0]
+    np.testing.assert_array_equal(mask != 0, kept(0x123456789ABCDEF0, 500, 1000, 0.6))
+
+
+@needs_compiler
+def test_no_block_moves_the_counter_on_before_all_have_read_it() -> None:
+    """Of several blocks the last does; a kernel whose first does draws what was drawn."""
+    device = Host()
+    *_, mask, _ = launch(device, "float32", 5000, 0)
+    device.run("thread")
+    wanted = kept(0x123456789ABCDEF0, 0, 5000, 0.6)
+    np.testing.assert_array_equal(mask != 0, wanted)
+    *_, mask, counter = launch(device, "float32", 5000, 0)
+    hasty = "__syncthreads(); if (threadIdx.x == 0) counter[1] += (total + 3u) / 4u"
+    device.launches = [each._replace(text=each.text.replace("move_on(counter, (total + 3u) / 4u)", hasty))
+                       for each in device.launches]
+    device.run("address")
+    assert (np.asarray(mask != 0) != wanted).any() and counter[1] == 3 * 1250
+
+
+@needs_compiler
+def test_a_share_that_is_dropped_is_what_it_ought_to_be() -> None:
+    device = Host()
+    masks = {share: launch(device, "float32", 40000, 7, share)[2] for share in (0.1, 0.5, 0.9)}
+    device.run("")
+    for share, mask in masks.items():
+        found = mask != 0
+        assert abs(found.mean() - share) < 5 * np.sqrt(share * (1 - share) / 40000)
+        assert abs(np.corrcoef(found[1:], found[:-1])[0, 1]) < 0.025  # neighbours know nothing of each other
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", [75, 80, 90])
+def test_it_compiles_for_gpus_and_reads_16_bytes_at_once(architecture: int) -> None:
+    texts = [dropout.source(np.dtype(dtype), data, data, mask, 16 // np.dtype(dtype).itemsize, far)
+             for dtype in ("float16", BFLOAT, "float32", "float64")
+             for data, mask, far in ((True, True, False), (True, False, True), (False, True, False))]
+    for i, made in enumerate(nvrtc.compile(texts, architecture)):
+        assert made.spills == made.stack == 0 and made.registers <= 64
+        assert any(access.startswith("st.global.v") for access in made.accesses)
+        assert i % 3 == 2 or any(".v4" in access or ".v2" in access for access in made.accesses if "ld" in access)
+
+
+# ------------------------------------------------------------------------------------------- whole executors
+
+
+def bound(check_kernels: bool = False, **attrs: Any) -> Any:
+    net = mx.sym.Dropout(mx.sym.var("x"), name="drop", **attrs)
+    return net.simple_bind(mx.gpu(0), x=(40, 50), check_kernels=check_kernels)
+
+
+def mask_of(executor: Any) -> np.ndarray:
+    executor.arg_dict["x"][:] = 1
+    return executor.forward(is_train=True)[0].asnumpy()
+
+
+@needs_compiler
+def test_an_executor_draws_anew_each_time_and_the_same_for_the_same_seed() -> None:
+    with gpus() as xp:
+        executor = bound(p=0.25)
+        mx.random.seed(5)
+        first, second = mask_of(executor), mask_of(executor)
+        assert xp.kernels == ["dropout", "dropout"]
+        assert (first != second).any() and set(np.unique(first)) == {0.0, np.float32(1 / 0.75)}
+        mx.random.seed(5)
+        np.testing.assert_array_equal(mask_of(executor), first)
+        mx.random.seed(6)
+        assert (mask_of(executor) != first).any()
+        state = generators.state("gpu", 0)
+        third = mask_of(executor)
+        generators.set_state(state, "gpu", 0)
+        np.testing.assert_array_equal(mask_of(executor), third)
+
+
+@needs_compiler
+def test_backward_multiplies_by_the_mask_of_the_last_forward_also_where_that_is_repeated() -> None:
+    with gpus() as xp:
+        executor = bound(p=0.5)
+        found = mask_of(executor)
+        for _ in range(2):  # the second runs the forward again, with the numbers of the last
+            executor.backward(mx.nd.ones((40, 50), ctx=mx.gpu(0)))
+            np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), found)
+        assert xp.kernels == ["dropout", "elementwise", "dropout", "elementwise"]
+        assert (mask_of(executor) != found).any()
+
+
+@needs_compiler
+def test_numbers_along_axes_share_their_fate() -> None:
+    with gpus() as xp:
+        found = mask_of(bound(p=0.5, axes=(1,)))
+        assert xp.kernels == ["dropout", "elementwise"]
+    assert (found == found[:, :1]).all() and 0 < (found[:, 0] == 0).sum() < 40
+
+
+@needs_compiler
+def test_all_may_be_dropped_and_a_gradient_of_a_loop_draws_the_same_again() -> None:
+    with gpus():
+        assert (mask_of(bound(p=1.0)) == 0).all()
+        data, state = mx.sym.var("data"), mx.sym.var("state")
+        outs, _ = mx.sym.contrib.foreach(lambda each, total: (mx.sym.Dropout(each, p=0.5) + total * 0, total), data,
+                                         state)
+        executor = outs.simple_bind(mx.gpu(0), data=(3, 200), state=(200,))
+        executor.arg_dict["data"][:] = 1
+        dropped = executor.forward(is_train=True)[0].asnumpy()
+        executor.backward(mx.nd.ones((3, 200), ctx=mx.gpu(0)))
+        np.testing.assert_array_equal(executor.grad_dict["data"].asnumpy(), dropped)
+        assert (dropped[0] != dropped[1]).any()
+
+
+def test_what_is_not_dropped_is_left_to_others_and_said() -> None:
+    with gpus():
+        executor = bound(p=0.0)
+        assert "nothing is dropped" in str(executor.explain())
+
+
+@needs_compiler
+def test_numbers_that_are_its_own_are_not_compared_with_those_of_the_reference() -> None:
+    with gpus():
+        assert set(np.unique(mask_of(bound(p=0.5, check_kernels=True)))) == {0.0, 2.0}
+
+
+@needs_compiler
+def test_a_read_out_of_bounds_is_found() -> None:
+    device = Host()
+    launch(device, "float32", 7, 0)
+    device.launches = [each._replace(text=each.text.replace("at + lane < total", "at + lane <= total"))
+                       for each in device.launches]
+    with pytest.raises(KernelError, match="heap-buffer-overflow"):
+        device.run("address")
