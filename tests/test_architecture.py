@@ -69,6 +69,8 @@ ORDER = _floors("""
     opreg.backends.onednn.batch_norm
     opreg.backends.numba.operators opreg.backends.onednn.operators opreg.backends.cuda.row_operators
     opreg.backends.cuda.product_operators opreg.backends.cuda.convolution_operators opreg.backends.cuda.dropout
+    opreg.backends.cuda.reductions
+    opreg.backends.cuda.normalization
     opreg.backends.cuda.operators
     opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context
@@ -131,6 +133,9 @@ INSIDE = {package: _floors(lines) for package, lines in {
         numba.compiler
         cuda.cudnn cuda.elementwise cuda.products cuda.rows cuda.updates numba.elementwise numba.recurrent
             numba.row_reductions numba.updates
+        cuda.columns
+        cuda.folds
+        cuda.sets
     """,
     "opreg.builtin": """
         elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names contrib

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.backends.cuda import elementwise, row_operators, rows, updates
+from opreg.backends.cuda import elementwise, folds, row_operators, rows, updates
 from opreg.backends.cuda.layout import Arrangement, Reach, arrange
 from opreg.core.registry import ops
 from opreg.elementwise import expression as e
 from opreg.elementwise.expression import PRIMITIVES, Expression, Instruction, Term, astype, trace
-from opreg.elementwise.rows import Along, trace_rows
+from opreg.elementwise.rows import Along, trace_rows, traced
 from tests.cuda import host, nvrtc
 from tests.cuda.device import gpus
 from tests.cuda.host import Host, KernelError, array
@@ -223,12 +223,12 @@ def test_rows_are_reduced_however_long_they_are(name: str) -> None:
 
 def _sums(device: Host, count: int, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
     rng = np.random.default_rng(3)
-    sums = trace_rows(row_operators._layer_norm_sums, (ELEMENT, ELEMENT, ROW, ROW))
     g, x = (array(rng.standard_normal((count, n)), np.float32) for _ in range(2))
     mean, inverse = (array(rng.uniform(0.5, 1, count), np.float32) for _ in range(2))
     outs = [blank((n,), np.float32), blank((n,), np.float32)]
-    for step in rows.bound_columns(sums.expression, sums.inputs, [g, x, mean, inverse], outs, count, n,
-                                   device, lambda i, shape, dtype: blank(shape, dtype)):  # type: ignore[arg-type]
+    for step in folds.bound_fold(traced(row_operators._layer_norm_sums, 4), [g, x, mean, inverse],
+                                 [ELEMENT, ELEMENT, COLUMN, COLUMN], outs, [(count, True), (n, False)],
+                                 device, lambda i, shape, dtype: blank(shape, dtype)):  # type: ignore[arg-type]
         step()
     wide = [np.array(each, float) for each in (g, x, mean[:, None], inverse[:, None])]
     return [(outs[0], (wide[0] * (wide[1] - wide[2]) * wide[3]).sum(0)), (outs[1], wide[0].sum(0))]
@@ -367,7 +367,8 @@ def test_an_executor_on_a_gpu_gives_the_numbers_of_one_on_the_host() -> None:
     expected = run(mx.cpu())
     with gpus() as xp:
         found = run(mx.gpu(0))
-        assert xp.kernels == ["elementwise", "rows", "rows", "rows", "elementwise", "columns", "rows", "elementwise"]
+        assert xp.kernels == ["elementwise", "rows", "rows", "rows", "elementwise", "columns", "rows", "elementwise",
+                              "columns"]
     for one, other in zip(found, expected):
         np.testing.assert_allclose(one, other, 1e-5, 1e-6)
 

@@ -106,10 +106,14 @@ class Call:
         Lives as long as the executor: what a forward step leaves for its backward step.
     found
         What ``accepts`` of a kernel found out and leaves for the kernel.
+    states : sequence of arrays
+        Auxiliary states that a bound kernel has to move; the operator's, where it is to.
+    store : function or None
+        Moves them, when everything has run that reads them as they were: a bound kernel leaves it here.
     """
 
     __slots__ = ("op", "attrs", "ins", "outs", "reqs", "xp", "ctx", "is_train", "rng", "specs", "scratch", "wrap",
-                 "memo", "found")
+                 "memo", "found", "states", "store")
 
     def __init__(self, op: Op, attrs: Attrs, ins: list[Any], outs: list[Any], reqs: list[str], xp: ArrayModule,
                  ctx: Any, is_train: bool, rng: Any = None, specs: Sequence[Spec] = (), scratch: Any = None,
@@ -118,6 +122,8 @@ class Call:
         self.xp, self.ctx, self.is_train, self.rng, self.specs = xp, ctx, is_train, rng, specs
         self.scratch, self.wrap, self.memo = scratch, wrap, {} if memo is None else memo
         self.found: Any = None
+        self.states: Sequence[Array] = ()
+        self.store: Callable[[], object] | None = None
 
     def places(self) -> list[Array]:
         """The outputs, with temporary memory for those that nobody reads."""
@@ -176,8 +182,9 @@ class Prepared:
     def _steps(self, states: Sequence[Array]) -> tuple[list[Step], Step | None]:
         call, kernel = self._call, self.kernel
         if kernel.bound:
+            call.states = states
             run = kernel.rule.function(call)
-            return list(run) if isinstance(run, (list, tuple)) else [run], None
+            return list(run) if isinstance(run, (list, tuple)) else [run], call.store
         compute = functools.partial(self.function(), *call.ins)
         outs: Sequence[Any] = call.outs
         if kernel.takes_out and call.reqs and "add" not in call.reqs:

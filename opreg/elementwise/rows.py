@@ -1,7 +1,8 @@
 """Expressions along rows: element-wise arithmetic with sums and maxima of each row in between.
 
 They are written as functions of terms, as element-wise ones are. An input is an element, or one number for a row or for
-a column; a result is an element, or one number for a row where it depends on elements through reductions alone.
+a column; a result is an element, or one number for a row where it depends on elements through reductions alone. What is
+reduced may be columns just as well: then these are what is called a row in what follows.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from enum import Enum
 from typing import Any
 
 from ..core.cache import cached
-from .expression import Expression, Primitive, Term, compiled
+from .expression import Expression, Instruction, Primitive, Term, compiled
 
-__all__ = ["REDUCTIONS", "Along", "RowExpression", "column", "row_max", "row_size", "row_sum", "trace_rows"]
+__all__ = ["REDUCTIONS", "Along", "RowExpression", "column", "extracted", "parted", "row_max", "row_min",
+           "row_product", "row_size", "row_sum", "trace_rows", "traced"]
 
 
 class Along(Enum):
@@ -22,16 +24,17 @@ class Along(Enum):
     ELEMENT = "element"
     ROW = "row"
     COLUMN = "column"
+    CYCLE = "row, counted anew after so many"
 
 
 def _structural(name: str) -> Primitive:
     return Primitive(name, name, None, name)
 
 
-_SUM, _MAX, _COLUMN, _SIZE = map(_structural, ("row_sum", "row_max", "column", "row_size"))
-
 #: The primitives that make one number of a row.
-REDUCTIONS = ("row_sum", "row_max")
+REDUCTIONS = ("row_sum", "row_max", "row_min", "row_product")
+
+_SUM, _MAX, _MIN, _PRODUCT, _COLUMN, _SIZE = map(_structural, (*REDUCTIONS, "column", "row_size"))
 
 
 def row_sum(term: Any) -> Any:
@@ -42,6 +45,16 @@ def row_sum(term: Any) -> Any:
 def row_max(term: Any) -> Any:
     """The largest of what a term is for the elements of a row; none is a number where one is none."""
     return Term(_MAX, (term,))
+
+
+def row_min(term: Any) -> Any:
+    """The smallest of what a term is for the elements of a row; none is a number where one is none."""
+    return Term(_MIN, (term,))
+
+
+def row_product(term: Any) -> Any:
+    """The product of what a term is for the elements of a row."""
+    return Term(_PRODUCT, (term,))
 
 
 def column() -> Any:
@@ -62,6 +75,7 @@ class RowExpression:
     expression : Expression
         All instructions; its results are those of the row expression.
     inputs, results : tuple of Along
+        ``sets`` is what is reduced, rows or columns; either is called a row where it is told of results and registers.
     registers : list of Along
         Of every register: whether it differs by element (also where it differs by column alone), or is the row's.
     phases : list of int
@@ -70,9 +84,10 @@ class RowExpression:
 
     __slots__ = ("expression", "inputs", "results", "registers", "phases")
 
-    def __init__(self, expression: Expression, inputs: Sequence[Along]):
+    def __init__(self, expression: Expression, inputs: Sequence[Along], sets: Along = Along.ROW):
         self.expression, self.inputs = expression, tuple(inputs)
-        self.registers = [Along.ROW if along is Along.ROW else Along.ELEMENT for along in inputs]
+        rows = (Along.ROW, Along.CYCLE) if sets is Along.ROW else (sets,)
+        self.registers = [Along.ROW if along in rows else Along.ELEMENT for along in inputs]
         self.phases = [0] * len(inputs)
         for prim, args in expression.code:
             reads = [a for a in args if isinstance(a, int)]
@@ -98,6 +113,73 @@ class RowExpression:
         return sorted(register - arity for register in wanted)
 
 
+def traced(function: Callable, count: int, **settings: Any) -> Expression:
+    """The instructions of a Python function of so many terms, which gives one or several."""
+    terms = [Term(None, (i,)) for i in range(count)]
+    results = function(*terms, **settings)
+    return compiled(terms, *(results if isinstance(results, tuple) else (results,)))
+
+
+def parted(expression: Expression) -> tuple[Expression, Expression, list[int]]:
+    """Instructions none of whose reductions follows another, in two steps, so that a row may be reduced part by part.
+
+    Returns
+    -------
+    first, second : Expression
+        What makes the reductions of a part; and of those of all parts, which come first among its inputs, the results.
+    others : list of int
+        The inputs that the second reads behind them.
+
+    Examples
+    --------
+    >>> first, second, others = parted(traced(lambda x, mean: row_sum(x * x) - mean, 2))
+    >>> first, second, others
+    (multiply(0, 0) row_sum(2), row_sum(0) subtract(2, 1), [1])
+    """
+    arity, code = expression.arity, expression.code
+    reductions = [arity + p for p, (prim, _) in enumerate(code) if prim.name in REDUCTIONS]
+    first, _ = extracted(expression, reductions, range(arity), list(range(arity)))
+    count = len(reductions)
+    behind, read = extracted(expression, expression.results, [*reductions, *range(arity)], reductions)
+    again = [Instruction(code[register - arity].prim, (i,)) for i, register in enumerate(reductions)]
+    width = behind.arity
+
+    def moved(register: int | float) -> int | float:
+        if not isinstance(register, int):
+            return register
+        return width + register if register < count else register if register < width else register + count
+
+    again += [Instruction(prim, tuple([moved(a) for a in args])) for prim, args in behind.code]
+    return first, Expression.of(width, again, [moved(r) for r in behind.results]), read[count:]
+
+
+def extracted(expression: Expression, results: Sequence[int | float], known: Sequence[int], first: Sequence[int] = ()
+              ) -> tuple[Expression, list[int]]:
+    """The instructions that make some registers of others which are known, and which of these they read.
+
+    ``first`` are known ones that are inputs in any case, before the others.
+    """
+    arity, code = expression.arity, expression.code
+    ends, read = {*known}, {*first}
+    wanted: set[int] = set()
+    stack = [r for r in results if isinstance(r, int)]
+    while stack:
+        register = stack.pop()
+        if register in ends:
+            read.add(register)
+        elif register not in wanted:
+            wanted.add(register)
+            stack += [a for a in code[register - arity].args if isinstance(a, int)]
+    inputs = [*first, *sorted(read - {*first})]
+    places: dict[int | float, int] = {register: i for i, register in enumerate(inputs)}
+    taken: list[Instruction] = []
+    for register in sorted(wanted):
+        prim, args = code[register - arity]
+        places[register] = len(inputs) + len(taken)
+        taken.append(Instruction(prim, tuple([places[a] if isinstance(a, int) else a for a in args])))
+    return Expression.of(len(inputs), taken, [places[r] if isinstance(r, int) else r for r in results]), inputs
+
+
 @cached(256)
 def trace_rows(function: Callable, inputs: tuple[Along, ...], **settings: Any) -> RowExpression:
     """The row expression of a Python function of terms, which gives one or several.
@@ -109,6 +191,4 @@ def trace_rows(function: Callable, inputs: tuple[Along, ...], **settings: Any) -
     >>> softmax.expression, softmax.phases
     (exp(0) row_sum(1) divide(1, 2), [0, 0, 1, 1])
     """
-    terms = [Term(None, (i,)) for i in range(len(inputs))]
-    results = function(*terms, **settings)
-    return RowExpression(compiled(terms, *(results if isinstance(results, tuple) else (results,))), inputs)
+    return RowExpression(traced(function, len(inputs), **settings), inputs)

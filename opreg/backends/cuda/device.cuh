@@ -166,6 +166,16 @@ struct Largest {
     template <class T> static __device__ __forceinline__ T both(T a, T b) { return larger(a, b); }
 };
 
+struct Smallest {
+    template <class T> static __device__ __forceinline__ T none() { return T(bits_as<float>(0x7f800000u)); }
+    template <class T> static __device__ __forceinline__ T both(T a, T b) { return smaller(a, b); }
+};
+
+struct Product {
+    template <class T> static __device__ __forceinline__ T none() { return T(1); }
+    template <class T> static __device__ __forceinline__ T both(T a, T b) { return a * b; }
+};
+
 // Of what each of `threads` side by side has, for all of them. `shared` has room for a number of each warp, twice.
 template <class Kind, int threads, class T> __device__ __forceinline__ T across(T number, T* shared, int& turn) {
     #pragma unroll

@@ -16,7 +16,7 @@ from opreg.typing import Array
 from . import elementwise
 from .compiler import Launch, can_compile, grid_of, kernel_of
 from .instructions import STORED, computed_in
-from .layout import Arrangement, address_of, arrange
+from .layout import address_of
 
 __all__ = ["source"]
 
@@ -87,9 +87,7 @@ def dropout_cuda(call: Call) -> list[Callable]:
         mask = call.scratch(0, shape, data.dtype)
     steps: list[Callable] = [_draw(call, None, None, mask)]
     if out is not None:
-        found = arrange([data, mask], [out])
-        assert isinstance(found, Arrangement), found  # contiguous arrays can be run through
-        steps.append(elementwise.bound(_PRODUCT, found, call.xp))
+        steps.append(elementwise.bound_to(_PRODUCT, [data, mask], [out], call.xp))
     return steps
 
 

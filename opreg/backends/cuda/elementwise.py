@@ -19,7 +19,7 @@ from .compiler import Launch, can_compile, grid_of, kernel_of
 from .instructions import STORED, Value, computed_in, indented, missing, statements
 from .layout import Arrangement, Layout, Reach, arrange
 
-__all__ = ["attach", "bound", "declines", "fuses", "source"]
+__all__ = ["attach", "bound", "bound_to", "declines", "fuses", "source"]
 
 _BLOCK = 256
 
@@ -121,6 +121,14 @@ def bound(expression: Expression, found: Arrangement, xp: ArrayModule) -> Callab
                  *[offset(found.strides[n][axis]) for n in strided for axis in range(layout.axes)]]
     blocks = grid_of(xp, math.ceil(found.total / layout.lanes), _BLOCK)
     return Launch(kernel_of(xp, source(expression, layout), "elementwise"), blocks, _BLOCK, arguments)
+
+
+def bound_to(expression: Expression, ins: Sequence[Array], outs: Sequence[Array | None], xp: ArrayModule
+             ) -> Callable[[], None]:
+    """The same for arrays that are known to be contiguous, or to broadcast, and to lie apart."""
+    found = arrange(ins, outs)
+    assert isinstance(found, Arrangement), found
+    return bound(expression, found, xp)
 
 
 def fuses(xp: ArrayModule) -> bool:

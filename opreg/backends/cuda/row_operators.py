@@ -13,12 +13,13 @@ from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.registry import REGISTERED
 from opreg.elementwise.expression import equal, exp, log, sqrt, square, trunc
-from opreg.elementwise.rows import Along, RowExpression, column, row_max, row_size, row_sum, trace_rows
+from opreg.elementwise.rows import Along, RowExpression, column, row_max, row_size, row_sum, trace_rows, traced
 
 from . import updates
 from .compiler import can_compile
+from .folds import bound_fold
 from .instructions import STORED
-from .rows import bound_columns, bound_rows
+from .rows import bound_rows
 
 __all__: list[str] = []
 
@@ -145,7 +146,7 @@ def _backward_layer_norm(g: Any, x: Any, gamma: Any, mean: Any, inverse: Any) ->
 
 
 def _layer_norm_sums(g: Any, x: Any, mean: Any, inverse: Any) -> Any:
-    return g * ((x - mean) * inverse), g * 1.0
+    return row_sum(g * ((x - mean) * inverse)), row_sum(g)
 
 
 def _rows_of_layer_norm(call: Call) -> Rows | str:
@@ -166,9 +167,9 @@ def _gradient_steps(call: Call) -> list[Callable]:
     g, data, _, mean, inverse = call.ins
     steps = []
     if any(out is not None for out in call.outs[1:]):
-        sums = trace_rows(_layer_norm_sums, (_ELEMENT, _ELEMENT, _ROW, _ROW))
-        steps += bound_columns(sums.expression, sums.inputs, [g, data, mean, inverse], call.outs[1:], count, n, call.xp,
-                               call.scratch)
+        steps += bound_fold(traced(_layer_norm_sums, 4), [g, data, mean, inverse],
+                            [_ELEMENT, _ELEMENT, _COLUMN, _COLUMN], call.outs[1:], [(count, True), (n, False)], call.xp,
+                            call.scratch)
     if call.outs[0] is not None:  # last: it may take over the memory of what the sums read
         steps.append(bound_rows(rows, call.ins, call.outs[:1], count, n, call.xp))
     return steps

@@ -1,6 +1,6 @@
 """Expressions along rows as CUDA kernels: a warp or a block has a row, which it reads once where its registers hold it.
 
-Sums over rows, one for each column, are taken in two steps: of a part of the rows by each block, then of these parts.
+Few rows that are long and only reduced are cut into parts, each a row of its own until the last step.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from .compiler import Launch, grid_of, kernel_of
 from .instructions import STORED, Value, computed_in, converted, indented, literal, statement
 from .layout import address_of
 
-__all__ = ["Shape", "bound_columns", "bound_rows", "columns_source", "rows_source", "shape_of"]
+__all__ = ["KINDS", "Shape", "Text", "bound_rows", "of_the_row", "parameters", "rows_source", "shape_of", "sized"]
 
 # Threads of a block whose warps have a row each, and numbers that a thread holds at most.
 _WARPS, _HELD = 128, 32
-# Columns and rows side by side of a block that sums columns, and rows that it sums at least.
-_WIDE, _HIGH, _LEAST = 32, 8, 64
-_KINDS = {"row_sum": "Sum", "row_max": "Largest"}
+#: What ``device.cuh`` calls the reductions.
+KINDS = {"row_sum": "Sum", "row_max": "Largest", "row_min": "Smallest", "row_product": "Product"}
 
 
 class Shape(NamedTuple):
@@ -43,6 +42,8 @@ class Shape(NamedTuple):
         Times that each of these threads reads; 0 where the registers do not hold the row, which is read once a phase.
     far : bool
         Whether indices need 64 bits.
+    cut : bool
+        Whether rows are cut into parts.
     """
 
     ins: tuple[np.dtype, ...]
@@ -51,14 +52,18 @@ class Shape(NamedTuple):
     lanes: int
     packs: int
     far: bool
+    cut: bool = False
 
 
-def shape_of(expression: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], rows: int, n: int) -> Shape:
-    """How rows of ``n`` numbers are shared out."""
+def shape_of(expression: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], rows: int, n: int,
+             part: int | None = None) -> Shape:
+    """How rows of ``n`` numbers are shared out, cut into parts of so many if told to."""
     whole = [array for array, along in zip((*ins, *outs), (*expression.inputs, *expression.results))
-             if array is not None and along is not Along.ROW]
+             if array is not None and along in (Along.ELEMENT, Along.COLUMN)]
     lanes = 16 // min(array.itemsize for array in whole)
-    if n % lanes or any(address_of(array) % min(16, lanes * array.itemsize) for array in whole):
+    total, n = rows * n, n if part is None else part
+    aligned = not any(address_of(array) % min(16, lanes * array.itemsize) for array in whole)
+    if not aligned or n % lanes or total // max(rows, 1) % lanes:
         lanes = 1
     held = max(1, sum(along is Along.ELEMENT for along in expression.inputs))
     width = 2 if any(array.dtype.itemsize == 8 for array in whole) else 1
@@ -67,10 +72,10 @@ def shape_of(expression: RowExpression, ins: Sequence[Array], outs: Sequence[Arr
     threads = next((threads for threads in (32, 256, most) if n <= threads * lanes * min(room, 8)), most)
     packs = -(-n // (threads * lanes))
     return Shape(tuple([array.dtype for array in ins]), tuple([None if out is None else out.dtype for out in outs]),
-                 threads, lanes, packs if packs <= room else 0, rows * n >= 1 << 30)
+                 threads, lanes, packs if packs <= room else 0, total >= 1 << 30, part is not None)
 
 
-class _Text:
+class Text:
     """The lines of a kernel, and what the registers of the expression are called."""
 
     def __init__(self, expression: Expression):
@@ -83,7 +88,7 @@ class _Text:
         register = self.expression.arity + position
         if prim.name in ("column", "row_size"):
             self.values[register] = Value(f"r{position}", "float")
-            return f"const float r{position} = (float)({'at + lane' if prim.name == 'column' else 'n'});"
+            return f"const float r{position} = (float)({'begin + at + lane' if prim.name == 'column' else 'size'});"
         text, self.values[register] = statement(f"r{position}", prim, args, self.values)
         return text
 
@@ -93,25 +98,37 @@ class _Text:
         return f"narrow<{stored}>({value})"
 
 
-def _parameters(ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> list[str]:
+def parameters(ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> list[str]:
     # An output may take over an input's memory: none of them is said to be alone.
     return [*[f"const {STORED[dtype.name]}* a{i}" for i, dtype in enumerate(ins)],
             *[f"{STORED[dtype.name]}* b{i}" for i, dtype in enumerate(outs) if dtype is not None]]
 
 
+def sized(expression: Expression) -> bool:
+    """Whether an expression reads how many numbers a row has."""
+    return any(prim.name == "row_size" for prim, _ in expression.code)
+
+
 @cached(512)
 def rows_source(rows: RowExpression, shape: Shape) -> str:
-    """The text of the kernel ``rows``; its parameters are inputs and outputs, how many rows, and numbers in each."""
-    expression, text = rows.expression, _Text(rows.expression)
+    """The text of the kernel ``rows``.
+
+    Its parameters are inputs and outputs, how many rows there are, and numbers in each; where rows are cut, how many
+    numbers a part has and how many parts a row; where they are read, how many numbers a row counts as having, and after
+    how many rows inputs begin anew.
+    """
+    expression, text = rows.expression, Text(rows.expression)
     for i, dtype in enumerate(shape.ins):
         text.values[i] = Value(f"x{i}", computed_in(dtype))
     index = "unsigned long long" if shape.far else "unsigned"
     block = max(shape.threads, _WARPS)
     kind = "double" if any(value.type == "double" for value in text.values[:expression.arity]) else "float"
     elements = [i for i, along in enumerate(rows.inputs) if along is Along.ELEMENT]
-    packed = [i for i, along in enumerate(rows.inputs) if along is not Along.ROW]
+    packed = [i for i, along in enumerate(rows.inputs) if along in (Along.ELEMENT, Along.COLUMN)]
+    numbers = ["rows", "n", *["part", "parts"] * shape.cut, *["size"] * sized(expression),
+               *["cycle"] * (Along.CYCLE in rows.inputs)]
     lines = [f'extern "C" __global__ void __launch_bounds__({block}) rows('
-             f"{', '.join([*_parameters(shape.ins, shape.outs), f'{index} rows', f'{index} n'])}) {{"]
+             f"{', '.join([*parameters(shape.ins, shape.outs), *[f'{index} {name}' for name in numbers]])}) {{"]
     shared = "(" + kind + "*)0"
     if shape.threads > 32:
         lines.append(f"    __shared__ {kind} shared[{2 * shape.threads // 32}];")
@@ -120,13 +137,16 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
               f"    const {index} side = {block // shape.threads}u;  // rows that a block has at once",
               f"    for ({index} row = blockIdx.x * side + threadIdx.x / {shape.threads}u; row < rows; "
               "row += gridDim.x * side) {"]
-    inner = [f"const {computed_in(shape.ins[i])} x{i} = wide(a{i}[row]);"
-             for i, along in enumerate(rows.inputs) if along is Along.ROW]
-    inner += _of_the_row(rows, text, 0)
+    own = "row / parts" if shape.cut else "row"
+    inner = [f"const {index} begin = {'row % parts * part' if shape.cut else '0'}, base = {own} * n + begin;",
+             f"const {index} length = {'n - begin < part ? n - begin : part' if shape.cut else 'n'};"]
+    inner += [f"const {computed_in(shape.ins[i])} x{i} = wide(a{i}[{own}{' % cycle' * (along is Along.CYCLE)}]);"
+              for i, along in enumerate(rows.inputs) if along in (Along.ROW, Along.CYCLE)]
+    inner += of_the_row(rows, text, 0)
     if shape.packs:
         for i in elements:
             inner.append(f"Pack<{STORED[shape.ins[i].name]}, {shape.lanes}> h{i}[{shape.packs}];")
-        loads = [f"h{i}[k] = load<{shape.lanes}>(a{i} + row * n + at);" for i in elements]
+        loads = [f"h{i}[k] = load<{shape.lanes}>(a{i} + base + at);" for i in elements]
         inner += _over(shape, loads, index)
     last = max(rows.phases, default=0)
     for phase in range(last + 1):
@@ -138,17 +158,17 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
             inner += _phase(rows, shape, text, packed, reduced, [r for _, r in results], [i for i, _ in results],
                             kind, index)
         for p in reduced:
-            name = _KINDS[expression.code[p].prim.name]
+            name = KINDS[expression.code[p].prim.name]
             inner.append(f"const {kind} r{p} = across<{name}, {shape.threads}>(t{p}, {shared}, turn);")
             text.values[expression.arity + p] = Value(f"r{p}", kind)
-        inner += _of_the_row(rows, text, phase + 1)
+        inner += of_the_row(rows, text, phase + 1)
     for i, (result, stored) in enumerate(zip(expression.results, shape.outs)):
         if stored is not None and rows.results[i] is Along.ROW:
             inner.append(f"if (own == 0) b{i}[row] = {text.result(result, STORED[stored.name])};")
     return "\n".join([*lines, *indented(inner, 2), "    }", "}", ""])
 
 
-def _of_the_row(rows: RowExpression, text: _Text, phase: int) -> list[str]:
+def of_the_row(rows: RowExpression, text: Text, phase: int) -> list[str]:
     """The statements of what a row has one number of and a phase is the first to know."""
     arity = rows.expression.arity
     return [text.line(p) for p, (prim, _) in enumerate(rows.expression.code)
@@ -162,18 +182,18 @@ def _over(shape: Shape, body: Sequence[str], index: str) -> list[str]:
     if shape.packs:
         return ["#pragma unroll", f"for (int k = 0; k < {shape.packs}; ++k) {{",
                 f"    const {index} at = k * {step}u + own * {shape.lanes}u;",
-                "    if (at < n) {", *indented(body, 2), "    }", "}"]
-    return [f"for ({index} at = own * {shape.lanes}u; at < n; at += {step}u) {{", *indented(body), "}"]
+                "    if (at < length) {", *indented(body, 2), "    }", "}"]
+    return [f"for ({index} at = own * {shape.lanes}u; at < length; at += {step}u) {{", *indented(body), "}"]
 
 
-def _phase(rows: RowExpression, shape: Shape, text: _Text, packed: Sequence[int], reduced: Sequence[int],
+def _phase(rows: RowExpression, shape: Shape, text: Text, packed: Sequence[int], reduced: Sequence[int],
            results: Sequence[int | float], outs: Sequence[int], kind: str, index: str) -> list[str]:
     """Run through a row: add to what the phase reduces, or store the results."""
     expression = rows.expression
     wanted = [*[expression.code[p].args[0] for p in reduced], *results]
     needed = rows.needed(wanted)
     read = {a for p in needed for a in expression.code[p].args} | set(wanted)
-    lines = [f"{kind} t{p} = {_KINDS[expression.code[p].prim.name]}::none<{kind}>();" for p in reduced]
+    lines = [f"{kind} t{p} = {KINDS[expression.code[p].prim.name]}::none<{kind}>();" for p in reduced]
     before, inside, after = [], [], []
     for i in packed:
         if i in read:
@@ -181,103 +201,40 @@ def _phase(rows: RowExpression, shape: Shape, text: _Text, packed: Sequence[int]
                 pack = f"h{i}[k]"
             else:
                 pack = f"p{i}"
-                place = "at" if rows.inputs[i] is Along.COLUMN else "row * n + at"
+                place = "begin + at" if rows.inputs[i] is Along.COLUMN else "base + at"
                 before.append(f"const auto p{i} = load<{shape.lanes}>(a{i} + {place});")
             inside.append(f"const {computed_in(shape.ins[i])} x{i} = wide({pack}.at[lane]);")
     inside += [text.line(p) for p in needed]
     for p in reduced:
         arg = expression.code[p].args[0]
         value = converted(text.values[arg], kind) if isinstance(arg, int) else literal(arg, kind)
-        inside.append(f"t{p} = {_KINDS[expression.code[p].prim.name]}::both(t{p}, {value});")
+        inside.append(f"t{p} = {KINDS[expression.code[p].prim.name]}::both(t{p}, {value});")
     for i, result in zip(outs, results):
         dtype = shape.outs[i]
         assert dtype is not None
         stored = STORED[dtype.name]
         before.append(f"Pack<{stored}, {shape.lanes}> q{i};")
         inside.append(f"q{i}.at[lane] = {text.result(result, stored)};")
-        after.append(f"store(b{i} + row * n + at, q{i});")
+        after.append(f"store(b{i} + base + at, q{i});")
     body = [*before, "#pragma unroll", f"for (int lane = 0; lane < {shape.lanes}; ++lane) {{", *indented(inside), "}",
             *after]
     return [*lines, *_over(shape, body, index)]
 
 
 def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], count: int, n: int,
-               xp: ArrayModule) -> Callable[[], None]:
-    """A step without arguments that computes ``count`` rows of ``n`` numbers side by side."""
-    shape = shape_of(rows, ins, outs, count, n)
+               xp: ArrayModule, cycle: int = 1, size: int | None = None, part: int | None = None
+               ) -> Callable[[], None]:
+    """A step without arguments that computes ``count`` rows of ``n`` numbers side by side.
+
+    They count as rows of ``size`` numbers, which is ``n`` where nothing else is said. Rows that are only reduced may be
+    cut into parts of so many numbers: the results are then those of each part.
+    """
+    shape = shape_of(rows, ins, outs, count, n, part)
     index = np.uint64 if shape.far else np.uint32
+    parts = 1 if part is None else -(-n // part)
     block = max(shape.threads, _WARPS)
-    blocks = grid_of(xp, count * shape.threads, block)
-    arguments = [*ins, *[out for out in outs if out is not None], index(count), index(n)]
+    blocks = grid_of(xp, count * parts * shape.threads, block)
+    numbers = [count * parts, n, *([] if part is None else [part, parts]),
+               *[n if size is None else size] * sized(rows.expression), *[cycle] * (Along.CYCLE in rows.inputs)]
+    arguments = [*ins, *[out for out in outs if out is not None], *map(index, numbers)]
     return Launch(kernel_of(xp, rows_source(rows, shape), "rows"), blocks, block, arguments)
-
-
-# ---------------------------------------------------------------------------------------------------- columns
-
-
-@cached(256)
-def columns_source(expression: Expression, inputs: tuple[Along, ...], ins: tuple[np.dtype, ...],
-                   outs: tuple[np.dtype | None, ...], far: bool) -> str:
-    """The text of the kernel ``columns``: for every column the sums of the results over a part of the rows."""
-    text = _Text(expression)
-    for i, dtype in enumerate(ins):
-        text.values[i] = Value(f"x{i}", computed_in(dtype))
-    index = "unsigned long long" if far else "unsigned"
-    wanted = [i for i, dtype in enumerate(outs) if dtype is not None]
-    kind = {i: computed_in(outs[i]) for i in wanted}  # type: ignore[arg-type]
-    body = [text.line(p) for p in range(len(expression.code))]
-    place = {Along.ELEMENT: "row * n + column", Along.ROW: "row", Along.COLUMN: "column"}
-    loads = [f"const {computed_in(dtype)} x{i} = wide(a{i}[{place[along]}]);"
-             for i, (dtype, along) in enumerate(zip(ins, inputs))]
-    adds = []
-    for i in wanted:
-        result = expression.results[i]
-        value = text.values[result].text if isinstance(result, int) else literal(result, kind[i])
-        adds.append(f"t{i} += ({kind[i]})({value});")
-    lines = [f'extern "C" __global__ void __launch_bounds__({_WIDE * _HIGH}) columns('
-             f"{', '.join([*_parameters(ins, outs), f'{index} rows', f'{index} n', f'{index} part'])}) {{"]
-    for i in wanted:
-        lines.append(f"    __shared__ {kind[i]} shared{i}[{_HIGH}][{_WIDE}];")
-    lines += [f"    const {index} tiles = (n + {_WIDE - 1}u) / {_WIDE}u, chunk = blockIdx.x / tiles;",
-              f"    const {index} column = blockIdx.x % tiles * {_WIDE}u + threadIdx.x % {_WIDE}u;",
-              f"    const {index} end = chunk * part + part < rows ? chunk * part + part : rows;",
-              *[f"    {kind[i]} t{i} = 0;" for i in wanted],
-              "    if (column < n)",
-              f"        for ({index} row = chunk * part + threadIdx.x / {_WIDE}u; row < end; row += {_HIGH}u) {{",
-              *indented([*loads, *body, *adds], 3), "        }",
-              *[f"    shared{i}[threadIdx.x / {_WIDE}u][threadIdx.x % {_WIDE}u] = t{i};" for i in wanted],
-              "    __syncthreads();", f"    if (threadIdx.x < {_WIDE}u && column < n) {{"]
-    for i in wanted:
-        lines += ["        #pragma unroll",
-                  f"        for (int high = 1; high < {_HIGH}; ++high) t{i} += shared{i}[high][threadIdx.x];",
-                  f"        b{i}[chunk * n + column] = narrow<{STORED[outs[i].name]}>(t{i});"]  # type: ignore[union-attr]
-    return "\n".join([*lines, "    }", "}", ""])
-
-
-def bound_columns(expression: Expression, inputs: Sequence[Along], ins: Sequence[Array], outs: Sequence[Array | None],
-                  rows: int, n: int, xp: ArrayModule, scratch: Callable[[int, tuple[int, ...], np.dtype], Array]
-                  ) -> list[Callable[[], None]]:
-    """Steps without arguments that sum the results of an expression over rows, column by column."""
-    tiles = -(-n // _WIDE)
-    parts = max(1, min(-(-rows // _LEAST), grid_of(xp, 1 << 30, _WIDE * _HIGH) // tiles))
-    part = -(-rows // parts)
-    parts = -(-rows // part)
-    identity = Expression.of(1, [], [0])
-    wide = [None if out is None else np.dtype(np.float64 if out.dtype.itemsize == 8 else np.float32) for out in outs]
-    places = list(outs) if parts == 1 else [None if dtype is None else scratch(i, (parts, n), dtype)
-                                            for i, dtype in enumerate(wide)]
-
-    def launch(expression: Expression, inputs: Sequence[Along], ins: Sequence[Array], outs: Sequence[Array | None],
-               rows: int, parts: int, part: int) -> Callable[[], None]:
-        far = rows * n >= 1 << 30
-        text = columns_source(expression, tuple(inputs), tuple([array.dtype for array in ins]),
-                              tuple([None if out is None else out.dtype for out in outs]), far)
-        index = np.uint64 if far else np.uint32
-        return Launch(kernel_of(xp, text, "columns"), tiles * parts, _WIDE * _HIGH,
-                      [*ins, *[out for out in outs if out is not None], index(rows), index(n), index(part)])
-
-    steps = [launch(expression, inputs, ins, places, rows, parts, part)]
-    if parts > 1:
-        steps += [launch(identity, (Along.ELEMENT,), [place], [out], parts, 1, parts)
-                  for place, out in zip(places, outs) if place is not None and out is not None]
-    return steps

@@ -11,7 +11,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import floating, out_like, wide, write_out
 
-__all__: list[str] = []
+__all__ = ["length_axes"]
 
 
 # -------------------------------------------------------------------------------------- L2Normalization
@@ -21,7 +21,8 @@ _SUMMED: dict[str, dict[str, Any]] = {
     "instance": {"axis": 0, "exclude": True}, "channel": {"axis": 1}, "spatial": {"axis": (0, 1), "exclude": True}}
 
 
-def _length_axes(mode: str, rank: int) -> tuple[int, ...]:
+def length_axes(mode: str, rank: int) -> tuple[int, ...]:
+    """The axes along which the numbers lie whose length data are divided by."""
     if mode == "channel":
         return (1,)
     return tuple(range(1 if mode == "instance" else 2, rank))
@@ -37,7 +38,7 @@ def l2_normalization_infer(data, *, mode):
     least = 3 if mode == "spatial" else 2
     if len(data) < least:
         raise ShapeError(f"data: expected at least {least} axes in mode {mode!r}, got shape {show(data)}")
-    axes = _length_axes(mode, len(data))
+    axes = length_axes(mode, len(data))
     return [data, tuple(1 if i in axes else dim for i, dim in enumerate(data))]
 
 
@@ -50,7 +51,7 @@ def l2_normalization_types(ins, outs):
 @l2_normalization.kernel()
 def l2_normalization_xp(xp, data, *, eps, mode, out=None):
     x = wide(data)
-    norm = xp.sqrt(xp.sum(x * x, axis=_length_axes(mode, data.ndim), keepdims=True) + eps)
+    norm = xp.sqrt(xp.sum(x * x, axis=length_axes(mode, data.ndim), keepdims=True) + eps)
     if out is None:
         return x / norm, norm
     out[1][...] = norm
@@ -79,7 +80,7 @@ def backward_l2_normalization_infer(g, output, norm):
 def backward_l2_normalization_xp(xp, g, output, norm, *, mode):
     g, y = wide(g), wide(output)
     dx = g * y
-    xp.multiply(y, -xp.sum(dx, axis=_length_axes(mode, y.ndim), keepdims=True), out=dx)
+    xp.multiply(y, -xp.sum(dx, axis=length_axes(mode, y.ndim), keepdims=True), out=dx)
     dx += g
     dx /= norm
     return dx

@@ -25,7 +25,7 @@ from ...typing import Array, ArrayModule, DTypeLike
 from ..outputs import as_output
 from ..shapes.shape import as_view, stored
 
-__all__ = ["reduced", "reducing", "reduction", "spreading"]
+__all__ = ["reduced", "reduced_axes", "reducing", "reduction", "spreading"]
 
 Axes = int | tuple[int, ...] | None
 _SUMMED = ("float16", "float32", "float64", "int32", "int64", "int8")
@@ -33,7 +33,7 @@ _SUMMED = ("float16", "float32", "float64", "int32", "int64", "int8")
 Summed = Annotated[np.dtype, Limit(f"among {', '.join(_SUMMED)}", lambda dtype: dtype.name in _SUMMED)]
 
 
-def _axes(axis: Axes, exclude: bool, rank: int) -> tuple[int, ...]:
+def reduced_axes(axis: Axes, exclude: bool, rank: int) -> tuple[int, ...]:
     """The axes that are reduced; naming none names all, whatever ``exclude`` says."""
     named = check_axes(axis, rank)
     if exclude and axis is not None and axis != ():
@@ -103,12 +103,12 @@ def _check_some(data: Shape, axes: Sequence[int]) -> None:
 
 
 def _spread_infer(g: Shape, data: Shape, *, axis: Axes, keepdims: bool, exclude: bool) -> Shape:
-    unify(g, reduced(data, _axes(axis, exclude, len(data)), keepdims))
+    unify(g, reduced(data, reduced_axes(axis, exclude, len(data)), keepdims))
     return data
 
 
 def _spread_xp(xp: ArrayModule, g: Array, data: Array, axis: Axes, exclude: bool, out: Array | None) -> Array:
-    axes = _axes(axis, exclude, len(data.shape))
+    axes = reduced_axes(axis, exclude, len(data.shape))
     return stored(xp, xp.broadcast_to(g.reshape(reduced(data.shape, axes, True)), data.shape), out)
 
 
@@ -124,7 +124,7 @@ sum_backward.infer(_spread_infer)
 def sum_backward_view(array, *, axis, exclude, out_shape, xp):
     if out_shape is None:
         return None
-    narrow = as_view(array, reduced(out_shape, _axes(axis, exclude, len(out_shape)), True))
+    narrow = as_view(array, reduced(out_shape, reduced_axes(axis, exclude, len(out_shape)), True))
     return None if narrow is None else xp.broadcast_to(narrow, out_shape)
 
 
@@ -135,7 +135,7 @@ def sum_backward_xp(xp, g, data, *, axis, exclude, out=None):
 
 @sum_backward.prepare
 def sum_backward_prepare(g, data, *, axis, exclude):
-    return spreading(data, _axes(axis, exclude, data.ndim), g)
+    return spreading(data, reduced_axes(axis, exclude, data.ndim), g)
 
 
 @sum_backward.grad
@@ -153,13 +153,13 @@ mean_backward.infer(_spread_infer)
 
 @mean_backward.kernel()
 def mean_backward_xp(xp, g, data, *, axis, exclude, out=None):
-    count = math.prod(data.shape[i] for i in _axes(axis, exclude, len(data.shape)))
+    count = math.prod(data.shape[i] for i in reduced_axes(axis, exclude, len(data.shape)))
     return _spread_xp(xp, g / max(count, 1), data, axis, exclude, out)
 
 
 @mean_backward.prepare
 def mean_backward_prepare(g, data, *, axis, exclude):
-    return spreading(data, _axes(axis, exclude, data.ndim), g, mean=True)
+    return spreading(data, reduced_axes(axis, exclude, data.ndim), g, mean=True)
 
 
 @mean_backward.grad
@@ -195,14 +195,14 @@ def reduction(name: str, function: Callable, doc: str, gradient: Callable | None
 
     @op.infer
     def reduction_infer(data, *, axis, keepdims, exclude):
-        axes = _axes(axis, exclude, len(data))
+        axes = reduced_axes(axis, exclude, len(data))
         if not empty:
             _check_some(data, axes)
         return reduced(data, axes, keepdims)
 
     @op.kernel()
     def reduction_xp(xp, data, *, axis, keepdims, exclude):
-        axes = _axes(axis, exclude, data.ndim)
+        axes = reduced_axes(axis, exclude, data.ndim)
         return function(xp, data, axes).reshape(reduced(data.shape, axes, keepdims))
 
     if gradient is None:
@@ -241,7 +241,7 @@ def _attach_bound(op: Op, name: str, mean: bool = False) -> None:
     @op.kernel("settled", bound=True, accepts=accepts)
     def reduction_settled(call: Call) -> list[Callable]:
         xp, data, out = call.xp, call.ins[0], call.outs[0]
-        axes = _axes(call.attrs["axis"], call.attrs["exclude"], data.ndim)
+        axes = reduced_axes(call.attrs["axis"], call.attrs["exclude"], data.ndim)
         kept = out.reshape(reduced(data.shape, axes, True))
         steps: list[Callable] = [functools.partial(getattr(xp, name), data, axis=axes, out=kept, keepdims=True)]
         if mean:
@@ -251,7 +251,7 @@ def _attach_bound(op: Op, name: str, mean: bool = False) -> None:
 
     @op.prepare
     def reduction_prepare(data, *, axis, keepdims, exclude):
-        axes = _axes(axis, exclude, data.ndim)
+        axes = reduced_axes(axis, exclude, data.ndim)
         return reducing(_UFUNCS[name], data, axes, reduced(data.shape, axes, keepdims), mean)
 
 
@@ -307,7 +307,7 @@ def norm(data, *, ord: Literal[1, 2] = 2, axis: Axes = None, out_dtype: Summed |
 
 @norm.infer
 def norm_infer(data, *, axis, keepdims):
-    return reduced(data, _axes(axis, False, len(data)), keepdims)
+    return reduced(data, reduced_axes(axis, False, len(data)), keepdims)
 
 
 @norm.types
@@ -320,7 +320,7 @@ def norm_types(ins, outs, *, out_dtype):
 
 @norm.kernel()
 def norm_xp(xp, data, *, ord, axis, keepdims):
-    axes = _axes(axis, False, data.ndim)
+    axes = reduced_axes(axis, False, data.ndim)
     wide = data.astype(xp.float64 if data.dtype.kind in "iub" else _wide(xp, data) or data.dtype, copy=False)
     result = _sum(xp, xp.abs(wide), axes) if ord == 1 else xp.sqrt(_sum(xp, xp.square(wide), axes))
     return result.reshape(reduced(data.shape, axes, keepdims))
@@ -345,15 +345,15 @@ def moments(data, *, axes: Axes = None, keepdims: bool = False):
 
 @moments.infer
 def moments_infer(data, *, axes, keepdims):
-    return [reduced(data, _axes(axes, False, len(data)), keepdims)] * 2
+    return [reduced(data, reduced_axes(axes, False, len(data)), keepdims)] * 2
 
 
 @moments.kernel()
 def moments_xp(xp, data, *, axes, keepdims):
-    reduced_axes = _axes(axes, False, data.ndim)
-    shape = reduced(data.shape, reduced_axes, keepdims)
-    mean = _mean(xp, data, reduced_axes)
-    var = _mean(xp, xp.square(data - mean), reduced_axes)
+    gone = reduced_axes(axes, False, data.ndim)
+    shape = reduced(data.shape, gone, keepdims)
+    mean = _mean(xp, data, gone)
+    var = _mean(xp, xp.square(data - mean), gone)
     return mean.reshape(shape), var.reshape(shape)
 
 
@@ -379,14 +379,14 @@ def _place(name: str, doc: str) -> None:
 
     @op.infer
     def place_infer(data, *, axis, keepdims):
-        axes = _axes(axis, False, len(data))
+        axes = reduced_axes(axis, False, len(data))
         _check_some(data, axes)
         return reduced(data, axes, keepdims)
 
     @op.kernel()
     def place_xp(xp, data, *, axis, keepdims):
         return getattr(xp, name)(data, axis=axis).reshape(
-            reduced(data.shape, _axes(axis, False, data.ndim), keepdims))
+            reduced(data.shape, reduced_axes(axis, False, data.ndim), keepdims))
 
     op.grad(ZERO)
 

@@ -1,0 +1,130 @@
+"""Reductions along any axes: by rows where the last axis is reduced, else by columns, one after the other where what is
+reduced lies apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from opreg.core.spec import Shape
+from opreg.elementwise.expression import Expression
+from opreg.elementwise.rows import Along, RowExpression, parted
+from opreg.typing import Array, ArrayModule
+
+from .columns import LEAST, WIDE, bound_columns
+from .compiler import grid_of
+from .rows import bound_rows
+
+__all__ = ["Group", "bound_fold", "few_rows", "groups_of"]
+
+#: How many numbers lie along some axes side by side, and whether they are reduced.
+Group = tuple[int, bool]
+
+# Numbers of a row that is cut that a part has at least.
+_PART = 4096
+
+
+def groups_of(shape: Shape, axes: Sequence[int]) -> list[Group]:
+    """The axes of a shape, those side by side with the same fate as one, without those of one element.
+
+    Examples
+    --------
+    >>> groups_of((4, 3, 5, 1, 6), (0, 2, 4))
+    [(4, True), (3, False), (30, True)]
+    """
+    groups: list[Group] = []
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        reduced = axis in axes
+        if groups and groups[-1][1] is reduced:
+            groups[-1] = groups[-1][0] * size, reduced
+        else:
+            groups.append((size, reduced))
+    return groups
+
+
+def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Along], outs: Sequence[Array | None],
+               groups: Sequence[Group], xp: ArrayModule, scratch: Callable[[int, Shape, np.dtype], Array]
+               ) -> list[Callable[[], None]]:
+    """Steps without arguments that reduce sets of numbers, one for each place along the groups that are kept.
+
+    Parameters
+    ----------
+    expression : Expression
+        What a set, which its instructions call a row, becomes; none of its reductions follows another.
+    ins : sequence of arrays
+        Contiguous.
+    roles : sequence of Along
+        Whether an input has a number for each ``ELEMENT``, for each set (``ROW``), for each place in a set
+        (``COLUMN``), which must be one group then, or for sets in turn (``CYCLE``), which must be rows.
+    outs : sequence of arrays or None
+        Of a number for each set.
+    groups : sequence of Group
+        The axes of the elements.
+    scratch : function of number, shape and dtype
+        Memory for what passes between the steps.
+    """
+    size = math.prod(n for n, reduced in groups if reduced)
+    steps: list[Callable[[], None]] = []
+    while True:
+        groups = list(groups) or [(1, True)]
+        if not any(reduced for _, reduced in groups):
+            groups.append((1, True))
+        whole = sum(reduced for _, reduced in groups) == 1
+        n, along = groups[-1]
+        before = groups[:-1] if along else groups[:-2]
+        count = math.prod(each for each, _ in before)
+        length = n if along else groups[-2][0]
+        part = _part_of_rows(xp, count, n) if along else _part_of_columns(xp, count, length, n)
+        parts = -(-length // part)
+        step, places = expression, list(outs)
+        others: list[int] = []
+        if not (whole and parts == 1):
+            step, expression, others = parted(expression)
+            dtype = np.dtype(np.float64 if any(array.dtype.itemsize == 8 for array in ins) else np.float32)
+            places = [scratch(len(steps) * 4 + i, (count, parts, 1 if along else n), dtype)
+                      for i in range(len(step.results))]
+        alongs, cycle = _alongs(ins, roles, before, along)
+        cut = None if parts == 1 else part
+        if along:
+            steps.append(bound_rows(RowExpression(step, alongs), ins, places, count, n, xp, cycle, size, cut))
+        else:
+            steps.append(bound_columns(RowExpression(step, alongs, Along.COLUMN), ins, places, count, length, n, xp,
+                                       size, cut))
+        if whole and parts == 1:
+            return steps
+        ins = [*[place for place in places if place is not None], *[ins[i] for i in others]]
+        roles = [*[Along.ELEMENT] * len(places), *[roles[i] for i in others]]
+        groups = [group for group in (*before, (parts, True), *(() if along else (groups[-1],))) if group[0] > 1]
+        groups = groups_of(tuple([each for each, _ in groups]), [i for i, (_, reduced) in enumerate(groups) if reduced])
+
+
+def _alongs(ins: Sequence[Array], roles: Sequence[Along], before: Sequence[Group], rows: bool
+            ) -> tuple[list[Along], int]:
+    """What inputs have numbers for in a step, and after how many rows those of sets begin anew."""
+    if not rows:
+        turned = {Along.ELEMENT: Along.ELEMENT, Along.ROW: Along.COLUMN, Along.COLUMN: Along.ROW}
+        return [turned[role] for role in roles], 1
+    if any(reduced for _, reduced in before):
+        return [Along.CYCLE if role is Along.ROW else role for role in roles], before[-1][0]
+    return list(roles), max([array.size for array, role in zip(ins, roles) if role is Along.CYCLE], default=1)
+
+
+def few_rows(xp: ArrayModule, count: int, n: int) -> bool:
+    """Whether rows are too few for all processors, and long enough to be cut."""
+    return _part_of_rows(xp, count, n) < n
+
+
+def _part_of_rows(xp: ArrayModule, count: int, n: int) -> int:
+    """How long the parts of rows are: whole rows, unless these are too few for all processors."""
+    parts = min(grid_of(xp, 1 << 30, 1) // count, n // _PART)
+    return n if parts < 2 else -(-n // (8 * parts)) * 8
+
+
+def _part_of_columns(xp: ArrayModule, count: int, rows: int, n: int) -> int:
+    """How many rows a block reduces."""
+    parts = max(1, min(-(-rows // LEAST), grid_of(xp, 1 << 30, 1) // (-(-n // WIDE) * count)))
+    return -(-rows // parts)

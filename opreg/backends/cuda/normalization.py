@@ -1,0 +1,265 @@
+"""BatchNorm and its relatives, GroupNorm, InstanceNorm, L2Normalization and the parts of their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opreg.builtin.layers import batch_norm, batch_norm_moving, layer_norm, norm, normalize
+from opreg.builtin.layers.normalize import Layout, layout_of
+from opreg.core.launch import Call
+from opreg.core.op import Op
+from opreg.elementwise.expression import maximum, sqrt, square
+from opreg.elementwise.rows import Along, row_size, row_sum, traced
+from opreg.typing import Array
+
+from . import elementwise
+from .compiler import can_compile
+from .reductions import declines
+from .sets import bound_sets
+
+__all__: list[str] = []
+
+_ELEMENT, _SET, _CYCLE = Along.ELEMENT, Along.ROW, Along.CYCLE
+
+
+def _attach(op: Op, steps: Callable[[Call], list[Callable]]) -> None:
+    """Give an operator the kernel ``cuda``."""
+
+    def accepts(call: Call) -> str | None:
+        return declines([*[array for i, array in enumerate(call.ins) if i not in op.unread], *call.outs])
+
+    op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)(steps)
+
+
+def _sets(call: Call, function: Callable[..., Any], ins: Sequence[tuple[Array, Along]], outs: Sequence[Array | None],
+          axes: Sequence[int], **settings: Any) -> list[Callable]:
+    return bound_sets(traced(function, len(ins), **settings), [array for array, _ in ins], [role for _, role in ins],
+                      outs, axes, call.xp, call.scratch)
+
+
+def _elementwise(call: Call, function: Callable[..., Any], ins: Sequence[Array], outs: Sequence[Array | None],
+                 **settings: Any) -> Callable:
+    return elementwise.bound_to(traced(function, len(ins), **settings), ins, outs, call.xp)
+
+
+def _layout(call: Call, data: Array) -> tuple[Layout, list[int]]:
+    """How the data are seen, and the axes of that view that are reduced."""
+    layout = layout_of(data.shape, call.attrs["over"], call.attrs["axis"], call.attrs["num_groups"])
+    return layout, _reduced(layout)
+
+
+def _reduced(layout: Layout) -> list[int]:
+    return ["ijk".index(letter) for letter in layout.total.split("->")[0] if letter not in layout.total.split("->")[1]]
+
+
+def _view(out: Array | None, shape: tuple[int, ...]) -> Array | None:
+    return None if out is None else out.reshape(shape)
+
+
+# --------------------------------------------------------------------------------------------- BatchNorm
+
+
+def _trained(x: Any, *rest: Any, eps: float, momentum: float, scaled: bool, relu: bool, variance: bool, population: bool
+             ) -> tuple[Any, ...]:
+    *gamma, beta, moving_mean, moving_var = rest
+    mean = row_sum(x) / row_size()
+    moved = x - mean
+    var = row_sum(square(moved)) / row_size()
+    inverse = 1.0 / sqrt(var + eps)
+    y = moved * (inverse * gamma[0] if scaled else inverse) + beta
+    new = moving_var * momentum + var * (1.0 - momentum)
+    if population:
+        new = new + var * (1.0 - momentum) / maximum(row_size() - 1.0, 1.0)
+    return (maximum(y, 0.0) if relu else y, mean, var if variance else inverse,
+            moving_mean * momentum + mean * (1.0 - momentum), new)
+
+
+def _factors(*vectors: Any, eps: float, scaled: bool) -> tuple[Any, Any]:
+    *gamma, beta, mean, var = vectors
+    scale = 1.0 / sqrt(var + eps)
+    scale = scale * gamma[0] if scaled else scale
+    return scale, beta - mean * scale
+
+
+def _applied(x: Any, scale: Any, offset: Any, *, relu: bool) -> Any:
+    y = x * scale + offset
+    return maximum(y, 0.0) if relu else y
+
+
+def _given(mean: Any, var: Any, *, eps: float, variance: bool) -> tuple[Any, Any]:
+    return mean * 1.0, var * 1.0 if variance else 1.0 / sqrt(var + eps)
+
+
+def _batch_norm(relu: bool = False, variance: bool = False, population: bool = False
+                ) -> Callable[[Call], list[Callable]]:
+    def steps(call: Call) -> list[Callable]:
+        attrs = call.attrs
+        data, gamma, beta, moving_mean, moving_var = call.ins
+        layout = layout_of(data.shape, "batch", attrs.get("axis", 1), 0)
+        scaled = not attrs.get("fix_gamma", False)
+        vectors = [*([gamma] if scaled else []), beta, moving_mean, moving_var]
+        ins = [(data.reshape(layout.view), _ELEMENT), *[(each.reshape(layout.keep), _SET) for each in vectors]]
+        y = _view(call.outs[0], layout.view)
+        axes = _reduced(layout)
+        if not call.is_train or attrs.get("use_global_stats", False):
+            factors = [call.scratch(i, layout.keep, beta.dtype) for i in range(2)]
+            made = [_elementwise(call, _factors, [array for array, _ in ins[1:]], factors, eps=attrs["eps"],
+                                 scaled=scaled),
+                    _elementwise(call, _applied, [ins[0][0], *factors], [y], relu=relu)] if y is not None else []
+            if any(out is not None for out in call.outs[1:]):
+                made.append(_elementwise(call, _given, [moving_mean, moving_var], call.outs[1:], eps=attrs["eps"],
+                                         variance=variance))
+            return made
+        new = [call.xp.empty_like(state) for state in call.states]
+        made = _sets(call, _trained, ins, [y, *[_view(out, layout.keep) for out in (*call.outs[1:], *new)],
+                                           *[None] * (2 - len(new))], axes, eps=attrs["eps"],
+                     momentum=attrs["momentum"], scaled=scaled, relu=relu, variance=variance, population=population)
+        if new:
+            call.store = _Store(call.states, new)
+        return made
+
+    return steps
+
+
+class _Store:
+    """Lets new auxiliary states take their places."""
+
+    __slots__ = ("states", "new")
+
+    def __init__(self, states: Sequence[Array], new: Sequence[Array]):
+        self.states, self.new = states, new
+
+    def __call__(self) -> None:
+        for state, new in zip(self.states, self.new):
+            state[...] = new
+
+
+_attach(batch_norm.batch_norm, _batch_norm())
+_attach(batch_norm.batch_norm_with_relu, _batch_norm(relu=True))
+_attach(batch_norm.batch_norm_v1, _batch_norm(variance=True))
+_attach(batch_norm.sync_batch_norm, _batch_norm(variance=True))
+_attach(batch_norm_moving.nn_batch_norm, _batch_norm(population=True))
+
+# ------------------------------------------------------------------------------- GroupNorm and InstanceNorm
+
+
+def _grouped(x: Any, gamma: Any, beta: Any, *, eps: float, inverse: bool) -> tuple[Any, Any, Any]:
+    mean = row_sum(x) / row_size()
+    moved = x - mean
+    deviation = sqrt(row_sum(square(moved)) / row_size() + eps)
+    last = 1.0 / deviation
+    return moved * (last * gamma) + beta, mean, last if inverse else deviation
+
+
+def _group_norm(inverse: bool) -> Callable[[Call], list[Callable]]:
+    def steps(call: Call) -> list[Callable]:
+        data, gamma, beta = call.ins
+        layout = layout_of(data.shape, "group", 1, call.attrs.get("num_groups", 0))
+        outs = [_view(call.outs[0], layout.view), *[_view(out, layout.keep) for out in call.outs[1:]]]
+        return _sets(call, _grouped, [(data.reshape(layout.view), _ELEMENT), (gamma.reshape(layout.scale), _CYCLE),
+                                      (beta.reshape(layout.scale), _CYCLE)], outs, _reduced(layout),
+                     eps=call.attrs["eps"], inverse=inverse)
+
+    return steps
+
+
+_attach(layer_norm.group_norm, _group_norm(False))
+_attach(layer_norm.instance_norm, _group_norm(True))
+
+# ------------------------------------------------------------------------------ what gradients are made of
+
+
+def _moments(x: Any, *, eps: float) -> tuple[Any, Any]:
+    mean = row_sum(x) / row_size()
+    return mean, 1.0 / sqrt(row_sum(square(x - mean)) / row_size() + eps)
+
+
+def _backward_sums(g: Any, x: Any, mean: Any, inverse: Any) -> tuple[Any, Any]:
+    return row_sum(g * (x - mean)) * inverse, row_sum(g)
+
+
+def _backward(g: Any, x: Any, *rest: Any) -> Any:
+    *gamma, mean, inverse, product, total, share = rest
+    slope = (g - total * share) - (x - mean) * (inverse * product * share)
+    return slope * (inverse * gamma[0] if gamma else inverse)
+
+
+def _total(x: Any) -> Any:
+    return row_sum(x)
+
+
+def _scale(x: Any, scale: Any) -> Any:
+    return x * scale
+
+
+def _moments_steps(call: Call) -> list[Callable]:
+    data = call.ins[0]
+    layout, axes = _layout(call, data)
+    return _sets(call, _moments, [(data.reshape(layout.view), _ELEMENT)],
+                 [_view(out, layout.keep) for out in call.outs], axes, eps=call.attrs["eps"])
+
+
+def _backward_sums_steps(call: Call) -> list[Callable]:
+    g, data, mean, inverse = call.ins
+    layout, axes = _layout(call, data)
+    return _sets(call, _backward_sums, [*[(each.reshape(layout.view), _ELEMENT) for each in (g, data)],
+                                        *[(each.reshape(layout.keep), _SET) for each in (mean, inverse)]],
+                 [_view(out, layout.keep) for out in call.outs], axes)
+
+
+def _backward_steps(call: Call) -> list[Callable]:
+    g, data, *gamma, mean, inverse, product, total = call.ins
+    layout, _ = _layout(call, data)
+    share = call.xp.full((1,) * len(layout.view), 1.0 / layout.size, dtype=mean.dtype)
+    return [_elementwise(call, _backward, [g.reshape(layout.view), data.reshape(layout.view),
+                                           *[each.reshape(layout.scale) for each in gamma],
+                                           *[each.reshape(layout.keep) for each in (mean, inverse, product, total)],
+                                           share], [_view(call.outs[0], layout.view)])]
+
+
+def _total_steps(call: Call) -> list[Callable]:
+    data = call.ins[0]
+    layout, axes = _layout(call, data)
+    return _sets(call, _total, [(data.reshape(layout.view), _ELEMENT)], [_view(call.outs[0], layout.keep)], axes)
+
+
+def _scale_steps(call: Call) -> list[Callable]:
+    data, scale = call.ins
+    layout, _ = _layout(call, data)
+    return [_elementwise(call, _scale, [data.reshape(layout.view), scale.reshape(layout.keep)],
+                         [_view(call.outs[0], layout.view)])]
+
+
+_attach(normalize.normalize_moments, _moments_steps)
+_attach(normalize.backward_sums, _backward_sums_steps)
+_attach(normalize.backward_normalize, _backward_steps)
+_attach(normalize.normalize_total, _total_steps)
+_attach(normalize.normalize_scale, _scale_steps)
+
+# --------------------------------------------------------------------------------------- L2Normalization
+
+
+def _normalized(x: Any, *, eps: float) -> tuple[Any, Any]:
+    length = sqrt(row_sum(square(x)) + eps)
+    return x / length, length
+
+
+def _backward_normalized(g: Any, y: Any, length: Any) -> Any:
+    return (g - y * row_sum(g * y)) / length
+
+
+def _normalized_steps(call: Call) -> list[Callable]:
+    data = call.ins[0]
+    return _sets(call, _normalized, [(data, _ELEMENT)], call.outs, norm.length_axes(call.attrs["mode"], data.ndim),
+                 eps=call.attrs["eps"])
+
+
+def _backward_normalized_steps(call: Call) -> list[Callable]:
+    g, y, length = call.ins
+    return _sets(call, _backward_normalized, [(g, _ELEMENT), (y, _ELEMENT), (length, _SET)], call.outs,
+                 norm.length_axes(call.attrs["mode"], g.ndim))
+
+
+_attach(norm.l2_normalization, _normalized_steps)
+_attach(norm.backward_l2_normalization, _backward_normalized_steps)

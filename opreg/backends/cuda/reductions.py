@@ -1,0 +1,81 @@
+"""Sums, means, maxima and their kin along axes, and the sums that undo a broadcast, as kernels of rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opreg.builtin.layers.convolution import convolution_bias
+from opreg.builtin.reductions.reduce import reduced_axes
+from opreg.core.launch import Call
+from opreg.core.op import Op
+from opreg.core.registry import REGISTERED
+from opreg.elementwise.expression import absolute, equal, sqrt, square, where
+from opreg.elementwise.rows import Along, row_max, row_min, row_product, row_size, row_sum, traced
+from opreg.typing import Array
+
+from .compiler import can_compile
+from .folds import bound_fold, groups_of
+from .instructions import STORED
+
+__all__ = ["declines"]
+
+#: What operators make of the numbers along axes.
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "sum": row_sum,
+    "mean": lambda x: row_sum(x) / row_size(),
+    "max": row_max,
+    "min": row_min,
+    "prod": row_product,
+    "nansum": lambda x: row_sum(where(equal(x, x), x, 0.0)),
+    "nanprod": lambda x: row_product(where(equal(x, x), x, 1.0)),
+    "_square_sum": lambda x: row_sum(square(x)),
+}
+_NORMS: dict[int, Callable[[Any], Any]] = {1: lambda x: row_sum(absolute(x)), 2: lambda x: sqrt(row_sum(square(x)))}
+
+
+def declines(arrays: Sequence[Array | None]) -> str | None:
+    """Why arrays cannot be run through as rows or columns."""
+    for array in arrays:
+        if array is not None and array.dtype.name not in STORED:
+            return f"dtype {array.dtype}: {', '.join(STORED)} are compiled"
+        if array is not None and not array.flags.c_contiguous:
+            return "an array is not contiguous"
+    return "nothing to compute" if any(array is not None and array.size == 0 for array in arrays) else None
+
+
+def _attach(op: Op, function_of: Callable[[Call], Callable[[Any], Any]], axes_of: Callable[[Call], Sequence[int]]
+            ) -> None:
+    """Give an operator the kernel ``cuda``, which reduces its first input along axes."""
+
+    def accepts(call: Call) -> str | None:
+        return declines([call.ins[0], *call.outs])
+
+    @op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)
+    def reduction_cuda(call: Call) -> list[Callable]:
+        data = call.ins[0]
+        return bound_fold(traced(function_of(call), 1), [data], [Along.ELEMENT], call.outs,
+                          groups_of(data.shape, axes_of(call)), call.xp, call.scratch)
+
+
+def _named(call: Call) -> tuple[int, ...]:
+    return reduced_axes(call.attrs["axis"], call.attrs.get("exclude", False), call.ins[0].ndim)
+
+
+def _broadcast(call: Call) -> list[int]:
+    """The axes along which the second input was repeated to have the shape of the first."""
+    data, like = (array.shape for array in call.ins)
+    padded = (1,) * (len(data) - len(like)) + like
+    return [i for i, (old, new) in enumerate(zip(data, padded)) if old != new]
+
+
+def _but_channels(call: Call) -> list[int]:
+    place = call.attrs["layout"].index("C")
+    return [i for i in range(call.ins[0].ndim) if i != place]
+
+
+for _name, _function in _FUNCTIONS.items():
+    _attach(REGISTERED[_name], lambda call, function=_function: function, _named)  # type: ignore[misc]
+_attach(REGISTERED["norm"], lambda call: _NORMS[call.attrs["ord"]], _named)
+_attach(REGISTERED["_reduce_like"], lambda call: row_sum, _broadcast)
+_attach(convolution_bias, lambda call: row_sum, _but_channels)

@@ -1,0 +1,92 @@
+"""Expressions along rows where sets of numbers lie along any axes: by rows where these are side by side, else by a step
+for each reduction and one for what is left for the elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from opreg.core.spec import Shape
+from opreg.elementwise.expression import Expression
+from opreg.elementwise.rows import Along, RowExpression, extracted
+from opreg.typing import Array, ArrayModule
+
+from . import elementwise
+from .folds import bound_fold, few_rows, groups_of
+from .rows import bound_rows
+
+__all__ = ["bound_sets"]
+
+
+def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Along], outs: Sequence[Array | None],
+               axes: Sequence[int], xp: ArrayModule, scratch: Callable[[int, Shape, np.dtype], Array]
+               ) -> list[Callable[[], None]]:
+    """Steps without arguments that compute an expression, whose rows are the numbers along some axes.
+
+    Parameters
+    ----------
+    expression : Expression
+        With reductions.
+    ins : sequence of arrays
+        All of as many axes, contiguous; the first has all elements, and the others broadcast to its shape.
+    roles : sequence of Along
+        Whether an input has a number for each ``ELEMENT``, for each set (``ROW``), for each place in a set
+        (``COLUMN``), or for sets in turn (``CYCLE``), whose numbers must lie side by side.
+    outs : sequence of arrays or None
+        Of elements, in the shape of the first input, or of a number for each set.
+    axes : sequence of int
+        Along which the numbers of a set lie.
+    scratch : function of number, shape and dtype
+        Memory for what passes between the steps.
+    """
+    shape = ins[0].shape
+    groups = groups_of(shape, axes)
+    rows = RowExpression(expression, roles)
+    count = math.prod(n for n, reduced in groups if not reduced)
+    if [reduced for _, reduced in groups] in ([False, True], [True]) and not few_rows(xp, count, groups[-1][0]):
+        cycle = max([array.size for array, role in zip(ins, roles) if role is Along.CYCLE], default=1)
+        return [bound_rows(rows, ins, outs, count, groups[-1][0], xp, cycle)]
+    keep = tuple([1 if axis in axes else n for axis, n in enumerate(shape)])
+    dtype = np.dtype(np.float64 if any(array.dtype.itemsize == 8 for array in ins) else np.float32)
+    known = dict(enumerate(zip(ins, roles)))
+    steps: list[Callable[[], None]] = []
+    for phase in range(1, max(rows.phases) + 1):
+        wanted = _handed_on(rows, phase)
+        places: list[Array | None] = [scratch(len(known) + i, keep, dtype) for i in range(len(wanted))]
+        results: list[int | float] = [*wanted]
+        for result, out in zip(expression.results, outs):
+            if out is not None and isinstance(result, int) and rows.phases[result] == phase \
+                    and rows.registers[result] is Along.ROW:
+                results.append(result)
+                places.append(out)
+        part, read = extracted(expression, results, list(known))
+        given = [known[register] for register in read]
+        base = 64 * phase
+        steps += bound_fold(part, [array for array, _ in given], [role for _, role in given], places, groups, xp,
+                            lambda i, shape, dtype, base=base: scratch(base + i, shape, dtype))  # type: ignore[misc]
+        for register, place in zip(wanted, places):
+            assert place is not None
+            known[register] = place, Along.ROW
+    elements = [(result, out) for i, (result, out) in enumerate(zip(expression.results, outs))
+                if out is not None and rows.results[i] is Along.ELEMENT]
+    if elements:
+        whole, read = extracted(expression, [result for result, _ in elements], list(known))
+        steps.append(elementwise.bound_to(whole, [known[register][0] for register in read],
+                                          [out for _, out in elements], xp))
+    return steps
+
+
+def _handed_on(rows: RowExpression, phase: int) -> list[int]:
+    """The registers with a number for each set that a phase is the first to have and that elements, or later phases,
+    read."""
+    arity, code = rows.expression.arity, rows.expression.code
+    found = set()
+    for position, (_, args) in enumerate(code):
+        reader = arity + position
+        for a in args:
+            if isinstance(a, int) and a >= arity and rows.phases[a] == phase and rows.registers[a] is Along.ROW \
+                    and (rows.registers[reader] is Along.ELEMENT or rows.phases[reader] > phase):
+                found.add(a)
+    return sorted(found)

@@ -1,0 +1,69 @@
+"""Norms on a GPU: outputs, statistics and gradients are those of the host, moving ones included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from tests.cuda import host
+from tests.test_cuda_reductions import compared
+
+needs_compiler = pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ compiler")
+
+RNG = np.random.default_rng(0)
+
+
+def net(name: str, **attrs: Any) -> Any:
+    count = {"L2Normalization": 0, "InstanceNorm": 2, "GroupNorm": 2}.get(name, 4)
+    names = ("gamma", "beta", "moving_mean", "moving_var")[:count]
+    return getattr(mx.sym, name)(mx.sym.var("x"), *[mx.sym.var(each) for each in names], name="norm", **attrs)
+
+
+def arrays(shape: tuple[int, ...], width: int, scaled: bool = True) -> dict[str, np.ndarray]:
+    found = {"x": RNG.standard_normal(shape) * 2 + 1}
+    return {**found, "gamma": RNG.uniform(0.5, 1.5, width), "beta": RNG.standard_normal(width)} if scaled else found
+
+
+def states(width: int) -> dict[str, np.ndarray]:
+    return {"moving_mean": RNG.standard_normal(width), "moving_var": RNG.uniform(0.5, 1.5, width)}
+
+
+@needs_compiler
+@pytest.mark.parametrize("train", [True, False])
+@pytest.mark.parametrize(("name", "shape", "attrs"), [
+    ("BatchNorm", (6, 3, 5, 4), {"fix_gamma": False}), ("BatchNorm", (200, 7), {"fix_gamma": True}),
+    ("BatchNorm", (4, 5, 6, 3), {"fix_gamma": False, "axis": -1}), ("BatchNorm", (2, 3, 4), {"use_global_stats": True}),
+    ("BatchNorm_v1", (6, 3, 5), {"fix_gamma": False}), ("_contrib_BatchNormWithReLU", (6, 3, 8), {"fix_gamma": False})])
+def test_batch_norm_and_its_statistics(name: str, shape: tuple[int, ...], attrs: dict[str, Any], train: bool) -> None:
+    width = shape[attrs.get("axis", 1)]
+    symbol = (mx.sym.contrib.BatchNormWithReLU if name.startswith("_contrib") else getattr(mx.sym, name))(
+        *[mx.sym.var(each) for each in ("x", "gamma", "beta", "moving_mean", "moving_var")], **attrs)
+    ran = compared(symbol, arrays(shape, width), train=train, aux=states(width), tolerance=2e-5)
+    if train and not attrs.get("use_global_stats"):
+        assert ran[:3].count("elementwise") == (1 if ran[2] == "elementwise" else 0)
+        assert ran.count("columns") >= 3  # two of statistics, one of gradients
+    else:
+        assert ran[:2] == ["elementwise", "elementwise"]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "shape", "attrs", "width"), [
+    ("InstanceNorm", (2, 3, 40), {}, 3), ("InstanceNorm", (1, 2, 9001), {}, 2),
+    ("GroupNorm", (3, 4, 5, 2), {"num_groups": 2}, 2), ("GroupNorm", (1, 4, 10000), {"num_groups": 2}, 2),
+    ("L2Normalization", (3, 4, 5), {"mode": "instance"}, 0), ("L2Normalization", (3, 4, 5), {"mode": "channel"}, 0),
+    ("L2Normalization", (3, 4, 5), {"mode": "spatial"}, 0), ("L2Normalization", (1, 9001), {"mode": "instance"}, 0)])
+def test_norms_of_samples(name: str, shape: tuple[int, ...], attrs: dict[str, Any], width: int) -> None:
+    ran = compared(net(name, **attrs), arrays(shape, width, bool(width)), tolerance=1e-4)
+    assert {"rows", "columns"} & set(ran)
+
+
+@needs_compiler
+def test_16_bits_have_statistics_of_32() -> None:
+    width, values = 3, arrays((8, 3, 10), 3)
+    data = mx.sym.Cast(mx.sym.var("x"), dtype="float16")
+    symbol = mx.sym.Cast(mx.sym.BatchNorm(data, *[mx.sym.var(each) for each in (
+        "gamma", "beta", "moving_mean", "moving_var")], fix_gamma=False), dtype="float32")
+    assert "columns" in compared(symbol, values, aux=states(width), tolerance=2e-2)

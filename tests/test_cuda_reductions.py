@@ -1,0 +1,192 @@
+"""Reductions on a GPU: sums and their kin along any axes, statistics, and what is made of them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.backends.cuda import columns, reductions, rows
+from opreg.backends.cuda.folds import bound_fold, groups_of
+from opreg.elementwise.rows import Along, RowExpression, row_size, row_sum, traced
+from tests.cuda import host, nvrtc
+from tests.cuda.device import gpus
+from tests.cuda.host import Host, KernelError, array
+
+needs_compiler = pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ compiler")
+needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="needs the package nvidia-cuda-nvrtc")
+
+BFLOAT = np.dtype(ml_dtypes.bfloat16)
+TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12}
+#: Shapes and the axes that are reduced: rows, long ones, columns, matrices of columns, what lies apart, all.
+AXES = [((5, 7), (1,)), ((3, 64), (1,)), ((2, 9001), (1,)), ((40000,), (0,)), ((7, 5), (0,)), ((900, 33), (0,)),
+        ((3, 200, 5), (1,)), ((4, 3, 50), (0, 2)), ((2, 3, 4, 5, 6), (0, 2, 4)), ((6, 3, 8), (1, 2)), ((4, 1, 3), (1,)),
+        ((1, 1), (0, 1))]
+#: The functions, and the same in NumPy.
+FUNCTIONS = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "prod": np.prod, "nansum": np.nansum,
+             "nanprod": np.nanprod, "_square_sum": lambda x, axis: np.sum(x * x, axis)}
+
+
+def blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    return array(np.full(shape, np.nan), dtype)
+
+
+def fold(device: Host, expression: Any, ins: list[Any], roles: list[Along], shape: tuple[int, ...],
+         axes: tuple[int, ...], dtype: Any, count: int = 1) -> list[np.ndarray]:
+    kept = tuple([n for i, n in enumerate(shape) if i not in axes])
+    outs = [blank(kept, dtype) for _ in range(count)]
+    for step in bound_fold(expression, ins, roles, outs, groups_of(shape, axes), device,  # type: ignore[arg-type]
+                           lambda i, shape, dtype: blank(shape, dtype)):
+        step()
+    return outs
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float16", BFLOAT, "float32", "float64"], ids=str)
+def test_every_function_of_axes_is_numpys(dtype: Any) -> None:
+    device, rng, cases = Host(), np.random.default_rng(0), []
+    names = FUNCTIONS if dtype == "float32" else ("mean", "max")
+    for name, (shape, axes) in itertools.product(names, AXES):
+        if name != "sum" and shape == (40000,):
+            continue
+        values = rng.uniform(0.5, 1.5, shape) if "prod" in name else rng.standard_normal(shape)
+        if name.startswith("nan"):
+            values.reshape(-1)[::3] = np.nan
+        data = array(values, dtype)
+        (out,) = fold(device, traced(reductions._FUNCTIONS[name], 1), [data], [Along.ELEMENT], shape, axes, dtype)
+        cases.append((f"{name} {shape} {axes}", out, FUNCTIONS[name](np.asarray(data, float), axis=axes), data))
+    device.run("address")
+    for name, out, expected, data in cases:
+        tolerance = TOLERANCES[out.dtype.name]
+        np.testing.assert_allclose(np.asarray(out, float), expected, tolerance,
+                                   tolerance * np.sqrt(data.size / max(out.size, 1)), err_msg=name)
+
+
+@needs_compiler
+def test_what_is_no_number_stays_none_and_the_largest_may_be_infinite() -> None:
+    device = Host()
+    data = array([[1, np.nan, 3], [-np.inf, -np.inf, -np.inf], [np.inf, 0, 1]], np.float32)
+    outs = [fold(device, traced(reductions._FUNCTIONS[name], 1), [data], [Along.ELEMENT], (3, 3), axes, np.float32)[0]
+            for name in ("max", "min") for axes in ((0,), (1,))]
+    device.run()
+    with np.errstate(all="ignore"):
+        for out, (function, axis) in zip(outs, itertools.product((np.max, np.min), (0, 1))):
+            np.testing.assert_array_equal(out, function(np.asarray(data), axis=axis))
+
+
+def spread(x: Any, y: Any, mean: Any) -> Any:
+    return row_sum((x - mean) * y) / row_size(), row_sum(y) - mean
+
+
+@needs_compiler
+@pytest.mark.parametrize("order", ["forward", "reversed"])
+def test_sets_have_numbers_of_their_own_in_any_order_of_blocks(order: str) -> None:
+    device, rng, cases = Host(), np.random.default_rng(1), []
+    expression = traced(spread, 3)
+    for shape, axes in (((6, 9000), (1,)), ((400, 6), (0,)), ((4, 5, 60), (0, 2)), ((3, 300, 5), (1,))):
+        x, y = (array(rng.standard_normal(shape), np.float32) for _ in range(2))
+        kept = tuple([1 if i in axes else n for i, n in enumerate(shape)])
+        mean = array(rng.standard_normal(kept), np.float32)
+        outs = fold(device, expression, [x, y, mean], [Along.ELEMENT, Along.ELEMENT, Along.ROW], shape, axes,
+                    np.float32, 2)
+        wide = [np.array(each, float) for each in (x, y, mean)]
+        cases.append((outs, [((wide[0] - wide[2]) * wide[1]).mean(axes), (wide[1] - wide[2] / (
+            x.size / mean.size)).sum(axes)]))
+    device.run("address", order)
+    for outs, expected in cases:
+        for out, each in zip(outs, expected):
+            np.testing.assert_allclose(out, each, 1e-4, 1e-4)
+
+
+@needs_compiler
+def test_threads_do_not_race() -> None:
+    device, rng = Host(), np.random.default_rng(2)
+    for shape, axes in (((100, 5), (0,)), ((2, 9000), (1,))):
+        data = array(rng.standard_normal(shape), np.float32)
+        fold(device, traced(row_sum, 1), [data], [Along.ELEMENT], shape, axes, np.float32)
+    device.run("thread")
+
+
+@needs_compiler
+def test_a_kernel_that_reads_beyond_its_part_is_found() -> None:
+    device = Host()
+    data = array(np.ones((2, 9001)), np.float32)
+    fold(device, traced(row_sum, 1), [data], [Along.ELEMENT], (2, 9001), (1,), np.float32)
+    device.launches = [each._replace(text=each.text.replace("n - begin < part ? n - begin : part", "part"))
+                       for each in device.launches]
+    with pytest.raises(KernelError, match="heap-buffer-overflow"):
+        device.run("address")
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", [75, 80, 90])
+def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
+    texts = []
+    for dtype in ("float16", BFLOAT, "float32", "float64"):
+        dtype = np.dtype(dtype)
+        for function, count in ((reductions._FUNCTIONS["mean"], 1), (spread, 3)):
+            expression = traced(function, count)
+            outs = (dtype,) * len(expression.results)
+            alongs = [Along.ELEMENT, Along.ELEMENT, Along.COLUMN][:count]
+            texts.append(columns.columns_source(RowExpression(expression, alongs, Along.COLUMN), (dtype,) * count, outs,
+                                                False))
+            for n, part in ((64, None), (100000, None), (100000, 4096)):
+                inputs = [Along.ELEMENT, Along.ELEMENT, Along.CYCLE][:count]
+                along = RowExpression(expression, inputs)
+                arrays = [blank((1, n) if each is Along.ELEMENT else (1,), dtype) for each in inputs]
+                shape = rows.shape_of(along, arrays, [blank((1,), dtype)] * len(outs), 1, n, part)
+                texts.append(rows.rows_source(along, shape))
+    for made in nvrtc.compile(texts, architecture):
+        assert made.spills == 0 and made.stack == 0
+
+
+# ------------------------------------------------------------------------------------------- whole executors
+
+
+def compared(net: Any, arrays: dict[str, np.ndarray], dtype: str = "float32", train: bool = True,
+             aux: dict[str, np.ndarray] | None = None, tolerance: float = 1e-5) -> list[str]:
+    """An executor on a GPU gives the outputs, gradients and states of one on the host; the kernels that ran."""
+
+    def run(ctx: Any) -> list[np.ndarray]:
+        args = {name: mx.nd.array(each, ctx=ctx, dtype=dtype) for name, each in arrays.items()}
+        states = {name: mx.nd.array(each, ctx=ctx) for name, each in (aux or {}).items()}
+        executor = net.bind(ctx, args, args_grad={name: mx.nd.zeros(each.shape, ctx=ctx, dtype=dtype)
+                                                  for name, each in args.items()}, aux_states=states)
+        found = [out.asnumpy() for out in executor.forward(is_train=train)]
+        heads = np.random.default_rng(9)
+        executor.backward([mx.nd.array(heads.standard_normal(out.shape), ctx=ctx, dtype=dtype)
+                           for out in executor.outputs], is_train=train)
+        return found + [each.asnumpy() for each in (*executor.grad_dict.values(), *executor.aux_dict.values())]
+
+    expected = run(mx.cpu())
+    with gpus() as xp:
+        found = run(mx.gpu(0))
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one.astype(float), other.astype(float), tolerance, tolerance)
+        return xp.kernels
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "attrs", "kernels"), [
+    ("sum", {"axis": 1}, ["columns"]), ("mean", {"axis": 0}, ["columns"]), ("max", {}, ["rows"]),
+    ("min", {"axis": (0, 2)}, ["rows", "columns"]), ("norm", {"axis": 2}, ["rows"]),
+    ("nansum", {"axis": 1, "exclude": True}, ["rows", "columns"]), ("norm", {"ord": 1, "axis": 1}, ["columns"])])
+def test_an_executor_reduces_as_the_host_does(name: str, attrs: dict[str, Any], kernels: list[str]) -> None:
+    rng = np.random.default_rng(3)
+    ran = compared(getattr(mx.sym, name)(mx.sym.var("x"), **attrs), {"x": rng.standard_normal((4, 5, 6))})
+    assert [kernel for kernel in ran if kernel != "elementwise"] == kernels
+
+
+@needs_compiler
+def test_the_gradient_of_a_bias_is_a_sum_of_columns() -> None:
+    rng = np.random.default_rng(4)
+    net = mx.sym.FullyConnected(mx.sym.var("x"), mx.sym.var("w"), mx.sym.var("b"), num_hidden=24)
+    ran = compared(net, {"x": rng.standard_normal((300, 8)), "w": rng.standard_normal((24, 8)),
+                         "b": rng.standard_normal(24)}, tolerance=1e-4)
+    assert ran.count("columns") == 2  # parts of the rows, then these
+    net = mx.sym.broadcast_add(mx.sym.var("x"), mx.sym.var("b"))
+    assert "columns" in compared(net, {"x": rng.standard_normal((30, 8)), "b": rng.standard_normal((1, 8))})
