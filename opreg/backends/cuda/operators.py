@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from . import convolution_operators, dropout, normalization, product_operators, reductions, row_operators
+from . import convolution_operators, dropout, normalization, pooling, product_operators, reductions, row_operators
 
-__all__ = ["convolution_operators", "dropout", "normalization", "product_operators", "reductions", "row_operators"]
+__all__ = ["convolution_operators", "dropout", "normalization", "pooling", "product_operators", "reductions",
+           "row_operators"]

@@ -25,7 +25,7 @@ from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
 from .sliding import Window, channels_first, channels_last, span, spatial, window
 
-__all__ = ["window_of"]
+__all__ = ["Pool", "pool_of", "window_of"]
 
 Convention = Literal["valid", "full", "same"]
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
@@ -105,8 +105,9 @@ def _output(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool:
 
 
 @cached(1024)
-def _pool(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool: bool, convention: str,
-          layout: str | None) -> Pool:
+def pool_of(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool: bool, convention: str,
+            layout: str | None) -> Pool:
+    """How data of a shape are pooled."""
     n, c, *size = channels_first(shape, layout)
     if global_pool:
         win, places = window(tuple(size)), (1,) * len(size)
@@ -126,7 +127,7 @@ def window_of(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_poo
     >>> window_of((1, 3, 8, 6), (), (), (), True, "valid", None).kernel
     (8, 6)
     """
-    return _pool(shape, kernel, stride, pad, global_pool, pooling_convention, layout).win
+    return pool_of(shape, kernel, stride, pad, global_pool, pooling_convention, layout).win
 
 
 def _blocks(xp: ArrayModule, pool: Pool, itemsize: int) -> Iterator[slice]:
@@ -245,7 +246,7 @@ def pooling_infer(data, *, kernel, pool_type, global_pool, pooling_convention, s
 @pooling.kernel()
 def pooling_xp(xp, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad, p_value,
                count_include_pad, layout, out=None):
-    pool = _pool(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
+    pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
     if out is None:
         out = xp.empty(_output(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout), data.dtype)
     (x,) = wide(xp, data.reshape(pool.x))
@@ -324,7 +325,7 @@ def pooling_at_max_infer(h, data, maxima):
 @pooling_sum.kernel()
 def pooling_sum_xp(xp, g, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad, count_include_pad,
                    layout):
-    pool = _pool(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
+    pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
     (g,) = wide(xp, g.reshape(pool.y))
     counts = _counts(xp, pool, count_include_pad is not False, g.dtype) if pool_type == "avg" else None
     x = xp.empty(pool.x, g.dtype)
@@ -369,7 +370,7 @@ def _place(xp: ArrayModule, g: Array, x: Array, maxima: Array, pool: Pool, first
 
 @pooling_max.kernel()
 def pooling_max_xp(xp, g, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout, out=None):
-    pool = _pool(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
+    pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
     g, x, maxima = g.reshape(pool.y), data.reshape(pool.x), maxima.reshape(pool.y)
     direct = out is not None and out.flags.c_contiguous
     dx = out.reshape(pool.x) if direct else xp.empty(pool.x, data.dtype)
@@ -389,7 +390,7 @@ def pooling_max_grad(h, ins, outs, **attrs):
 
 @pooling_at_max.kernel()
 def pooling_at_max_xp(xp, h, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout):
-    pool = _pool(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
+    pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
     h, x, top = h.reshape(pool.x), data.reshape(pool.x), maxima.reshape(pool.y)
     y = xp.zeros(pool.y, h.dtype)
     for block in _blocks(xp, pool, data.dtype.itemsize):
@@ -434,7 +435,7 @@ def _padded(xp: ArrayModule, data: Array, pool: Pool) -> tuple[Array, Pool, tupl
 
 @pooling_v1.kernel()
 def pooling_v1_xp(xp, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad):
-    pool = _pool(data.shape, kernel, stride, pad, global_pool, pooling_convention, None)
+    pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, None)
     x, pool, _ = _padded(xp, data.reshape(pool.x), pool)
     y = _maximum(xp, x, pool) if pool_type == "max" else _sum(xp, x, pool)
     if pool_type == "avg":
@@ -458,7 +459,7 @@ def pooling_v1_data_infer(g, data, output):
 
 @pooling_v1_data.kernel()
 def pooling_v1_data_xp(xp, g, data, output, *, kernel, pool_type, global_pool, pooling_convention, stride, pad):
-    pool = _pool(data.shape, kernel, stride, pad, global_pool, pooling_convention, None)
+    pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, None)
     g = g.reshape(pool.y)
     x, pool, inner = _padded(xp, data.reshape(pool.x), pool)
     if pool_type == "max":
