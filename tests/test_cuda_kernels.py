@@ -425,3 +425,25 @@ def test_arrays_that_a_kernel_cannot_run_through_are_declined_with_a_reason() ->
     assert isinstance(found, Arrangement) and found.layout.operands[0].reach is Reach.FLAT
     integers = array(np.ones(4), np.int32)
     assert str(elementwise.declines(MIXED, [integers, integers], [integers])).startswith("dtype int32")
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_operators_on_16_bits_are_fused_on_a_gpu(dtype: str) -> None:
+    data = np.linspace(-2, 2, 90)
+    x = mx.sym.var("x")
+    net = mx.sym.Cast(mx.sym.tanh(x * 0.5 + 1.0) * x, dtype="float32") * 3.0
+
+    def run(ctx: Any) -> list[np.ndarray]:
+        executor = net.bind(ctx, {"x": mx.nd.array(data, ctx=ctx, dtype=dtype)},
+                            args_grad={"x": mx.nd.zeros(data.shape, ctx=ctx, dtype=dtype)})
+        found = [executor.forward(is_train=True)[0].asnumpy()]
+        executor.backward(mx.nd.ones(data.shape, ctx=ctx))
+        return [*found, executor.grad_dict["x"].asnumpy().astype(np.float32)]
+
+    expected = run(mx.cpu())
+    with gpus() as xp:
+        found = run(mx.gpu(0))
+        assert xp.kernels == ["elementwise", "elementwise"]
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, other, 4 * TOLERANCES[dtype], 4 * TOLERANCES[dtype])

@@ -6,6 +6,9 @@ import importlib
 import importlib.util
 from collections.abc import Callable
 
+import numpy as np
+
+from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
@@ -30,7 +33,8 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
         module.attach(op, expression, ufuncs)
 
 
-def fuses(xp: ArrayModule) -> bool:
-    """Whether several element-wise operators on arrays of a module cost less as one: not where each of the instructions
-    would be launched by itself."""
-    return any(module.fuses(xp) for module in _MODULES)
+@cached(256)
+def fuses(xp: ArrayModule, dtype: np.dtype) -> bool:
+    """Whether several element-wise operators on arrays of a module and a dtype cost less as one: not where each of the
+    instructions would be launched by itself."""
+    return any(module.fuses(xp, dtype) for module in _MODULES)

@@ -27,7 +27,7 @@ from opreg.core.attrs import Schema
 from opreg.core.cache import cached
 from opreg.core.graph import Entry, Node
 from opreg.core.op import Op
-from opreg.core.spec import Shape, Spec, is_numpy_float, size
+from opreg.core.spec import Shape, Spec, size
 from opreg.elementwise.algebra import factored
 from opreg.elementwise.composition import Composition
 from opreg.elementwise.expression import Expression, Instruction, astype
@@ -80,13 +80,11 @@ def _operator(full: int) -> Op:
 
 def _expressions(program: Program) -> dict[Node, Expression]:
     """The expressions of nodes that can be fused, over the inputs that they read."""
-    contexts = {id(context): context for context in program.contexts.values()}
-    fusing = {key for key, context in contexts.items() if fuses(context.xp)}
     expressions: dict[Node, Expression] = {}
     scalar: dict[tuple[Op, int], Expression | None] = {}
     for node in program.nodes:
         if node.op is not None and (node.op.expression is not None or node.op.name in _CASTS):
-            expression = _expression(node, program, scalar) if id(program.contexts[node]) in fusing else None
+            expression = _expression(node, program, scalar)
             if expression is not None:
                 expressions[node] = expression
     return expressions
@@ -100,7 +98,7 @@ def _expression(node: Node, program: Program, scalar: dict[tuple[Op, int], Expre
     if op.name in _CASTS:
         return _cast(node, program)
     dtype = specs[node][0].dtype
-    if op._view is not None or not is_numpy_float(dtype):  # type: ignore[arg-type]
+    if op._view is not None or not fuses(program.contexts[node].xp, dtype):  # type: ignore[arg-type]
         return None
     for source, index in node.inputs:
         other = specs[source][index].dtype
@@ -116,7 +114,8 @@ def _expression(node: Node, program: Program, scalar: dict[tuple[Op, int], Expre
 def _cast(node: Node, program: Program) -> Expression | None:
     source, index = node.inputs[0]
     before, after = program.specs[source][index].dtype, program.specs[node][0].dtype
-    if not (is_numpy_float(before) and is_numpy_float(after)):  # type: ignore[arg-type]
+    xp = program.contexts[node].xp
+    if not (fuses(xp, before) and fuses(xp, after)):  # type: ignore[arg-type]
         return None
     assert after is not None
     if before == after:

@@ -131,9 +131,9 @@ def bound_to(expression: Expression, ins: Sequence[Array], outs: Sequence[Array 
     return bound(expression, found, xp)
 
 
-def fuses(xp: ArrayModule) -> bool:
-    """Whether it serves an array module."""
-    return can_compile(xp)
+def fuses(xp: ArrayModule, dtype: np.dtype) -> bool:
+    """Whether it serves an array module and a dtype."""
+    return can_compile(xp) and dtype.name in STORED
 
 
 def attach(op: Op, expression: Callable[[Attrs], Expression],

@@ -18,6 +18,7 @@ from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
+from opreg.core.spec import is_numpy_float
 from opreg.elementwise.expression import Expression
 from opreg.errors import ArgumentError
 from opreg.typing import Array, ArrayModule
@@ -237,9 +238,9 @@ def _gains_nothing(expression: Expression, out: Array, arrangement: Arrangement)
     return None
 
 
-def fuses(xp: ArrayModule) -> bool:
-    """Whether it serves an array module; what it does not compile the host computes a tile at a time."""
-    return xp is np
+def fuses(xp: ArrayModule, dtype: np.dtype) -> bool:
+    """Whether it serves an array module and a dtype; what it does not compile the host computes a tile at a time."""
+    return xp is np and is_numpy_float(dtype)
 
 
 def attach(op: Op, expression: Callable[[Attrs], Expression],
