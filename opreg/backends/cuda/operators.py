@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from . import convolution_operators, dropout, normalization, pooling, product_operators, reductions, row_operators
+from . import (
+    convolution_operators,
+    dropout,
+    losses,
+    normalization,
+    pooling,
+    product_operators,
+    reductions,
+    row_operators,
+)
 
-__all__ = ["convolution_operators", "dropout", "normalization", "pooling", "product_operators", "reductions",
-           "row_operators"]
+__all__ = ["convolution_operators", "dropout", "losses", "normalization", "pooling", "product_operators",
+           "reductions", "row_operators"]

@@ -1,4 +1,4 @@
-"""softmax, its relatives, LayerNorm and their gradients along the last axis, as kernels of rows and of columns."""
+"""softmax and its relatives along any axis, LayerNorm along the last, and their gradients, by rows and columns."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from opreg.builtin.optimizers import updating
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.registry import REGISTERED
+from opreg.core.spec import Shape
 from opreg.elementwise.expression import equal, exp, log, sqrt, square, trunc
 from opreg.elementwise.rows import Along, RowExpression, column, row_max, row_size, row_sum, trace_rows, traced
 
@@ -20,17 +21,23 @@ from .compiler import can_compile
 from .folds import bound_fold
 from .instructions import STORED
 from .rows import bound_rows
+from .sets import bound_sets
 
 __all__: list[str] = []
 
 _ELEMENT, _ROW, _COLUMN = Along.ELEMENT, Along.ROW, Along.COLUMN
-#: Rows, how many there are and how long they are; or why a call is declined.
-Rows = tuple[RowExpression, int, int]
+#: Rows, and the shape that data are seen in: the axis that they lie along is the second, if not the last.
+Rows = tuple[RowExpression, Shape]
 
 
 def _steps(call: Call) -> list[Callable]:
-    rows, count, n = call.found
-    return [bound_rows(rows, call.ins[:len(rows.inputs)], call.outs, count, n, call.xp)]
+    rows, view = call.found
+    ins = call.ins[:len(rows.inputs)]
+    if len(view) == 2:
+        count, n = view
+        return [bound_rows(rows, ins, call.outs, count, n, call.xp)]
+    return bound_sets(rows.expression, [array.reshape(view) for array in ins], rows.inputs,
+                      [None if out is None else out.reshape(view) for out in call.outs], (1,), call.xp, call.scratch)
 
 
 def _attach(op: Op, rows_of: Callable[[Call], Rows | str], steps: Callable[[Call], list[Callable]] = _steps) -> None:
@@ -55,9 +62,9 @@ def _declines(call: Call) -> str | None:
     return "nothing to compute" if math.prod(call.ins[0].shape) == 0 else None
 
 
-def _along(rows: RowExpression, shape: tuple[int, ...], axis: int) -> Rows | str:
+def _last(rows: RowExpression, shape: Shape, axis: int) -> Rows | str:
     view = fold(shape, axis)
-    return (rows, view[0], view[1]) if len(view) == 2 else "its axis is not the last"
+    return (rows, view) if len(view) == 2 else "its axis is not the last"
 
 
 # ----------------------------------------------------------------------------------------------- softmax
@@ -87,14 +94,14 @@ def _scaled(function: Callable, inputs: tuple[Along, ...], sign: float = 1.0) ->
         if len(call.ins) != len(inputs) and call.attrs.get("use_length"):
             return "lengths are given"
         rows = trace_rows(function, inputs, scale=sign / (call.attrs["temperature"] or 1.0))
-        return _along(rows, call.ins[0].shape, call.attrs["axis"])
+        return rows, fold(call.ins[0].shape, call.attrs["axis"])
 
     return rows_of
 
 
 def _activation(call: Call) -> Rows | str:
     axis = 1 if call.attrs["mode"] == "channel" else -1
-    return _along(trace_rows(_softmax, (_ELEMENT,), scale=1.0), call.ins[0].shape, axis)
+    return trace_rows(_softmax, (_ELEMENT,), scale=1.0), fold(call.ins[0].shape, axis)
 
 
 _attach(REGISTERED["softmax"], _scaled(_softmax, (_ELEMENT,)))
@@ -114,17 +121,15 @@ def _backward_softmax_output(y: Any, label: Any, *, scale: float) -> Any:
 
 def _softmax_output(call: Call) -> Rows | str:
     view = losses.softmax_view(call.ins[0].shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
-    if len(view) != 2:
-        return "its axis is not the last"
-    return trace_rows(_softmax, (_ELEMENT,), scale=1.0), view[0], view[1]
+    return trace_rows(_softmax, (_ELEMENT,), scale=1.0), view
 
 
 def _softmax_output_gradient(call: Call) -> Rows | str:
     declined = losses.plain_classes(call)
     if declined:
         return declined
-    (count, n), scale = losses.plain_scale(call)
-    return trace_rows(_backward_softmax_output, (_ELEMENT, _ROW), scale=scale), count, n
+    view, scale = losses.plain_scale(call)
+    return trace_rows(_backward_softmax_output, (_ELEMENT, _ROW), scale=scale), view
 
 
 _attach(REGISTERED["SoftmaxOutput"], _softmax_output)
@@ -151,7 +156,7 @@ def _layer_norm_sums(g: Any, x: Any, mean: Any, inverse: Any) -> Any:
 
 def _rows_of_layer_norm(call: Call) -> Rows | str:
     rows = trace_rows(_layer_norm, (_ELEMENT, _COLUMN, _COLUMN), eps=call.attrs["eps"])
-    return _along(rows, call.ins[0].shape, call.attrs["axis"])
+    return _last(rows, call.ins[0].shape, call.attrs["axis"])
 
 
 _attach(layer_norm.layer_norm, _rows_of_layer_norm)
@@ -159,11 +164,11 @@ _attach(layer_norm.layer_norm, _rows_of_layer_norm)
 
 def _rows_of_gradient(call: Call) -> Rows | str:
     rows = trace_rows(_backward_layer_norm, (_ELEMENT, _ELEMENT, _COLUMN, _ROW, _ROW))
-    return _along(rows, call.ins[1].shape, call.attrs["axis"])
+    return _last(rows, call.ins[1].shape, call.attrs["axis"])
 
 
 def _gradient_steps(call: Call) -> list[Callable]:
-    rows, count, n = call.found
+    rows, (count, n) = call.found
     g, data, _, mean, inverse = call.ins
     steps = []
     if any(out is not None for out in call.outs[1:]):

@@ -21,7 +21,7 @@ from ...typing import Array, ArrayModule
 from ..outputs import floating, one_of, out_like, wide, write_out
 from .softmax import SHORT, fold, soften
 
-__all__ = ["plain_classes", "plain_scale", "softmax_view"]
+__all__ = ["per_sample", "plain_classes", "plain_scale", "softmax_view"]
 
 Normalization = Literal["batch", "null", "valid"]
 
@@ -265,7 +265,8 @@ def _regression_fill(ins, outs):
     return [data, label]
 
 
-def _per_sample(label: Array) -> int:
+def per_sample(label: Array) -> int:
+    """Over how many numbers a regression's loss is averaged."""
     return max(label.size // max(label.shape[0], 1), 1)
 
 
@@ -327,14 +328,14 @@ def logistic_regression_output_xp(xp, data, label, *, out=None):
 @backward_regression.kernel()
 def backward_regression_xp(xp, output, label, *, grad_scale):
     dx = wide(output) - label.reshape(output.shape)
-    dx *= grad_scale / _per_sample(label)
+    dx *= grad_scale / per_sample(label)
     return dx
 
 
 @backward_mae.kernel()
 def backward_mae_xp(xp, output, label, *, grad_scale):
     dx = xp.sign(wide(output) - label.reshape(output.shape))
-    dx *= grad_scale / _per_sample(label)
+    dx *= grad_scale / per_sample(label)
     return dx
 
 

@@ -1,0 +1,110 @@
+"""Losses: costs and gradients of rows of scores, and those of regressions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opreg.builtin.layers import losses
+from opreg.core.launch import Call
+from opreg.core.op import Op
+from opreg.elementwise.expression import equal, exp, log, maximum, sign, trunc, where
+from opreg.elementwise.rows import Along, column, row_max, row_sum, trace_rows, traced
+
+from . import elementwise
+from .compiler import can_compile
+from .folds import bound_fold
+from .reductions import declines
+from .rows import bound_rows
+
+__all__: list[str] = []
+
+_ELEMENT, _ROW, _CYCLE = Along.ELEMENT, Along.ROW, Along.CYCLE
+
+
+def _attach(op: Op, steps: Callable[[Call], list[Callable]]) -> None:
+    """Give an operator the kernel ``cuda``."""
+
+    def accepts(call: Call) -> str | None:
+        return declines([*[array for i, array in enumerate(call.ins) if i not in op.unread], *call.outs])
+
+    op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)(steps)
+
+
+# ------------------------------------------------------------------------------------------- regressions
+
+
+def _slope(y: Any, label: Any, *, scale: float) -> Any:
+    return (y - label) * scale
+
+
+def _side(y: Any, label: Any, *, scale: float) -> Any:
+    return sign(y - label) * scale
+
+
+def _logistic(call: Call) -> list[Callable]:
+    return [elementwise.bound_to(traced(lambda x: 1.0 / (exp(-x) + 1.0), 1), call.ins[:1], call.outs, call.xp)]
+
+
+def _regression(function: Callable[..., Any]) -> Callable[[Call], list[Callable]]:
+    def steps(call: Call) -> list[Callable]:
+        y, label = call.ins
+        scale = call.attrs["grad_scale"] / losses.per_sample(label)
+        return [elementwise.bound_to(traced(function, 2, scale=scale), [y, label.reshape(y.shape)], call.outs, call.xp)]
+
+    return steps
+
+
+_attach(losses.logistic_regression_output, _logistic)
+_attach(losses.backward_regression, _regression(_slope))
+_attach(losses.backward_mae, _regression(_side))
+
+# --------------------------------------------------------------------------------------- rows of scores
+# Labels are class numbers; towards zero, and a number that is no class stands for none.
+
+
+def _cross_entropy(x: Any, label: Any) -> Any:
+    grown = exp(x - row_max(x))
+    picked = row_sum(where(equal(column(), trunc(label)), grown, 0.0)) / row_sum(grown)
+    return -log(maximum(picked, 1e-8))
+
+
+def _backward_cross_entropy(g: Any, x: Any, label: Any) -> Any:
+    grown = exp(x - row_max(x))
+    return (grown / row_sum(grown) - equal(column(), trunc(label))) * g
+
+
+def _backward_svm(x: Any, label: Any, *, margin: float, factor: float, linear: bool) -> Any:
+    direction = 1.0 - equal(column(), trunc(label)) * 2.0
+    lack = maximum(direction * x + margin, 0.0)
+    return direction * ((lack > 0.0) if linear else lack * 2.0) * factor
+
+
+def _cross_entropy_steps(call: Call) -> list[Callable]:
+    data = call.ins[0]
+    count, n = data.shape
+    costs = call.scratch(32, (count,), np.dtype(np.float64 if data.dtype.itemsize == 8 else np.float32))
+    rows = trace_rows(_cross_entropy, (_ELEMENT, _ROW))
+    return [bound_rows(rows, call.ins, [costs], count, n, call.xp),
+            *bound_fold(traced(row_sum, 1), [costs], [_ELEMENT], call.outs, [(count, True)], call.xp, call.scratch)]
+
+
+def _backward_cross_entropy_steps(call: Call) -> list[Callable]:
+    rows = trace_rows(_backward_cross_entropy, (_CYCLE, _ELEMENT, _ROW))
+    count, n = call.ins[1].shape
+    return [bound_rows(rows, call.ins, call.outs, count, n, call.xp)]
+
+
+def _backward_svm_steps(call: Call) -> list[Callable]:
+    attrs, shape = call.attrs, call.ins[0].shape
+    rows = trace_rows(_backward_svm, (_ELEMENT, _ROW), margin=attrs["margin"], linear=attrs["use_linear"],
+                      factor=attrs["regularization_coefficient"])
+    return [bound_rows(rows, call.ins, call.outs, math.prod(shape[:-1]), shape[-1], call.xp)]
+
+
+_attach(losses.softmax_cross_entropy, _cross_entropy_steps)
+_attach(losses.backward_softmax_cross_entropy, _backward_cross_entropy_steps)
+_attach(losses.backward_svm_output, _backward_svm_steps)
