@@ -1,0 +1,26 @@
+"""Every operator with a kernel of its own for GPUs: a row of each on the stand-in, as on the host."""
+
+from __future__ import annotations
+
+import pytest
+
+from opreg.core.registry import REGISTERED
+from tests.cuda import host
+from tests.cuda.device import gpus
+from tests.rows import Row
+from tests.running import graph
+from tests.test_operators import named, plannable
+from tests.test_strict import FIXED, Context, _compare
+
+_OPERATORS = [name for name, op in REGISTERED.items()
+              if op.expression is None and any(kernel.name == "cuda" for kernel in op.kernels)]
+#: The first row of each on floating numbers.
+_ROWS = {row.op: row for row in reversed(FIXED) if row.op in _OPERATORS and plannable(row)}
+
+
+@pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ compiler")
+@pytest.mark.parametrize("row", named([_ROWS[name] for name in _OPERATORS if name in _ROWS]))
+def test_a_row_on_a_gpu(row: Row) -> None:
+    with gpus() as xp:
+        _compare(row, graph, Context("gpu", 0), 2e-4)
+        assert xp.kernels or row.op == "Dropout"
