@@ -20,18 +20,16 @@ from .creation import (
     concatenate,
     empty,
     eye,
-    from_dlpack,
     from_numpy,
     full,
     linspace,
     moveaxis,
     onehot_encode,
     ones,
-    to_dlpack_for_read,
-    to_dlpack_for_write,
     waitall,
     zeros,
 )
+from .exchange import from_dlpack, to_dlpack_for_read, to_dlpack_for_write
 from .function import Custom, custom, sparse, surface
 from .io import load, load_frombuffer, save
 from .ndarray import NDArray

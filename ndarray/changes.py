@@ -90,7 +90,7 @@ def _share(left: Array, right: Array, ctx: Context) -> bool:
 
 def _copied(array: NDArray) -> NDArray:
     """The same numbers in memory of their own, and the same place on the tape."""
-    result = tape.wrapped(array._data.copy(), array._ctx)
+    result = tape.wrapped(array._ctx.run(array._data.copy), array._ctx)
     result._entry = array._entry
     return result
 
@@ -166,7 +166,7 @@ def _refresh(array: NDArray, but: NDArray | None, written: Array) -> None:
     for part, place in _parts(array, but, written):
         region, below = _region(array, place), written
         if not _share(part._data, region, array._ctx):  # a copy, which others on the tape may hold
-            part._data = below = region.reshape(part.shape).copy()
+            part._data = below = array._ctx.run(region.reshape(part.shape).copy)
         name, attrs = ("_subscript", {"key": place}) if place is not None else ("_np_reshape", {"newshape": part.shape})
         part._entry = _of(name, attrs, array, part._data)._entry
         _refresh(part, None, below)
@@ -184,7 +184,7 @@ def _node(name: str, attrs: Attrs, entries: tuple[tape.TapeEntry, ...], shapes: 
     """A node of an operator whose gradient needs shapes alone; it keeps no numbers alive."""
     op = get(name)
     xp = array._ctx.xp
-    number = xp.zeros((), array._data.dtype)
+    number = array._ctx.run(xp.zeros, (), array._data.dtype)
     return kind(op, op.complete(attrs), entries, [xp.broadcast_to(number, shape) for shape in shapes],
                 [xp.broadcast_to(number, array.shape)], 1, array._ctx, here())
 
@@ -195,6 +195,6 @@ def _keep(node: tape.TapeNode, data: Array) -> None:
     for node in nodes:
         if node.op is None or node.ins is None:
             continue
-        node.ins = [array.copy() if _share(array, data, node.ctx) else array for array in node.ins]
+        node.ins = [node.ctx.run(array.copy) if _share(array, data, node.ctx) else array for array in node.ins]
         if len(nodes) < _EXPRESSION:
             nodes += [source for source, _ in node.inputs]

@@ -5,14 +5,21 @@ from __future__ import annotations
 import operator
 import re
 import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import ParamSpec, TypeVar
 
-from opreg.core.array_module import _REGISTERED, Backend, backend
+from opreg.core.array_module import _REGISTERED, Backend, Device, backend
+from opreg.core.mode import quiet
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
 from opreg.typing import ArrayModule
 
 __all__ = ["Context", "cpu", "gpu", "cpu_pinned", "current_context", "set_default_context", "num_gpus",
            "gpu_memory_info"]
 
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _MADE: dict[tuple[str, int], Context] = {}
 _TEXT = re.compile(r"(\w+)\((\d+)\)")
@@ -94,9 +101,9 @@ class Context(metaclass=_Contexts):
         """
         current = backend(self.backend_name)
         if current is not self._backend:
-            count = getattr(current, "count", None)
-            if count is not None and self.device_id >= count():
-                raise DeviceError(f"{self}: this machine has {count()} such devices, numbered from 0")
+            count = current.count()
+            if count is not None and self.device_id >= count:
+                raise DeviceError(f"{self}: this machine has {count} such devices, numbered from 0")
             self._backend = current
         return current
 
@@ -104,6 +111,27 @@ class Context(metaclass=_Contexts):
     def xp(self) -> ArrayModule:
         """The array module of its arrays."""
         return self.backend.xp
+
+    @property
+    def device(self) -> Device | None:
+        """What is entered while something computes here; None on the host, and where there is one device alone."""
+        return None if self.backend_name == "cpu" else self.backend.device(self.device_id)
+
+    def entered(self) -> Device | nullcontext[None]:
+        """The same, of which nothing comes where nothing has to be entered."""
+        return self.device or _HERE
+
+    def run(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
+        """Call a function that computes here, without numeric warnings."""
+        device = self.device
+        if device is None:
+            return quiet(function, *args, **keywords)
+        with device:
+            return quiet(function, *args, **keywords)
+
+    def shares(self, other: Context) -> bool:
+        """Whether arrays of both are computed with each other: those of one device, and all of the host."""
+        return self is other or self.backend_name == other.backend_name == "cpu"
 
     def empty_cache(self) -> None:
         """Give cached memory back to the device."""
@@ -133,6 +161,7 @@ class _Current(threading.local):
 
 
 _CURRENT = _Current()
+_HERE = nullcontext()
 _CPU = Context("cpu", 0)
 _DEFAULT = [_CPU]
 
@@ -167,7 +196,7 @@ def gpu(device_id: int = 0) -> Context:
 def num_gpus() -> int:
     """Number of usable CUDA devices, 0 when anything is missing."""
     try:
-        return backend("gpu").count()  # type: ignore[attr-defined]
+        return backend("gpu").count() or 0
     except DeviceError:
         return 0
 

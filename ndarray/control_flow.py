@@ -108,7 +108,8 @@ def _filled(outputs: Any, length: int) -> Any:
     missing = length - len(outputs)
     if not missing:
         return outputs
-    rest = NDArray(outputs.context.xp.zeros((missing, *outputs.shape[1:]), outputs.dtype), outputs.context)
+    ctx = outputs.context
+    rest = NDArray(ctx.run(ctx.xp.zeros, (missing, *outputs.shape[1:]), outputs.dtype), ctx)
     return ops.Concat(outputs, rest, dim=0, num_args=2)
 
 

@@ -19,7 +19,7 @@ from .function import surface
 from .ndarray import NDArray, array
 
 __all__ = ["array", "zeros", "ones", "full", "empty", "arange", "linspace", "eye", "concatenate", "moveaxis",
-           "onehot_encode", "waitall", "from_numpy", "from_dlpack", "to_dlpack_for_read", "to_dlpack_for_write"]
+           "onehot_encode", "waitall", "from_numpy"]
 
 
 def _place(shape: ShapeLike, ctx: Context | None, dtype: DTypeLike, stype: str | None = None
@@ -144,7 +144,8 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
 def waitall() -> None:
     """Wait until every device has computed everything."""
     for backend in backends.active():
-        backend.synchronize()
+        for device in range(backend.count() or 1):
+            backend.synchronize(device)
 
 
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
@@ -177,68 +178,3 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
     result = NDArray(ndarray.view(np.ndarray), Context("cpu"))
     ndarray.flags.writeable = False
     return result
-
-
-class _Capsule:
-    """A bare DLPack capsule, of host memory, as the protocol of today wants it: behind a method."""
-
-    def __init__(self, capsule: object):
-        self._capsule = capsule
-
-    def __dlpack__(self, **_: object) -> Any:
-        return self._capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
-
-
-#: Whether NumPy takes all that comes by DLPack for read-only; before 2.1 nobody could say what may be written, and
-#: nobody handed out what may not.
-_UNTOLD = np.lib.NumpyVersion(np.__version__) < "2.1.0"
-
-
-class _Writable:
-    """Presents an array's memory as writeable: a bare capsule cannot say that it is, and NumPy then assumes not."""
-
-    def __init__(self, array: np.ndarray):
-        self._array = array
-        interface = array.__array_interface__
-        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
-
-
-def from_dlpack(source: Any) -> NDArray:
-    """An array over the memory of anything that speaks DLPack, on its device.
-
-    Parameters
-    ----------
-    source : object with ``__dlpack__``, or capsule
-        What to share; a capsule is taken for host memory.
-
-    Examples
-    --------
-    >>> host = np.zeros(2, np.float32)
-    >>> from_dlpack(host)[:] = 5
-    >>> host
-    array([5., 5.], dtype=float32)
-    """
-    if type(source).__name__ == "PyCapsule":
-        return NDArray(np.asarray(_Writable(np.from_dlpack(_Capsule(source)))), Context("cpu"))
-    if not hasattr(source, "__dlpack_device__"):
-        raise ArgumentError(f"from_dlpack: expected something that speaks DLPack, got {type(source).__name__}")
-    kind, number = source.__dlpack_device__()
-    ctx = Context("gpu", number) if int(kind) == 2 else Context("cpu")
-    data = ctx.xp.from_dlpack(source)
-    as_dtype(data.dtype)
-    if _UNTOLD and ctx.xp is np:
-        data = np.asarray(_Writable(data))
-    return NDArray(data if data.flags.c_contiguous else ctx.xp.ascontiguousarray(data), ctx)
-
-
-def to_dlpack_for_read(data: NDArray) -> object:
-    """A DLPack capsule sharing an array's memory."""
-    return data.to_dlpack_for_read()
-
-
-def to_dlpack_for_write(data: NDArray) -> object:
-    """A DLPack capsule sharing an array's memory."""
-    return data.to_dlpack_for_write()

@@ -51,7 +51,7 @@ def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Cu
         answers = answers[0], attrs.ask("infer_type", [array.dtype.type for array in inputs])
     run = runs.find(tuple(key))
     if run is None or not run.follows(answers):
-        run = CustomRun(op, attrs, arrays, ctx, is_train, answers)
+        run = (CustomRun if ctx.device is None else _CustomRunOnDevice)(op, attrs, arrays, ctx, is_train, answers)
         runs.keep(tuple(key), run)
     return run
 
@@ -162,6 +162,16 @@ class CustomRun:
         finally:
             entered.pop()
         return [*grads, *[None] * len(states)]
+
+
+class _CustomRunOnDevice(CustomRun):
+    """One that enters its device, where there are several."""
+
+    __slots__ = ()
+
+    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[Array], wrap: Callable[..., NDArray]) -> list[Array]:
+        with self._ctx.entered():
+            return super().run(attrs, arrays, outs, wrap)
 
 
 def _copied(answer: Any) -> Any:

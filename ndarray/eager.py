@@ -6,6 +6,7 @@ Shapes and dtypes are checked when the runner is made, on the first call of its 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -124,6 +125,21 @@ class Runner:
         self._first = False
 
 
+class _RunnerOnDevice(Runner):
+    """One that enters its device, where there are several."""
+
+    __slots__ = ()
+
+    def __init__(self, op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool):
+        with ctx.entered():
+            super().__init__(op, attrs, arrays, ctx, is_train)
+        self._function = functools.partial(ctx.run, self._function)
+
+    def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
+        with self.ctx.entered():
+            return super().__call__(arrays, out)
+
+
 def _as_array(xp: ArrayModule, function: Callable[..., Array]) -> Callable[..., Array]:
     """A function of arrays of no dimensions, of which ufuncs make numbers, that gives an array."""
     return lambda *arrays, **keywords: xp.asarray(function(*arrays, **keywords))
@@ -166,7 +182,7 @@ class BoundRunner:
         self.count, self.visible = len(shapes), op.visible(attrs)
         if op.data_dependent:
             call = Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, wrap=wrap)
-            with Recording(False, is_train), ctx:
+            with Recording(False, is_train), ctx, ctx.entered():
                 shapes = [unify(shape, computed) for shape, computed in zip(shapes, op.shapes_from_data(call))]
         if not all(map(known, shapes)):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
@@ -181,7 +197,7 @@ class BoundRunner:
 
     def __call__(self) -> list[Array]:
         call = self._call
-        with Recording(False, call.is_train), call.ctx:
+        with Recording(False, call.is_train), call.ctx, call.ctx.entered():
             for step in prepare(call).steps()[0]:
                 step()
         return call.outs
@@ -205,9 +221,9 @@ class FunctionRunner:
         """What the function makes of these arrays."""
         wrap, ctx, inputs = self._wrap, self.ctx, self._inputs
         values = [wrap(array, ctx, i < inputs) for i, array in enumerate(arrays)]
-        with Recording(False, None), ctx:
+        with Recording(False, None), ctx, ctx.entered():
             found = attrs.compute(values, ctx, self.is_train)
-        return [self._own(each, arrays) for each in found]
+            return [self._own(each, arrays) for each in found]
 
     def _own(self, result: object, arrays: Sequence[Array]) -> Array:
         """A result as an array that shares no memory with an input."""
@@ -252,7 +268,7 @@ def settle(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context) -> Runne
         runner = _RUNNERS.find(key)
     if runner is None:
         # It holds the attributes, so that their address is not used again while it is there.
-        runner = Runner(op, attrs, arrays, ctx, is_train)
+        runner = (Runner if ctx.device is None else _RunnerOnDevice)(op, attrs, arrays, ctx, is_train)
         _RUNNERS.keep(key, runner)
     return runner
 

@@ -38,6 +38,8 @@ __all__ = ["NDArray", "FrozenNDArray", "array", "attach", "wrap", "raw", "number
 SURFACE = Slot("arrays")
 #: What NumPy's ufuncs and functions do with arrays.
 UFUNC, FUNCTION = Slot("arrays"), Slot("arrays")
+#: An array over the memory of another library's array on a device; None of anything else.
+FOREIGN = Slot("arrays")
 
 _FLOAT32 = np.dtype(np.float32)
 _SCALARS: dict[np.dtype, dict[float | str, np.ndarray]] = {}
@@ -249,6 +251,8 @@ class NDArray(Methods):
                 raise DTypeError(f"a NumPy array of dtype {other.dtype} does not fit an array of dtype "
                                  f"{self._data.dtype}: convert one with astype")
             other = array(other, ctx=self._ctx, dtype=self._data.dtype)
+        elif not isinstance(other, (Value, float, int)) and (shared := FOREIGN.function(other)) is not None:
+            other = shared
         return super()._binary(name, other, reflected)
 
     def __neg__(self) -> NDArray:
@@ -413,22 +417,24 @@ class NDArray(Methods):
         return FUNCTION.function(self, function, types, args, keywords)
 
     def __dlpack__(self, **keywords: Any) -> object:
-        return self._data.__dlpack__(**keywords)
+        with self._ctx.entered():  # whose current stream is the one that computed it
+            return self._data.__dlpack__(**keywords)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._data.__dlpack_device__()
 
     def to_dlpack_for_read(self) -> object:
         """A DLPack capsule that shares the memory, for reading."""
-        return self._data.__dlpack__()
+        return self.__dlpack__()
 
     def to_dlpack_for_write(self) -> object:
         """A DLPack capsule that shares the memory, for writing."""
-        return self._data.__dlpack__()
+        return self.__dlpack__()
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        interface = getattr(self._data, "__cuda_array_interface__", None)
+        with self._ctx.entered():  # whose current stream it names
+            interface = getattr(self._data, "__cuda_array_interface__", None)
         if interface is None:
             raise AttributeError(f"an array on {self._ctx} has no __cuda_array_interface__")
         return interface
@@ -576,13 +582,13 @@ class NDArray(Methods):
             data, basic = self._data[key], True
         else:
             key, basic = _key(key, self._data.shape, self._ctx)
-            data = self._part(key) if basic else self._data[key]
+            data = self._part(key) if basic else self._ctx.run(self._data.__getitem__, key)
             if not data.shape:  # one element is an array of one element
                 data, key = data.reshape(1), _single(key)
         if basic and data.flags.c_contiguous:
             return self._view(data, key)
         if basic or not data.flags.c_contiguous:
-            data = data.copy(order="C")
+            data = self._ctx.run(data.copy, order="C")
         result = _new(NDArray)
         result._data, result._ctx, result._entry = data, self._ctx, None
         return result
@@ -624,13 +630,16 @@ class NDArray(Methods):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
         elif isinstance(value, (int, float)):
             source = value
+        elif not isinstance(value, (np.ndarray, list, tuple)) and (shared := FOREIGN.function(value)) is not None:
+            self._store(key, shared, basic)
+            return
         else:
             source = numbers_of(value, data.dtype)
             if not isinstance(data, np.ndarray):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
         target, place = (self._part(key), Ellipsis) if basic else (data, key)
         try:
-            quiet(target.__setitem__, place, source)
+            (quiet if self._ctx.backend_name == "cpu" else self._ctx.run)(target.__setitem__, place, source)
         except OverflowError:  # a whole number wraps around, as in arithmetic
             self._store(key, numbers_of(value, data.dtype), basic)
 
@@ -709,7 +718,7 @@ def _key(key: Any, shape: Shape, ctx: Context) -> tuple[Any, bool]:
         elif isinstance(part, (list, range)):
             part = np.asarray(part, None if len(part) else np.int64)
         if getattr(part, "ndim", 0):
-            part = part if part.dtype.kind in "iu" else quiet(part.astype, np.int64)
+            part = part if part.dtype.kind in "iu" else ctx.run(part.astype, np.int64)
             if isinstance(part, np.ndarray) and ctx.xp is not np:
                 part = ctx.backend.asarray(part, device=ctx.device_id)
             basic = False
@@ -766,8 +775,9 @@ def wrap(data: Array, ctx: Context, frozen: bool = False) -> NDArray:
 def raw(value: object, ctx: Context) -> Array:
     """The raw array of an NDArray on a context; a NumPy array becomes one."""
     if isinstance(value, NDArray):
-        if value._ctx is not ctx and not value._ctx.backend_name == ctx.backend_name == "cpu":
-            raise DeviceError(f"arrays live on {value._ctx} and {ctx}: move one with as_in_context")
+        if not value._ctx.shares(ctx):
+            raise DeviceError(f"an array lives on {value._ctx}, the first one on {ctx}: move it, as in "
+                              f"x.as_in_context(mx.{ctx})")
         return value._data
     if isinstance(value, (np.ndarray, np.generic)):
         return array(value, ctx)._data
@@ -835,6 +845,9 @@ def array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> N
     if hasattr(source, "as_ndarray"):  # of a body that is followed
         return source.as_ndarray(dtype)
     ctx = current_context() if ctx is None else Context(ctx)
+    shared = None if isinstance(source, (Value, np.ndarray, list, tuple, int, float)) else FOREIGN.function(source)
+    if shared is not None:
+        source, dtype = shared, _FLOAT32 if dtype is None else dtype
     if isinstance(source, NDArray):
         dtype = source._data.dtype if dtype is None else as_dtype(dtype)
         return NDArray(quiet(ctx.backend.asarray, source._data, dtype, ctx.device_id), ctx)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from opreg.core.array_module import several_devices
 from opreg.core.cache import Recent
 from opreg.core.dispatch import REQUESTS, write
 from opreg.core.gradient import by_rule, filled, walk
@@ -200,7 +201,7 @@ def _filled(like: NDArray, number: int) -> NDArray:
         data = np.empty(data.shape, data.dtype)
     else:
         data = like._ctx.backend.empty(data.shape, data.dtype, like._ctx.device_id)
-    data.fill(number)
+    like._ctx.run(data.fill, number)
     return WRAP.function(data, like._ctx)
 
 
@@ -307,7 +308,9 @@ def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[T
     mode["recording"], mode["training"] = recorded, train_mode is not False
     try:
         if not recorded:
-            return walk(order, seeds, wanted, _IN_MODE[train_mode], functools.partial(_sum, set()))
+            step = _IN_MODE[train_mode]
+            return walk(order, seeds, wanted, functools.partial(_entered, step) if several_devices() else step,
+                        functools.partial(_sum, set()))
         return walk(order, seeds, wanted,
                     lambda node, arriving, needs: by_rule(node, arriving, needs, _values, _zeros_like, train_mode),
                     lambda _, first, second: first + second)
@@ -346,7 +349,7 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
         if grads is not None:
             return grads
     wrap = WRAP.function
-    if node.settled.__class__ is CustomRun:
+    if isinstance(node.settled, CustomRun):
         grads = node.settled.back(attrs, arriving, ins, outs, needs, wrap)
         if grads is not None:
             return grads
@@ -354,6 +357,12 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
     values = op.differentiate(g[0] if node.count == 1 else tuple(g), [wrap(data, ctx) for data in ins],
                               [wrap(data, ctx) for data in outs], attrs, needs, is_train)
     return [None if value is None else value._data for value in values]
+
+
+def _entered(step: Callable[..., Any], node: TapeNode, *args: Any) -> Any:
+    """A step of the walk on the device of its node."""
+    with node.ctx.entered():
+        return step(node, *args)
 
 
 _IN_MODE = {mode: functools.partial(_differentiate, mode) for mode in (None, False, True)}
@@ -375,14 +384,18 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
     seeds = _seeds(heads, head_grads, False)
     order = _order(seeds)
     leaves: list[Any] = [node for node in order if node.grad is not None]  # of class Leaf
-    gradients = _walk(seeds, leaves, order, train_mode)
+    gradients, several = _walk(seeds, leaves, order, train_mode), several_devices()
     for node in leaves:
         node.fresh = True
         g = gradients.get((node, 0))
-        if g is not None:
+        if g is None:
+            if node.req == "add":
+                continue
+            g = 0
+        if several:
+            node.ctx.run(write, node.grad._data, node.req, g)
+        else:
             write(node.grad._data, node.req, g)
-        elif node.req != "add":
-            write(node.grad._data, node.req, 0)
     if not retain_graph:
         _release(order)
 
@@ -407,7 +420,7 @@ def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads
         g = recorded.get(key)
         g = _filled(variable, 0) if g is None else g
         if id(g._data) in handed or not g.writable:  # who changes one gradient must not change another
-            entry, g = g._entry, wrap(g._data.copy(), g._ctx)
+            entry, g = g._entry, wrap(g._ctx.run(g._data.copy), g._ctx)
             g._entry = entry
         handed.add(id(g._data))
         result.append(g)
@@ -428,7 +441,7 @@ def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entrie
         if data is None:
             data = _filled(variable, 0)._data
         elif id(data) in handed or (data.__class__ is np.ndarray and not data.flags.writeable):
-            data = data.copy()
+            data = variable._ctx.run(data.copy)
         handed.add(id(data))
         result.append(data)
     if not retain_graph:

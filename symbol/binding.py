@@ -29,7 +29,7 @@ from opreg.typing import Array, DTypeLike
 
 from . import infer as inference
 from .arrays import Gradients, Requests, Values, front, zeros
-from .executor import Executor, places
+from .executor import Executor
 from .head_gradients import OutGrads, fitted
 from .passes.rematerialization import asked
 from .program import Bound, uncollected
@@ -176,6 +176,9 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
             raise ArgumentError(f"args_grad: {name} must be an NDArray, got {type(grad).__name__}")
         if grad is not None and grad.shape != value.shape:
             raise ShapeError(f"args_grad: {name} has shape {show(grad.shape)}, its argument {show(value.shape)}")
+        if grad is not None and not grad.context.shares(value.context):
+            raise DeviceError(f"args_grad: {name} lives on {grad.context}, its argument on {value.context}; make it "
+                              f"there, as in nd.zeros({show(value.shape)}, ctx=mx.{value.context})")
         grads.append(grad)
     reqs = [req if grad is not None else "null" for req, grad in zip(_request(grad_req, names), grads)]
     aux = [_array("aux_states", name, value, _variable_place(node, ctx, groups)) for name, value, node in
@@ -363,7 +366,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
                   {node: value.context for node, value in zip(variables, values)}, wanted, recompute=recompute)
     gradients = fitted(head_grads, symbol.list_outputs(), [specs[node][i] for node, i in graph.heads], ctx,
                        reshaped=bool(outputs))
-    for (node, i), place, old, gradient in zip(graph.heads, places(bound), [*outputs, *[None] * len(graph.heads)],
+    for (node, i), place, old, gradient in zip(graph.heads, bound.places, [*outputs, *[None] * len(graph.heads)],
                                                gradients):
         shape, dtype = specs[node][i]
         assert known(shape)

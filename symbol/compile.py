@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from opreg.core.graph import Entry, Node, verify
 from opreg.core.slots import Slot
+from opreg.ndarray.context import Context
 from opreg.typing import Array
 
 from .passes.assign_devices import assign_devices
@@ -146,7 +147,7 @@ def _lay_out(program: Program) -> Plan:
 def _unreached(program: Program) -> list[Step]:
     """Steps for the arguments that no gradient reaches: their gradients are zeros."""
     return [Step(None, "zeros", [], f"{node.name}: no gradient reaches it",
-                 [functools.partial(array.__setitem__, Ellipsis, 0)], [array])
+                 [functools.partial(array.__setitem__, Ellipsis, 0)], [array], program.contexts[node])
             for node, (array, req) in program.bound.grads.items()
             if program.backward is not None and req == "write" and node not in program.wanted]
 
@@ -177,19 +178,20 @@ def _brought(plan: Plan, results: Sequence[tuple[Entry, Array, str]]) -> list[St
     written: set[int] = set()
     for entry, array, req in results:
         source, title = plan.array(entry), f"{output_name(entry)} to its bound array"
+        ctx = plan.contexts[entry[0]]
         assert source is not None
         if id(plan.memory.storage[entry].pinned) in written:
-            aside = plan.contexts[entry[0]].xp.empty_like(source)
-            saved.append(_copy(f"{output_name(entry)} aside", source, aside))
+            aside = ctx.run(ctx.xp.empty_like, source)
+            saved.append(_copy(f"{output_name(entry)} aside", source, aside, ctx))
             source = aside
         written.add(id(array))
         if req == "add":
-            run = functools.partial(plan.contexts[entry[0]].xp.add, array, source, array)
-            steps.append(Step(None, req, [], title, [run], [array]))
+            run = functools.partial(ctx.xp.add, array, source, array)
+            steps.append(Step(None, req, [], title, [run], [array], ctx))
         else:
-            steps.append(_copy(title, source, array))
+            steps.append(_copy(title, source, array, ctx))
     return saved + steps
 
 
-def _copy(title: str, source: Array, array: Array) -> Step:
-    return Step(None, "copy", [], title, [functools.partial(array.__setitem__, Ellipsis, source)], [array])
+def _copy(title: str, source: Array, array: Array, ctx: Context) -> Step:
+    return Step(None, "copy", [], title, [functools.partial(array.__setitem__, Ellipsis, source)], [array], ctx)

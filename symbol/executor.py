@@ -34,7 +34,7 @@ from .profile import Profile, profile
 from .program import Bound
 from .symbol import Symbol, output_name
 
-__all__ = ["Executor", "places", "truth"]
+__all__ = ["Executor", "truth"]
 
 A = TypeVar("A", bound=NDArray | None)
 
@@ -71,7 +71,7 @@ class Executor:
         # Where generators stood before the last forward of a mode.
         self._drawn: dict[bool, dict[tuple[str, int], object]] = {}
         self._ready: Plan | None = None  # the plan whose forward was the last to run, and its backward has not
-        self.outputs = [NDArray(data, ctx) for data, ctx in zip(bound.outputs, places(bound))]
+        self.outputs = [NDArray(data, ctx) for data, ctx in zip(bound.outputs, bound.places)]
         self._heads = HeadGradients(bound.head_grads, head_grads, self._output_names, bound.ctx)
         watch(self)
 
@@ -302,7 +302,7 @@ class Executor:
         before = MODE.recording, MODE.training
         MODE.recording, MODE.training = False, is_train
         try:
-            with self._ctx, np.errstate(all="ignore"):
+            with self._ctx, self._ctx.entered(), np.errstate(all="ignore"):
                 function()
         finally:
             MODE.recording, MODE.training = before
@@ -457,8 +457,9 @@ class Executor:
             for number, step in enumerate(segment.steps):
                 name = "" if step.node is None else f"{titled(step.node)}: "
                 declined = "".join(f"; {kernel} declined: {reason}" for kernel, reason in step.declined)
-                lines.append(f"  {number:4} {name}{step.kernel}{declined} -> {step.where}"
-                             + (f"; {segment.said(step)}" if segment.said(step) else ""))
+                copies = step.copies and f"; {step.copies}"
+                said = segment.said(step) and f"; {segment.said(step)}"
+                lines.append(f"  {number:4} {name}{step.kernel}{declined}{copies} -> {step.where}{said}")
         return "\n".join(lines)
 
     def memory(self, is_train: bool | None = None) -> MemoryUse:
@@ -580,9 +581,3 @@ def told(node: Node, index: int) -> str:
     """What a monitor is told an output is called; those that are gradients have the number of their input."""
     numbers = node.tags.get(GRADIENTS)
     return output_name((node, index)) if numbers is None else f"{node.name}_{numbers.split()[index]}"
-
-
-def places(bound: Bound) -> list[Context]:
-    """Where the outputs are computed."""
-    return [bound.group2ctx.get(node.tags.get("__ctx_group__", ""), bound.ctx) if node.op is not None else bound.ctx
-            for node, _ in bound.graph.heads]

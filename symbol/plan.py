@@ -10,6 +10,7 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 
 from opreg.core import generators
+from opreg.core.array_module import TRANSFERS
 from opreg.core.graph import Entry, Node, fail
 from opreg.core.launch import Call, FirstRun, prepare
 from opreg.core.spec import Shape, Spec, known
@@ -46,14 +47,18 @@ class Step:
         Called in order.
     outs, ins : list of arrays
         What it computes, and what a node's step reads.
+    ctx : Context
+        Where it computes.
+    copies : str
+        What its first run has copied between the host and a device, in words.
     """
 
-    __slots__ = ("node", "kernel", "declined", "where", "run", "outs", "ins")
+    __slots__ = ("node", "kernel", "declined", "where", "run", "outs", "ins", "ctx", "copies")
 
     def __init__(self, node: Node | None, kernel: str, declined: list[tuple[str, str]], where: str,
-                 run: list[Function], outs: Sequence[Array | None] = (), ins: Sequence[Array | None] = ()):
+                 run: list[Function], outs: Sequence[Array | None], ctx: Context, ins: Sequence[Array | None] = ()):
         self.node, self.kernel, self.declined, self.where, self.run = node, kernel, declined, where, run
-        self.outs, self.ins = outs, ins
+        self.outs, self.ins, self.ctx, self.copies = outs, ins, ctx, ""
 
 
 class Segment:
@@ -97,6 +102,22 @@ class Segment:
         native = functions[0] if plain and len(functions) == len(joined) == 1 else None
         self.flat, self._owners, self._tiered, self._joined = functions, owners, tiered, joined
         self.native, self.plain, self.fresh = native, plain, False
+        self._place()
+
+    def _place(self) -> None:
+        """Where a device has to be entered, do so wherever it changes; who runs the segment comes back to the one
+        before."""
+        if all(owner.ctx.device is None for owner in self._owners):
+            return
+        here: Context | None = None
+        placed: list[tuple[Function, Step]] = []
+        for function, owner in zip(self.flat, self._owners):
+            if owner.ctx is not here and (device := owner.ctx.device) is not None:
+                placed.append((device.use, owner))
+                here = owner.ctx
+            placed.append((function, owner))
+        self.flat, self._owners = [function for function, _ in placed], [owner for _, owner in placed]
+        self.native, self.plain = None, False
 
     def run(self, after: Callable[[Step], None] | None = None) -> None:
         """Run all steps in order; ``after`` is called behind each.
@@ -120,16 +141,20 @@ class Segment:
         """Run step by step; the first time what comes of watched first runs takes their place."""
         for number, step in enumerate(self.steps):
             functions: list[Function] = []
+            before = TRANSFERS.to_host, TRANSFERS.from_host
             try:
-                for function in step.run:
-                    if isinstance(function, FirstRun):
-                        functions += function()
-                    else:
-                        function()
-                        functions.append(function)
+                with step.ctx.entered():
+                    for function in step.run:
+                        if isinstance(function, FirstRun):
+                            functions += function()
+                        else:
+                            function()
+                            functions.append(function)
             except Exception as error:
                 self._fail(error, step, number)
             step.run = functions
+            if self.fresh:
+                step.copies = _copies(TRANSFERS.to_host - before[0], TRANSFERS.from_host - before[1])
             if after is not None:
                 after(step)
         if self.fresh:
@@ -157,6 +182,13 @@ class Segment:
             fail(error, step.node)
         finally:
             del error  # its traceback keeps this frame
+
+
+def _copies(to_host: int, from_host: int) -> str:
+    """What a first run has copied, in words. A copy to the host waits for the device."""
+    found = [f"{count} {'copy' if count == 1 else 'copies'} {where} the host" for count, where in
+             ((to_host, "to"), (from_host, "from")) if count]
+    return f"{'synchronises: ' if to_host else ''}{' and '.join(found)} in its first run" if found else ""
 
 
 def _join(functions: Sequence[Function], owners: Sequence[Step], joined: list[JoinableStep]
@@ -298,12 +330,16 @@ class Plan:
     # ------------------------------------------------------------------------------------------------ steps
 
     def _step(self, node: Node) -> Step:
+        with self.contexts[node].entered():
+            return self._made(node)
+
+    def _made(self, node: Node) -> Step:
         op, attrs, ctx = node.op, node.attrs, self.contexts[node]
         assert op is not None
         entries = [(node, i) for i in range(len(self.specs[node]))]
         outs = [self.array(entry) for entry in entries]
         if entries and entries[0] in self.memory.view_of:
-            return Step(node, "view", [], self._place(entries[0]), [], outs)
+            return Step(node, "view", [], self._place(entries[0]), [], outs, ctx)
         reqs = ["null" if out is None else "write" for out in outs]
         for i, entry in enumerate(entries):
             if entry in self._adds:
@@ -323,9 +359,9 @@ class Plan:
         except Exception as error:
             fail(error, node, self.specs[node])
         if store is not None:
-            self.stores.append(store)
+            self.stores.append(store if ctx.device is None else functools.partial(ctx.run, store))
         place = self._place(entries[0]) if entries else ""
-        return Step(node, ready.kernel.name, ready.declined, place, run, outs, ins)
+        return Step(node, ready.kernel.name, ready.declined, place, run, outs, ctx, ins)
 
     def _states(self, node: Node) -> list[Array]:
         op = node.op

@@ -52,11 +52,12 @@ def memory_rate(ctx: Context) -> float:
     """Bytes a second that a device reads and writes when it copies a large array, with as many threads as work here."""
     source = ctx.backend.zeros((_COPIED,), np.dtype(np.uint8), ctx.device_id)
     target = ctx.backend.zeros((_COPIED,), np.dtype(np.uint8), ctx.device_id)
-    source[...] = 1  # memory that has not been written yet is all the same page
+    with ctx.entered():
+        source[...] = 1  # memory that has not been written yet is all the same page
     length = -(-_COPIED // (threads.count() if ctx.xp is np else 1))
     parts = [functools.partial(target[at:at + length].__setitem__, Ellipsis, source[at:at + length])
              for at in range(0, _COPIED, length)]
-    with ctx:
+    with ctx, ctx.entered():
         return 2 * _COPIED / _least(lambda: threads.run(parts) if ctx.xp is np else parts[0](), ctx)
 
 
@@ -70,8 +71,8 @@ def product_rate(ctx: Context, dtype: np.dtype) -> float:
         dtype = np.dtype(np.float32)
     order = _ORDER if ctx.xp is np else 4 * _ORDER
     a, b, out = (ctx.backend.zeros((order, order), dtype, ctx.device_id) for _ in range(3))
-    a[...] = b[...] = 1.0
-    with ctx:
+    with ctx, ctx.entered():
+        a[...] = b[...] = 1.0
         return 2 * order ** 3 / _least(lambda: ctx.xp.matmul(a, b, out=out), ctx)
 
 
@@ -192,25 +193,27 @@ def _line(row: ProfileRow) -> str:
 # ----------------------------------------------------------------------------------------------- measuring
 
 
-def _written(plan: Plan, bound: Bound) -> list[Array]:
-    """The arrays that steps write and that outlive them: outputs, gradients, states, what updates change."""
+def _written(plan: Plan, bound: Bound) -> list[tuple[Array, Context]]:
+    """The arrays that steps write and that outlive them: outputs, gradients, states, what updates change; and where
+    they live."""
     _, states = bound.graph.variables()
     changed = {node.inputs[i][0] for node in bound.graph.nodes if node.op is not None for i in node.op.mutates}
-    arrays = [*bound.outputs, *[array for array, _ in bound.grads.values()],
-              *[bound.arrays[node] for node in {*states, *changed} if node in bound.arrays]]
-    return list({id(array): array for array in arrays}.values())
+    arrays = [*zip(bound.outputs, bound.places),
+              *[(array, bound.contexts[node]) for node, (array, _) in bound.grads.items()],
+              *[(bound.arrays[node], bound.contexts[node]) for node in {*states, *changed} if node in bound.arrays]]
+    return list({id(array): (array, ctx) for array, ctx in arrays}.values())
 
 
 @contextmanager
-def _kept(arrays: Sequence[Array], plan: Plan) -> Iterator[None]:
+def _kept(arrays: Sequence[tuple[Array, Context]], plan: Plan) -> Iterator[None]:
     """Arrays and random generators as they were, when it is over."""
-    copies = [array.copy() for array in arrays]
+    copies = [ctx.run(array.copy) for array, ctx in arrays]
     try:
         with generators.kept():
             yield
     finally:
-        for array, before in zip(arrays, copies):
-            array[...] = before
+        for (array, ctx), before in zip(arrays, copies):
+            ctx.run(array.__setitem__, Ellipsis, before)
 
 
 def profile(plan: Plan, bound: Bound, run: Callable[[Segment], None], inside: Callable[[Callable[[], None]], None],
@@ -252,8 +255,9 @@ def profile(plan: Plan, bound: Bound, run: Callable[[Segment], None], inside: Ca
         def clocked() -> None:
             for (_, _, step), seconds in zip(steps, times):
                 start = time.perf_counter()
-                for function in step.run:
-                    function()
+                with step.ctx.entered():
+                    for function in step.run:
+                        function()
                 sync()
                 seconds.append(time.perf_counter() - start)
 

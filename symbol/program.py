@@ -61,6 +61,15 @@ class Bound:
     recompute: bool | str = False
     arena: Callable[[Context, int], Array] | None = None
 
+    def place(self, node: Node) -> Context:
+        """Where a node computes."""
+        return self.group2ctx.get(node.tags.get("__ctx_group__", ""), self.ctx)
+
+    @property
+    def places(self) -> list[Context]:
+        """Where the outputs are."""
+        return [self.ctx if node.op is None else self.place(node) for node, _ in self.graph.heads]
+
 
 @dataclass
 class Program:

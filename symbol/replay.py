@@ -124,6 +124,7 @@ class RecordedSegment(Segment):
         self.flat = [function for function, _ in pieces]
         self._owners = [step for _, step in pieces]
         self.plain = all(map(is_plain, self.flat))
+        self._place()
         self._phase, self._said = _Phase.REPLAY, said
 
     def _pieces(self, recorder: Recorder) -> tuple[list[tuple[Function, Step]], dict[Step, str]]:

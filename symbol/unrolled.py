@@ -58,7 +58,7 @@ def _unroll_while_loop(op: Op, attrs: Attrs, ins: Sequence[NDArray]) -> list[NDA
         shapes = op.infer_shapes([array.shape for array in ins], [], attrs)[1][:count]
         dtypes = op.infer_dtypes([array._data.dtype for array in ins], [], attrs)[1]
         ctx = ins[0].context
-        outputs = [NDArray(ctx.xp.zeros(shape, dtype), ctx) for shape, dtype in zip(shapes, dtypes)]
+        outputs = [NDArray(ctx.run(ctx.xp.zeros, shape, dtype), ctx) for shape, dtype in zip(shapes, dtypes)]
     return [*outputs, *final]
 
 

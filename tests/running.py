@@ -90,7 +90,7 @@ class Result:
 def _placed(value: Any, ctx: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(_placed(each, ctx) for each in value)
-    return ctx.backend.asarray(value) if isinstance(value, np.ndarray) else value
+    return ctx.backend.asarray(value, device=ctx.device_id) if isinstance(value, np.ndarray) else value
 
 
 def _listed(found: Any) -> list[Any]:

@@ -2,7 +2,8 @@
 
 A kernel that runs here runs on a GPU unchanged: arrays never turn into NumPy arrays or Python numbers by themselves,
 functions and parameters are those CuPy has, and memory that nobody wrote holds NaN. ``Context("strict", 0)`` is such
-a device; ``xp.launches`` counts what a GPU would have launched.
+a device; ``xp.launches`` counts what a GPU would have launched, ``xp.synchronisations`` how often the host would have
+waited. There are two devices: what computes has to have that of its arrays entered, and no device reads another's.
 
 The tables are facts of CuPy 14: ``test_strict.py`` compares them with CuPy itself where that is installed.
 """
@@ -18,15 +19,31 @@ from typing import Any
 
 import numpy as np
 
-from opreg.core.array_module import Backend, register_backend
+from opreg.core.array_module import CupyBackend, register_backend
 
-from .cuda.machine import MACHINE
+from .cuda.machine import MACHINE, Cuda, Device
 
-__all__ = ["StrictArray", "StrictBackend", "StrictError", "StrictGenerator", "FUNCTIONS", "METHODS", "UFUNCS", "xp"]
+__all__ = ["StrictArray", "StrictBackend", "StrictError", "StrictGenerator", "FUNCTIONS", "METHODS", "UFUNCS",
+           "check_device", "xp"]
 
 
 class StrictError(TypeError):
     """Something that CuPy refuses, or that would stop the device to move numbers to the host."""
+
+
+def check_device(what: str, values: Any) -> None:
+    """Refuse arrays of another device than the current one."""
+    for value in values:
+        if isinstance(value, StrictArray) and value._place != MACHINE.device:
+            raise StrictError(f"{what}: an array of device {value._place}, while the current one is {MACHINE.device}")
+        if isinstance(value, (tuple, list)):
+            check_device(what, value)
+
+
+class _Cuda:
+    """Devices alone: nothing is captured here, and nothing goes through pinned memory."""
+
+    Device, runtime, get_current_stream = Device, Cuda.runtime, Cuda.get_current_stream
 
 
 def _table(text: str) -> dict[str, tuple[str, ...]]:
@@ -146,13 +163,13 @@ def _host(value: Any) -> Any:
     return value
 
 
-def _device(value: Any, known: dict[int, StrictArray]) -> Any:
+def _device(value: Any, known: dict[int, StrictArray], place: int | None = None) -> Any:
     """Results as strict arrays; an array that was given comes back as the same object."""
     if isinstance(value, np.ndarray):
-        return known[id(value)] if id(value) in known else StrictArray(value)
+        return known[id(value)] if id(value) in known else StrictArray(value, place)
     if isinstance(value, (tuple, list)):
-        return [_device(each, known) for each in value] if type(value) is list else \
-            tuple(_device(each, known) for each in value)
+        return [_device(each, known, place) for each in value] if type(value) is list else \
+            tuple(_device(each, known, place) for each in value)
     return value
 
 
@@ -184,7 +201,8 @@ def _run(name: str, function: Callable, args: tuple, keywords: dict[str, Any]) -
     if name.rpartition(".")[2] in _VIEWS:
         result = function(*given, **words)
         if not isinstance(result, np.ndarray) or np.may_share_memory(result, given[0]):
-            return _device(result, known)
+            return _device(result, known, getattr(args[0], "_place", None))
+    check_device(name, (*args, *keywords.values()))
     return _device(MACHINE.run(name, function, given, words), known)
 
 
@@ -259,11 +277,11 @@ def _operator(name: str, reflected: bool = False, inplace: bool = False) -> Call
 class StrictArray:
     """Numbers on the stand-in device."""
 
-    __slots__ = ("_host", "__weakref__")
+    __slots__ = ("_host", "_place", "__weakref__")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, host: np.ndarray):
-        self._host = host
+    def __init__(self, host: np.ndarray, place: int | None = None):
+        self._host, self._place = host, MACHINE.device if place is None else place
 
     shape = property(lambda self: self._host.shape)
     dtype = property(lambda self: self._host.dtype)
@@ -273,26 +291,36 @@ class StrictArray:
     nbytes = property(lambda self: self._host.nbytes)
     strides = property(lambda self: self._host.strides)
     flags = property(lambda self: _Flags(self._host.flags))
-    T = property(lambda self: StrictArray(self._host.T))
-    mT = property(lambda self: StrictArray(self._host.mT))
-    real = property(lambda self: StrictArray(self._host.real))
-    imag = property(lambda self: StrictArray(self._host.imag))
-    device = property(lambda self: "strict(0)")
+    T = property(lambda self: StrictArray(self._host.T, self._place))
+    mT = property(lambda self: StrictArray(self._host.mT, self._place))
+    real = property(lambda self: StrictArray(self._host.real, self._place))
+    imag = property(lambda self: StrictArray(self._host.imag, self._place))
+    device = property(lambda self: Device(self._place))
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         host = self._host
         return {"shape": host.shape, "typestr": host.dtype.str, "data": (host.ctypes.data, False),
-                "strides": host.strides, "version": 3}
+                "strides": host.strides, "version": 3, "stream": 1, "device": self._place}
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self._place
+
+    def __dlpack__(self, stream: int | None = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+                   ) -> StrictArray:
+        check_device("a capsule", (self,))  # the stream is one of the current device
+        return self
 
     def get(self) -> np.ndarray:
-        """A copy on the host, asked for."""
-        return MACHINE.to_host(self._host)
+        """A copy on the host, asked for; from any device."""
+        with self.device:
+            return MACHINE.to_host(self._host)
 
     def set(self, arr: np.ndarray, stream: Any = None) -> None:
         """Copy numbers of the host, behind the work of a stream."""
         if arr.dtype != self.dtype or arr.shape != self.shape or not self._host.flags.c_contiguous:
             raise StrictError("set: expected an array of this shape and dtype, and that this one is contiguous")
+        check_device("set", (self,))
         with stream or contextlib.nullcontext():
             MACHINE.to_device(arr, self._host)
 
@@ -307,18 +335,22 @@ class StrictArray:
         return method
 
     def __getitem__(self, key: Any) -> StrictArray:
-        key = _key(key)
+        where, key = key, _key(key)
         if _picks(key):
+            check_device("a subscript", (self, where))
             name = "mask" if any(each.dtype.kind == "b" for each in _picks(key)) else "take"
             return StrictArray(MACHINE.run(name, operator.getitem, (self._host, key), {}))
         found = self._host[key]
         if not isinstance(found, np.ndarray):  # of a single element CuPy has a view, too
             found = self._host[(*key, Ellipsis) if isinstance(key, tuple) else (key, Ellipsis)]
-        return StrictArray(found)
+        if found.base is None:
+            check_device("a subscript", (self, where))
+        return StrictArray(found, self._place)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not isinstance(value, (StrictArray, bool, int, float, complex, np.generic)):
             raise StrictError(f"assignment of a {type(value).__name__} to an array on the device")
+        check_device("an assignment", (self, key, value))
         MACHINE.run("setitem", operator.setitem,
                     (self._host, _key(key), value._host if isinstance(value, StrictArray) else value), {})
 
@@ -380,7 +412,17 @@ class _Module:
     def __init__(self, prefix: str = ""):
         self._prefix = prefix
         self.__name__ = "strict"
-        self.ndarray = StrictArray
+        self.ndarray, self.cuda, self.random = StrictArray, _Cuda, _Random
+
+    @staticmethod
+    def asnumpy(array: StrictArray) -> np.ndarray:
+        """A copy on the host."""
+        return array.get()
+
+    @property
+    def synchronisations(self) -> int:
+        """How often the host has waited so far."""
+        return MACHINE.synchronisations
 
     @property
     def launches(self) -> int:
@@ -441,6 +483,34 @@ def _arrays(value: Any) -> bool:
         isinstance(value, (tuple, list)) and bool(value) and all(isinstance(each, StrictArray) for each in value))
 
 
+class _Bits:
+    """A source of bits whose state is an array on its device, as CuPy's."""
+
+    def __init__(self, seed: Any):
+        self._source = np.random.PCG64(seed)
+        self._state = StrictArray(MACHINE.owned(self._words()))
+
+    def state(self) -> int:
+        """The address of the state."""
+        return self._state._host.ctypes.data
+
+    def _words(self) -> np.ndarray:
+        found: Any = self._source.state
+        numbers = [found["state"][name] >> shift & (1 << 64) - 1 for name in ("state", "inc") for shift in (0, 64)]
+        return np.array([*numbers, found["has_uint32"], found["uinteger"]], np.uint64)
+
+    def run(self, draw: Callable) -> Any:
+        """Let something be drawn from the state that is there, which goes on."""
+        low, high, low_inc, high_inc, has, last = map(int, self._state._host)
+        self._source.state = {"bit_generator": "PCG64", "state": {"state": low | high << 64,
+                                                                  "inc": low_inc | high_inc << 64},
+                              "has_uint32": has, "uinteger": last}
+        try:
+            return draw()
+        finally:
+            self._state._host[...] = self._words()
+
+
 class StrictGenerator:
     """The part of NumPy's generator interface that CuPy's generator has."""
 
@@ -453,12 +523,8 @@ class StrictGenerator:
     """)
 
     def __init__(self, seed: Any):
-        self._generator = np.random.Generator(np.random.PCG64(seed))
-
-    @property
-    def bit_generator(self) -> Any:
-        """The source of bits, whose state can be set."""
-        return self._generator.bit_generator
+        self.bit_generator = _Bits(seed)
+        self._generator = np.random.Generator(self.bit_generator._source)
 
     def __getattr__(self, name: str) -> Any:
         if name not in self.METHODS:
@@ -466,35 +532,37 @@ class StrictGenerator:
 
         def method(*args: Any, **keywords: Any) -> Any:
             _check(name, self.METHODS[name], args, keywords)
-            return _run("generator", getattr(self._generator, name), args, keywords)
+            check_device(name, (self.bit_generator._state,))
+            return self.bit_generator.run(
+                lambda: _run("generator", getattr(self._generator, name), args, keywords))
 
         return method
 
 
-class StrictBackend(Backend):
-    """Serves ``Context("strict", 0)``."""
+class _Random:
+    default_rng = StrictGenerator
+
+
+class StrictBackend(CupyBackend):
+    """Serves ``Context("strict", i)``, as CuPy serves ``gpu(i)``."""
 
     name = "strict"
 
     def __init__(self) -> None:
         self.xp = xp
 
-    def to_numpy(self, array: Any) -> np.ndarray:
-        return array.get()
-
-    def asarray(self, source: Any, dtype: np.dtype | None = None, device: int = 0) -> StrictArray:
+    def _copied(self, source: Any, dtype: np.dtype | None) -> StrictArray:
+        """CuPy takes arrays of NumPy here; kernels must not rely on it."""
         if isinstance(source, StrictArray):
-            return xp.array(source, dtype)
-        return StrictArray(MACHINE.to_device(np.array(source, dtype)))
-
-    def generator(self, seed: Any, device: int = 0) -> StrictGenerator:
-        return StrictGenerator(seed)
-
-    def counter(self, seed: Any, device: int = 0) -> StrictArray:
-        return self._counter(seed, device)
+            if dtype not in (None, source.dtype):
+                check_device("a conversion", (source,))
+            return StrictArray(MACHINE.run("array", functools.partial(np.array, dtype=dtype, order="C"),
+                                           (source._host,), {}))
+        return StrictArray(MACHINE.to_device(np.array(source, dtype, order="C")))
 
     def arena(self, nbytes: int, device: int = 0) -> StrictArray:
-        return StrictArray(MACHINE.owned(np.full(nbytes, 255, np.uint8)))  # NaN, whatever float it is read as
+        with Device(device):
+            return StrictArray(MACHINE.owned(np.full(nbytes, 255, np.uint8)))  # NaN, whatever float it is read as
 
 
 xp: Any = _Module()

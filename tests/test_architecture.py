@@ -85,7 +85,7 @@ ORDER = _floors("""
     opreg.ndarray.traced
     opreg.ndarray.numpy_protocol
     opreg.ndarray.function
-    opreg.ndarray.creation opreg.ndarray.random opreg.ndarray.io opreg.ndarray.autograd
+    opreg.ndarray.creation opreg.ndarray.exchange opreg.ndarray.random opreg.ndarray.io opreg.ndarray.autograd
     opreg.ndarray
     opreg.custom.dry_run
     opreg.custom.function

@@ -7,8 +7,9 @@ without arithmetic and is for tests.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,10 +17,31 @@ from ..errors import DeviceError, adopted
 from ..typing import Array, ArrayModule, DTypeLike
 from .spec import Shape, Spec, bytes_of
 
-__all__ = ["Backend", "NumpyBackend", "CupyBackend", "backend", "register_backend", "active", "number_on"]
+__all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "backend", "register_backend", "active", "number_on",
+           "several_devices", "TRANSFERS"]
 
 #: What NumPy makes a stream of random numbers of.
 Seed: TypeAlias = int | Sequence[int] | np.random.SeedSequence | None
+
+
+class Device(Protocol):
+    """What is entered while something computes on a device; ``use`` makes it the current one for good."""
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *args: Any) -> None: ...
+
+    def use(self) -> None:
+        """Make it the current one for good."""
+
+
+class _Transfers(threading.local):
+    """How often a thread has copied numbers between the host and a device; the copy to the host waits for them."""
+
+    to_host = from_host = 0
+
+
+TRANSFERS = _Transfers()
 
 
 def number_on(xp: ArrayModule, value: Any, dtype: DTypeLike) -> Array:
@@ -91,8 +113,16 @@ class Backend:
         """Copy an array of a device into another there."""
         array[...] = source
 
+    def count(self) -> int | None:
+        """Number of devices; None where any number names the same one."""
+        return None
+
     def synchronize(self, device: int = 0) -> None:
         """Wait until everything asked of a device is done."""
+
+    def device(self, number: int) -> Device | None:
+        """What is entered while something computes on a device; None where there is one alone."""
+        return None
 
     def arena(self, nbytes: int, device: int = 0) -> Array:
         """Bytes to carve buffers from, aligned to 64."""
@@ -111,6 +141,7 @@ class NumpyBackend(Backend):
 
     def asarray(self, source: object, dtype: np.dtype | None = None, device: int = 0) -> np.ndarray:
         if hasattr(source, "get") and hasattr(source, "device"):
+            TRANSFERS.to_host += 1
             source = source.get()
         return np.array(source, dtype, order="C")
 
@@ -156,6 +187,13 @@ class CupyBackend(Backend):
         """Number of devices."""
         return int(self.xp.cuda.runtime.getDeviceCount())
 
+    def device(self, number: int) -> Device | None:
+        return None if self._count == 1 else self.xp.cuda.Device(number)
+
+    @functools.cached_property
+    def _count(self) -> int:
+        return self.count()
+
     def empty(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
         with self.xp.cuda.Device(device):
             return self._made(self.xp.empty, shape, dtype)
@@ -165,11 +203,34 @@ class CupyBackend(Backend):
             return self._made(self.xp.zeros, shape, dtype)
 
     def to_numpy(self, array: Array) -> np.ndarray:
+        TRANSFERS.to_host += 1
         return self.xp.asnumpy(array)
 
     def asarray(self, source: object, dtype: np.dtype | None = None, device: int = 0) -> Array:
+        if not isinstance(source, self.xp.ndarray):
+            TRANSFERS.from_host += 1
+        elif source.device.id != device:
+            return self._across(source, dtype, device)
         with self.xp.cuda.Device(device):
-            return self.xp.array(source, dtype, order="C")
+            return self._copied(source, dtype)
+
+    def _across(self, source: Any, dtype: np.dtype | None, device: int) -> Array:
+        """A copy of another device's array. Each of the streams waits for the other: for what is to be copied, and
+        before its memory is used again. Devices do not read each other's memory, which not all machines allow."""
+        stream = self.xp.cuda.get_current_stream
+        with source.device:
+            source = source.astype(source.dtype if dtype is None else dtype, order="C", copy=False)
+            ready = stream().record()
+        with self.xp.cuda.Device(device):
+            stream().wait_event(ready)
+            result = self._copied(source, None)
+            done = stream().record()
+        with source.device:
+            stream().wait_event(done)
+        return result
+
+    def _copied(self, source: object, dtype: np.dtype | None) -> Array:
+        return self.xp.array(source, dtype, order="C")
 
     def generator(self, seed: Seed, device: int = 0) -> np.random.Generator:
         with self.xp.cuda.Device(device):
@@ -183,8 +244,7 @@ class CupyBackend(Backend):
             array[...] = source
 
     def synchronize(self, device: int = 0) -> None:
-        with self.xp.cuda.Device(device):
-            self.xp.cuda.get_current_stream().synchronize()
+        self.xp.cuda.Device(device).synchronize()
 
 
 _ACTIVE: list[Backend] = []
@@ -195,6 +255,7 @@ def register_backend(name: str, factory: Callable[[], Backend]) -> None:
     """Serve a device type by another backend (tests register stand-ins)."""
     _REGISTERED[name] = factory
     backend.cache_clear()
+    _ACTIVE.clear()
 
 
 @functools.cache
@@ -219,3 +280,11 @@ def backend(name: str) -> Backend:
 def active() -> list[Backend]:
     """The backends in use."""
     return list(_ACTIVE)
+
+
+def several_devices() -> bool:
+    """Whether a backend in use has more than one device, so that it matters which of them is entered."""
+    for each in _ACTIVE:
+        if each.device(0) is not None:
+            return True
+    return False

@@ -133,9 +133,10 @@ def kept() -> Iterator[None]:
 def state(device_type: str, device_id: int = 0) -> object:
     """Where the generator of a device and its counter stand, for ``set_state``."""
     bits: Any = generator(device_type, device_id).bit_generator
-    counted = _COUNTERS[device_type, device_id]
+    counted, served = _COUNTERS[device_type, device_id], backend(device_type)
     # CuPy's ``state`` is its address; what is there is an array on the device.
-    return bits._state.copy() if callable(bits.state) else bits.state, None if counted is None else counted.copy()
+    return (served.asarray(bits._state, device=device_id) if callable(bits.state) else bits.state,
+            None if counted is None else served.asarray(counted, device=device_id))
 
 
 def set_state(value: Any, device_type: str, device_id: int = 0) -> None:

@@ -24,7 +24,7 @@ from ..errors import NotDifferentiableError
 from .parameter import Parameter
 from .python_op import call
 from .state import STATE
-from .tensor import Tensor, made
+from .tensor import Tensor, zeros_as
 from .tensor_base import TensorBase
 from .trace import FunctionTracer, TracedTensor
 from .tree import LEAF, Structure
@@ -265,7 +265,7 @@ def _debugged(record: Application, arriving: Sequence[Any], ins: Sequence[Traced
     def function(*values: Tensor) -> list[TensorBase]:
         tops, inputs, results = values[:visible], values[visible:visible + count], values[visible + count:]
         gradients, weights = record.compute(tops, inputs, results)
-        return [made(like._ctx.xp.zeros_like(like._data), like._ctx) if g is None else g
+        return [zeros_as(like) if g is None else g
                 for g, like in zip([*gradients, *weights], [*inputs, *record.internal])]
 
     specs = [Spec(weight.shape, weight._dt) for weight in record.internal]

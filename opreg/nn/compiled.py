@@ -348,6 +348,25 @@ class Compiled:
         return [(title, recorded[0]) for title, recorded in plans if recorded]
 
 
+class CompiledOnDevice(Compiled):
+    """One that enters its device, where there are several."""
+
+    def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
+        """The same, there."""
+        with self.ctx.entered():
+            return super().call(function, leaves)
+
+    def run(self, leaves: Sequence[Tensor]) -> Any:
+        """The same, there."""
+        with self.ctx.entered():
+            return super().run(leaves)
+
+    def gradients(self, run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[Tensor | None]:
+        """The same, there."""
+        with self.ctx.entered():
+            return super().gradients(run, arriving, ins)
+
+
 class _Run:
     """One recorded run of a compiled function; the plan is its own until it is forgotten.
 

@@ -25,7 +25,7 @@ from ..core.op import Op, watch
 from ..errors import here, refuse_keywords
 from . import tree
 from .bailout import HookSignatureChanged, HookSignatures, NumberChanged
-from .compiled import Compiled, run_in_python
+from .compiled import Compiled, CompiledOnDevice, run_in_python
 from .follow import follow
 from .guards import Fork, Path, Step, Variants, up_to
 from .parameter_container import ParameterContainer
@@ -235,7 +235,7 @@ class Cache:
                               leaves[0]._ctx if leaves else None, kind.signatures, path, leaves, self._owner)
         except LeftToPython as error:
             return self._left(function, error.reason, error.reads)
-        compiled = Compiled(followed, arguments, self.rooms)
+        compiled = (Compiled if followed.ctx.device is None else CompiledOnDevice)(followed, arguments, self.rooms)
         path.end(compiled)
         return compiled
 

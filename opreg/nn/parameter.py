@@ -70,7 +70,7 @@ class Parameter(Tensor):
         else:
             raise TypeError("Parameter: expected a Tensor, int, float, NumPy array or list, got "
                             f"{type(default_input).__name__}")
-        self._data, self._ctx, self._entry = source._data.copy(), source._ctx, None
+        self._data, self._ctx, self._entry = source._ctx.run(source._data.copy), source._ctx, None
         self._name, self._given = _checked_name(name), name is not None
         if name is None:
             self._name = f"Parameter#{Parameter._unnamed}"
@@ -342,7 +342,7 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
         STATE.trace.assign(variable, value)
         return STATE.trace.read(variable)  # type: ignore[return-value]  # to users it is a Tensor
     if MODE.recording:  # what was recorded holds the old numbers
-        variable._data = value._data.copy()
+        variable._data = value._ctx.run(value._data.copy)
         if not isinstance(variable, Parameter):
             variable._entry = value._entry
             return value

@@ -21,7 +21,7 @@ from . import tree
 from .hooks import gradient_chain, through_hooks, through_own_hooks
 from .parameter import Parameter
 from .state import STATE
-from .tensor import TENSORS, Tensor, fresh, made, tensor
+from .tensor import TENSORS, Tensor, fresh, made, tensor, zeros_as
 from .tensor_base import TensorBase
 from .trace import FunctionTracer, TracedTensor
 from .tree import Structure
@@ -184,7 +184,7 @@ class _OnTape(Pullback):
                 arriving = None if arriving is None else [arriving[i] for i in recorded]
                 break
         if not heads or not entries:
-            gradients = [made(variable._ctx.xp.zeros_like(variable._data), variable._ctx) for variable in variables]
+            gradients = [zeros_as(variable) for variable in variables]
         elif MODE.recording:
             gradients = [_variable(g, g._entry) for g in
                      tape.gradients(heads, list(map(_variable, variables, entries)), arriving, True, True, None)]
@@ -290,7 +290,7 @@ def _variable(like: NDArray, entry: tuple[tape.TapeNode, int] | None) -> Tensor:
 def _hooked(weight: Parameter, g: TensorBase | None) -> TensorBase:
     """A weight's gradient after its hooks; zeros where there is none."""
     if g is None:
-        g = made(weight._ctx.xp.zeros_like(weight._data), weight._ctx) if STATE.trace is None else \
+        g = zeros_as(weight) if STATE.trace is None else \
             ops.zeros_like(STATE.trace.read(weight))
     if not weight._hooks:
         return g

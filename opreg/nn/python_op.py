@@ -24,7 +24,7 @@ from ..core.value import Value
 from ..errors import ArgumentError
 from .bailout import HookSignatureChanged, HookSignatures
 from .state import STATE
-from .tensor import TENSORS, Tensor, made, tensor
+from .tensor import TENSORS, Tensor, made, tensor, zeros_as
 from .trace import TracedTensor
 
 __all__ = ["call", "Kept", "PYTHON", "Record"]
@@ -149,11 +149,11 @@ def _walked(record: Record, *values: Tensor) -> list[Tensor]:
                 place = places[id(result._entry)]
                 before = gradients[place]
                 gradients[place] = g if before is None else before + g
-            return [made(variable._ctx.xp.zeros_like(variable._data), variable._ctx) if g is None else g
+            return [zeros_as(variable) if g is None else g
                     for variable, g in zip(variables, gradients)]
     heads = [(result, g) for result, g in zip(results, values) if result._entry is not None]
     if not heads:
-        return [made(variable._ctx.xp.zeros_like(variable._data), variable._ctx) for variable in variables]
+        return [zeros_as(variable) for variable in variables]
     return [tensor(g) for g in tape.gradients([head for head, _ in heads], variables, [g for _, g in heads], True,
                                                     MODE.recording, None)]
 

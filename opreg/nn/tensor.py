@@ -19,7 +19,7 @@ from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
 from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, ShapeError, here, note
-from ..typing import Array
+from ..typing import Array, ArrayModule
 from . import dtype as dtypes
 from . import printing
 from .state import STATE
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from .initializer import Initializer
     from .typing import TensorDType, TensorLike
 
-__all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "fresh", "lent", "lent_raw", "picked",
-           "subscript", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
+__all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "zeros_as", "fresh", "lent", "lent_raw",
+           "picked", "subscript", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
 
 #: A shape that may have lengths that are not known, None or -1.
 OpenShape: TypeAlias = int | Sequence[int | None]
@@ -102,7 +102,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
                 ctx = input_data._ctx if isinstance(input_data, Tensor) else ctx
                 host = input_data._data
                 if not isinstance(host, np.ndarray):  # a copy on its device
-                    self._data = ctx.backend.asarray(host, wanted or host.dtype, ctx.device_id).copy()
+                    self._data = ctx.backend.asarray(host, wanted or host.dtype, ctx.device_id)
                     self._ctx, self._entry = ctx, None
                     return
             else:
@@ -199,7 +199,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return ops._copy(self)
 
     def __deepcopy__(self, memo: object) -> Tensor:
-        return made(self._data.copy(), self._ctx)
+        return made(self._ctx.run(self._data.copy), self._ctx)
 
     def __reduce__(self) -> tuple[type[Tensor], tuple[np.ndarray]]:
         return Tensor, (self.asnumpy(),)
@@ -210,10 +210,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             return picked(self, key)
         if (MODE.recording and self._entry is not None) or (STATE.trace is not None and STATE.trace.knows(self)):
             return ops._subscript(self, key=key)
-        data = self._data[key]
-        if not hasattr(data, "flags") or isinstance(data, np.generic) or not data.flags.owndata:
-            data = self._ctx.xp.array(data, order="C")
-        return made(data, self._ctx)
+        return made(_taken(np, self._data, key) if self._ctx.backend_name == "cpu" else
+                    self._ctx.run(_taken, self._ctx.xp, self._data, key), self._ctx)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if STATE.trace is not None:
@@ -235,9 +233,9 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
         if MODE.recording:  # what was recorded holds the old numbers
-            self._data = self._data.copy()
+            self._data = self._ctx.run(self._data.copy)
         try:
-            quiet(self._data.__setitem__, key, source)
+            self._ctx.run(self._data.__setitem__, key, source)
         except OverflowError:  # a whole number wraps around, as in arithmetic
             self._data[key] = numbers_of(value, self._dt)
 
@@ -279,7 +277,7 @@ class InitialisedTensor(Tensor):
 
     def init_data(self, slice_index: object = None, shape: object = None, opt_shard_group: object = None) -> Tensor:
         """A tensor of these numbers."""
-        return made(self._data.copy(), self._ctx)
+        return made(self._ctx.run(self._data.copy), self._ctx)
 
 
 TENSORS.add(InitialisedTensor)
@@ -326,7 +324,7 @@ class LentTensor(Tensor):
 
     def _write(self, key: Any, value: Any) -> None:
         if not MODE.recording:  # else a copy is made anyway
-            self._data = self._data.copy()
+            self._data = self._ctx.run(self._data.copy)
         self.__class__ = Tensor  # type: ignore[assignment]
         self._write(key, value)
 
@@ -433,6 +431,18 @@ def has_numbers(value: object) -> TypeGuard[Tensor]:
     (True, False)
     """
     return isinstance(value, NDArray) and isinstance(value, TensorBase)
+
+
+def zeros_as(array: NDArray) -> Tensor:
+    """Zeros of the shape and dtype of an array, beside it."""
+    ctx = array._ctx
+    return made(ctx.run(ctx.xp.zeros_like, array._data), ctx)
+
+
+def _taken(xp: ArrayModule, source: Array, key: Any) -> Array:
+    """What a subscript names of a raw array, in memory of its own."""
+    data = source[key]
+    return data if isinstance(data, xp.ndarray) and data.flags.owndata else xp.array(data, order="C")
 
 
 def made(data: Array, ctx: Context | None = None) -> Tensor:

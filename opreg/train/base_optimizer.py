@@ -13,7 +13,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.registry import get, ops
 from ..core.spec import Shape
-from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError, did_you_mean
+from ..errors import ArgumentError, DeviceError, DTypeError, FileFormatError, ShapeError, did_you_mean
 from .lr_scheduler import LRScheduler
 from .named import Named
 
@@ -39,18 +39,16 @@ def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: 
     which takes them as they are, is called itself.
     """
     arrays = [weight._data, grad._data, *(state._data for state in states)]
-    with np.errstate(all="ignore"):
-        rule = get(name).kernels[0].rule
-        rule.function(weight.context.xp, *arrays, out=arrays[0], **rule.select(attrs))
+    rule, ctx = get(name).kernels[0].rule, weight.context
+    ctx.run(rule.function, ctx.xp, *arrays, out=arrays[0], **rule.select(attrs))
 
 
 def _apply_to_all(name: str, updates: Sequence[tuple[NDArray, ...]], **attrs: object) -> None:
     """The same for several weights of one context: weight, gradient and states each."""
     groups = [[array._data for array in update] for update in updates]
-    rule = get(name).kernels[0].rule
-    together = vars(rule.function)["together"]
-    with np.errstate(all="ignore"):
-        together(updates[0][0].context.xp, updates=[(arrays[0], arrays) for arrays in groups], **rule.select(attrs))
+    rule, ctx = get(name).kernels[0].rule, updates[0][0].context
+    ctx.run(vars(rule.function)["together"], ctx.xp, updates=[(arrays[0], arrays) for arrays in groups],
+            **rule.select(attrs))
 
 
 def zeros_of(weight: NDArray) -> NDArray:
@@ -255,13 +253,14 @@ class Optimizer:
             kind = type(grad if hasattr(weight, "_data") else weight).__name__
             raise ArgumentError(f"the update of {self._label(index)}: expected arrays, got {kind}") from None
         shape, dtype = data.shape, data.dtype
-        if slope.shape != shape or slope.dtype is not dtype:
+        if slope.shape != shape or slope.dtype is not dtype or grad._ctx is not weight._ctx:
             self._compare(index, weight, "gradient", grad, shape)
         if state is None:
             return
         shape = self._shape_of_states(weight)
         for part in state if isinstance(state, (tuple, list)) else (state,):
-            if isinstance(part, NDArray) and (part._data.shape != shape or part._data.dtype is not dtype):
+            if isinstance(part, NDArray) and (part._data.shape != shape or part._data.dtype is not dtype
+                                              or part._ctx is not weight._ctx):
                 self._compare(index, weight, "state", part, shape)
 
     def _compare(self, index: Index, weight: NDArray, what: str, other: NDArray, shape: Shape) -> None:
@@ -271,6 +270,9 @@ class Optimizer:
         if not np.can_cast(other.dtype, weight.dtype, "same_kind"):
             raise DTypeError(f"{self._label(index)} of dtype {np.dtype(weight.dtype)} got a {what} of dtype "
                              f"{np.dtype(other.dtype)}")
+        if not other.context.shares(weight.context):
+            raise DeviceError(f"{self._label(index)} on {weight.context} got a {what} on {other.context}: move it "
+                              f"with {what}.as_in_context({weight.context})")
 
     def _shape_of_states(self, weight: NDArray) -> Shape:
         return weight._data.shape

@@ -12,7 +12,8 @@ __all__ = ["assign_devices"]
 
 
 def assign_devices(program: Program) -> Program:
-    """Give every node a context: that of its ``ctx_group``, else the one that was bound to."""
+    """Give every node a context: that of its ``ctx_group``, else the one that was bound to. Results go to where the
+    arrays for them are."""
     bound, contexts = program.bound, program.contexts
     if not bound.group2ctx and all(context == bound.ctx for context in contexts.values()):
         contexts.update((node, bound.ctx) for node in program.nodes)
@@ -32,15 +33,24 @@ def assign_devices(program: Program) -> Program:
             copies[entry, here] = node, 0
         return copies[entry, here]
 
+    homes = [*bound.places, *[contexts[variable] for variable in program.wanted]]
+
+    def home(entry: Entry, place: Context) -> Entry:
+        return entry if contexts[entry[0]].shares(place) else moved(entry, place)
+
     for node in program.nodes:
-        here = bound.group2ctx.get(node.tags.get("__ctx_group__", ""), bound.ctx)
+        here = bound.place(node)
         if node.op is None:
             contexts.setdefault(node, here)
             placed.append(node)
+            for entry, place in zip(program.heads, bound.places):  # here, where forward is not over yet
+                if entry[0] is node:
+                    home(entry, place)
             continue
         new = replaced(node, [moved(became.get(entry, entry), here) for entry in node.inputs], program.specs, became)
         contexts[new] = here
         placed.append(new)
+    heads = [became.get(entry, entry) for entry in program.heads]
+    program.heads = [*map(home, heads, homes), *heads[len(homes):]]
     program.nodes = placed
-    program.heads = [became.get(entry, entry) for entry in program.heads]
     return program

@@ -9,7 +9,6 @@ from opreg.core.graph import Entry, Node, fail
 from opreg.core.launch import Call, reference
 from opreg.core.mode import quiet
 from opreg.core.spec import known
-from opreg.ndarray.context import Context
 from opreg.typing import Array
 
 from ..program import Program, nbytes, reachable
@@ -39,7 +38,7 @@ def fold_constants(program: Program) -> Program:
             return None
         variables = [Node(None, node.name, tags=node.tags, where=node.where) for _ in range(node.count)]
         for i, variable in enumerate(variables):
-            program.arrays[variable], program.contexts[variable] = values[node, i], _place(node, program)
+            program.arrays[variable], program.contexts[variable] = values[node, i], program.bound.place(node)
             program.specs[variable] = [program.specs[node][i]]
             became[node, i] = variable, 0
         return variables
@@ -57,22 +56,19 @@ def _may(node: Node, program: Program) -> bool:
             and nbytes(program.specs[node]) <= MOST)
 
 
-def _place(node: Node, program: Program) -> Context:
-    return program.bound.group2ctx.get(node.tags.get("__ctx_group__", ""), program.bound.ctx)
-
-
 def _computed(node: Node, values: dict[Entry, Array], program: Program) -> list[Array]:
     """Arrays of a node's results, where it computes."""
-    ctx, specs = _place(node, program), program.specs[node]
+    ctx, specs = program.bound.place(node), program.specs[node]
     assert node.op is not None
     try:
         outs: list[Array] = []
         for shape, dtype in specs:
             assert known(shape) and dtype is not None
             outs.append(ctx.backend.empty(shape, dtype, ctx.device_id))
-        ins = [ctx.xp.asarray(values[entry]) for entry in node.inputs]
-        call = Call(node.op, node.attrs, ins, outs, ["write"] * len(outs), ctx.xp, ctx, program.is_train, specs=specs)
-        with ctx:
+        with ctx, ctx.entered():
+            ins = [ctx.xp.asarray(values[entry]) for entry in node.inputs]
+            call = Call(node.op, node.attrs, ins, outs, ["write"] * len(outs), ctx.xp, ctx, program.is_train,
+                        specs=specs)
             for step in reference(call).steps()[0]:
                 quiet(step)
     except Exception as error:

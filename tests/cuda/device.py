@@ -18,6 +18,7 @@ from opreg.backends.cuda.instructions import PRELUDE
 from opreg.core import array_module, generators
 from tests import strict
 
+from . import kernels
 from .host import COMPILER, FLAGS, HERE, KernelError, folder, meets
 from .machine import MACHINE, Cuda
 from .recorded import recorded
@@ -43,6 +44,7 @@ class _Kernel:
         self.xp, self.code, self.name = xp, code, name
 
     def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: Sequence[Any]) -> None:
+        strict.check_device(self.name, arguments)
         for argument in arguments:
             if not isinstance(argument, (strict.StrictArray, np.generic)):
                 raise strict.StrictError(f"a kernel is given a {type(argument).__name__}: CuPy takes its arrays, and "
@@ -80,6 +82,38 @@ class Gpu(strict._Module):
         """A module of kernels."""
         return _RawModule(self, code)
 
+    def RawKernel(self, code: str, name: str, options: Sequence[str] = ()) -> Any:
+        """A kernel of a user."""
+        kernel = _Kernel(self, code, name)
+        return lambda grid, block, arguments: kernel(grid, block, [*map(kernels.as_argument, arguments)])
+
+    def ElementwiseKernel(self, in_params: str, out_params: str, operation: str, name: str = "kernel"
+                          ) -> kernels.ElementwiseKernel:
+        """A user's arithmetic of one element."""
+        return kernels.ElementwiseKernel(self, in_params, out_params, operation, name)
+
+    def from_dlpack(self, source: Any) -> strict.StrictArray:
+        """An array over memory that is shared by DLPack, on the device that it is on."""
+        kind, place = source.__dlpack_device__()
+        if kind != 2:
+            raise strict.StrictError(f"from_dlpack: not memory of a GPU, but of DLPack's kind {kind}")
+        shared = source.__dlpack__(stream=1)
+        return strict.StrictArray(shared._host, place)
+
+    def asarray(self, a: Any, dtype: Any = None, order: Any = None, copy: Any = None) -> strict.StrictArray:
+        """An array; over the memory of what has ``__cuda_array_interface__``, for which the host waits."""
+        if isinstance(a, strict.StrictArray) or not hasattr(a, "__cuda_array_interface__"):
+            return strict._function("asarray")(a, dtype=dtype, order=order, copy=copy)
+        interface = a.__cuda_array_interface__
+        if interface.get("stream") is not None:
+            strict.Device().synchronize()
+        return strict.StrictArray(np.asarray(_Interface(interface)), interface.get("device"))
+
+
+class _Interface:
+    def __init__(self, interface: dict[str, Any]):
+        self.__array_interface__ = {key: value for key, value in interface.items() if key not in ("stream", "device")}
+
 
 class GpuBackend(strict.StrictBackend):
     """Serves ``gpu(i)``."""
@@ -88,10 +122,6 @@ class GpuBackend(strict.StrictBackend):
 
     def __init__(self) -> None:
         self.xp = Gpu()
-
-    def count(self) -> int:
-        """Number of devices."""
-        return 2
 
 
 @contextlib.contextmanager

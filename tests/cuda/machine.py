@@ -6,6 +6,7 @@ later, or in another order, is watched for instead:
 - Work of one stream that touches what another one wrote, with nothing that orders them, is refused.
 - While a stream captures, work is noted, and what it changed is put back when the capture ends. What CuPy refuses
   there is refused with its words; a synchronisation spoils the capture.
+- There are two devices, with streams of their own; each works for what is entered, and the arrays know theirs.
 - Arrays lie in blocks of pools that are given out again once nobody has them, as on a device. A graph knows addresses
   and holds nothing: where a replay meets a block that was freed, or that somebody else has, it is refused.
 """
@@ -22,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["CUDARuntimeError", "Cuda", "Event", "Graph", "MachineError", "MemoryPool", "MemoryPointer", "Stream",
-           "MACHINE", "memory_of"]
+__all__ = ["CUDARuntimeError", "Cuda", "Device", "Event", "Graph", "MachineError", "MemoryPool", "MemoryPointer",
+           "Stream", "MACHINE", "memory_of"]
 
 _ROUNDED = 512  # bytes that blocks are multiples of, and begin at, as CuPy's
 
@@ -32,6 +33,7 @@ _WORDS = {
     "cudaErrorStreamCaptureUnsupported": "operation not permitted when stream is capturing",
     "cudaErrorStreamCaptureInvalidated": "operation failed due to a previous error during capture",
     "cudaErrorStreamCaptureImplicit": "dependency created on uncaptured work in another stream",
+    "cudaErrorInvalidDevice": "invalid device ordinal",
     "cudaErrorIllegalState": "the operation cannot be performed in the present state",
 }
 
@@ -118,7 +120,7 @@ class MemoryPool:
     def malloc(self, size: int) -> MemoryPointer:
         """A block of at least so many bytes."""
         rounded = max(_ROUNDED, -(-size // _ROUNDED) * _ROUNDED)
-        arena = MACHINE.stream().ptr
+        arena = MACHINE.stream().number
         free = self._free.setdefault(arena, [])
         fitting = [block for block in free if rounded <= block.size <= 2 * rounded]
         if fitting:
@@ -308,24 +310,27 @@ class _Capture:
 
 
 class Stream:
-    """A queue of work. ``clock`` is what has surely been done before its next work, by stream."""
+    """A queue of work of the current device. ``clock`` is what has surely been done before its next work, by the
+    numbers of streams."""
 
     null: Stream
     _numbers = itertools.count(1000)
 
     def __init__(self, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: Any = None):
-        self.ptr = 0 if null else next(self._numbers)
+        self.device_id = MACHINE.device
+        self.number = self.device_id if null else next(self._numbers)
+        self.ptr = 0 if null else self.number
         self.is_non_blocking = non_blocking
         self.clock: dict[int, int] = {}
         self.capture: _Capture | None = None
         MACHINE.streams.add(self)
 
     def __enter__(self) -> Stream:
-        MACHINE.current().append(self)
+        MACHINE.current(self.device_id).append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        MACHINE.current().pop()
+        MACHINE.current(self.device_id).pop()
 
     def _host_waits(self) -> None:
         if self.capture is not None:
@@ -341,6 +346,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait for all of it."""
+        MACHINE.synchronisations += 1
         self._host_waits()
 
     def record(self, event: Event | None = None) -> Event:
@@ -395,6 +401,7 @@ class Event:
 
     def synchronize(self) -> None:
         """Wait for it."""
+        MACHINE.synchronisations += 1
         if self.capture is not None:
             self.capture.spoil()
         _merge(MACHINE.host, self.clock)
@@ -408,7 +415,8 @@ class Event:
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.streams = [Stream.null]
+        self.device, self.before = 0, list[int]()
+        self.streams: dict[int, list[Stream]] = {}
         self.allocators: list[Callable[[int], MemoryPointer] | None] = [None]
 
 
@@ -419,6 +427,8 @@ class Machine:
     ----------
     launches : int
         What was launched by the host; a graph is one.
+    synchronisations : int
+        How often the host has waited.
     pool : MemoryPool
         The default pool.
     host : dict by stream
@@ -426,7 +436,7 @@ class Machine:
     """
 
     def __init__(self) -> None:
-        self.launches = 0
+        self.launches = self.synchronisations = 0
         self.blocks: weakref.WeakSet[_Block] = weakref.WeakSet()
         self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self.pool = MemoryPool()
@@ -437,24 +447,34 @@ class Machine:
     def _thread(self) -> _Thread:
         return _Thread()
 
-    def current(self) -> list[Stream]:
-        """The streams that were entered."""
-        return self._thread.streams
+    @property
+    def device(self) -> int:
+        """The current device."""
+        return self._thread.device
+
+    def current(self, device: int) -> list[Stream]:
+        """The streams of a device that were entered."""
+        streams = self._thread.streams
+        if device not in streams:
+            with Device(device):
+                streams[device] = [_NULLS.setdefault(device, Stream(null=True))]
+        return streams[device]
 
     def stream(self) -> Stream:
-        """The current stream."""
-        return self._thread.streams[-1]
+        """The current stream of the current device."""
+        return self.current(self.device)[-1]
 
     def capturing(self) -> _Capture | None:
         """What the current stream notes, where it does."""
-        return self._thread.streams[-1].capture
+        return self.stream().capture
 
     def implicit(self, stream: Stream) -> None:
-        """The default stream waits for all that block, and these for it."""
+        """The default stream of a device waits for all that block, and these for it."""
         if stream.is_non_blocking:
             return
         for other in self.streams:
-            if not other.is_non_blocking and (stream.ptr == 0 or other.ptr == 0):
+            if (other.device_id == stream.device_id and not other.is_non_blocking
+                    and (stream.ptr == 0 or other.ptr == 0)):
                 if other.capture is not None and other is not stream:
                     raise CUDARuntimeError("cudaErrorStreamCaptureImplicit")
                 _merge(stream.clock, other.clock)
@@ -464,24 +484,26 @@ class Machine:
         stream = self.stream()
         self.implicit(stream)
         _merge(stream.clock, self.host)
-        now = stream.clock[stream.ptr] = next(self._time)
+        now = stream.clock[stream.number] = next(self._time)
         changed = set(written)
         for block in changed.union(read):
             writes = block in changed
             for other, time in [block.written, *(block.read.items() if writes else ())]:
                 if time > stream.clock.get(other, 0):
-                    raise MachineError(f"stream {stream.ptr} {'writes' if writes else 'reads'} memory that stream "
+                    raise MachineError(f"stream {stream.number} {'writes' if writes else 'reads'} memory that stream "
                                        f"{other} {'wrote' if (other, time) == block.written else 'read'}, and nothing "
                                        "says in which order")
         for block in read:
-            block.read[stream.ptr] = now
+            block.read[stream.number] = now
         for block in written:
-            block.written = stream.ptr, now
+            block.written = stream.number, now
 
-    def synchronize(self) -> None:
-        """Wait for all streams."""
+    def synchronize(self, device: int | None = None) -> None:
+        """Wait for all streams, or those of a device."""
+        self.synchronisations += 1
         for stream in list(self.streams):
-            stream.synchronize()
+            if device in (None, stream.device_id):
+                stream._host_waits()
 
     def owned(self, value: Any) -> Any:
         """Results of NumPy with every array in memory of the device."""
@@ -541,7 +563,7 @@ class Machine:
             memory, stream = pinned.base.obj, self.stream()
             if memory.busy[1] > self.host.get(memory.busy[0], 0):
                 raise MachineError("pinned memory was written while a copy from it may not have been done")
-            memory.busy = stream.ptr, stream.clock[stream.ptr]
+            memory.busy = stream.number, stream.clock[stream.number]
         return made
 
 
@@ -552,25 +574,49 @@ def _as_arrays(value: Any) -> Any:
 
 MACHINE: Machine = None  # type: ignore[assignment]  # streams are entered in it
 MACHINE = Machine()
-Stream.null = Stream(null=True)
+_NULLS: dict[int, Stream] = {}  # the default stream of each device
 
 
 class Device:
-    """One with few processors, so that grids step over what they have."""
+    """A device: entered, what is made or computed is there. It has few processors, so that grids step over what they
+    have."""
 
-    def __init__(self, device: int = 0):
-        self.id = device
+    count = 2
+
+    def __init__(self, device: Any = None):
+        self.id = MACHINE.device if device is None else int(device)
         self.attributes = {"MultiProcessorCount": 1}
+        if not 0 <= self.id < self.count:
+            raise CUDARuntimeError("cudaErrorInvalidDevice")
 
     def __enter__(self) -> Device:
+        thread = MACHINE._thread
+        thread.before.append(thread.device)
+        thread.device = self.id
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass
+        MACHINE._thread.device = MACHINE._thread.before.pop()
+
+    def use(self) -> None:
+        """Make it the current one for good."""
+        MACHINE._thread.device = self.id
 
     def synchronize(self) -> None:
-        """Wait for all streams."""
-        MACHINE.synchronize()
+        """Wait for all its streams."""
+        MACHINE.synchronize(self.id)
+
+    def __int__(self) -> int:
+        return self.id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"<CUDA Device {self.id}>"
 
 
 @contextlib.contextmanager
@@ -594,6 +640,11 @@ class _Runtime:
     CUDARuntimeError = CUDARuntimeError
     streamCaptureModeGlobal, streamCaptureModeThreadLocal, streamCaptureModeRelaxed = range(3)
 
+    @staticmethod
+    def getDeviceCount() -> int:
+        """How many devices there are."""
+        return Device.count
+
 
 class Cuda:
     """The module ``cupy.cuda``."""
@@ -606,3 +657,6 @@ class Cuda:
     def get_current_stream(device_id: int = -1) -> Stream:
         """The stream that was entered last."""
         return MACHINE.stream()
+
+
+Stream.null = MACHINE.stream()

@@ -67,7 +67,7 @@ def cross_device_copy(data):
 @cross_device_copy.kernel("transfer", bound=True)
 def cross_device_copy_bound(call):
     source, (target,) = call.ins[0], call.outs
-    if type(source) is type(target):
+    if type(source) is type(target) and getattr(source, "device", None) == getattr(target, "device", None):
         return [lambda: target.__setitem__(Ellipsis, source)]
     backend, device = call.ctx.backend, call.ctx.device_id
     return [lambda: target.__setitem__(Ellipsis, backend.asarray(source, device=device))]
