@@ -210,6 +210,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
 LATE = {
     "opreg": "the front door opens names at first use",
     "opreg.aliases": "second names of modules are imported by those who ask for them",
+    "opreg.backends": "a back end is imported when a device that it serves is used",
     "opreg.core.slots": "who fills a slot is imported when it is asked for, as the front door says",
 }
 

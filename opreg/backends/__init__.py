@@ -3,12 +3,41 @@
 Each is a package with its kernels, which are chosen at bind, or say why they decline. Importing its ``operators``
 attaches them; in ``passes``, where it has one, ``PASSES`` lists passes by the stage of compilation that they belong to.
 The modules of these names here are those of all back ends. A library that a back end needs is met in its package alone,
-at first use. BLAS, which NumPy brings, is a module.
+at first use; the package itself, when a device that it serves is. BLAS, which NumPy brings, is a module.
 """
 
 from __future__ import annotations
 
-__all__ = ["BACKENDS"]
+import functools
+import importlib
+import importlib.util
+from types import ModuleType
 
-#: The packages here. A new one is its folder and a word in this line.
-BACKENDS = ("numba", "onednn", "cuda")
+from opreg.core.array_module import active
+
+__all__ = ["BACKENDS", "modules"]
+
+#: The packages here, and the type of device that each serves. A new one is its folder and a line in this table.
+BACKENDS = {
+    "numba": "cpu",
+    "onednn": "cpu",
+    "cuda": "gpu",
+}
+
+
+def modules(part: str) -> list[ModuleType]:
+    """The modules of a name, of back ends that have one and serve the host or a device in use.
+
+    Examples
+    --------
+    >>> [module.__name__ for module in modules("elementwise")][0]
+    'opreg.backends.numba.elementwise'
+    """
+    served = {"cpu", *[backend.name for backend in active()]}
+    parts = [_module(f"opreg.backends.{name}.{part}") for name, device in BACKENDS.items() if device in served]
+    return [module for module in parts if module is not None]
+
+
+@functools.cache
+def _module(name: str) -> ModuleType | None:
+    return None if importlib.util.find_spec(name) is None else importlib.import_module(name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
 from collections.abc import Callable
 
@@ -12,15 +10,9 @@ import numpy as np
 from opreg.core.steps import Recorder
 from opreg.typing import Array, ArrayModule
 
-from . import BACKENDS
+from . import modules
 
 __all__ = ["recorder", "staging"]
-
-
-_REPLAY = [importlib.import_module(f"opreg.backends.{name}.replay") for name in BACKENDS
-           if importlib.util.find_spec(f"opreg.backends.{name}.replay") is not None]
-_STAGING = [importlib.import_module(f"opreg.backends.{name}.staging") for name in BACKENDS
-            if importlib.util.find_spec(f"opreg.backends.{name}.staging") is not None]
 
 
 def recorder(xp: ArrayModule, device: int) -> Recorder | None:
@@ -33,8 +25,8 @@ def recorder(xp: ArrayModule, device: int) -> Recorder | None:
     """
     if xp is np or os.environ.get("OPREG_REPLAY", "") == "0":
         return None
-    found = (module.recorder(xp, device) for module in _REPLAY)
-    return next((each for each in found if each is not None), None)
+    recorders = (module.recorder(xp, device) for module in modules("replay"))
+    return next((recorder for recorder in recorders if recorder is not None), None)
 
 
 def staging(xp: ArrayModule, array: Array, device: int) -> Callable[[np.ndarray], None] | None:
@@ -48,5 +40,5 @@ def staging(xp: ArrayModule, array: Array, device: int) -> Callable[[np.ndarray]
     """
     if xp is np:
         return None
-    found = (module.staging(xp, array, device) for module in _STAGING)
-    return next((each for each in found if each is not None), None)
+    ways = (module.staging(xp, array, device) for module in modules("staging"))
+    return next((way for way in ways if way is not None), None)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Callable
+from types import ModuleType
 
 import numpy as np
 
@@ -15,12 +14,12 @@ from opreg.core.rules import Attrs
 from opreg.elementwise.expression import Expression
 from opreg.typing import ArrayModule
 
-from . import BACKENDS
+from . import modules
 
-__all__ = ["attach", "fuses"]
+__all__ = ["attach", "attach_compilers", "fuses"]
 
-_MODULES = [importlib.import_module(f"opreg.backends.{name}.elementwise") for name in BACKENDS
-            if importlib.util.find_spec(f"opreg.backends.{name}.elementwise") is not None]
+_COMPILERS: list[ModuleType] = []
+_ATTACHED: list[tuple[Op, Callable[[Attrs], Expression], Callable[[Call], list[Callable[[], object]]]]] = []
 
 
 def attach(op: Op, expression: Callable[[Attrs], Expression],
@@ -29,12 +28,25 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
 
     Until one has compiled something the kernel ``ufuncs`` may compute.
     """
-    for module in _MODULES:
+    _ATTACHED.append((op, expression, ufuncs))
+    for module in _COMPILERS:
         module.attach(op, expression, ufuncs)
+
+
+def attach_compilers() -> None:
+    """Give all such operators the kernels of back ends whose devices are used since."""
+    for module in modules("elementwise"):
+        if module not in _COMPILERS:
+            _COMPILERS.append(module)
+            for attached in _ATTACHED:
+                module.attach(*attached)
+
+
+attach_compilers()
 
 
 @cached(256)
 def fuses(xp: ArrayModule, dtype: np.dtype) -> bool:
     """Whether several element-wise operators on arrays of a module and a dtype cost less as one: not where each of the
     instructions would be launched by itself."""
-    return any(module.fuses(xp, dtype) for module in _MODULES)
+    return any(module.fuses(xp, dtype) for module in _COMPILERS)

@@ -248,6 +248,7 @@ class CupyBackend(Backend):
 
 
 _ACTIVE: list[Backend] = []
+_WHEN_OPENED: list[Callable[[], None]] = []
 _REGISTERED: dict[str, Callable[[], Backend]] = {"cpu": NumpyBackend, "gpu": CupyBackend}
 
 
@@ -274,7 +275,16 @@ def backend(name: str) -> Backend:
     """
     opened = _REGISTERED[name]()
     _ACTIVE.append(opened)
+    for function in _WHEN_OPENED:
+        function()
     return opened
+
+
+def when_opened(function: Callable[[], None]) -> Callable[[], None]:
+    """Call a function now, and whenever a device type is used first."""
+    _WHEN_OPENED.append(function)
+    function()
+    return function
 
 
 def active() -> list[Backend]:
