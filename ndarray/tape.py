@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from opreg.core.array_module import several_devices
+from opreg.core.array_module import ENTERED
 from opreg.core.cache import Recent
 from opreg.core.dispatch import REQUESTS, write
 from opreg.core.gradient import by_rule, filled, walk
@@ -309,7 +309,7 @@ def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[T
     try:
         if not recorded:
             step = _IN_MODE[train_mode]
-            return walk(order, seeds, wanted, functools.partial(_entered, step) if several_devices() else step,
+            return walk(order, seeds, wanted, functools.partial(_entered, step) if ENTERED else step,
                         functools.partial(_sum, set()))
         return walk(order, seeds, wanted,
                     lambda node, arriving, needs: by_rule(node, arriving, needs, _values, _zeros_like, train_mode),
@@ -384,7 +384,7 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
     seeds = _seeds(heads, head_grads, False)
     order = _order(seeds)
     leaves: list[Any] = [node for node in order if node.grad is not None]  # of class Leaf
-    gradients, several = _walk(seeds, leaves, order, train_mode), several_devices()
+    gradients = _walk(seeds, leaves, order, train_mode)
     for node in leaves:
         node.fresh = True
         g = gradients.get((node, 0))
@@ -392,7 +392,7 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
             if node.req == "add":
                 continue
             g = 0
-        if several:
+        if ENTERED:
             node.ctx.run(write, node.grad._data, node.req, g)
         else:
             write(node.grad._data, node.req, g)

@@ -18,7 +18,7 @@ from ..typing import Array, ArrayModule, DTypeLike
 from .spec import Shape, Spec, bytes_of
 
 __all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "backend", "register_backend", "active", "number_on",
-           "several_devices", "TRANSFERS"]
+           "when_opened", "ENTERED", "TRANSFERS"]
 
 #: What NumPy makes a stream of random numbers of.
 Seed: TypeAlias = int | Sequence[int] | np.random.SeedSequence | None
@@ -248,6 +248,8 @@ class CupyBackend(Backend):
 
 
 _ACTIVE: list[Backend] = []
+#: Those in use that have several devices, of which one is entered while something computes there.
+ENTERED: list[Backend] = []
 _WHEN_OPENED: list[Callable[[], None]] = []
 _REGISTERED: dict[str, Callable[[], Backend]] = {"cpu": NumpyBackend, "gpu": CupyBackend}
 
@@ -257,6 +259,7 @@ def register_backend(name: str, factory: Callable[[], Backend]) -> None:
     _REGISTERED[name] = factory
     backend.cache_clear()
     _ACTIVE.clear()
+    ENTERED.clear()
 
 
 @functools.cache
@@ -275,6 +278,8 @@ def backend(name: str) -> Backend:
     """
     opened = _REGISTERED[name]()
     _ACTIVE.append(opened)
+    if opened.device(0) is not None:
+        ENTERED.append(opened)
     for function in _WHEN_OPENED:
         function()
     return opened
@@ -290,11 +295,3 @@ def when_opened(function: Callable[[], None]) -> Callable[[], None]:
 def active() -> list[Backend]:
     """The backends in use."""
     return list(_ACTIVE)
-
-
-def several_devices() -> bool:
-    """Whether a backend in use has more than one device, so that it matters which of them is entered."""
-    for each in _ACTIVE:
-        if each.device(0) is not None:
-            return True
-    return False
