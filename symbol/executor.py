@@ -13,6 +13,7 @@ import numpy as np
 
 from opreg.backends.devices import staging
 from opreg.core import generators
+from opreg.core.array_module import ENTERED
 from opreg.core.backward_graph import GRADIENTS
 from opreg.core.graph import Node
 from opreg.core.mode import MODE, quiet
@@ -299,13 +300,21 @@ class Executor:
 
     def _in_mode(self, is_train: bool, function: Callable[[], None]) -> None:
         """Call a function in the mode that steps run in."""
-        before = MODE.recording, MODE.training
-        MODE.recording, MODE.training = False, is_train
+        if ENTERED:
+            function = functools.partial(self._entered, function)
+        mode = MODE.__dict__
+        before = mode["recording"], mode["training"]
+        mode["recording"], mode["training"] = False, is_train
         try:
-            with self._ctx, self._ctx.entered(), np.errstate(all="ignore"):
+            with self._ctx, np.errstate(all="ignore"):
                 function()
         finally:
-            MODE.recording, MODE.training = before
+            mode["recording"], mode["training"] = before
+
+    def _entered(self, function: Callable[[], None]) -> None:
+        """Call a function on the device of this context."""
+        with self._ctx.entered():
+            function()
 
     def _report(self, plan: Plan, step: Step) -> None:
         """Tell the monitor what a step has computed."""
