@@ -232,6 +232,8 @@ def _ones(like: NDArray) -> Array:
 def _seeds(heads: Sequence[NDArray], head_grads: Sequence[Any] | None, recorded: bool
            ) -> dict[TapeEntry, Any]:
     """What arrives at the heads, by entry: arrays where gradients are recorded, else raw ones."""
+    if len(heads) == 1 and head_grads is None and not recorded and heads[0]._entry is not None:  # as a rule
+        return {heads[0]._entry: _ones(heads[0])}
     if not heads:
         raise ArgumentError("expected at least one head to differentiate")
     if head_grads is not None and len(head_grads) != len(heads):

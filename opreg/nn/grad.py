@@ -109,9 +109,9 @@ class _Gradients:
             grads = list(zip(positions, grads))
             weight_grads = [(weight.name, g) for weight, g in zip(self.weights, weight_grads)]
         by_position = grads[0] if single else tuple(grads)
-        by_weight = weight_grads[0] if self.single_weight else tuple(weight_grads)
         if not self.by_weight:
             return by_position
+        by_weight = weight_grads[0] if self.single_weight else tuple(weight_grads)
         return (by_position, by_weight) if self.by_position else by_weight
 
 

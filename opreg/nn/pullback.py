@@ -51,24 +51,24 @@ class _Inputs:
     __slots__ = ("_values", "_args", "_kwargs", "_structures", "leaves", "bare")
 
     def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any], positions: Sequence[int]):
-        self._args, self._kwargs = args, kwargs
-        self._values: list[Any] = [*args, *kwargs.values()]
-        self._structures: dict[int, Structure] = {}  # by position
-        self.leaves: list[Any] = []
-        self.bare = True
+        values: list[Any] = [*args, *kwargs.values()]
+        structures: dict[int, Structure] = {}  # by position
+        leaves: list[Any] = []
+        bare = True
         for i in positions:
-            if i in self._structures:
+            if i in structures:
                 continue
-            value = self._values[i]
+            value = values[i]
             if value.__class__ in TENSORS:
-                self.leaves.append(value)
-                structure = tree.LEAF
-            else:
-                leaves: list[TensorLike] = []
-                structure = tree.variables(value, leaves)
-                self.leaves += map(tensor, leaves)
-                self.bare = self.bare and structure is tree.LEAF
-            self._structures[i] = structure
+                leaves.append(value)
+                structures[i] = tree.LEAF
+                continue
+            inner: list[TensorLike] = []
+            structures[i] = tree.variables(value, inner)
+            leaves += map(tensor, inner)
+            bare = bare and structures[i] is tree.LEAF
+        self._values, self._args, self._kwargs, self._structures = values, args, kwargs, structures
+        self.leaves, self.bare = leaves, bare
 
     def call(self, function: Callable, variables: Sequence[TensorBase]) -> Any:
         """Call the function with these in the place of the leaves."""
@@ -154,7 +154,7 @@ class _OnTape(Pullback):
         arguments = variables[:]
         self._trained: dict[int, int] = {}  # places among the variables
         before = [(weight, weight._entry) for weight in weights] if weights else ()
-        for weight in weights:
+        for weight, _ in before:
             if weight._requires_grad and id(weight) not in self._trained:
                 self._trained[id(weight)] = len(variables)
                 variables.append(weight)
