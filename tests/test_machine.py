@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from opreg.core.array_module import backend
 from tests.cuda.device import Gpu, gpus
+from tests.cuda.host import folder
 from tests.cuda.machine import (
     MACHINE,
     CUDARuntimeError,
@@ -239,3 +242,13 @@ def test_pinned_memory_that_is_written_too_early(xp: Gpu) -> None:
     copied.synchronize()
     a.set(place)
     assert a.get().tolist() == [1, 1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_what_was_compiled_is_there_after_a_child_has_ended() -> None:
+    place = folder()
+    child = multiprocessing.get_context("fork").Process(target=int)
+    child.start()
+    child.join()
+    assert place.is_dir()

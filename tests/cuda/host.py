@@ -191,10 +191,10 @@ def meets(text: str) -> bool:
 
 @functools.cache
 def folder() -> Path:
-    """Where what was compiled lies until the end."""
-    place = tempfile.TemporaryDirectory(prefix="opreg-kernels-")
-    atexit.register(place.cleanup)
-    return Path(place.name)
+    """Where what was compiled lies until the end of this process, whatever children it forks."""
+    place, owner = tempfile.mkdtemp(prefix="opreg-kernels-"), os.getpid()
+    atexit.register(lambda: owner == os.getpid() and shutil.rmtree(place, ignore_errors=True))
+    return Path(place)
 
 
 @functools.cache
