@@ -51,7 +51,7 @@ class _Inputs:
     __slots__ = ("_values", "_args", "_kwargs", "_structures", "leaves", "bare")
 
     def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any], positions: Sequence[int]):
-        values: list[Any] = [*args, *kwargs.values()]
+        values: Sequence[Any] = [*args, *kwargs.values()] if kwargs else args
         structures: dict[int, Structure] = {}  # by position
         leaves: list[Any] = []
         bare = True
@@ -141,6 +141,7 @@ class _OnTape(Pullback):
 
     __slots__ = ("_trained",)
 
+    _trained: dict[int, int]  # places of weights among the variables
     heads: list[Tensor]
     _variables: list[Tensor]
 
@@ -149,18 +150,18 @@ class _OnTape(Pullback):
         self._inputs, self._positions, self._weights = inputs, positions, weights
         mode, nested = MODE.__dict__, STATE.nested
         again = mode["recording"]
-        variables = [fresh(leaf) for leaf in inputs.leaves]
-        entries = [variable._entry for variable in variables]
-        arguments = variables[:]
-        self._trained: dict[int, int] = {}  # places among the variables
-        before = [(weight, weight._entry) for weight in weights] if weights else ()
-        for weight, _ in before:
-            if weight._requires_grad and id(weight) not in self._trained:
-                self._trained[id(weight)] = len(variables)
-                variables.append(weight)
-                weight._entry = fresh(weight)._entry
-                entries.append(weight._entry)
-        self._variables, self._entries = variables, entries
+        self._variables = variables = arguments = [fresh(leaf) for leaf in inputs.leaves]
+        self._entries = entries = [variable._entry for variable in variables]
+        before: list[tuple[Parameter, Any]] = []
+        if weights:
+            before = [(weight, weight._entry) for weight in weights]
+            self._variables, self._trained = variables, trained = [*arguments], {}
+            for weight in weights:
+                if weight._requires_grad and id(weight) not in trained:
+                    trained[id(weight)] = len(variables)
+                    variables.append(weight)
+                    weight._entry = fresh(weight)._entry
+                    entries.append(weight._entry)
         mode["recording"], STATE.nested = True, again
         try:
             out = inputs.call(function, arguments)
