@@ -142,12 +142,7 @@ def _captured_by_cupy(place: Place) -> str:
 
     stream = xp.cuda.Stream(non_blocking=True)
     with stream:
-        work()
-        stream.synchronize()
-        stream.begin_capture()
-        work()
-        graph = stream.end_capture()
-        seen = []
+        graph, seen = _capture(stream, work), []
         for factor in (1, 3):
             x[...] = xp.arange(256, dtype="float32") * factor
             graph.launch()
@@ -157,6 +152,15 @@ def _captured_by_cupy(place: Place) -> str:
     anew = not (seen[0][1] == seen[1][1]).all()
     return f"a RawKernel {'gives' if fits else 'DOES NOT give'} the new numbers; Generator.random draws " \
            f"{'anew' if anew else 'THE SAME AGAIN'} in each replay"
+
+
+def _capture(stream: Any, work: Callable[[], None]) -> Any:
+    """The graph of what ``work`` launches on a stream that is current, where it has run once before."""
+    work()
+    stream.synchronize()
+    stream.begin_capture()
+    work()
+    return stream.end_capture()
 
 
 def _networks(place: Place) -> dict[str, tuple[Any, dict[str, tuple[int, ...]]]]:
@@ -242,12 +246,7 @@ def _cupy_replay(place: Place) -> float:
 
     stream = xp.cuda.Stream(non_blocking=True)
     with stream:
-        work()
-        stream.synchronize()
-        stream.begin_capture()
-        work()
-        graph = stream.end_capture()
-        return place.seconds(graph.launch)
+        return place.seconds(_capture(stream, work).launch)
 
 
 def _torch_replay(place: Place) -> float:
