@@ -114,3 +114,24 @@ def test_results_go_where_they_are_asked_to():
     x, out = mx.nd.array([[1, 2], [3, 4]]), mx.nd.zeros((2,))
     assert mx.nd.sum(x, axis=0, out=out) is out and out.asnumpy().tolist() == [4, 6]
     assert ops._backward_sum(out, x, axis=0).asnumpy().tolist() == [[4, 6], [4, 6]]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize(("shape", "axis"), [((5,), 0), ((3, 4), -1), ((3, 40), 1), ((2, 3, 4), 1), ((0, 3), 1)])
+@pytest.mark.parametrize("name", ["softmax", "softmin", "log_softmax"])
+def test_softmax_and_its_gradients(name, shape, axis, dtype):
+    there = dtype in ("float32", "float64")
+    for given in _mixed([{"axis": axis}], [{}, {"temperature": 2.0}]):
+        with np.errstate(all="ignore"):
+            arrays = [[_data(shape, dtype)], [_data(shape, dtype, strided=True)]]
+            pairs = [[*arrays[0], _data(shape, dtype)], [*arrays[1], _data(shape, dtype, strided=True)]]
+        assert dtype == "int32" or _same(name, given, *arrays) == there
+        assert dtype == "int32" or _same("_backward_log_softmax" if name == "log_softmax" else "_backward_softmax",
+                                         given, *pairs) == there
+
+
+def test_softmax_of_some_and_of_other_dtypes_is_not_prepared():
+    data, length = np.zeros((2, 3), np.float32), np.ones(2, np.int32)
+    for given, arrays in (({"use_length": True}, [data, length]), ({"dtype": "float64"}, [data])):
+        op = get("softmax")
+        assert op.prepared(op.complete(given), *arrays) is None

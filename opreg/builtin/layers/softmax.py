@@ -7,6 +7,7 @@ element.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -117,6 +118,21 @@ def _softened(xp: ArrayModule, data: Array, axis: int, scale: float, out: Array 
     return write_out(out, target, y, data.shape)
 
 
+def _settled(data: Array, axis: int, scale: float, dtype: np.dtype | None, log: bool = False
+             ) -> Callable[[Array], Array] | None:
+    """What ``_softened`` does with arrays like this one; None where another dtype has a part in it."""
+    own, shape, folded = data.dtype, data.shape, fold(data.shape, axis)
+    if own.name not in ("float32", "float64") or (dtype is not None and dtype != own):
+        return None
+
+    def run(data: Array) -> Array:
+        x, y = data.reshape(folded), np.empty(folded, own)
+        by_rows(np, x, lambda rows: soften(np, x[rows], scale, None, log, y[rows]))
+        return y.reshape(shape)
+
+    return run
+
+
 def _infer(data, *, axis, temperature, use_length):
     check_axis(axis, len(data))
     if temperature == 0:
@@ -177,6 +193,11 @@ def softmax_xp(xp, data, length=None, *, axis, temperature, dtype, out=None):
     return _softened(xp, data, axis, _scale(temperature), out, dtype, length)
 
 
+@softmax.prepare
+def softmax_prepare(data, length=None, *, axis, temperature, dtype):
+    return None if length is not None else _settled(data, axis, _scale(temperature), dtype)
+
+
 @softmax.grad
 def softmax_grad(g, ins, outs, *, axis, temperature, dtype):
     dx = _backward(ops._backward_softmax, g, outs[0], ins[0], axis, temperature, dtype)
@@ -199,6 +220,11 @@ def softmin_xp(xp, data, *, axis, temperature, dtype, out=None):
     return _softened(xp, data, axis, -_scale(temperature), out, dtype)
 
 
+@softmin.prepare
+def softmin_prepare(data, *, axis, temperature, dtype):
+    return _settled(data, axis, -_scale(temperature), dtype)
+
+
 @softmin.grad
 def softmin_grad(g, ins, outs, *, axis, temperature, dtype):
     return _backward(ops._backward_softmax, g, outs[0], ins[0], axis, -(temperature or 1.0), dtype)
@@ -218,6 +244,11 @@ log_softmax.types(_types)
 @log_softmax.kernel()
 def log_softmax_xp(xp, data, *, axis, temperature, dtype, out=None):
     return _softened(xp, data, axis, _scale(temperature), out, dtype, log=True)
+
+
+@log_softmax.prepare
+def log_softmax_prepare(data, *, axis, temperature, dtype):
+    return _settled(data, axis, _scale(temperature), dtype, log=True)
 
 
 @log_softmax.grad
@@ -273,23 +304,58 @@ def backward_softmax(g, output, *, axis: int = -1, temperature: float | None = N
     """The gradient of ``softmax``."""
 
 
-@backward_softmax.kernel()
-def backward_softmax_xp(xp, g, output, *, axis, temperature, out=None):
+def _through_softmax(xp: ArrayModule, g: Array, y: Array, scale: float, out: Array) -> None:
+    xp.subtract(g, xp.expand_dims(xp.einsum("ij,ij->i" if g.ndim == 2 else "ijk,ijk->ik", g, y), 1), out=out)
+    out *= y
+    if scale != 1.0:
+        out *= scale
+
+
+def _through_log_softmax(xp: ArrayModule, g: Array, y: Array, scale: float, out: Array) -> None:
+    xp.exp(y, out=out)
+    out *= -_sum(xp, g, 1)
+    out += g
+    if scale != 1.0:
+        out *= scale
+
+
+#: Stores the gradient of the data: of what arrives, the output and the scale.
+Through = Callable[[ArrayModule, Array, Array, float, Array], None]
+
+
+def _differentiated(through: Through, xp: ArrayModule, g: Array, output: Array, axis: int, scale: float,
+                    out: Array | None) -> Array:
+    """A kernel's result, computed in a dtype that is wide enough."""
     shape = fold(g.shape, axis)
     g, y = wide(g).reshape(shape), wide(output).reshape(shape)
     target = out_like(out, g)
     dx = out_or_empty_like(xp, target, g)
-    words = "ij,ij->i" if g.ndim == 2 else "ijk,ijk->ik"
-
-    def work(rows: slice) -> None:
-        part = dx[rows]
-        xp.subtract(g[rows], xp.expand_dims(xp.einsum(words, g[rows], y[rows]), 1), out=part)
-        part *= y[rows]
-        if temperature is not None and temperature != 1.0:
-            part *= 1.0 / temperature
-
-    by_rows(xp, g, work)
+    by_rows(xp, g, lambda rows: through(xp, g[rows], y[rows], scale, dx[rows]))
     return write_out(out, target, dx, output.shape)
+
+
+def _settled_gradient(through: Through, g: Array, axis: int, scale: float) -> Callable[[Array, Array], Array] | None:
+    """What ``_differentiated`` does with arrays like this one."""
+    dtype, shape, folded = g.dtype, g.shape, fold(g.shape, axis)
+    if dtype.name not in ("float32", "float64"):
+        return None
+
+    def run(g: Array, y: Array) -> Array:
+        g, y, dx = g.reshape(folded), y.reshape(folded), np.empty(folded, dtype)
+        by_rows(np, g, lambda rows: through(np, g[rows], y[rows], scale, dx[rows]))
+        return dx.reshape(shape)
+
+    return run
+
+
+@backward_softmax.kernel()
+def backward_softmax_xp(xp, g, output, *, axis, temperature, out=None):
+    return _differentiated(_through_softmax, xp, g, output, axis, _scale(temperature), out)
+
+
+@backward_softmax.prepare
+def backward_softmax_prepare(g, output, *, axis, temperature):
+    return _settled_gradient(_through_softmax, g, axis, _scale(temperature))
 
 
 @backward_softmax.grad
@@ -308,20 +374,12 @@ def backward_log_softmax(g, output, *, axis: int = -1, temperature: float | None
 
 @backward_log_softmax.kernel()
 def backward_log_softmax_xp(xp, g, output, *, axis, temperature, out=None):
-    shape = fold(g.shape, axis)
-    g, y = wide(g).reshape(shape), wide(output).reshape(shape)
-    target = out_like(out, g)
-    dx = out_or_empty_like(xp, target, g)
+    return _differentiated(_through_log_softmax, xp, g, output, axis, _scale(temperature), out)
 
-    def work(rows: slice) -> None:
-        part = xp.exp(y[rows], out=dx[rows])
-        part *= -_sum(xp, g[rows], 1)
-        part += g[rows]
-        if temperature is not None and temperature != 1.0:
-            part *= 1.0 / temperature
 
-    by_rows(xp, g, work)
-    return write_out(out, target, dx, output.shape)
+@backward_log_softmax.prepare
+def backward_log_softmax_prepare(g, output, *, axis, temperature):
+    return _settled_gradient(_through_log_softmax, g, axis, _scale(temperature))
 
 
 @backward_log_softmax.grad
