@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opreg.core import generators, threads
+from opreg.core.processor import processor
 from opreg.core.spec import is_floating, is_narrow
 from opreg.errors import ArgumentError
 from opreg.ndarray.context import Context
@@ -27,7 +28,7 @@ from .work import names_of, scaled, timed, work_of
 
 __all__ = ["Profile", "ProfileRow", "profile", "memory_rate", "product_rate"]
 
-_COPIED = 1 << 28  # bytes of the array that is copied, more than caches hold
+_COPIED = min(max(1 << 28, 2 * processor().l3), 1 << 30)  # bytes of the array that is copied, more than caches hold
 _ORDER = 1024  # of the matrices that are multiplied
 _TIMES = 5
 _SHOWN = 40  # rows of a table, unless more are asked for

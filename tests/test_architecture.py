@@ -37,7 +37,7 @@ ORDER = _floors("""
     opreg.core opreg.elementwise opreg.custom opreg.typing
     opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
     opreg.errors opreg.engine
-    opreg.core.mode opreg.core.files opreg.elementwise.special_functions
+    opreg.core.mode opreg.core.files opreg.core.processor opreg.elementwise.special_functions
     opreg.core.spec
     opreg.core.attrs opreg.util opreg.fills
     opreg.core.dispatch
@@ -126,10 +126,10 @@ INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.backends": """
         . addressing weights cuda cuda.cublaslt cuda.instructions cuda.precision numba numba.cache numba.pointers
             numba.values onednn onednn.shared_library
-        blas numba.simd numba.vector onednn.matmul onednn.primitives
+        blas numba.simd numba.vector onednn.primitives
         cuda.replay cuda.staging
         devices
-        cuda.compiler cuda.layout numba.gemm numba.rnn_cells onednn.engine
+        cuda.compiler cuda.layout numba.gemm numba.rnn_cells onednn.engine onednn.matmul
         numba.compiler
         cuda.cudnn cuda.elementwise cuda.products cuda.rows cuda.updates numba.elementwise numba.recurrent
             numba.row_reductions numba.updates

@@ -1,8 +1,8 @@
 """Threads that share the work on large arrays of the host: made at first use, anew in a forked child.
 
 NumPy lets other threads run while it computes, so parts of an array can be worked on at the same time. There are as
-many threads as ``OPREG_NUM_THREADS`` says, else ``OMP_NUM_THREADS``, else as this process may use processors; the
-caller's is one of them. What a part computes never depends on their number.
+many threads as ``OPREG_NUM_THREADS`` says, else ``OMP_NUM_THREADS``, else as this process may use cores; the caller's
+is one of them. What a part computes never depends on their number.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ import numpy as np
 
 from ..typing import Array, ArrayModule
 from .locks import lock
+from .processor import processor
 
 __all__ = ["count", "run", "by_rows", "copy", "alone"]
 
 # Bytes of an array that are worked on at a time: an eighth, within bounds. Less would be spent in threads that wait for
-# each other between NumPy's functions, more would not stay in a core's caches.
-_BLOCKS, _LEAST, _MOST = 8, 1 << 18, 1 << 20
+# each other between NumPy's functions; of more, what is read and what is written would not stay in the second-level
+# cache together.
+_BLOCKS, _LEAST = 8, 1 << 18
+_MOST = max(_LEAST, min(1 << 19, processor().l2 // 2))
 # Bytes from which on threads share a copy.
 _COPIED = 1 << 22
 # NumPy copies an operand that broadcasts along rows shorter than its buffer, by default 8192 numbers, which takes
@@ -40,7 +43,7 @@ def count() -> int:
         text = os.environ.get(name, "").strip()
         if text.isdigit() and int(text) > 0:
             return int(text)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return processor().cores
 
 
 class _Job:

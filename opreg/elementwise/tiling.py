@@ -17,6 +17,7 @@ import numpy as np
 
 from ..core import threads
 from ..core.cache import cached
+from ..core.processor import processor
 from ..core.spec import Shape
 from ..typing import Array, ArrayModule
 
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["Schedule", "scheduled", "steps"]
 
 # Three arrays of so many float32 numbers, and an instruction has no more, stay in a core's second-level cache. Less
-# would be worse even where more are alive: between calls threads wait for each other.
-TILE = 1 << 16
+# would be worse even where more are alive: between calls threads wait for each other. More gains nothing where the
+# cache is larger.
+TILE = min(1 << 16, processor().l2 // 16)
 # From so many numbers times arrays and instructions on, threads gain more than the 50 microseconds it takes to wake
 # them.
 _SHARED = 1 << 21

@@ -32,9 +32,10 @@ __all__ = ["lanes", "row"]
 
 @functools.cache
 def _bytes() -> int:
-    """Bytes of a register of this processor."""
-    features = importlib.import_module("llvmlite.binding").get_host_cpu_features()
-    return 64 if features.get("avx512f") else 32 if features.get("avx") else 16
+    """Bytes of a register of the processor that numba compiles for: this one, unless it was told otherwise."""
+    target = importlib.import_module("numba.core.registry").cpu_target.target_context.codegen().magic_tuple()
+    features = str(target[2]).split(",")
+    return 64 if "+avx512f" in features else 32 if "+avx" in features else 16
 
 
 def lanes(dtype: np.dtype) -> int:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..addressing import address_of
+from ..blas import SMALL
 from . import shared_library
 from .shared_library import Library
 
 __all__ = ["SMALL", "matmul"]
-
-#: Multiplications up to which NumPy's BLAS stays in the calling thread, and costs less to call.
-SMALL = 1 << 18
 
 
 def _operand(a: np.ndarray) -> tuple[bytes, int, np.ndarray]:

@@ -29,6 +29,7 @@ from ...backends.blas import share
 from ...core import threads
 from ...core.attrs import Positive
 from ...core.cache import cached
+from ...core.processor import processor
 from ...core.registry import declare, ops
 from ...core.rules import Attrs
 from ...core.spec import ANY, Shape, show
@@ -45,9 +46,9 @@ Layout = Literal["NCW", "NCHW", "NCDHW", "NHWC", "NDHWC"]
 Tune = Literal["off", "limited_workspace", "fastest"]
 
 #: Bytes of one buffer: 3 MB measured best or near it for images of 7 to 224 pixels, with 3 to 512 channels, on
-#: processors with 1 MB of second-level cache a core. Buffers are made anew by each call: keeping them gained nothing.
-#: A GPU wants few and large steps.
-BLOCK = {"numpy": 3 << 20}
+#: processors with 1 MB of second-level cache a core. It decides in which order gradients of weights are added up.
+#: Buffers are made anew by each call: keeping them gained nothing. A GPU wants few and large steps.
+BLOCK = {"numpy": min(3 << 20, 3 * processor().l2)}
 BLOCK_GPU = 1 << 28
 
 #: Into how many blocks work is divided at most that would fit fewer, for as many threads, and the least columns of

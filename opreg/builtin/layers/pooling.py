@@ -18,6 +18,7 @@ import numpy as np
 from ...backends.blas import share
 from ...core.cache import cached
 from ...core.op import Op
+from ...core.processor import processor
 from ...core.registry import declare, register
 from ...core.spec import Shape, common_dtype, is_floating, limits, show
 from ...errors import AttrError, DTypeError, ShapeError
@@ -31,7 +32,7 @@ Convention = Literal["valid", "full", "same"]
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
 
 #: Bytes of the input of one block, so that it and its temporaries stay in the cache; a GPU wants large steps.
-BLOCK = {"numpy": 1 << 20}
+BLOCK = {"numpy": min(1 << 20, processor().l2)}
 BLOCK_GPU = 1 << 28
 
 # One number of a window takes as long as so many multiplications of a product of matrices.

@@ -18,19 +18,21 @@ from typing import Any
 import numpy as np
 
 from ...core import threads
+from ...core.processor import processor
 from ...core.rules import Attrs
 from ...core.spec import Shape
 from ...typing import Array, ArrayModule
 
 __all__ = ["Update", "mixed", "single", "tiled", "together", "widened"]
 
-# A tile of float32 numbers, 512 kB; smaller ones spend their time in Python.
-TILE = 1 << 17
+# One weight of at most so many numbers is not worth looking for a faster way.
+SMALL = 1 << 14
+# A tile of float32 numbers, half of the second-level cache and no more than 512 KiB; smaller ones spend their time in
+# Python.
+TILE = max(2 * SMALL, min(1 << 17, processor().l2 // 8))
 # Weights of at most so many numbers are gathered, where there are so many weights: else copying takes longer than calls
 # of their own.
 GATHERED, MANY = 1 << 12, 16
-# One weight of at most so many numbers is not worth looking for a faster way.
-SMALL = 1 << 14
 # Numbers from which another thread is worth waking.
 SHARED = 1 << 18
 

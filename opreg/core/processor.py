@@ -1,0 +1,249 @@
+"""The processor this process runs on: its name, how many cores there are for us, what a thread has of their caches.
+
+Sizes of blocks follow from it, so that they fit the machine and not the one they were measured on. It is read once a
+process, when a first block is cut: Linux says it in files, macOS by ``sysctl``; what a system does not say, or what
+cannot be, is taken as ``USUAL`` has it. Nothing here fails.
+
+``OPREG_PROCESSOR`` tells otherwise, to compute as a lesser machine would: ``"l2=256K l3=4M cores=1"``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import math
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import ArgumentError, did_you_mean
+
+__all__ = ["FEATURES", "USUAL", "Processor", "processor", "read"]
+
+
+class Processor(NamedTuple):
+    """A processor, as far as choices depend on it.
+
+    Attributes
+    ----------
+    name : str
+        As its maker or the system calls it.
+    cores : int
+        How many this process may use, threads of one core apart: by its affinity, and by the quota of its group.
+    l1, l2 : int
+        Bytes of first-level data cache, and of second-level cache, that each of as many threads has for itself.
+    l3 : int
+        Bytes of the last cache in all; zero where there is none.
+    features : tuple of str
+        Which of ``FEATURES`` it has.
+    """
+
+    name: str
+    cores: int
+    l1: int
+    l2: int
+    l3: int
+    features: tuple[str, ...]
+
+
+#: Instructions for many numbers at once, as Linux calls them.
+FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile",
+            "amx_bf16", "asimd", "sve", "sve2")
+#: What is taken for what nobody says.
+USUAL = Processor("", 1, 32 << 10, 1 << 20, 16 << 20, ())
+
+# What a cache may have: other figures are nonsense, or a simulator's.
+_BOUNDS = {"l1": (4 << 10, 4 << 20), "l2": (64 << 10, 256 << 20), "l3": (0, 16 << 30)}
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_PAGE = 1 << 12
+# Of a file no more is read, and of folders within folders no more are looked through.
+_LONGEST, _DEEPEST = 1 << 14, 32
+
+
+@functools.cache
+def processor() -> Processor:
+    """This one, or what ``OPREG_PROCESSOR`` makes of it.
+
+    Raises
+    ------
+    ArgumentError
+        The variable is no list of sizes.
+
+    Examples
+    --------
+    >>> processor().cores >= 1 and processor().l2 >= 1 << 16
+    True
+    """
+    return _told(read(), os.environ.get("OPREG_PROCESSOR", ""))
+
+
+def read(root: Path = Path("/")) -> Processor:
+    """The processor that a system tells of, by files under ``root`` where it is Linux."""
+    allowed = _allowed()
+    found: dict[str, int] = {}
+    if sys.platform == "darwin":
+        name, found, features = _from_sysctl()
+    else:
+        name, features = _from_cpuinfo(_text(root / "proc/cpuinfo"))
+        # Cores of two kinds are numbered one kind after the other; blocks have to fit either.
+        for cpu in dict.fromkeys((allowed[0], allowed[-1])):
+            for level, size in _caches(root / f"sys/devices/system/cpu/cpu{cpu}/cache", frozenset(allowed)):
+                found[level] = min(size, found.get(level, size))
+    sizes = {level: found.get(level, getattr(USUAL, level)) for level in _BOUNDS}
+    if "l2" in found and "l3" not in found:
+        sizes["l3"] = 0
+    return Processor(name or os.environ.get("PROCESSOR_IDENTIFIER", "") or _machine(), min(len(allowed), _quota(root)),
+                     features=features, **sizes)
+
+
+def _machine() -> str:
+    """The kind of processor, where it has no name."""
+    return os.uname().machine if hasattr(os, "uname") else ""
+
+
+def _allowed() -> list[int]:
+    """The numbers of the processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        with suppress(OSError):
+            return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def _text(path: Path) -> str:
+    """The beginning of a small file; nothing where it cannot be read."""
+    with suppress(OSError, ValueError), open(path, "rb") as file:
+        return file.read(_LONGEST).decode("utf-8", "replace")
+    return ""
+
+
+def _size(text: str) -> int | None:
+    """A number of bytes, as ``2048K`` says it."""
+    found = re.fullmatch(r"([0-9]{1,12})([KMG]?)", text.strip())
+    return int(found[1]) * _UNITS[found[2]] if found else None
+
+
+def _whole(text: str) -> int | None:
+    """A positive whole number."""
+    return (_size(text) or None) if text.strip().isdigit() else None
+
+
+def _credible(level: str, size: int | None) -> bool:
+    low, high = _BOUNDS[level]
+    return size is not None and low <= size <= high
+
+
+# ------------------------------------------------------------------------------------------------- Linux
+
+
+def _from_cpuinfo(text: str) -> tuple[str, tuple[str, ...]]:
+    """Name and features of the first processor that is listed."""
+    words: dict[str, str] = {}
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        words.setdefault(key.strip(), " ".join(value.split()))
+    parts = [words[key] for key in ("CPU implementer", "CPU part") if words.get(key)]  # of Arm, which has no names
+    flags = {*words.get("flags", "").split(), *words.get("Features", "").split()}
+    return (words.get("model name") or " ".join(parts))[:100], tuple([name for name in FEATURES if name in flags])
+
+
+def _caches(folder: Path, allowed: frozenset[int]) -> Iterator[tuple[str, int]]:
+    """Levels and sizes of one processor's caches; of the first two, what is left for each that shares them."""
+    for index in range(_DEEPEST):
+        level = f"l{_text(folder / f'index{index}/level').strip()}"
+        if level == "l":
+            return
+        if level not in _BOUNDS or _text(folder / f"index{index}/type").strip() not in ("Data", "Unified"):
+            continue
+        size = _size(_text(folder / f"index{index}/size"))
+        if size is not None and level != "l3":
+            sharing = len(allowed.intersection(_listed(_text(folder / f"index{index}/shared_cpu_list"))))
+            size = size // max(sharing, 1) // _PAGE * _PAGE
+        if size is not None and _credible(level, size):
+            yield level, size
+
+
+def _listed(text: str) -> Iterable[int]:
+    """The numbers in ``0-3,8``."""
+    for part in text.strip().split(","):
+        ends = [_size(end) for end in part.split("-")]
+        if ends[0] is not None and ends[-1] is not None:
+            yield from range(ends[0], min(ends[-1], ends[0] + _LONGEST) + 1)
+
+
+def _quota(root: Path) -> int:
+    """How many processors' time the groups that this process is in are given, rounded up."""
+    least = math.inf
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        place = Path(path.strip().lstrip("/"))
+        if ".." in place.parts:
+            continue
+        mounts = ("", "unified") if not controllers else (controllers,) if "cpu" in controllers.split(",") else ()
+        for mount, group in itertools.product(mounts, itertools.islice((place, *place.parents), _DEEPEST)):
+            folder = root / "sys/fs/cgroup" / mount / group
+            if controllers:
+                words = [_text(folder / f"cpu.cfs_{word}_us") for word in ("quota", "period")]
+            else:
+                words = _text(folder / "cpu.max").split()
+            time, period = map(_whole, words if len(words) == 2 else ("", ""))
+            if time and period:
+                least = min(least, math.ceil(time / period))
+    return max(1, int(min(least, 1 << 20)))
+
+
+# ------------------------------------------------------------------------------------------------- macOS
+
+
+def _from_sysctl() -> tuple[str, dict[str, int], tuple[str, ...]]:
+    """Name, caches and features; the slower kind of core counts where there are two."""
+    found: dict[str, int] = {}
+    for level, key, by in (("l1", "l1dcachesize", ""), ("l2", "l2cachesize", "cpusperl2"),
+                           ("l3", "l3cachesize", "")):
+        for kind in ("perflevel0.", "perflevel1.", ""):
+            size = _sysctl(f"hw.{kind}{key}")
+            sharing = _sysctl(f"hw.{kind}{by}") if by and kind else None
+            if isinstance(size, int) and (kind or level not in found):
+                size = size // (sharing if isinstance(sharing, int) and sharing else 1) // _PAGE * _PAGE
+                if _credible(level, size):
+                    found[level] = min(size, found.get(level, size))
+    name = _sysctl("machdep.cpu.brand_string", text=True)
+    features = ("asimd",) if _machine() == "arm64" else tuple([
+        word for word, key in (("avx2", "avx2_0"), ("avx512f", "avx512f")) if _sysctl(f"hw.optional.{key}")])
+    return name if isinstance(name, str) else "", found, features
+
+
+def _sysctl(name: str, text: bool = False) -> int | str | None:
+    """What the system calls something; None where it does not know."""
+    with suppress(OSError, AttributeError, ValueError):
+        function = ctypes.CDLL(None).sysctlbyname
+        buffer = ctypes.create_string_buffer(256)
+        length = ctypes.c_size_t(len(buffer))
+        if not function(name.encode(), buffer, ctypes.byref(length), None, ctypes.c_size_t(0)):
+            raw = buffer.raw[:length.value]
+            return raw.rstrip(b"\0").decode("utf-8", "replace") if text else int.from_bytes(raw, sys.byteorder)
+    return None
+
+
+# ------------------------------------------------------------------------------------------------- told otherwise
+
+
+def _told(here: Processor, text: str) -> Processor:
+    """A processor with what a text says of it otherwise."""
+    told: dict[str, int] = {}
+    for word in text.replace(",", " ").split():
+        key, _, value = word.partition("=")
+        if key not in ("cores", *_BOUNDS):
+            raise ArgumentError(f"OPREG_PROCESSOR: {word!r}. {did_you_mean(key, ('cores', *_BOUNDS))}")
+        size = _size(value.upper())
+        if not (1 <= (size or 0) <= _LONGEST if key == "cores" else _credible(key, size)):
+            low, high = _BOUNDS.get(key, (1, _LONGEST))
+            raise ArgumentError(f"OPREG_PROCESSOR: {word!r}: expected from {low} to {high}, as 512K or 2M")
+        assert size is not None
+        told[key] = size
+    return here._replace(**told)  # type: ignore[arg-type]

@@ -1,0 +1,132 @@
+"""Every number that was found by measuring stands in a table of docs/performance.md, with what it follows from."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+#: Numbers at the head of modules that no processor has to do with, by what they are.
+OTHERWISE = {
+    "formats and interfaces of others": """
+        ndarray.exchange: _CPU _CUDA _PINNED _MANAGED
+        ndarray.params_file: FILE_MAGIC V1 V2 V3
+        backends.onednn.primitives: DIRECT TRAINING INFERENCE BACKWARD MAX AVG_ALL AVG_INSIDE ADD MULTIPLY
+        backends.onednn.primitives: GLOBAL_STATISTICS SCALE_AND_SHIFT WORKSPACE SRC DST WEIGHTS BIAS DIFF_SRC DIFF_DST
+        backends.onednn.primitives: DIFF_WEIGHTS MEAN VARIANCE SCALE SHIFT DIFF_SCALE DIFF_SHIFT FOLLOWING SECOND
+        backends.onednn.primitives: QUERY_NAME
+        backends.onednn.shared_library: CPU F32 ANY IN_ORDER
+        backends.blas: _OWN_THREADS
+        custom.first_run: _MARK
+        nn.state: GRAPH_MODE PYNATIVE_MODE
+        symbol.json: VERSION
+        core.generators: _STATE
+        core.processor: _PAGE _UNITS
+        nn.ops.primitives: _SEEDS
+    """,
+    "bounds on what is believed, kept or shown": """
+        ndarray.changes: _EXPRESSION
+        ndarray.params_file: MAX_NDIM DENSE_FLOOR DENSE_RATIO
+        ndarray.tape: _FEW
+        ndarray.writes: _LIMIT
+        backends.onednn.convolution: MOST
+        builtin.layers.rnn_layer: _KEPT
+        builtin.lookup.indexing: _PREPARED
+        builtin.optimizers.updating: _SHAPES
+        builtin.shapes.joining: MANY
+        core.processor: _LONGEST _DEEPEST
+        custom.dry_run: _LIMIT
+        custom.prop: _KEPT
+        nn.jit: KINDS VARIANTS PAST WASTED
+        nn.parameter: LONGEST_NAME
+        nn.plan_memory: _ALIGNED
+        nn.printing: _ENDS _MOST
+        nn.reads: MOST
+        nn.trace: ASKED
+        stubs: _WIDTH
+        symbol.estimate: _SHOWN
+        symbol.json: _MOST_OUTPUTS _DEEPEST
+        symbol.memory_use: _SHOWN
+        symbol.passes.constant_folding: MOST
+        symbol.passes.memory: _ALIGN
+        symbol.profile: _ORDER _TIMES _SHOWN
+        symbol.stages: KEPT
+        train.executor_group: _MOST_SHAPES
+        train.states: _DEEPEST
+    """,
+    "arithmetic": """
+        backends.numba.vector: _HALF_PI_LOW _QUARTER_PI_LOW
+        builtin.flops: _GATES
+        builtin.layers.rnn_parts: GATES
+        builtin.elementwise.activation: _SELU_SCALE _SELU_ALPHA
+        builtin.vision.image_size: _PARTS _SLOPE
+        elementwise.algebra: _LEAST _MOST
+        elementwise.expression: _REACH
+        elementwise.special_functions: _EULER
+        nn.layers.activation: _SELU_SCALE _SELU_ALPHA
+        nn.ops.activation: _ALPHA _LAMBDA
+        nn.ops.losses: _LEAST
+        symbol.checking: ROUNDING
+        symbol.passes.fuse: _NUMBERS
+    """,
+}
+
+_ARITHMETIC = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+
+
+def _numeric(value: ast.expr) -> bool:
+    """Whether an expression is a number written down, or one that follows from the processor."""
+    if "processor()" in ast.unparse(value):
+        return True
+    if isinstance(value, ast.Tuple):
+        return bool(value.elts) and all(type(getattr(each, "value", None)) is int for each in value.elts)
+    if isinstance(value, ast.Dict):
+        return bool(value.keys) and all(isinstance(key, ast.Constant) and isinstance(key.value, str) and
+                                        _numeric(each) for key, each in zip(value.keys, value.values, strict=True))
+    return all(isinstance(node, _ARITHMETIC) and type(getattr(node, "value", 0)) in (int, float)
+               for node in ast.walk(value))
+
+
+def _named(target: ast.expr, value: ast.expr) -> list[str]:
+    """The names that are given numbers."""
+    if isinstance(target, ast.Name):
+        return [target.id] if _numeric(value) else []
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        return [name for pair in zip(target.elts, value.elts, strict=True) for name in _named(*pair)]
+    return []
+
+
+def _numbers() -> set[str]:
+    """Numbers at the head of every module but those for GPUs, of which docs/gpu.md tells."""
+    found = set()
+    for folder in ("opreg", "symbol", "ndarray"):
+        for path in (ROOT / folder).rglob("*.py"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            if path.is_symlink() or parts[:3] == ("opreg", "backends", "cuda"):
+                continue
+            module = ".".join(parts[1:] if parts[0] == "opreg" else parts)
+            for line in ast.parse(path.read_text()).body:
+                value = line.value if isinstance(line, (ast.Assign, ast.AnnAssign)) else None
+                for target in (line.targets if isinstance(line, ast.Assign) else [getattr(line, "target", None)]):
+                    if value is not None:
+                        found.update(f"{module}.{name}" for name in _named(target, value) if name.isupper())
+    return found
+
+
+def _tables() -> set[str]:
+    """Names in OTHERWISE."""
+    return {f"{module}.{name}" for lines in OTHERWISE.values() for line in lines.strip().splitlines()
+            for module, _, names in [line.strip().partition(": ")] for name in names.split()}
+
+
+def test_every_tuned_number_stands_in_the_list():
+    page = (ROOT / "docs" / "performance.md").read_text()
+    rows = re.search(r"\| constant \|.*?\n((?:\|.*\n)+)", page)
+    assert rows is not None
+    listed = {name for row in rows[1].splitlines()[1:] for name in re.findall(r"`([\w.]+)`", row.split("|")[1])}
+    found, others = _numbers(), _tables()
+    assert sorted(found - listed - others) == [], "in no list: a row in docs/performance.md, or a word in OTHERWISE"
+    assert sorted((listed | others) - found) == [], "no longer there"
+    assert sorted(listed & others) == [], "in both lists"
