@@ -11,6 +11,9 @@ the same has taken before: then all are computed by the calling thread for a whi
 another order there. Those, which are found by trying, are made of two products that are the same either way, or stay
 with one thread, so that results are the same in every run.
 
+Another library that has threads of its own, which look out for work as well, says when it has computed (``aside``). For
+a while BLAS's stay out of its way then: where both compute in turn, each waits for processors that the other holds.
+
 The OpenBLAS that NumPy brings, and others with threads of their own kind, can be told how many to use; where that is
 not so, parts run one after the other and BLAS shares each product.
 """
@@ -36,7 +39,7 @@ from opreg.typing import Array, ArrayModule
 
 from .addressing import address_of
 
-__all__ = ["add_multiple", "multiplier", "share"]
+__all__ = ["add_multiple", "aside", "multiplier", "share"]
 
 #: ``matmul`` of two arrays, and perhaps where to write.
 Matmul: TypeAlias = Callable[..., Array]
@@ -50,6 +53,9 @@ _NAMES = ("scipy_{}64_", "scipy_{}", "{}64_", "{}")
 SMALL, SHARED, LEAST = 1 << 18, 1 << 19, 1 << 24
 #: Multiplications that take so long that waiting for a thread is little beside it.
 LARGE = 1 << 26
+#: Seconds that BLAS's threads stay out of the way of another library's: longer than either look out for work, and than
+#: most programs take between a backward pass and the updates that belong to it.
+ASIDE = 0.05
 #: Multiplications with a vector up to which OpenBLAS wakes no thread.
 VECTOR = 9216
 
@@ -218,6 +224,13 @@ class _Watched(PlainStep):
         elif 8 * took + 1e-3 < self.limit:
             self.limit = 8 * took + 1e-3
         return result
+
+
+def aside() -> None:
+    """Say that the threads of another library have just computed."""
+    until = _clock() + ASIDE
+    if until > _Watched.until:
+        _Watched.until = until
 
 
 def share(xp: ArrayModule, parts: Sequence[Callable[[], object]], work: int) -> None:

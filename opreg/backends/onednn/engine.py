@@ -18,6 +18,7 @@ from opreg.core.cache import cached
 from opreg.core.spec import Shape
 from opreg.errors import OpError
 
+from .. import blas
 from ..addressing import address_of
 from . import shared_library
 from .primitives import (
@@ -191,3 +192,4 @@ class Work:
         for primitive, count, arguments in self._steps:
             library.check("primitive_execute", primitive.pointer, library.stream, count, arguments)
         library.check("stream_wait", library.stream)
+        blas.aside()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import blas
 from ..addressing import address_of
 from ..blas import SMALL
 from . import shared_library
@@ -29,6 +30,7 @@ def _sgemm(library: Library, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> N
     m, n = out.shape
     library.check("sgemm", transpose_a, transpose_b, m, n, a.shape[1], 1.0, address_of(a), step_a, address_of(b),
                   step_b, 0.0, address_of(out), n)
+    blas.aside()
 
 
 def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

@@ -1,0 +1,104 @@
+"""Libraries with threads of their own, oneDNN and NumPy's BLAS: the one stays out of the way of the other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.backends import blas
+from opreg.backends.onednn import matmul, shared_library
+from opreg.symbol import Symbol
+
+sym = mx.sym
+
+
+class Clock:
+    """The time, and when BLAS was held to one thread."""
+
+    def __init__(self) -> None:
+        self.now, self.held = 100.0, 0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def __enter__(self) -> None:
+        self.held += 1
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(blas, "_clock", clock)
+    monkeypatch.setattr(blas, "_HOLD", clock)
+    monkeypatch.setattr(blas._Watched, "until", 0.0)
+    return clock
+
+
+def test_who_stands_aside_computes_alone_for_a_while(clock):
+    work = blas._Watched(lambda: None, 1_000_000)
+    work()
+    assert clock.held == 0
+    blas.aside()
+    work()
+    clock.now += 0.8 * blas.ASIDE
+    blas.aside()
+    clock.now += 0.8 * blas.ASIDE
+    work()
+    assert clock.held == 2
+    clock.now += blas.ASIDE
+    work()
+    assert clock.held == 2
+
+
+def test_who_was_kept_waiting_for_long_goes_on_alone(clock):
+    blas._Watched.until = clock.now + 9.0
+    blas.aside()
+    assert blas._Watched.until == clock.now + 9.0
+
+
+def _run(network: Symbol) -> None:
+    network.simple_bind(mx.cpu(), x=(4, 8, 20, 20)).forward()
+
+
+@pytest.mark.skipif(shared_library.missing() is not None, reason="needs oneDNN")
+@pytest.mark.parametrize(("compute", "noted"), [
+    (lambda: _run(sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8)), True),
+    (lambda: _run(sym.FullyConnected(sym.Variable("x"), num_hidden=64)), False),
+    (lambda: matmul.matmul(np.ones((64, 96), "float32"), np.ones((96, 64), "float32")), True)])
+def test_blas_stands_aside_where_onednn_computes(compute: Callable[[], object], noted, clock):
+    compute()
+    assert (blas._Watched.until > 0) == noted
+
+
+NAMES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+
+
+def _said() -> dict[str, str]:
+    return {name: os.environ[name] for name in NAMES if name in os.environ}
+
+
+@pytest.mark.parametrize(("said", "seen"), [
+    ({}, {"GOMP_SPINCOUNT": str(shared_library._LOOKS)}), ({"GOMP_SPINCOUNT": "7"}, {"GOMP_SPINCOUNT": "7"}),
+    ({"OMP_WAIT_POLICY": "active"}, {"OMP_WAIT_POLICY": "active"})])
+def test_libgomp_is_told_how_long_its_threads_look_out_unless_somebody_has(said, seen, monkeypatch):
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    found = []
+
+    def load(path: str) -> None:
+        found.append(_said())
+        raise OSError(path)
+
+    monkeypatch.setattr(shared_library.ctypes, "CDLL", load)
+    with pytest.raises(OSError, match="nowhere"):
+        shared_library.Library("nowhere")
+    assert (found, _said()) == ([seen], said)
