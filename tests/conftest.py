@@ -14,6 +14,7 @@ from opreg.core.array_module import backend
 from opreg.errors import DeviceError, UnknownOperatorError
 
 from . import rows
+from .cuda.compiled import folder
 
 # A run says the same as the one before; `pytest --hypothesis-profile=default` looks further.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -26,7 +27,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose rows before the modules are read that make tests of them."""
+    """Choose rows before the modules are read that make tests of them, and where all workers keep what they compile."""
+    folder()
     name = config.getoption("--op")
     if name:
         try:

@@ -117,8 +117,7 @@ def test_no_block_moves_the_counter_on_before_all_have_read_it() -> None:
     np.testing.assert_array_equal(mask != 0, wanted)
     *_, mask, counter = launch(device, "float32", 5000, 0)
     hasty = "__syncthreads(); if (threadIdx.x == 0) counter[1] += (total + 3u) / 4u"
-    device.launches = [each._replace(text=each.text.replace("move_on(counter, (total + 3u) / 4u)", hasty))
-                       for each in device.launches]
+    device.rewrite("move_on(counter, (total + 3u) / 4u)", hasty)
     device.run("address")
     assert (np.asarray(mask != 0) != wanted).any() and counter[1] == 3 * 1250
 
@@ -228,7 +227,6 @@ def test_numbers_that_are_its_own_are_not_compared_with_those_of_the_reference()
 def test_a_read_out_of_bounds_is_found() -> None:
     device = Host()
     launch(device, "float32", 7, 0)
-    device.launches = [each._replace(text=each.text.replace("at + lane < total", "at + lane <= total"))
-                       for each in device.launches]
+    device.rewrite("at + lane < total", "at + lane <= total")
     with pytest.raises(KernelError, match="heap-buffer-overflow"):
         device.run("address")

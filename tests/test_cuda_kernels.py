@@ -257,11 +257,6 @@ def test_threads_of_a_block_do_not_race() -> None:
 # ------------------------------------------------------------------------------------ the means of these tests
 
 
-def _broken(text: str, replaced: str, by: str) -> str:
-    assert replaced in text
-    return text.replace(replaced, by)
-
-
 @needs_compiler
 @pytest.mark.parametrize(("sanitizer", "replaced", "by", "message"), [
     ("address", "at < total; at += step", "at <= total; at += step", "heap-buffer-overflow"),
@@ -276,9 +271,18 @@ def test_a_broken_kernel_is_found_out(sanitizer: str, replaced: str, by: str, me
         ask(device, "broken", MIXED, [x, x], [blank((39,), np.float32)])
     else:
         _sums(device, 20, 40)
-    device.launches = [each._replace(text=_broken(each.text, replaced, by)) for each in device.launches]
+    device.rewrite(replaced, by)
     with pytest.raises(KernelError, match=message):
         device.run(sanitizer)
+
+
+@needs_compiler
+def test_an_error_begins_with_the_line_that_a_sanitizer_names() -> None:
+    device = Host()
+    device.RawModule('extern "C" __global__ void beyond(float* a) {\n    a[threadIdx.x + 1] = 0;  // too far\n}\n'
+                     ).get_function("beyond")((1,), (4,), (array(np.ones(4), np.float32),))
+    with pytest.raises(KernelError, match=r"^\w+\.cpp, line \d+: a\[threadIdx.x \+ 1\] = 0;  // too far\n"):
+        device.run("address")
 
 
 # ------------------------------------------------------------------------------------------------ for GPUs

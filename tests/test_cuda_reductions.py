@@ -116,8 +116,7 @@ def test_a_kernel_that_reads_beyond_its_part_is_found() -> None:
     device = Host()
     data = array(np.ones((2, 9001)), np.float32)
     fold(device, traced(row_sum, 1), [data], [Along.ELEMENT], (2, 9001), (1,), np.float32)
-    device.launches = [each._replace(text=each.text.replace("n - begin < part ? n - begin : part", "part"))
-                       for each in device.launches]
+    device.rewrite("n - begin < part ? n - begin : part", "part")
     with pytest.raises(KernelError, match="heap-buffer-overflow"):
         device.run("address")
 

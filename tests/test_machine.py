@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from opreg.core.array_module import backend
+from tests.cuda.compiled import folder
 from tests.cuda.device import Gpu, gpus
-from tests.cuda.host import folder
 from tests.cuda.machine import (
     MACHINE,
     CUDARuntimeError,

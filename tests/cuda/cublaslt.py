@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -14,8 +13,8 @@ import numpy as np
 from opreg.backends.cuda import cublaslt
 from opreg.backends.cuda.products import choose
 
+from .compiled import HERE, built
 from .device import Gpu, gpus
-from .host import COMPILER, FLAGS, HERE, KernelError, folder
 from .machine import MACHINE
 
 
@@ -36,12 +35,8 @@ class Multiplied(NamedTuple):
 
 @functools.cache
 def _compiled() -> ctypes.CDLL:
-    path = folder() / "cublaslt.so"
-    done = subprocess.run([str(COMPILER), *FLAGS, "-O2", "-shared", "-fPIC", str(HERE / "cublaslt.cpp"), "-o",
-                           str(path)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise KernelError(done.stderr[:6000])
-    return ctypes.CDLL(str(path))
+    text = (HERE / "cublaslt.cpp").read_text(encoding="utf-8")
+    return ctypes.CDLL(str(built(text, "-O2", "-shared", "-fPIC", header=None, suffix=".so")))
 
 
 class _Runtime:

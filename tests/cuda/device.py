@@ -5,11 +5,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import hashlib
 import os
-import subprocess
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,8 @@ from opreg.core import array_module, generators
 from tests import strict
 
 from . import kernels
-from .host import COMPILER, FLAGS, HERE, KernelError, folder, meets
+from .compiled import built
+from .host import meets
 from .machine import MACHINE, Cuda
 from .recorded import recorded
 
@@ -27,15 +25,10 @@ from .recorded import recorded
 @functools.cache
 def _library(text: str, name: str) -> Any:
     """The function that launches a kernel: blocks, threads and the addresses of its arguments."""
-    program = "\n".join(['#include "host.h"', text, f'extern "C" void launch(unsigned blocks, unsigned threads, '
-                         f"void** arguments) {{ host::launch({name}, blocks, threads, arguments, "
-                         f"{'true' if meets(text.removeprefix(PRELUDE)) else 'false'}); }}"])
-    path: Path = folder() / f"{hashlib.sha256(program.encode()).hexdigest()[:24]}.so"
-    path.with_suffix(".cpp").write_text(program)
-    done = subprocess.run([str(COMPILER), *FLAGS, "-shared", "-fPIC", "-I", str(HERE), str(path.with_suffix(".cpp")),
-                           "-o", str(path)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise KernelError(done.stderr[:6000])
+    header, text = ("kernels", text.removeprefix(PRELUDE)) if text.startswith(PRELUDE) else ("host", text)
+    program = "\n".join([text, f'extern "C" void launch(unsigned blocks, unsigned threads, void** arguments) {{ '
+                         f"host::launch({name}, blocks, threads, arguments, {'true' if meets(text) else 'false'}); }}"])
+    path = built(program, "-O1", "-shared", "-fPIC", header=header, suffix=".so")
     return ctypes.CDLL(str(path)).launch
 
 

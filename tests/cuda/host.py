@@ -6,14 +6,10 @@ compilation serves many kernels, and a read out of bounds ends that process and 
 
 from __future__ import annotations
 
-import atexit
 import functools
-import hashlib
 import os
-import shutil
 import struct
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -22,11 +18,14 @@ import numpy as np
 
 from opreg.backends.cuda.instructions import PRELUDE
 
-COMPILER = shutil.which("g++") or shutil.which("c++")
-HERE = Path(__file__).parent
-FLAGS = ["-std=c++17", "-O1", "-g", "-ffp-contract=off", "-fno-omit-frame-pointer", "-w"]
-SANITIZERS = {"address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "thread": ["-fsanitize=thread"],
-              "": []}
+from .compiled import COMPILER, KernelError, built, line_of
+
+__all__ = ["COMPILER", "Array", "Host", "KernelError", "array", "meets"]
+
+# Without an optimizer sanitizers see every access, and compilation takes half as long; lines are what errors name.
+_FLAGS = ("-O0", "-g1", "-fno-omit-frame-pointer")
+_SANITIZERS = {"address": (*_FLAGS, "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+               "thread": (*_FLAGS, "-fsanitize=thread"), "": ("-O1",)}
 
 _MAIN = """
 static std::vector<char> read_bytes(size_t count) {
@@ -67,10 +66,6 @@ int main() {
     for (auto& [memory, size] : buffers) std::fwrite(memory, 1, size, stdout);
 }
 """
-
-
-class KernelError(AssertionError):
-    """A kernel did what no kernel may; the sanitizer's words."""
 
 
 class Launched(NamedTuple):
@@ -132,13 +127,18 @@ class Host:
         """A module of kernels."""
         return _Module(self, code)
 
+    def rewrite(self, replaced: str, by: str) -> None:
+        """Change the text of what was collected, to see that a mistake is found."""
+        assert any(replaced in each.text for each in self.launches), replaced
+        self.launches = [each._replace(text=each.text.replace(replaced, by)) for each in self.launches]
+
     def run(self, sanitizer: str = "address", order: str = "forward") -> None:
         """Run what was collected, in order, and leave in the arrays what it wrote.
 
         Raises
         ------
         KernelError
-            What the sanitizer says, or a barrier that not all threads reach.
+            What the sanitizer says, behind the line that it names, or a barrier that not all threads reach.
         """
         kernels = list(dict.fromkeys((each.text, each.name) for each in self.launches))
         program = _program(tuple(kernels), sanitizer)
@@ -164,7 +164,8 @@ class Host:
                               check=False)
         self.launches = []
         if done.returncode:
-            raise KernelError(done.stderr.decode(errors="replace")[:4000] or f"exit status {done.returncode}")
+            report = done.stderr.decode(errors="replace")
+            raise KernelError(f"{line_of(report)}\n{report[:4000]}".strip() or f"exit status {done.returncode}")
         content, at = done.stdout, 0
         for _, memory in buffers.values():
             memory[...] = np.frombuffer(content, np.uint8, memory.nbytes, at)
@@ -190,29 +191,13 @@ def meets(text: str) -> bool:
 
 
 @functools.cache
-def folder() -> Path:
-    """Where what was compiled lies until the end of this process, whatever children it forks."""
-    place, owner = tempfile.mkdtemp(prefix="opreg-kernels-"), os.getpid()
-    atexit.register(lambda: owner == os.getpid() and shutil.rmtree(place, ignore_errors=True))
-    return Path(place)
-
-
-@functools.cache
 def _program(kernels: tuple[tuple[str, str], ...], sanitizer: str) -> Path:
     """The executable that runs these kernels."""
-    parts = ['#include "host.h"', PRELUDE]
-    cases = []
+    parts, cases = [], []
     for i, (text, name) in enumerate(kernels):
         parts += [f"namespace kernel{i} {{", text.replace('extern "C" ', ""), "}"]
         together = "true" if sanitizer == "thread" or meets(text) else "false"
         cases.append(f"case {i}: return host::launch(kernel{i}::{name}, blocks, threads, arguments, {together});")
     parts.append("static void call(unsigned kernel, unsigned blocks, unsigned threads, void** arguments) {\n"
                  "    switch (kernel) {\n        " + "\n        ".join(cases) + "\n    }\n}")
-    text = "\n".join([*parts, _MAIN])
-    path = folder() / hashlib.sha256((text + sanitizer).encode()).hexdigest()[:24]
-    path.with_suffix(".cpp").write_text(text)
-    done = subprocess.run([str(COMPILER), *FLAGS, *SANITIZERS[sanitizer], "-I", str(HERE),
-                           str(path.with_suffix(".cpp")), "-o", str(path)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise KernelError(done.stderr[:6000])
-    return path
+    return built("\n".join([*parts, _MAIN]), *_SANITIZERS[sanitizer])

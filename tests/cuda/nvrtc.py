@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from opreg.backends.cuda.instructions import PRELUDE
 
-from .host import KernelError
+from .compiled import KernelError
 
 
 class Compiled(NamedTuple):
@@ -61,7 +61,8 @@ def _text(program: ctypes.c_void_p, what: str) -> bytes:
     return content.raw.rstrip(b"\0")
 
 
-def _compile(text: str, *options: str, wanted: str) -> tuple[bytes, str]:
+def _compile(text: str, *options: str) -> tuple[str, str]:
+    """The code before it becomes the machine's, and what is said of that."""
     nvrtc = library()
     assert nvrtc is not None
     program = ctypes.c_void_p()
@@ -72,7 +73,7 @@ def _compile(text: str, *options: str, wanted: str) -> tuple[bytes, str]:
     log = _text(program, "ProgramLog").decode(errors="replace")
     if status:
         raise KernelError(log[:6000])
-    found = _text(program, wanted), log
+    found = _text(program, "PTX").decode(), log
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     return found
 
@@ -87,9 +88,8 @@ def compile(texts: Sequence[str], architecture: int) -> list[Compiled]:
     """
     program = PRELUDE + "".join(f"namespace space{i} {{\n{_named(text, f'kernel{i}')}\n}}\n"
                                 for i, text in enumerate(texts))
-    _, log = _compile(program, f"-arch=sm_{architecture}", "--ptxas-options=-v", wanted="CUBIN")
-    ptx, _ = _compile(program, f"-arch=compute_{architecture}", wanted="PTX")
-    code = dict(re.findall(r"\.entry (kernel\d+)\((.*?)\n}", ptx.decode(), re.S))
+    ptx, log = _compile(program, f"-arch=sm_{architecture}", "--ptxas-options=-v")
+    code = dict(re.findall(r"\.entry (kernel\d+)\((.*?)\n}", ptx, re.S))
     notes = {part.partition("'")[0]: part for part in log.split("Compiling entry function '")[1:]}
     return [_compiled(notes[name], code[name]) for name in (f"kernel{i}" for i in range(len(texts)))]
 

@@ -1,0 +1,123 @@
+"""What tests compile by the system's C++ compiler: each text once a run, whichever process asks for it first.
+
+What all kernels begin with is compiled before, once for each set of flags. Compilers that cannot, or that find no such
+header in time, read it as text, which takes longer and gives the same.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import opreg.backends.cuda
+
+__all__ = ["COMPILER", "KernelError", "built", "folder", "line_of"]
+
+COMPILER = shutil.which("g++") or shutil.which("c++")
+HERE = Path(__file__).parent
+_FLAGS = ("-std=c++17", "-ffp-contract=off", "-w")
+_HEADERS = {None: [], "host": [HERE / "host.h"],
+            "kernels": [HERE / "host.h", Path(opreg.backends.cuda.__file__).with_name("device.cuh")]}
+#: The folder of a run of tests, for all of its processes.
+_VARIABLE = "OPREG_TEST_COMPILED"
+
+
+class KernelError(AssertionError):
+    """A kernel did what no kernel may; the compiler's or the sanitizer's words."""
+
+
+@functools.cache
+def folder() -> Path:
+    """Where what was compiled lies until the process ends that asked first, whatever children it forks or starts.
+
+    Who names a folder in the environment keeps it from one run to the next.
+    """
+    if _VARIABLE not in os.environ:
+        place, owner = tempfile.mkdtemp(prefix="opreg-kernels-"), os.getpid()
+        os.environ[_VARIABLE] = place
+        atexit.register(lambda: owner == os.getpid() and shutil.rmtree(place, ignore_errors=True))
+    found = Path(os.environ[_VARIABLE])
+    found.mkdir(parents=True, exist_ok=True)
+    return found
+
+
+def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = "") -> Path:
+    """What the compiler makes of a text.
+
+    Parameters
+    ----------
+    text : str
+    *flags : str
+        Beside those of all.
+    header : {"kernels", "host", None}
+        What stands before it: ``host.h``, with what generated kernels begin with or without that, or nothing.
+    suffix : str
+        Of the file.
+
+    Raises
+    ------
+    KernelError
+        What the compiler says against it.
+    """
+    path = _place(header, flags, text, suffix)
+    if not path.exists():
+        before = [] if header is None else ["-include", str(_header(header, flags))]
+        source = path.with_suffix(".cpp")
+        with _complete(source) as part:
+            part.write_text(text)
+        with _complete(path) as part:
+            _compile(*_FLAGS, *flags, *before, str(source), "-o", str(part))
+    return path
+
+
+@functools.cache
+def _header(name: str, flags: tuple[str, ...]) -> Path:
+    """A file to include first, with what the compiler made of it beside it, where it takes that."""
+    path = _place(name, flags, "", ".h")
+    if not path.exists():
+        with _complete(path) as part:  # which says that this process compiles it: others read it as text till then
+            part.write_text("".join(f'#include "{each}"\n' for each in _HEADERS[name]))
+        with contextlib.suppress(KernelError), _complete(Path(f"{path}.gch")) as part:
+            _compile(*_FLAGS, *flags, "-x", "c++-header", str(path), "-o", str(part))
+    return path
+
+
+def _place(header: str | None, flags: tuple[str, ...], text: str, suffix: str) -> Path:
+    name = hashlib.sha256("\n".join([_content(header), *flags, text]).encode()).hexdigest()[:24]
+    return folder() / f"{name}{suffix}"
+
+
+@functools.cache
+def _content(header: str | None) -> str:
+    return "".join(each.read_text(encoding="utf-8") for each in _HEADERS[header])
+
+
+@contextlib.contextmanager
+def _complete(path: Path) -> Iterator[Path]:
+    """A name to write to, which becomes this one when all is there: no other process sees a part."""
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    yield part
+    os.replace(part, path)
+
+
+def _compile(*arguments: str) -> None:
+    done = subprocess.run([str(COMPILER), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise KernelError(done.stderr[:6000])
+
+
+def line_of(report: str) -> str:
+    """The line of a compiled text, or of what stands before it, that a sanitizer names first; nothing where none is."""
+    for name, number in re.findall(r"(/[^\s:]+\.(?:cpp|cuh)):(\d+)", report):
+        with contextlib.suppress(OSError, IndexError):
+            return f"{Path(name).name}, line {number}: {Path(name).read_text().splitlines()[int(number) - 1].strip()}"
+    return ""

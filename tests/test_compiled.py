@@ -1,0 +1,62 @@
+"""What tests compile: once, whole, and with any compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cuda import compiled
+
+TEXT = 'extern "C" float answer() { return wide(narrow<Half>(0.5f)); }'
+
+pytestmark = pytest.mark.skipif(compiled.COMPILER is None, reason="needs a C++ compiler")
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which nothing is."""
+    monkeypatch.setattr(compiled, "folder", lambda: tmp_path)
+    monkeypatch.setattr(compiled, "_header", functools.cache(compiled._header.__wrapped__))
+    return tmp_path
+
+
+def answer() -> float:
+    function = ctypes.CDLL(str(compiled.built(TEXT, "-shared", "-fPIC", suffix=".so"))).answer
+    function.restype = ctypes.c_float
+    return function()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_processes_that_compile_the_same_at_once_leave_one_file(place: Path) -> None:
+    children = [multiprocessing.get_context("fork").Process(target=answer) for _ in range(3)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+        assert child.exitcode == 0
+    assert answer() == 0.5
+    assert sorted(path.suffix for path in place.iterdir()) == [".cpp", ".gch", ".h", ".so"]
+
+
+def test_what_is_there_is_not_compiled_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert answer() == 0.5
+    monkeypatch.setattr(compiled, "_compile", None)
+    assert answer() == 0.5
+
+
+def test_a_compiler_that_makes_nothing_of_headers_reads_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compile(*arguments: str) -> None:
+        if "c++-header" in arguments:
+            raise compiled.KernelError("what is that?")
+        real(*arguments)
+
+    real = compiled._compile
+    monkeypatch.setattr(compiled, "_compile", compile)
+    assert answer() == 0.5
+    assert not [*place.glob("*.gch*")]
