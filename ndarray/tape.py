@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .ndarray import NDArray
 
 __all__ = ["TapeNode", "TapeEntry", "Leaf", "leaf", "record", "add", "backward", "constant", "gradients",
-           "raw_gradients", "Taped", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]
+           "line", "raw_gradients", "Taped", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]
 
 #: Makes an NDArray of a raw array and its context.
 WRAP = Slot("arrays")
@@ -157,6 +157,17 @@ _UNDIFFERENTIATED = TapeNode(None, None, (), None, None, 1, Context("cpu"), None
 CONSTANT = _UNDIFFERENTIATED, 0
 
 
+def line() -> Where | None:
+    """The line of user code that records something: where layers of ours lie inside each other, that which called the
+    outermost."""
+    where: Any = MODE.where
+    if where is None:
+        return here()
+    if where == ():
+        where = MODE.where = here()
+    return where
+
+
 def leaf(array: NDArray, grad: NDArray | None, req: str) -> TapeEntry:
     """The entry of an array whose gradient goes to ``grad``."""
     if req not in REQUESTS:
@@ -168,7 +179,7 @@ def leaf(array: NDArray, grad: NDArray | None, req: str) -> TapeEntry:
 
 def constant(entries: Sequence[TapeEntry], array: NDArray) -> TapeEntry:
     """The entry of an array that does not change with what has these entries: its gradient is zero."""
-    return TapeNode(_CONSTANT_OF, None, tuple(entries), (), [array._data], 1, array._ctx, here()), 0
+    return TapeNode(_CONSTANT_OF, None, tuple(entries), (), [array._data], 1, array._ctx, line()), 0
 
 
 def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequence[Array], outs: Sequence[NDArray],
@@ -180,14 +191,14 @@ def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequenc
             break
     else:
         return
-    node = TapeNode(op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx, here(), settled)
+    node = TapeNode(op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx, line(), settled)
     for i, out in enumerate(outs):
         out._entry = (node, i)
 
 
 def add(op: Op, attrs: Attrs, entries: tuple[TapeEntry, ...], arrays: Sequence[Array], out: NDArray) -> None:
     """Remember an application with one output, some of whose inputs' entries are those of a recorded computation."""
-    out._entry = TapeNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx, here()), 0
+    out._entry = TapeNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx, line()), 0
 
 
 def wrapped(data: Array, ctx: Context) -> NDArray:

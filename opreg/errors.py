@@ -14,7 +14,7 @@ from .core.cache import cached
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
-    "Where", "here", "family", "note", "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean",
+    "Where", "here", "is_ours", "family", "note", "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean",
     "refuse_keywords", "refuse_misspelt",
 ]
 
@@ -111,6 +111,12 @@ def here() -> Where | None:
             _OURS.add(name)
         frame = frame.f_back
     return None
+
+
+def is_ours(function: object) -> bool:
+    """Whether a function is written in opreg, so that no line of it is user code."""
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_filename.startswith(_INSIDE)
 
 
 @cached(4096)

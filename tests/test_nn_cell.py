@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import types
 from collections import OrderedDict
 from typing import Any
@@ -555,3 +556,37 @@ def test_constructors_may_keep_what_they_were_given() -> None:
     assert Named().cell_init_args == "Named[3]"
     with pytest.raises(ValueError, match="text or a list of texts, got 3"):
         cell_attr_register(attrs=3)  # type: ignore[arg-type]
+
+
+class Exponentials(Cell):
+    def construct(self, x):
+        return ms.ops.exp(x)
+
+
+def _noted(y: Tensor) -> dict[str, int]:
+    """Lines that are noted of the operators that an array was computed by."""
+    lines, nodes = {}, [y._entry[0]]
+    while nodes:
+        node = nodes.pop()
+        if node.op is not None:
+            filename, lines[node.op.name] = node.where
+            assert filename == __file__
+            nodes += [source for source, _ in node.inputs]
+    return lines
+
+
+def test_lines_of_what_cells_record():
+    layers, hooked = nn.SequentialCell(nn.ReLU(), Exponentials(), nn.Tanh()), nn.SequentialCell(nn.Sigmoid())
+
+    def hook(cell: Cell, args: Any, out: Any) -> Any:
+        return ms.ops.sin(out)
+
+    hooked.register_forward_hook(hook)
+    x = Tensor(X)
+    x.attach_grad()
+    with ms.autograd.record():
+        line = inspect.currentframe().f_lineno  # type: ignore[union-attr]
+        y = layers(x)
+        y = hooked(y)
+    inside, inside_hook = (each.__code__.co_firstlineno + 1 for each in (Exponentials.construct, hook))
+    assert _noted(y) == {"relu": line + 1, "exp": inside, "tanh": line + 1, "sigmoid": line + 2, "sin": inside_hook}

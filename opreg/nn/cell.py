@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 from ..core.mode import MODE
 from ..core.spec import as_dtype, is_floating
-from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, note, refuse_keywords
+from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, is_ours, note, refuse_keywords
 from . import bprop, hooks
 from . import dtype as dtypes
 from .follow import symbol_of
@@ -82,6 +82,7 @@ class Cell(ParameterContainer):
         """Find out whether calling the Cell is just calling ``construct``."""
         own = self.__dict__
         own["_plain"] = not (any(own["_hooks"].values()) or own["_has_bprop"] or own["_cast"] is not None)
+        own["_line"] = () if own["_plain"] and is_ours(type(self).construct) else None
 
     # ------------------------------------------------------------------------------------------------ calling
 
@@ -122,15 +123,23 @@ class Cell(ParameterContainer):
                 trace.scope.pop()
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        own, mode = self.__dict__, MODE.__dict__
+        where, line = mode["where"], own["_line"]
+        apart = where is None or line is None  # no layer of ours in another one, whose line is already known
+        if apart:
+            mode["where"] = line
         try:
-            if self.__dict__["_plain"]:
+            if own["_plain"]:
                 return self.construct(*args, **kwargs)
             return self._run_with_all(args, kwargs)
         except Exception as error:
-            if self.__dict__["_plain"]:
+            if own["_plain"]:
                 self._explain(error, args, kwargs)
             note(error, f"in Cell {self.path}")
             raise
+        finally:
+            if apart:
+                mode["where"] = where
 
     def _explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let an error that the inputs of this Cell are to blame for say so, and not blame the weights."""

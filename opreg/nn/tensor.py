@@ -10,7 +10,7 @@ import numpy as np
 
 from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import NDArray, _compute, attach, numbers_of
-from opreg.ndarray.tape import Taped, TapeNode
+from opreg.ndarray.tape import Taped, TapeNode, line
 
 from ..core.mode import MODE, quiet
 from ..core.op import Op
@@ -18,7 +18,7 @@ from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
 from ..core.value import Value
-from ..errors import ArgumentError, DTypeError, ShapeError, here, note
+from ..errors import ArgumentError, DTypeError, ShapeError, note
 from ..typing import Array, ArrayModule
 from . import dtype as dtypes
 from . import printing
@@ -480,7 +480,7 @@ def fresh(value: NDArray) -> Tensor:
     if entry is None:
         node = TapeNode(None, None, (), None, [value._data], 1, value._ctx, None)
     else:
-        node = TapeNode(FRESH, None, (entry,), [value._data], [value._data], 1, value._ctx, here())
+        node = TapeNode(FRESH, None, (entry,), [value._data], [value._data], 1, value._ctx, line())
     result._entry = (node, 0)
     return result
 
