@@ -135,3 +135,22 @@ def test_softmax_of_some_and_of_other_dtypes_is_not_prepared():
     for given, arrays in (({"use_length": True}, [data, length]), ({"dtype": "float64"}, [data])):
         op = get("softmax")
         assert op.prepared(op.complete(given), *arrays) is None
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("flatten", [False, True])
+@pytest.mark.parametrize(("shape", "hidden"), [((5, 3), 4), ((2, 3, 4), 5), ((0, 3), 2), ((3, 0), 2), ((80, 90), 70),
+                                               ((200, 30, 10), 50)])
+def test_dense_layers(shape, hidden, flatten, dtype):
+    inputs = int(np.prod(shape[1:])) if flatten else shape[-1]
+    rows = shape[:1] if flatten else shape[:-1]
+    given = {"num_hidden": hidden, "flatten": flatten}
+    data, doubled, weight, bias, g = (_NUMBERS.standard_normal(each).astype(dtype) for each in (
+        shape, (*shape[:-1], 2 * shape[-1]), (hidden, inputs), hidden, (*rows, hidden)))
+    strided = doubled[..., ::2]
+    there = dtype != "float16"
+    for others in ([weight], [weight, bias]):
+        assert _same("FullyConnected", {**given, "no_bias": len(others) == 1}, [data, *others],
+                     [strided, *others]) == there
+    assert _same("_backward_FullyConnected_data", given, [g, weight, data], [-g, weight, strided]) == there
+    assert _same("_backward_FullyConnected_weight", given, [g, data, weight], [-g, strided, weight]) == there

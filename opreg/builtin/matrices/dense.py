@@ -11,7 +11,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from ...backends.blas import multiplier
+import numpy as np
+
+from ...backends.blas import SMALL, Matmul, multiplier
 from ...core.attrs import Positive
 from ...core.launch import Call
 from ...core.op import Op
@@ -47,6 +49,13 @@ def product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Ar
     if a.dtype.char not in "fdFD":  # no work for BLAS
         return xp.matmul(a, b, out=out)
     return multiplier(xp, a, b)(a, b, out)
+
+
+def _settled_product(shape: Shape, b: Array, like: Array) -> Matmul | None:
+    """``product`` of matrices of a shape and like ``b``, for eager calls on the host; None where dtypes are others."""
+    if like.dtype.name not in ("float32", "float64") or b.dtype != like.dtype:
+        return None
+    return np.matmul if math.prod(shape) * b.shape[-1] <= SMALL else functools.partial(product, np)
 
 
 def _matrix(xp: ArrayModule, a: Array, b: Array, out: Array | None, shape: Shape) -> Array:
@@ -248,6 +257,37 @@ def fully_connected_data_xp(xp, g, weight, data, *, out=None):
 @fully_connected_weight.kernel()
 def fully_connected_weight_xp(xp, g, data, weight, *, flatten, out=None):
     return _matrix(xp, *dense_weight(g, data, flatten=flatten), out, weight.shape)
+
+
+@fully_connected.prepare
+def fully_connected_prepare(data, weight, bias=None, *, num_hidden, flatten):
+    rows = _rows(data, flatten).shape
+    multiply, shape = _settled_product(rows, weight.T, data), fully_connected_infer(
+        data.shape, weight.shape, num_hidden=num_hidden, flatten=flatten)
+    if multiply is None:
+        return None
+
+    def run(data: Array, weight: Array, bias: Array | None = None) -> Array:
+        y = multiply(data.reshape(rows), weight.T)
+        if bias is not None:
+            np.add(y, bias, y)
+        return y if y.shape == shape else y.reshape(shape)
+
+    return run
+
+
+@fully_connected_data.prepare
+def fully_connected_data_prepare(g, weight, data):
+    rows, shape = _rows(g, False).shape, data.shape
+    multiply = _settled_product(rows, weight, g)
+    return None if multiply is None else lambda g, weight, _: multiply(g.reshape(rows), weight).reshape(shape)
+
+
+@fully_connected_weight.prepare
+def fully_connected_weight_prepare(g, data, weight, *, flatten):
+    rows, inputs = _rows(g, False).shape, _rows(data, flatten).shape
+    multiply = _settled_product(rows[::-1], _rows(data, flatten), g)
+    return None if multiply is None else lambda g, data, _: multiply(g.reshape(rows).T, data.reshape(inputs))
 
 
 attach_bound_product(fully_connected, _dense)
