@@ -191,14 +191,16 @@ def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequenc
             break
     else:
         return
-    node = TapeNode(op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx, line(), settled)
+    node = TapeNode(op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx,
+                    here() if MODE.where is None else line(), settled)
     for i, out in enumerate(outs):
         out._entry = (node, i)
 
 
 def add(op: Op, attrs: Attrs, entries: tuple[TapeEntry, ...], arrays: Sequence[Array], out: NDArray) -> None:
     """Remember an application with one output, some of whose inputs' entries are those of a recorded computation."""
-    out._entry = TapeNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx, line()), 0
+    out._entry = TapeNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx,
+                          here() if MODE.where is None else line()), 0
 
 
 def wrapped(data: Array, ctx: Context) -> NDArray:
