@@ -113,6 +113,7 @@ _slots.install({
     "arrays": ("opreg.ndarray",),
     "graphs": ("opreg.symbol", "opreg.symbol.show"),
     "backends": ("opreg.backends.passes",),
+    "training": ("opreg.train.updater",),
 })
 _aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)
 

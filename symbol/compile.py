@@ -140,7 +140,7 @@ def _lay_out(program: Program) -> Plan:
     memory = plan_memory(program.nodes, program.specs, program.contexts, variables, results.targets, results.kept)
     plan = Plan(program, split, memory, variables, results.adds)
     plan.close(_brought(plan, results.after_forward), _brought(plan, results.after_backward) + _unreached(program),
-               Segment if program.watched else segments(plan.contexts))
+               Segment if program.watched else segments(plan.contexts.values()))
     return plan
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from opreg.errors import ArgumentError
 
-from .plan import Plan, Step
+from .plan import Plan, Segment, Step
 from .work import Work, names_of, scaled, timed, work_of
 
 __all__ = ["Estimate", "EstimateRow", "HOPPER", "Machine", "estimate"]
@@ -198,13 +198,12 @@ class Estimate:
         return f"<Estimate of {len(self.rows)} steps on {self.machine.name}, {timed(self.replayed)} replayed>"
 
 
-def estimate(plan: Plan, machine: Machine) -> Estimate:
+def estimate(plan: Plan, halves: Sequence[tuple[str, Segment]], machine: Machine) -> Estimate:
     """What the steps of a plan would cost; see ``Executor.estimate``."""
     if not isinstance(machine, Machine):
         raise ArgumentError(f"estimate: machine={machine!r}: expected a Machine, as opreg.symbol.estimate.HOPPER is")
-    halves = [("forward", plan.forward.steps), ("backward", plan.backward.steps)]
-    rows = [_row(plan, half, number, step, machine) for half, steps in halves for number, step in enumerate(steps)
-            if step.run]
+    rows = [_row(plan, half, number, step, machine) for half, segment in halves
+            for number, step in enumerate(segment.steps) if step.run]
     return Estimate(rows, machine, plan.is_train, len({row.half for row in rows}))
 
 

@@ -34,6 +34,7 @@ from .plan import Plan, Segment, Step
 from .profile import Profile, profile
 from .program import Bound
 from .symbol import Symbol, output_name
+from .update import Index, Mover, Update
 
 __all__ = ["Executor", "truth"]
 
@@ -92,6 +93,7 @@ class Executor:
         self._inside, self._process = [0], os.getpid()
         self._dicts: dict[str, Named[Any]] = {}
         self._staging: dict[str, Callable[[np.ndarray], None] | None] = {}  # of arguments on devices, by name
+        self._update: Update | None = None  # how weights move
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an executor is bound to memory: pickle or copy its symbol and its arrays, and bind them again")
@@ -242,6 +244,90 @@ class Executor:
         self._ready = None
         self._run(plan, plan.backward, is_train)
 
+    def set_optimizer(self, optimizer: Any, weights: Sequence[str] | Mapping[str, Index] | None = None) -> None:
+        """Choose how ``update`` moves weights.
+
+        Parameters
+        ----------
+        optimizer : Optimizer, Updater or None
+            One of ``opreg.optimizer``. An updater keeps the states of weights, and may serve several executors; an
+            optimizer gets one of its own. None for no updates any more.
+        weights : sequence of str, or dict of str to int or str
+            The arguments that are moved, by default all that gradients are kept of. A dict says what the optimizer
+            knows them by; that is else their number in its ``param_idx2name``, or their name.
+
+        Raises
+        ------
+        ArgumentError
+            For an argument that there is not, or that no gradient is kept of.
+
+        Examples
+        --------
+        >>> import opreg as mx
+        >>> loss = mx.sym.MakeLoss(mx.sym.square(mx.sym.Variable("w") - 3))
+        >>> executor = loss.bind(mx.cpu(), [mx.nd.zeros((2,))], args_grad=[mx.nd.zeros((2,))])
+        >>> executor.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.25))
+        >>> for _ in range(2):
+        ...     _ = executor.forward(is_train=True)
+        ...     executor.backward()
+        ...     executor.update()
+        >>> executor.arg_dict["w"].asnumpy()
+        array([2.25, 2.25], dtype=float32)
+        """
+        with self._alone():
+            if optimizer is None:
+                self._update = None
+                return
+            mover: Mover = optimizer.updater() if hasattr(optimizer, "updater") else optimizer
+            if not hasattr(mover, "settle"):
+                raise ArgumentError(f"set_optimizer: expected an optimizer or an updater of opreg.optimizer, got "
+                                    f"{type(optimizer).__name__}")
+            gradients = {node.name: grad for node, grad, req in zip(self._arguments, self.grad_arrays, self._reqs)
+                         if grad is not None and req != "null"}
+            indices = weights if isinstance(weights, Mapping) else mover.indices(
+                list(gradients) if weights is None else weights)
+            for name in indices:
+                if name not in gradients:
+                    what = "no gradient is kept of" if name in self.arg_dict else "there is no argument"
+                    raise ArgumentError(f"set_optimizer: {what} {name!r}. {did_you_mean(name, gradients)}")
+            self._update = Update(mover, list(indices), list(indices.values()),
+                                  [self.arg_dict[name] for name in indices], [gradients[name] for name in indices])
+
+    @property
+    def mover(self) -> Mover | None:
+        """The updater that ``set_optimizer`` was given, or has made; None where there is none."""
+        return None if self._update is None else self._update.mover
+
+    def update(self) -> None:
+        """Move the weights along their gradients, in place, as ``set_optimizer`` says.
+
+        All weights that move alike are one step, which reads learning rate, decay and the number of the update where
+        they stand: a schedule changes nothing else. ``explain`` shows these steps behind those of backward.
+
+        Raises
+        ------
+        OpError
+            When no optimizer was set.
+        """
+        inside, me = self._inside, get_ident()  # what _alone does, in a sixth of the time
+        inside.append(me)
+        if inside[1] != me:
+            self._refuse(me)
+        try:
+            update = self._update
+            if update is None:
+                raise OpError(f"{self!r} has no optimizer: set_optimizer comes before update")
+            segment = update.ready()
+            if segment is None:
+                update.alone()
+            else:
+                self._run_unseen(segment, True)
+        except Exception as error:
+            trim(error)
+            raise
+        finally:
+            del inside[1]
+
     def _draws(self, mode: bool) -> dict[tuple[str, int], object]:
         """Where generators stood before the last forward of a mode that a caller ran."""
         return self._drawn.get(mode, {})
@@ -286,17 +372,24 @@ class Executor:
         """Plan anew: kernels and gradients are chosen with the plan."""
         for mode in (False, True):
             self._forget(mode)
+        if self._update is not None:
+            self._update.forget()
 
     def _run(self, plan: Plan, segment: Segment, is_train: bool) -> None:
         """Run a segment in its mode: nothing recorded, this context the current one, no numeric warnings."""
-        if self._monitor is None and segment.plain:
-            if segment.native is not None:
-                segment.native()
-            else:
-                quiet(segment.run)
-            return
-        after = None if self._monitor is None else functools.partial(self._report, plan)
-        self._in_mode(is_train, functools.partial(segment.run, after))
+        if self._monitor is None:
+            self._run_unseen(segment, is_train)
+        else:
+            self._in_mode(is_train, functools.partial(segment.run, functools.partial(self._report, plan)))
+
+    def _run_unseen(self, segment: Segment, is_train: bool) -> None:
+        """Do so without telling the monitor."""
+        if segment.native is not None:
+            segment.native()
+        elif segment.plain:
+            quiet(segment.run)
+        else:
+            self._in_mode(is_train, segment.run)
 
     def _in_mode(self, is_train: bool, function: Callable[[], None]) -> None:
         """Call a function in the mode that steps run in."""
@@ -418,8 +511,11 @@ class Executor:
         grads = [None if grad is None else grad if grad.shape == arg.shape else
                  NDArray(zeros(grad.context, arg.shape, grad.dtype), grad.context)
                  for arg, grad in zip(args, self.grad_arrays)]
-        return self._make(self._symbol, args=args, grads=grads, reqs=self._reqs, aux=aux, outputs=self.outputs,
-                          head_grads=self.head_grads)
+        executor = self._make(self._symbol, args=args, grads=grads, reqs=self._reqs, aux=aux, outputs=self.outputs,
+                              head_grads=self.head_grads)
+        if self._update is not None:
+            executor.set_optimizer(self._update.mover, dict(zip(self._update.names, self._update.indices)))
+        return executor
 
     # ------------------------------------------------------------------------------------------- inspection
 
@@ -460,16 +556,25 @@ class Executor:
             plan = self.plan(self._keeps_gradients if is_train is None else bool(is_train))
         lines = [f"{'training' if plan.is_train else 'inference'} plan, {plan.nbytes} bytes beside arguments, outputs "
                  "and gradients"]
-        for title, segment in (("forward", plan.forward), ("backward", plan.backward)):
+        for title, segment in self._segments(plan):
             if segment.steps:
                 lines.append(f"{title}, {segment.said()}:" if segment.said() else f"{title}:")
             for number, step in enumerate(segment.steps):
-                name = "" if step.node is None else f"{titled(step.node)}: "
+                name = f"{step.title}: " if step.title else "" if step.node is None else f"{titled(step.node)}: "
                 declined = "".join(f"; {kernel} declined: {reason}" for kernel, reason in step.declined)
                 copies = step.copies and f"; {step.copies}"
                 said = segment.said(step) and f"; {segment.said(step)}"
                 lines.append(f"  {number:4} {name}{step.kernel}{declined}{copies} -> {step.where}{said}")
+        if self._update is not None and self._update.segment is None:
+            lines.append(f"update: {self._update.reason}")
         return "\n".join(lines)
+
+    def _segments(self, plan: Plan) -> list[tuple[str, Segment]]:
+        """The segments that run with a plan, and what they are called."""
+        found = [("forward", plan.forward), ("backward", plan.backward)]
+        if plan.is_train and self._update is not None and self._update.segment is not None:
+            found.append(("update", self._update.segment))
+        return found
 
     def memory(self, is_train: bool | None = None) -> MemoryUse:
         """Where the memory of a plan goes.
@@ -520,7 +625,8 @@ class Executor:
         with self._alone():
             plan = self.plan(self._keeps_gradients if is_train is None else bool(is_train))
             self._ready = None
-            return profile(plan, self._bound, lambda segment: self._run(plan, segment, plan.is_train),
+            return profile(plan, self._segments(plan), self._bound,
+                           lambda segment: self._run(plan, segment, plan.is_train),
                            functools.partial(self._in_mode, plan.is_train), runs)
 
     def estimate(self, is_train: bool | None = None, machine: Machine = HOPPER) -> Estimate:
@@ -540,7 +646,8 @@ class Executor:
             are those of the plan for where the executor is bound, whose kernels other devices may not have.
         """
         with self._alone():
-            return estimate(self.plan(self._keeps_gradients if is_train is None else bool(is_train)), machine)
+            plan = self.plan(self._keeps_gradients if is_train is None else bool(is_train))
+            return estimate(plan, self._segments(plan), machine)
 
     def kernel_report(self, is_train: bool | None = None) -> KernelReport:
         """How far kernels were from the reference, in all runs of a plan so far; of an executor that checks kernels.

@@ -36,7 +36,7 @@ class Step:
     Attributes
     ----------
     node : Node or None
-        None for what the executor adds: storing gradients that are summed or copied, auxiliary states.
+        None for what the executor adds: storing gradients that are summed or copied, auxiliary states, updates.
     kernel : str
         The kernel's name, or ``view`` where nothing runs.
     declined : list of (str, str)
@@ -51,18 +51,23 @@ class Step:
         Where it computes.
     copies : str
         What its first run has copied between the host and a device, in words.
+    title : str
+        What it is called where there is no node.
+    instructions : int
+        Those of its expression, for all numbers, where there is no node.
     """
 
-    __slots__ = ("node", "kernel", "declined", "where", "run", "outs", "ins", "ctx", "copies")
+    __slots__ = ("node", "kernel", "declined", "where", "run", "outs", "ins", "ctx", "copies", "title", "instructions")
 
     def __init__(self, node: Node | None, kernel: str, declined: list[tuple[str, str]], where: str,
                  run: list[Function], outs: Sequence[Array | None], ctx: Context, ins: Sequence[Array | None] = ()):
         self.node, self.kernel, self.declined, self.where, self.run = node, kernel, declined, where, run
         self.outs, self.ins, self.ctx, self.copies = outs, ins, ctx, ""
+        self.title, self.instructions = "", 0
 
 
 class Segment:
-    """A stretch of a plan that runs as one: the forward or the backward steps.
+    """A stretch of a plan that runs as one: the forward, the backward or the update steps.
 
     Attributes
     ----------

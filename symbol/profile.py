@@ -194,14 +194,16 @@ def _line(row: ProfileRow) -> str:
 # ----------------------------------------------------------------------------------------------- measuring
 
 
-def _written(plan: Plan, bound: Bound) -> list[tuple[Array, Context]]:
+def _written(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound) -> list[tuple[Array, Context]]:
     """The arrays that steps write and that outlive them: outputs, gradients, states, what updates change; and where
     they live."""
     _, states = bound.graph.variables()
     changed = {node.inputs[i][0] for node in bound.graph.nodes if node.op is not None for i in node.op.mutates}
     arrays = [*zip(bound.outputs, bound.places),
               *[(array, bound.contexts[node]) for node, (array, _) in bound.grads.items()],
-              *[(bound.arrays[node], bound.contexts[node]) for node in {*states, *changed} if node in bound.arrays]]
+              *[(bound.arrays[node], bound.contexts[node]) for node in {*states, *changed} if node in bound.arrays],
+              *[(array, step.ctx) for half, segment in halves if half == "update" for step in segment.steps
+                for array in step.outs if array is not None]]
     return list({id(array): (array, ctx) for array, ctx in arrays}.values())
 
 
@@ -217,14 +219,16 @@ def _kept(arrays: Sequence[tuple[Array, Context]], plan: Plan) -> Iterator[None]
             ctx.run(array.__setitem__, Ellipsis, before)
 
 
-def profile(plan: Plan, bound: Bound, run: Callable[[Segment], None], inside: Callable[[Callable[[], None]], None],
-            runs: int) -> Profile:
+def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run: Callable[[Segment], None],
+            inside: Callable[[Callable[[], None]], None], runs: int) -> Profile:
     """Time the steps of a plan; see ``Executor.profile``.
 
     Parameters
     ----------
     plan : Plan
         What runs.
+    halves : list of (str, Segment)
+        Its segments, and what they are called.
     bound : Bound
         What it was made of.
     run : function of a segment
@@ -236,7 +240,6 @@ def profile(plan: Plan, bound: Bound, run: Callable[[Segment], None], inside: Ca
     """
     if not isinstance(runs, int) or runs < 1:  # type: ignore[redundant-expr]
         raise ArgumentError(f"profile: runs={runs!r}: expected a positive number")
-    halves = [("forward", plan.forward), ("backward", plan.backward)]
     sync = _synchronizer(plan)
 
     def whole() -> float:
@@ -246,7 +249,7 @@ def profile(plan: Plan, bound: Bound, run: Callable[[Segment], None], inside: Ca
         sync()
         return time.perf_counter() - start
 
-    with _kept(_written(plan, bound), plan):
+    with _kept(_written(plan, halves, bound), plan):
         whole()  # settles what is watched in its first run
         least = min([whole() for _ in range(runs)])
         steps = [(half, number, step) for half, segment in halves for number, step in enumerate(segment.steps)

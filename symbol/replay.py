@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 import numpy as np
 
 from opreg.backends.devices import recorder
-from opreg.core.graph import Node
 from opreg.core.steps import Recorder, RefusedError, is_plain
 from opreg.errors import OpError, note
 from opreg.ndarray.context import Context
@@ -37,9 +36,9 @@ class _Phase(enum.Enum):
     OFF = "not captured"
 
 
-def segments(contexts: Mapping[Node, Context]) -> Callable[[list[Step]], Segment]:
-    """What makes the segments of a plan, by where its nodes compute."""
-    places = {ctx for ctx in contexts.values() if ctx.xp is not np}
+def segments(contexts: Iterable[Context]) -> Callable[[list[Step]], Segment]:
+    """What makes the segments of a plan, by where its steps compute."""
+    places = {ctx for ctx in contexts if ctx.xp is not np}
     if not places:
         return Segment
     if len(places) > 1:
@@ -161,6 +160,8 @@ class RecordedSegment(Segment):
             return f"its kernel, {step.kernel}, is Python that runs each time"
         if op is not None and op.random and not all(map(_keeps_state, step.run)):
             return "draws random numbers"
+        if not all(getattr(function, "capturable", True) for function in step.run):
+            return "is given numbers of the host"
         if not all(isinstance(out, self._xp.ndarray) for out in step.outs if out is not None):
             return "computes elsewhere"
         return None

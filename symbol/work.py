@@ -47,6 +47,9 @@ def work_of(plan: Plan, step: Step) -> Work:
     node = step.node
     if node is None:  # the executor's own: memory is filled, copied or added to
         written = sum(int(out.nbytes) for out in step.outs if out is not None)
+        if step.title:  # an update: one call, or one launch
+            return Work(1, sum(int(each.nbytes) for each in step.ins if each is not None), written, None,
+                        step.instructions)
         read = 0 if step.kernel == "zeros" else written * (2 if step.kernel == "add" else 1)
         return Work(len(step.run), read, written)
     op = node.op
@@ -70,7 +73,7 @@ def _instructions(plan: Plan, node: Node) -> int | None:
 def names_of(step: Step) -> tuple[str, str, tuple[str, ...]]:
     """Operator and node of a step, and the operators that it is made of; of the executor's own, what they do."""
     if step.node is None:
-        return "", step.where, ()
+        return step.title, step.where, ()
     return step.node.op.name, step.node.name, tuple(step.node.attrs.get("operators", ()))  # type: ignore[union-attr]
 
 

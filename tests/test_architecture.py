@@ -101,7 +101,7 @@ ORDER = _floors("""
     opreg.symbol.replay
     opreg.symbol.arrays opreg.symbol.work opreg.symbol.checking
     opreg.symbol.profile opreg.symbol.estimate
-    opreg.symbol.head_gradients
+    opreg.symbol.head_gradients opreg.symbol.update
     opreg.symbol.compile
     opreg.backends.passes opreg.symbol.executor
     opreg.symbol.stages
@@ -141,6 +141,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names contrib
         elementwise.elementwise vision.image_size numpy_names.numpy_like_logic outputs layers.rnn_parts shapes.shape
             layers.sliding shapes.subscript optimizers.update_formulas optimizers.updating contrib.contrib_misc
+        optimizers.bound_updates
         elementwise.activation layers.attention shapes.axes elementwise.binary shapes.broadcasting
             randomness.densities contrib.hawkes vision.image lookup.indexing shapes.joining layers.norm
             layers.normalize optimizers.optimizer_updates shapes.padding reductions.products

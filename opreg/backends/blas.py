@@ -39,7 +39,7 @@ from opreg.typing import Array, ArrayModule
 
 from .addressing import address_of
 
-__all__ = ["add_multiple", "aside", "multiplier", "share"]
+__all__ = ["add_multiple", "aside", "multiple", "multiplier", "share"]
 
 #: ``matmul`` of two arrays, and perhaps where to write.
 Matmul: TypeAlias = Callable[..., Array]
@@ -287,10 +287,30 @@ def add_multiple(y: Array, a: float, x: Array) -> bool:
     dtype or order, where ``y`` is read-only, nor with a factor of zero, of which BLAS makes nothing even if ``x`` is
     not finite.
     """
-    count = y.size
-    function = _axpy(y.dtype, count)
+    added = multiple(y, a, x)
+    if added is not None:
+        added()
+    return added is not None
+
+
+class Multiple(PlainStep):
+    """Adds ``a * x`` to ``y``, in one pass over memory; ``a`` may be changed."""
+
+    __slots__ = ("a", "_function", "_count", "_places", "_arrays")
+
+    def __init__(self, function: Callable[..., object], y: Array, a: float, x: Array):
+        self.a, self._function, self._count = a, function, y.size
+        self._places, self._arrays = (address_of(x), address_of(y)), (x, y)
+
+    def __call__(self) -> None:
+        x, y = self._places
+        self._function(self._count, self.a, x, 1, y, 1)
+
+
+def multiple(y: Array, a: float, x: Array) -> Multiple | None:
+    """What does as ``add_multiple`` does again and again; None where that is not possible."""
+    function = _axpy(y.dtype, y.size)
     if function is None or not a or x.dtype != y.dtype or not (
             x.flags.c_contiguous and y.flags.c_contiguous and y.flags.writeable):
-        return False
-    function(count, a, address_of(x), 1, address_of(y), 1)
-    return True
+        return None
+    return Multiple(function, y, a, x)

@@ -11,7 +11,9 @@ import numpy as np
 from opreg.ndarray import zeros
 from opreg.ndarray.ndarray import NDArray
 
+from ..builtin.optimizers.bound_updates import Alike, Row
 from ..core.registry import get, ops
+from ..core.slots import Slot
 from ..core.spec import Shape
 from ..errors import ArgumentError, DeviceError, DTypeError, FileFormatError, ShapeError, did_you_mean
 from .lr_scheduler import LRScheduler
@@ -20,7 +22,12 @@ from .named import Named
 if TYPE_CHECKING:
     from opreg.symbol.symbol import Symbol
 
+    from .updater import Updater
+
 __all__ = ["Optimizer"]
+
+#: What makes an updater of an optimizer.
+UPDATER = Slot("training")
 
 FLOAT16, FLOAT32 = np.dtype("float16"), np.dtype("float32")
 
@@ -41,14 +48,6 @@ def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: 
     arrays = [weight._data, grad._data, *(state._data for state in states)]
     rule, ctx = get(name).kernels[0].rule, weight.context
     ctx.run(rule.function, ctx.xp, *arrays, out=arrays[0], **rule.select(attrs))
-
-
-def _apply_to_all(name: str, updates: Sequence[tuple[NDArray, ...]], **attrs: object) -> None:
-    """The same for several weights of one context: weight, gradient and states each."""
-    groups = [[array._data for array in update] for update in updates]
-    rule, ctx = get(name).kernels[0].rule, updates[0][0].context
-    ctx.run(vars(rule.function)["together"], ctx.xp, updates=[(arrays[0], arrays) for arrays in groups],
-            **rule.select(attrs))
 
 
 def zeros_of(weight: NDArray) -> NDArray:
@@ -157,6 +156,11 @@ class Optimizer:
         """
         return Optimizer.opt_registry.made(Optimizer.opt_registry.find(name), **kwargs)
 
+    def updater(self) -> Updater:
+        """What applies this to weights by index, and keeps a state for each."""
+        updater: Updater = UPDATER.function(self)
+        return updater
+
     # ------------------------------------------------------------------------------------------- states
 
     def create_state(self, index: Any, weight: NDArray) -> State:
@@ -199,7 +203,8 @@ class Optimizer:
 
     def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         """Count an update that is known to fit, and do it."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how a weight moves: define update")
+        name, states = self._operator(state)
+        apply(name, weight, grad, *states, **self._attributes(*self._counted(index)))
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """The same for a state made by ``create_state_multi_precision``."""
@@ -219,31 +224,65 @@ class Optimizer:
         """
         distinct = {index for index, *_ in updates}, {id(weight._data) for _, weight, *_ in updates}
         apart = all(len(keys) == len(updates) for keys in distinct)
-        settled = self._settled if len(updates) > 1 and apart and self._by_operator() else None
+        by_operator = len(updates) > 1 and apart and self.one_by_one() is None
         for index, weight, grad, state in updates:
-            self._check(index, weight, grad, () if settled is None else state)
-        together: dict[tuple[Any, ...], list[tuple[NDArray, ...]]] = {}
-        for index, weight, grad, state in updates:
-            self._set_current_context(weight.context.device_id)
-            if settled is None:
+            self._check(index, weight, grad, state if by_operator else ())
+        if not by_operator:
+            for index, weight, grad, state in updates:
+                self._set_current_context(weight.context.device_id)
                 self.update_multi_precision(index, weight, grad, state)
-                continue
-            name, states, attrs = settled(index, state)
-            key = name, weight.context, weight.dtype, *attrs.items()
-            together.setdefault(key, []).append((weight, grad, *states))
-        for (name, _, _, *items), alike in together.items():
-            _apply_to_all(name, alike, **dict(items))
+            return
+        rows = self.rows_of(updates)
+        for alike in self.settle(rows):
+            rule, ctx = get(alike.operator).kernels[0].rule, alike.ctx
+            ctx.run(vars(rule.function)["together"], ctx.xp, updates=[
+                (rows[i].arrays[0], rows[i].arrays) for i in alike.members], **rule.select(alike.attrs))
 
-    def _settled(self, index: Index, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, float]]:
-        """Count an update; the operator that does it, its states and attributes."""
-        raise NotImplementedError
+    # ------------------------------------------------------------------------------------ several by one rule
 
-    def _by_operator(self) -> bool:
-        """Whether an update is what the class that has ``_settled`` makes of it, and nothing more."""
+    def one_by_one(self) -> str | None:
+        """Why each weight is moved by itself; None where operators do it, of which one call moves many weights."""
         kind = type(self)
-        own: Any = next(cls for cls in kind.__mro__ if "_settled" in vars(cls))
-        return not self.multi_precision and own is not Optimizer and kind.update is Optimizer.update and (
-            kind._move is own._move and kind.update_multi_precision is own.update_multi_precision)
+        own: Any = next(cls for cls in kind.__mro__ if "_operator" in vars(cls))
+        if self.multi_precision:
+            return "multi_precision: float16 weights move in float32 copies"
+        if own is Optimizer or kind.update is not Optimizer.update or kind._move is not Optimizer._move or (
+                kind.update_multi_precision is not own.update_multi_precision):
+            return f"{kind.__name__} moves each weight by itself"
+        return None
+
+    def rows_of(self, updates: Sequence[Update]) -> list[Row]:
+        """Weights as ``settle`` wants them, of an optimizer that moves them by operators."""
+        rows = []
+        for index, weight, grad, state in updates:
+            name, states = self._operator(state)
+            rows.append(Row(index, weight.context, (name, weight.context, weight._data.dtype),
+                            [array._data for array in (weight, grad, *states)]))
+        return rows
+
+    def settle(self, rows: Sequence[Row]) -> list[Alike]:
+        """Count an update of every weight; which of them move alike now, and by which attributes."""
+        counted: dict[tuple[Any, ...], list[int]] = {}
+        device = None
+        for i, (index, ctx, kind, _) in enumerate(rows):
+            if ctx.device_id != device:
+                device = ctx.device_id
+                self._set_current_context(device)
+            counted.setdefault((kind, *self._counted(index)), []).append(i)
+        together: dict[tuple[Any, ...], Alike] = {}
+        for (kind, *rates), members in counted.items():
+            attrs = self._attributes(*rates)
+            alike = together.setdefault((kind, *attrs.values()), Alike(kind[0], kind[1], attrs, []))
+            alike.members.extend(members)
+        return list(together.values())
+
+    def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
+        """The operator that moves a weight with this state, and the arrays of the state that it takes."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how a weight moves: define update")
+
+    def _attributes(self, count: int, lr: float, wd: float) -> dict[str, Any]:
+        """Its attributes, by the number of the update, rate and decay; and perhaps others, which it does not read."""
+        return dict(lr=lr, wd=wd, rescale_grad=self.rescale_grad, clip_gradient=self._bound)
 
     def _check(self, index: Index, weight: NDArray, grad: NDArray, state: State) -> None:
         """Refuse a gradient or a state that does not fit the weight."""
@@ -348,9 +387,12 @@ class Optimizer:
 
     def _step(self, index: Index) -> tuple[int, dict[str, float]]:
         """Count an update; its number, and the attributes nearly all operators take."""
-        count = self._update_count(index)
-        return count, dict(lr=self._get_lr(index), wd=self._get_wd(index), rescale_grad=self.rescale_grad,
-                           clip_gradient=self._bound)
+        count, lr, wd = self._counted(index)
+        return count, Optimizer._attributes(self, count, lr, wd)
+
+    def _counted(self, index: Index) -> tuple[int, float, float]:
+        """Count an update; its number, and the weight's rate and decay."""
+        return self._update_count(index), self._get_lr(index), self._get_wd(index)
 
     @property
     def _bound(self) -> float:

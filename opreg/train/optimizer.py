@@ -63,15 +63,11 @@ class SGD(Optimizer):
             return self.create_state(index, copy), copy
         return self.create_state(index, weight)
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
-        name, states, attrs = self._settled(index, state)
-        apply(name, weight, grad, *states, **attrs)
+    def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
+        return (self._plain, ()) if state is None else (self._with_momentum, (state,))
 
-    def _settled(self, index: Index, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, float]]:
-        _, attrs = self._step(index)
-        if state is None:
-            return self._plain, (), attrs
-        return self._with_momentum, (state,), {"momentum": self.momentum, **attrs}
+    def _attributes(self, count: int, lr: float, wd: float) -> dict[str, float]:
+        return {"momentum": self.momentum, **super()._attributes(count, lr, wd)}
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         if isinstance(index, (list, tuple)) or not (self.multi_precision and weight.dtype == FLOAT16):
@@ -120,12 +116,11 @@ class Signum(Optimizer):
     def create_state(self, index: Index, weight: NDArray) -> State:
         return zeros_of(weight) if self.momentum else None
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
-        _, attrs = self._step(index)
-        if state is None:
-            apply("signsgd_update", weight, grad, **attrs)
-        else:
-            apply("signum_update", weight, grad, state, momentum=self.momentum, wd_lh=self.wd_lh, **attrs)
+    def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
+        return ("signsgd_update", ()) if state is None else ("signum_update", (state,))
+
+    def _attributes(self, count: int, lr: float, wd: float) -> dict[str, float]:
+        return {"momentum": self.momentum, "wd_lh": self.wd_lh, **super()._attributes(count, lr, wd)}
 
 
 @register
@@ -210,14 +205,11 @@ class Adam(_Moments):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.lazy_update = lazy_update
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
-        name, states, attrs = self._settled(index, state)
-        apply(name, weight, grad, *states, **attrs)
+    def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
+        return "adam_update", tuple(state)
 
-    def _settled(self, index: Index, state: Any) -> tuple[str, tuple[NDArray, ...], dict[str, float]]:
-        count, attrs = self._step(index)
-        attrs["lr"] *= self._corrected(count)
-        return "adam_update", tuple(state), {**self._betas, **attrs}
+    def _attributes(self, count: int, lr: float, wd: float) -> dict[str, float]:
+        return {**self._betas, **super()._attributes(count, lr * self._corrected(count), wd)}
 
 
 @register
@@ -343,11 +335,12 @@ class FTML(Optimizer):
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
         return zeros_of(weight), zeros_of(weight), zeros_of(weight)
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
-        count, attrs = self._step(index)
-        attrs["clip_grad"] = attrs.pop("clip_gradient")
-        apply("ftml_update", weight, grad, *state, beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon,
-                t=count, **attrs)
+    def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
+        return "ftml_update", tuple(state)
+
+    def _attributes(self, count: int, lr: float, wd: float) -> dict[str, float]:
+        return {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon, "t": count,
+                "clip_grad": self._bound, **super()._attributes(count, lr, wd)}
 
 
 # ------------------------------------------------------------------------------ step sizes by coordinate
@@ -368,9 +361,11 @@ class AdaGrad(Optimizer):
     def create_state(self, index: Index, weight: NDArray) -> NDArray:
         return zeros_of(weight)
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
-        _, attrs = self._step(index)
-        apply("_sparse_adagrad_update", weight, grad, state, epsilon=self.float_stable_eps, **attrs)
+    def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
+        return "_sparse_adagrad_update", (state,)
+
+    def _attributes(self, count: int, lr: float, wd: float) -> dict[str, float]:
+        return {"epsilon": self.float_stable_eps, **super()._attributes(count, lr, wd)}
 
 
 @register
@@ -423,13 +418,12 @@ class RMSProp(Optimizer):
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
         return tuple(zeros_of(weight) for _ in range(3 if self.centered else 1))
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
-        _, attrs = self._step(index)
-        attrs.update(gamma1=self.gamma1, epsilon=self.epsilon, clip_weights=self.clip_weights or -1.0)
-        if self.centered:
-            apply("rmspropalex_update", weight, grad, *state, gamma2=self.gamma2, **attrs)
-        else:
-            apply("rmsprop_update", weight, grad, *state, **attrs)
+    def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
+        return "rmspropalex_update" if self.centered else "rmsprop_update", tuple(state)
+
+    def _attributes(self, count: int, lr: float, wd: float) -> dict[str, float]:
+        return {"gamma1": self.gamma1, "gamma2": self.gamma2, "epsilon": self.epsilon,
+                "clip_weights": self.clip_weights or -1.0, **super()._attributes(count, lr, wd)}
 
 
 @register
@@ -484,9 +478,11 @@ class Ftrl(Optimizer):
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
         return zeros_of(weight), zeros_of(weight)
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
-        _, attrs = self._step(index)
-        apply("ftrl_update", weight, grad, *state, lamda1=self.lamda1, beta=self.beta, **attrs)
+    def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
+        return "ftrl_update", tuple(state)
+
+    def _attributes(self, count: int, lr: float, wd: float) -> dict[str, float]:
+        return {"lamda1": self.lamda1, "beta": self.beta, **super()._attributes(count, lr, wd)}
 
 
 # ------------------------------------------------------------------------------------------------ others

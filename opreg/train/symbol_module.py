@@ -510,6 +510,11 @@ class Module(BaseModule):
         self._needs("binded", "params_initialized", "optimizer_initialized")
         first = self._exec_group.execs[0]
         names = [name for name in self._param_names if first.grad_dict[name] is not None]
+        if len(self._exec_group.execs) == 1:
+            if first.mover is not self._updater:
+                first.set_optimizer(self._updater, {name: self._numbers[name] for name in names})
+            first.update()
+            return
         weights = [first.arg_dict[name] for name in names]
         grads: list[Any] = [first.grad_dict[name] for name in names]
         for other in self._exec_group.execs[1:]:

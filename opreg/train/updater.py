@@ -10,9 +10,10 @@ import numpy as np
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 
+from ..builtin.optimizers.bound_updates import Alike, Row
 from ..errors import ArgumentError, DTypeError, ShapeError
 from . import states as files
-from .base_optimizer import Index, Optimizer, State, rows
+from .base_optimizer import UPDATER, Index, Optimizer, State, Update, rows
 
 __all__ = ["Updater", "get_updater"]
 
@@ -49,6 +50,11 @@ class Updater:
         ShapeError, DTypeError, ArgumentError
             When a gradient or a state that was read does not fit its weight.
         """
+        self.optimizer.update_all(self._with_states(index, grad, weight))
+
+    def _with_states(self, index: Index | Sequence[Index], grad: NDArray | Sequence[NDArray],
+                     weight: NDArray | Sequence[NDArray]) -> list[Update]:
+        """Updates with the states that are kept, which are made where there are none."""
         updates = []
         for i, g, w in rows(index, grad, weight):
             if i not in self.states:
@@ -58,7 +64,35 @@ class Updater:
                 self.states[i] = self.sync_state_context(self._fitted(i, w), w.context)
                 self.states_synced[i] = True
             updates.append((i, w, g, self.states[i]))
-        self.optimizer.update_all(updates)
+        return updates
+
+    # --------------------------------------------------------------- as executors have it, see opreg.symbol.update
+
+    def indices(self, names: Sequence[str]) -> dict[str, Index]:
+        """What the optimizer knows weights by: their numbers in its ``param_idx2name``, or their names."""
+        numbers = {name: i for i, name in self.optimizer.idx2name.items()}
+        return {name: numbers.get(name, name) for name in names}
+
+    def one_by_one(self) -> str | None:
+        """Why each weight has to be moved by itself; None where operators move many at once."""
+        return self.optimizer.one_by_one()
+
+    def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> list[Row]:
+        """Weights that ``settle`` is to count.
+
+        Raises
+        ------
+        ShapeError, DTypeError, ArgumentError
+            When a gradient or a state that was read does not fit its weight.
+        """
+        updates = self._with_states(index, grad, weight)
+        for update in updates:
+            self.optimizer._check(*update)
+        return self.optimizer.rows_of(updates)
+
+    def settle(self, rows: Sequence[Row]) -> list[Alike]:
+        """Count an update of every weight; which of them move alike now, and by which attributes."""
+        return self.optimizer.settle(rows)
 
     def _fitted(self, index: Index, weight: NDArray) -> State:
         """A state that was read, once it is known to be what the optimizer would keep of this weight."""
@@ -135,6 +169,7 @@ def _kind(state: State) -> str:
     return "an array" if isinstance(state, NDArray) else "nothing" if state is None else repr(state)
 
 
+@UPDATER.provide
 def get_updater(optimizer: Optimizer) -> Updater:
     """A function of index, gradient and weight that moves the weight and remembers its state."""
     return Updater(optimizer)

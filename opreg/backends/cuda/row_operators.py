@@ -184,4 +184,4 @@ _attach(layer_norm.backward_layer_norm, _rows_of_gradient, _gradient_steps)
 
 # --------------------------------------------------------------------------------------- optimizer updates
 
-updating.movers.append((can_compile, updates.move))
+updating.movers.append(updating.Mover("cuda", can_compile, updates.move, updates.bind))

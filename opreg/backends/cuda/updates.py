@@ -1,7 +1,8 @@
 """Optimizer updates as CUDA kernels: one launch moves all weights that move by one rule.
 
 The expression of a rule's formula becomes the text of a kernel, as on the host. Rates are numbers that a launch is
-given; where the arrays lie is in a table on the device, which is kept as long as they are.
+given, or, for launches that are captured and replayed, numbers on the device; where the arrays lie is in a table there,
+which is kept as long as they are.
 """
 
 from __future__ import annotations
@@ -19,27 +20,31 @@ from opreg.elementwise.expression import Expression
 from opreg.typing import Array, ArrayModule
 
 from ..weights import Columns, Tables, alike, formula_of, rows_of
-from .compiler import grid_of, kernel_of
+from .compiler import Launch, grid_of, kernel_of
 from .instructions import STORED, Value, computed_in, missing, statements
 from .layout import address_of
+from .staging import staging
 
 if TYPE_CHECKING:
+    from opreg.builtin.optimizers.bound_updates import Rates
     from opreg.builtin.optimizers.updating import Update
 
-__all__ = ["move"]
+__all__ = ["bind", "move"]
 
 _BLOCK = 256
 # Numbers of one weight that a block takes at a time.
 _STRETCH = 1 << 13
+# What rates are in kernels that compute in these types.
+_NUMBER: dict[str, type[np.generic]] = {"float": np.float32, "double": np.float64}
 
 
 @cached(64)
-def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lanes: int) -> str:
+def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lanes: int, held: bool = False) -> str:
     """The text of the kernel ``updates`` of ``count`` arrays for each weight; ``apart`` where the new weight has memory
     of its own.
 
-    Its parameters are the table, how many rows it has, and the numbers that the expression reads beside arrays. A row
-    is a stretch of a weight: how many numbers, and where its arrays are.
+    Its parameters are the table, how many rows it has, and the numbers that the expression reads beside arrays, or
+    where these are ``held`` on the device. A row is a stretch of a weight: how many numbers, and where its arrays are.
     """
     stored, kind = STORED[dtype.name], computed_in(dtype)
     names = [Value(f"x{i}", kind) for i in range(expression.arity)]
@@ -64,7 +69,8 @@ def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lan
     text = [f"__device__ __forceinline__ void compute({compute}) {{", *[f"    {line}" for line in lines],
             *[f"    y{place} = narrow<{stored}>({result.text});" for place, result in zip(places, results)], "}", "",
             f'extern "C" __global__ void __launch_bounds__({_BLOCK}) updates(const unsigned long long* table, '
-            f"{', '.join(['unsigned rows', *numbers])}) {{",
+            f"{', '.join(['unsigned rows', *([f'const {kind}* numbers'] if held else numbers)])}) {{",
+            *([f"    const {number} = numbers[{i}];" for i, number in enumerate(numbers)] if held else []),
             "    for (unsigned row = blockIdx.x; row < rows; row += gridDim.x) {",
             f"        const unsigned long long* places = table + (unsigned long long)row * {arrays + 1}u;",
             "        const unsigned size = (unsigned)places[0];",
@@ -111,6 +117,33 @@ def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
         return
     lanes = 16 // stored.itemsize if table.aligned else 1
     kernel = kernel_of(xp, source(formula.expression, len(updates[0][1]), formula.apart, stored, lanes), "updates")
-    number = np.float64 if stored.itemsize == 8 else np.float32
+    number = _NUMBER[computed_in(stored)]
     kernel((grid_of(xp, table.rows * _BLOCK, _BLOCK),), (_BLOCK,),
            (table.numbers, np.uint32(table.rows), *[number(each) for each in formula.numbers]))
+
+
+def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update], rates: Rates,
+         otherwise: object) -> list[Callable[[], object]] | str:
+    """A launch that moves weights again and again, by numbers on the device; or why there is none."""
+    stored = updates[0][0].dtype
+    if stored.name not in STORED:
+        return f"dtype {stored}: {', '.join(STORED)} are compiled"
+    lacking = missing(rates.expression)
+    if lacking:
+        return f"{lacking} has no statement in CUDA C++"
+    table = _table(xp, [arrays for _, arrays in updates])
+    if table is None:
+        return "arrays that are not laid out alike, side by side"
+    lanes = 16 // stored.itemsize if table.aligned else 1
+    kernel = kernel_of(xp, source(rates.expression, len(updates[0][1]), False, stored, lanes, True), "updates")
+    numbers = _on_device(xp, rates, np.dtype(_NUMBER[computed_in(stored)]), table.numbers)
+    return [Launch(kernel, grid_of(xp, table.rows * _BLOCK, _BLOCK), _BLOCK,
+                   (table.numbers, np.uint32(table.rows), numbers))]
+
+
+def _on_device(xp: ArrayModule, rates: Rates, dtype: np.dtype, like: Array) -> Array:
+    """The numbers of rates beside another array, brought there whenever they change."""
+    numbers = xp.empty(max(1, len(rates.numbers)), dtype)
+    bring = staging(xp, numbers, getattr(like.device, "id", 0)) or functools.partial(numbers.__setitem__, Ellipsis)
+    rates.keep(lambda values: bring(np.array(values or [0.0], dtype)))
+    return numbers

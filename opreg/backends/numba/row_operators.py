@@ -206,4 +206,4 @@ attach_rows(layer_norm.backward_layer_norm, _backward_layer_norm)
 
 # --------------------------------------------------------------------------------------- optimizer updates
 
-updating.movers.append((lambda xp: xp is np, updates.move))
+updating.movers.append(updating.Mover("numba", lambda xp: xp is np, updates.move, updates.bind))

@@ -6,6 +6,7 @@ the rates are numbers that the function reads, so they may change from step to s
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Sequence
@@ -20,14 +21,15 @@ from opreg.typing import ArrayModule
 
 from ..addressing import address_of
 from ..weights import Columns, Tables, alike, formula_of, rows_of
-from .compiler import Function, function_of, idle, mode, over
+from .compiler import Function, function_of, idle, mode, over, steps
 from .values import FORMATS
 from .vector import VECTOR
 
 if TYPE_CHECKING:
+    from opreg.builtin.optimizers.bound_updates import Rates
     from opreg.builtin.optimizers.updating import Update
 
-__all__ = ["move"]
+__all__ = ["bind", "move"]
 
 # Numbers that a thread takes at a time.
 _STRETCH = 1 << 14
@@ -113,6 +115,27 @@ def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
     numbers, constant = table.numbers.copy(), np.array(constants or [0.0], function.dtype)
     numbers[0] = address_of(constant)
     over(function, numbers, table.rows, table.size * function.length, (function, numbers, constant))()
+
+
+def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update], rates: Rates,
+         otherwise: Callable[[], list[Callable[[], object]]]) -> list[Callable[[], object]] | str:
+    """Functions that move weights again and again, by ``otherwise`` until there is a compiled one; or why not."""
+    reason = idle()
+    if reason is not None:
+        return reason
+    compilable = _compilable(rule, updates, rates.attrs)
+    if compilable is None:
+        return "instructions, dtypes or layouts that are not compiled"
+    function, numbers, table = compilable
+    constants = numbers[len(rates.numbers):]
+
+    def make() -> Callable[[], object]:
+        rows, read = table.numbers.copy(), np.array([*rates.numbers, *constants, 0.0], function.dtype)
+        rows[0] = address_of(read)
+        rates.keep(functools.partial(read.__setitem__, slice(len(rates.numbers))))
+        return over(function, rows, table.rows, table.size * function.length, (function, rows, read, updates))
+
+    return steps(function, make, otherwise)
 
 
 def _compilable(rule: Callable[..., object], updates: Sequence[Update], attrs: Attrs

@@ -10,12 +10,13 @@ MindSpore in ``opreg.nn.optim`` share what is alike; there momentum takes the ra
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ...backends.blas import add_multiple
+from ...backends.blas import add_multiple, multiple
 from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...elementwise.expression import sign, sqrt, where
@@ -60,10 +61,14 @@ def _clipped(weight, grad, wd, rescale_grad, clip_gradient):
 # --------------------------------------------------------------------------- stochastic gradient descent
 
 
+def _adds(new, lr, clip_gradient, **_):
+    """Whether ``lr * g`` is to be subtracted in one pass of BLAS."""
+    return new.size >= LONG and clip_gradient < 0 and isinstance(lr, float)
+
+
 def _added(new, grad, lr, rescale_grad, clip_gradient):
-    """Subtract ``lr * g`` in one pass of BLAS; whether that was possible."""
-    return (new.size >= LONG and clip_gradient < 0 and isinstance(lr, float)
-            and add_multiple(new, -lr * rescale_grad, grad))
+    """Do that; whether it was possible."""
+    return _adds(new, lr, clip_gradient) and add_multiple(new, -lr * rescale_grad, grad)
 
 
 def _sgd_at_once(new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
@@ -85,7 +90,23 @@ def _sgd(weight, grad, *, lr, wd, rescale_grad, clip_gradient):
     return _decayed(weight, lr, wd) - _scaled(grad, rescale_grad, clip_gradient, lr)
 
 
-sgd.traced = _sgd.traced  # type: ignore[attr-defined]  # what is compiled
+def _bound_sgd(rates, new, arrays, scratch):
+    weight, grad = arrays
+    attrs = rates.attrs
+    added = multiple(new, -attrs["lr"] * attrs["rescale_grad"], grad) if _adds(new, **attrs) and weight is new else None
+    if added is None:
+        return _sgd.bound(rates, new, arrays, scratch)
+
+    def change(numbers):
+        added.a = -attrs["lr"] * attrs["rescale_grad"]
+        left[...] = 1.0 - attrs["lr"] * attrs["wd"]
+
+    left = np.empty((), new.dtype)
+    rates.keep(change)
+    return [added] if _zero(attrs["wd"]) else [functools.partial(np.multiply, weight, left, new), added]
+
+
+sgd.traced, sgd.bound = _sgd.traced, _bound_sgd  # type: ignore[attr-defined]  # what is compiled, and what is bound
 
 
 @Formula

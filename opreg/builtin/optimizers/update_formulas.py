@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from ...core.cache import cached
 from ...core.registry import ops
 from ...core.rules import Attrs, Rule
+from ...core.spec import Shape
 from ...elementwise import expression
 from ...elementwise.expression import Expression, Term, compiled, in_order
 from ...elementwise.tiling import Schedule, scheduled
 from ...typing import Array, ArrayModule
+
+if TYPE_CHECKING:
+    from .bound_updates import Rates
 
 __all__ = ["Formula", "adadelta_step", "adam_step", "average", "clipped", "correction", "largest",
            "rms_step", "trust_ratio"]
@@ -136,6 +140,11 @@ for _name in ("add", "sub", "mul", "truediv", "pow"):
 _PLAIN = frozenset({float, int, bool})
 
 
+def _apart(table: Array) -> list[Array]:
+    """Each number of a table as an array of one, which reads it where it stands."""
+    return [table[i, ...] for i in range(len(table))]
+
+
 class Formula:
     """An update by a formula ``f(weight, grad, *states, **attrs)`` of terms, that gives the new weight and states.
 
@@ -161,7 +170,9 @@ class Formula:
         last_attrs, module, dtype, schedule, numbers, last = self._last
         plain = _PLAIN.issuperset(map(type, attrs.values()))  # else some are in arrays, as preloaded rates are
         if not plain or module is not xp or dtype is not new.dtype or last_attrs != attrs:  # else as the weight before
-            schedule, numbers, last = self._schedule(xp, len(arrays), new.dtype, attrs, plain)
+            schedule, numbers, last = self._schedule(xp, len(arrays), new.dtype, attrs)
+            if plain and xp is np:  # an array of one costs a ufunc half of what a Python number does
+                numbers = _apart(np.array(numbers, new.dtype))
             if plain:
                 self._last = attrs, xp, new.dtype, schedule, numbers, last
         schedule.run([*arrays, *numbers, new, *arrays[2:last]], tmp)
@@ -174,16 +185,23 @@ class Formula:
         expression, numbers = self._traced(count, fixed)
         return expression, [number(attrs) for number in numbers]
 
-    def _schedule(self, xp: ArrayModule, count: int, dtype: np.dtype, attrs: Attrs, plain: bool
+    def bound(self, rates: Rates, new: Array, arrays: Sequence[Array], scratch: Callable[[int, Shape, np.dtype], Array]
+              ) -> list[Callable[[], object]]:
+        """Functions without arguments that do so again and again in memory of the host, with ``rates`` as they are.
+
+        They are for as long as the formula is the same for these.
+        """
+        schedule, _, last = self._schedule(np, len(arrays), new.dtype, rates.attrs)
+        numbers = _apart(rates.table(new.dtype))
+        return schedule.bind([*arrays, *numbers, new, *arrays[2:last]], new.shape, scratch, 0)
+
+    def _schedule(self, xp: ArrayModule, count: int, dtype: np.dtype, attrs: Attrs
                 ) -> tuple[Schedule, list[Any], int]:
         """Its schedule and numbers, and behind which array those end that it writes."""
         expression, numbers = self.traced(count, attrs)
         places = (0, *range(2, 1 + len(expression.results)))  # of weight and states, in whose memory the new ones are
         schedule = scheduled(expression, xp, (dtype,) * expression.arity, (dtype,) * len(places),
                               tuple([(i,) for i in places]), False)
-        if plain and xp is np:  # an array of one costs a ufunc half of what a Python number does
-            table = np.array(numbers, dtype)
-            numbers = [table[i, ...] for i in range(len(numbers))]
         return schedule, numbers, 1 + len(places)
 
     def _trace(self, count: int, fixed: tuple) -> tuple[Expression, list[Callable]]:

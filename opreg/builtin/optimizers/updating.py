@@ -13,7 +13,7 @@ import inspect
 import itertools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ...core.rules import Attrs
 from ...core.spec import Shape
 from ...typing import Array, ArrayModule
 
-__all__ = ["Update", "mixed", "single", "tiled", "together", "widened"]
+__all__ = ["Mover", "Update", "divided", "mixed", "movers", "single", "tiled", "together", "widened"]
 
 # One weight of at most so many numbers is not worth looking for a faster way.
 SMALL = 1 << 14
@@ -42,9 +42,32 @@ Scratch = Callable[[int], Array]
 #: A place for a new weight, and the arrays of its rule.
 Update = tuple[Array, Sequence[Array]]
 
-#: How back ends run a rule of several weights: whether one serves an array module, and its function. That is given the
-#: module, the rule, the updates, the dtype of scratch, the attributes, and a function to call where it cannot.
-movers: list[tuple[Callable[[ArrayModule], bool], Callable[..., None]]] = []
+
+class Mover(NamedTuple):
+    """How a back end runs a rule of several weights.
+
+    Attributes
+    ----------
+    name : str
+        What ``explain`` calls it.
+    serves : function of an array module
+        Whether it does so there.
+    move : function
+        Given the module, the rule, the updates, the dtype of scratch, the attributes, and a function to call where it
+        cannot.
+    bind : function
+        Given the module, the rule, the updates, their ``Rates``, and a function that gives the functions to run where
+        it cannot compute yet; gives functions without arguments, or why there are none.
+    """
+
+    name: str
+    serves: Callable[[ArrayModule], bool]
+    move: Callable[..., None]
+    bind: Callable[..., list[Callable[[], object]] | str]
+
+
+#: Those of back ends.
+movers: list[Mover] = []
 
 
 # Shapes whose scratch is kept ready.
@@ -110,9 +133,9 @@ def together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: 
     ``dtype`` is that of the scratch, by default the weight's.
     """
     run = _by_tiles if xp is np else functools.partial(_one_by_one, xp)
-    for serves, move in movers:
-        if serves(xp):
-            move(xp, rule, updates, dtype, attrs, functools.partial(run, rule, updates, dtype, attrs))
+    for mover in movers:
+        if mover.serves(xp):
+            mover.move(xp, rule, updates, dtype, attrs, functools.partial(run, rule, updates, dtype, attrs))
             return
     run(rule, updates, dtype, attrs)
 
@@ -126,9 +149,20 @@ def _one_by_one(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtyp
 
 def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs) -> None:
     """A rule of arrays of the host, by ufuncs."""
+    parts, groups = divided(updates)
+    work = [functools.partial(_apply, np, rule, dtype, attrs, *part) for part in parts]
+    work += [functools.partial(_gather, rule, dtype, attrs, group) for group in groups]
+    if sum(part[0].size for part in parts) >= SHARED:
+        threads.run(work)
+    else:
+        for step in work:
+            step()
+
+
+def divided(updates: Sequence[Update]) -> tuple[list[Update], list[list[Update]]]:
+    """Parts of weights to be moved one by one, and groups of small ones to be gathered."""
     if len(updates) < MANY and sum(new.size for new, _ in updates) <= TILE:
-        _one_by_one(np, rule, updates, dtype, attrs)
-        return
+        return list(updates), []
     alike: dict[tuple[object, ...], list[Update]] = {}
     parts: list[Update] = []
     for new, arrays in updates:
@@ -141,14 +175,7 @@ def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: np.dtype | None,
             alike.setdefault(tuple([a.dtype for a in every]), []).append((new, arrays))
         else:
             parts.append((new, arrays))
-    work = [functools.partial(_apply, np, rule, dtype, attrs, *part) for part in parts]
-    work += [functools.partial(_gather, rule, dtype, attrs, group) for several in alike.values()
-             for group in _groups(several)]
-    if sum(part[0].size for part in parts) >= SHARED:
-        threads.run(work)
-    else:
-        for step in work:
-            step()
+    return parts, [group for several in alike.values() for group in _groups(several)]
 
 
 def _tiles(new: Array, arrays: Sequence[Array]) -> list[Update]:
@@ -210,6 +237,7 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None) -> Callab
         return new
 
     kernel.together = functools.partial(together, rule=rule)  # type: ignore[attr-defined]
+    kernel.rule = rule  # type: ignore[attr-defined]
     return _as(rule, kernel)
 
 

@@ -1,0 +1,233 @@
+"""Updates that run again and again: functions without arguments, bound to the arrays of their weights.
+
+Rates and counts are numbers that these functions read where they stand, so that they may change from run to run. What
+they compute, in which tiles and by whom, is as ``updating`` has it, to the bit.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core import threads
+from ...core.rules import Attrs, Rule
+from ...core.spec import Shape
+from ...core.steps import PlainStep
+from ...elementwise.expression import Expression
+from ...typing import Array, ArrayModule
+from .updating import SHARED, TILE, Update, divided, movers
+
+__all__ = ["Alike", "Bound", "Rates", "Row", "bind"]
+
+
+class Row(NamedTuple):
+    """A weight that an operator moves.
+
+    Attributes
+    ----------
+    weight : int or str
+        What it is told apart by.
+    ctx : Context
+        Where it lives.
+    kind : tuple
+        Operator, context and dtype: what weights share that can move alike.
+    arrays : list of arrays
+        Weight, gradient and states.
+    """
+
+    weight: int | str
+    ctx: Any
+    kind: tuple[str, Any, np.dtype]
+    arrays: list[Array]
+
+
+class Alike(NamedTuple):
+    """Weights that one operator moves with the same attributes, by their numbers in a list of rows."""
+
+    operator: str
+    ctx: Any
+    attrs: dict[str, Any]
+    members: list[int]
+
+
+class Rates:
+    """The attributes of weights that are moved again and again by one rule with a formula.
+
+    Attributes
+    ----------
+    attrs : dict
+        As they are now; whoever reads them sees it change.
+    expression : Expression
+        What the formula is for attributes like these.
+    numbers : list of float
+        Its inputs beside arrays.
+
+    Parameters
+    ----------
+    traced : function
+        Of how many arrays a weight has, and attributes: expression and numbers.
+    count : int
+        How many arrays.
+    """
+
+    def __init__(self, traced: Callable[[int, Attrs], tuple[Expression, list[Any]]], count: int, attrs: Attrs):
+        self._traced, self._count, self.attrs = traced, count, dict(attrs)
+        self.expression, self.numbers = traced(count, attrs)
+        self._kept: list[Callable[[list[Any]], object]] = []
+        self._tables: dict[np.dtype, Array] = {}
+
+    def keep(self, function: Callable[[list[Any]], object]) -> None:
+        """Call a function with the numbers now, and whenever they have changed: it brings them to where they are
+        read."""
+        self._kept.append(function)
+        function(self.numbers)
+
+    def table(self, dtype: np.dtype) -> Array:
+        """The numbers in an array of the host, which is kept up to date."""
+        if dtype not in self._tables:
+            self._tables[dtype] = np.empty(len(self.numbers), dtype)
+            self.keep(functools.partial(self._tables[dtype].__setitem__, Ellipsis))
+        return self._tables[dtype]
+
+    def change(self, attrs: Attrs) -> bool:
+        """Go over to other attributes, where no more than numbers change; whether that is so."""
+        if attrs != self.attrs:
+            expression, numbers = self._traced(self._count, attrs)
+            if expression is not self.expression:
+                return False
+            self.attrs.update(attrs)
+            self.numbers = numbers
+            for function in self._kept:
+                function(numbers)
+        return True
+
+
+class Bound(NamedTuple):
+    """Updates that run again and again.
+
+    Attributes
+    ----------
+    kernel : str
+        Who computes them.
+    declined : list of (str, str)
+        Who else does not, and why.
+    functions : list of functions without arguments
+        They move the weights by one step.
+    rates : Rates
+        What they read.
+    """
+
+    kernel: str
+    declined: list[tuple[str, str]]
+    functions: list[Callable[[], object]]
+    rates: Rates
+
+
+def bind(xp: ArrayModule, kernel: Rule, updates: Sequence[Update], attrs: Attrs) -> Bound:
+    """What moves weights in place again and again, by the kernel of an operator whose rule is a formula.
+
+    The numbers are those of the kernel's ``together``.
+    """
+    own = vars(kernel.function)
+    rates = Rates(own["rule"].traced, len(updates[0][1]), attrs)
+    ufuncs = functools.partial(_ufuncs, own["rule"], updates, rates)
+    declined: list[tuple[str, str]] = []
+    for mover in movers:
+        if mover.serves(xp):
+            found = mover.bind(xp, own["rule"], updates, rates, ufuncs)
+            if not isinstance(found, str):
+                return Bound(mover.name, declined, found, rates)
+            declined.append((mover.name, found))
+    if xp is np:
+        return Bound("ufuncs", declined, ufuncs(), rates)
+    return Bound("reference", declined, [_Anew(functools.partial(own["together"], xp, updates=updates), kernel, rates)],
+                 rates)
+
+
+class _Anew:
+    """A function that is given rates, numbers of the host, in each run."""
+
+    __slots__ = ("function", "kernel", "rates")
+    capturable = False
+
+    def __init__(self, function: Callable[..., None], kernel: Rule, rates: Rates):
+        self.function, self.kernel, self.rates = function, kernel, rates
+
+    def __call__(self) -> None:
+        self.function(**self.kernel.select(self.rates.attrs))
+
+
+def _ufuncs(rule: Callable, updates: Sequence[Update], rates: Rates) -> list[Callable[[], object]]:
+    """Functions that move weights of the host by ufuncs, in the order that ``together`` has."""
+    parts, groups = divided(updates)
+    work: list[tuple[int, Callable[[_Room], list[Callable[[], object]]]]] = [
+        (part[0].size, functools.partial(_part, rule, rates, part)) for part in parts]
+    work += [(sum(new.size for new, _ in group), functools.partial(_group, rule, rates, group))
+             for group in groups]
+    if sum(new.size for new, _ in parts) < SHARED or threads.count() < 2:
+        room = _Room()
+        return [function for _, make in work for function in make(room)]
+    # Each thread's share has scratch of its own; there are some more than threads, as one may be kept waiting.
+    ends = list(itertools.accumulate(size for size, _ in work))
+    shares: dict[int, tuple[_Room, list[Callable[[], object]]]] = {}
+    for (_, make), end in zip(work, ends):
+        room, functions = shares.setdefault((end - 1) * 2 * threads.count() // ends[-1], (_Room(), []))
+        functions += make(room)
+    return [functools.partial(threads.run, [functools.partial(_in_turn, functions)
+                                            for _, functions in shares.values()])]
+
+
+def _in_turn(functions: Sequence[Callable[[], object]]) -> None:
+    for function in functions:
+        function()
+
+
+class _Room:
+    """Scratch of functions that run one after the other: arrays by number, each as long as the longest."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[tuple[int, np.dtype], Array] = {}
+
+    def array(self, number: int, shape: Shape, dtype: np.dtype) -> Array:
+        """The array of a number."""
+        size = math.prod(shape)
+        buffer = self._buffers.get((number, dtype))
+        if buffer is None or buffer.size < size:
+            buffer = self._buffers[number, dtype] = np.empty(max(size, min(TILE, 4 * size)), dtype)
+        return buffer[:size].reshape(shape)
+
+
+def _part(rule: Any, rates: Rates, part: Update, room: _Room) -> list[Callable[[], object]]:
+    return rule.bound(rates, *part, room.array)
+
+
+class _Gather(PlainStep):
+    """Arrays one behind the other, in one."""
+
+    __slots__ = ("arrays", "whole")
+
+    def __init__(self, arrays: Sequence[Array], whole: Array):
+        self.arrays, self.whole = arrays, whole
+
+    def __call__(self) -> None:
+        np.concatenate(self.arrays, out=self.whole)
+
+
+def _group(rule: Any, rates: Rates, updates: Sequence[Update], room: _Room) -> list[Callable[[], object]]:
+    """Functions that move copies, one behind the other, and bring back new weights and states."""
+    columns = [[a.reshape(-1) for a in column] for column in zip(*(arrays for _, arrays in updates))]
+    total = sum(new.size for new, _ in updates)
+    # Numbers that no formula has: they count from below zero.
+    flat = [room.array(-1 - i, (total,), column[0].dtype) for i, column in enumerate(columns)]
+    functions: list[Callable[[], object]] = [_Gather(column, whole) for column, whole in zip(columns, flat)]
+    functions += rule.bound(rates, flat[0], flat, room.array)
+    ends = list(itertools.accumulate(new.size for new, _ in updates))
+    for i in (0, *range(2, len(columns))):
+        functions += [functools.partial(own.__setitem__, Ellipsis, flat[i][end - own.size:end])
+                      for own, end in zip(columns[i], ends)]
+    return functions

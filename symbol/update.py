@@ -1,0 +1,137 @@
+"""Update: the steps behind backward that move weights along their gradients, all by a few calls.
+
+A mover, an updater of ``opreg.optimizer``, keeps the states of weights and says before each run which weights move
+alike, by which operator and which attributes. Those are bound together. Rates and counts are numbers that the steps
+read where they stand, so a schedule changes nothing else; where an operator, a formula or an array is another than
+before, the steps are made anew.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from opreg.builtin.optimizers.bound_updates import Alike, Bound, Rates, Row, bind
+from opreg.core.registry import get
+from opreg.ndarray.ndarray import NDArray
+
+from .plan import Segment, Step
+from .replay import segments
+
+__all__ = ["Index", "Mover", "Update"]
+
+_SHOWN = 3  # weights that a step's line names
+_MISSING, _UNKNOWN = object(), object()
+
+#: What weights are told apart by.
+Index: TypeAlias = int | str
+
+
+class Mover(Protocol):
+    """What moves weights and keeps their states, as updaters of ``opreg.optimizer`` do."""
+
+    states: dict[Any, Any]
+
+    def __call__(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> None: ...
+
+    def indices(self, names: Sequence[str]) -> Mapping[str, Index]:
+        """What it knows weights by."""
+
+    def one_by_one(self) -> str | None:
+        """Why it has to be called; None where it says which operators move the weights."""
+
+    def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> Sequence[Row]:
+        """Weights with the states that it keeps, which are made where there are none."""
+
+    def settle(self, rows: Sequence[Row]) -> Sequence[Alike]:
+        """Count an update of all; what is alike now."""
+
+
+class _Group(NamedTuple):
+    """Weights that are moved by one step, and the rates that it reads."""
+
+    operator: str
+    members: list[int]
+    rates: Rates
+
+
+class Update:
+    """The updates of weights that lie where they lie.
+
+    Attributes
+    ----------
+    mover : Mover
+    names : list of str
+        The weights.
+    indices : list
+        What the mover knows them by.
+    segment : Segment or None
+        The steps of the last run; None before the first, and where the mover moves each weight by itself.
+    reason : str
+        Why there is none.
+    """
+
+    def __init__(self, mover: Mover, names: Sequence[str], indices: Sequence[Index], weights: Sequence[NDArray],
+                 grads: Sequence[NDArray]):
+        self.mover, self.names, self.indices = mover, list(names), list(indices)
+        self._weights, self._grads = list(weights), list(grads)
+        self.forget()
+
+    def forget(self) -> None:
+        """Make the steps anew when they are used again."""
+        self.segment: Segment | None = None
+        self.reason = "planned when it has run"
+        self._rows: Sequence[Row] = []
+        self._states: list[object] = [_UNKNOWN] * len(self.names)
+        self._groups: list[_Group] = []
+
+    def ready(self) -> Segment | None:
+        """Count an update, and bring rates and counts to where the steps read them; None where there are no steps, and
+        ``alone`` is to be called."""
+        mover = self.mover
+        reason = mover.one_by_one()
+        if reason is not None:
+            self.forget()
+            self.reason = reason
+            return None
+        states = map(mover.states.get, self.indices, itertools.repeat(_MISSING))
+        if not all(map(operator.is_, states, self._states)):
+            self.forget()
+            self._rows = mover.rows(self.indices, self._grads, self._weights)
+            self._states = [mover.states[index] for index in self.indices]
+        alike = mover.settle(self._rows)
+        if not self._goes_on(alike):
+            self._plan(alike)
+        return self.segment
+
+    def alone(self) -> None:
+        """Have the mover do it."""
+        self.mover(self.indices, self._grads, self._weights)
+
+    def _goes_on(self, alike: Sequence[Alike]) -> bool:
+        """Whether the steps are still right, and have their numbers now."""
+        return len(alike) == len(self._groups) and all(
+            group.members == found.members and group.operator == found.operator and group.rates.change(found.attrs)
+            for group, found in zip(self._groups, alike))
+
+    def _plan(self, alike: Sequence[Alike]) -> None:
+        self._groups = []
+        steps = [self._step(found) for found in alike]
+        self.segment = segments({found.ctx for found in alike})(steps)
+
+    def _step(self, alike: Alike) -> Step:
+        """The step of weights that move alike."""
+        ctx, kernel = alike.ctx, get(alike.operator).kernels[0].rule
+        arrays = [self._rows[i].arrays for i in alike.members]
+        bound: Bound = ctx.run(bind, ctx.xp, kernel, [(each[0], each) for each in arrays], alike.attrs)
+        self._groups.append(_Group(alike.operator, alike.members, bound.rates))
+        names = [self.names[i] for i in alike.members]
+        where = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+        written = [array for each in arrays for i, array in enumerate(each) if i != 1]
+        step = Step(None, bound.kernel, bound.declined, where, bound.functions, written, ctx,
+                    [*itertools.chain(*arrays)])
+        step.title = alike.operator
+        step.instructions = len(bound.rates.expression.code) * sum(each[0].size for each in arrays)
+        return step
