@@ -19,7 +19,7 @@ from opreg.core.graph import Node
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op, watch
 from opreg.core.spec import known, show
-from opreg.errors import ArgumentError, OpError, ShapeError, did_you_mean, trim
+from opreg.errors import TRIMMED, ArgumentError, OpError, ShapeError, did_you_mean, trim
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 
@@ -33,6 +33,7 @@ from .memory_use import MemoryUse, results_between
 from .plan import Plan, Segment, Step
 from .profile import Profile, profile
 from .program import Bound
+from .replay import segments
 from .symbol import Symbol, output_name
 from .update import Index, Mover, Update
 
@@ -94,6 +95,8 @@ class Executor:
         self._dicts: dict[str, Named[Any]] = {}
         self._staging: dict[str, Callable[[np.ndarray], None] | None] = {}  # of arguments on devices, by name
         self._update: Update | None = None  # how weights move
+        # Forward, backward and update as one, and what that is made of.
+        self._whole: tuple[Plan, Segment | None, Segment] | None = None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an executor is bound to memory: pickle or copy its symbol and its arrays, and bind them again")
@@ -275,6 +278,7 @@ class Executor:
         array([2.25, 2.25], dtype=float32)
         """
         with self._alone():
+            self._whole = None
             if optimizer is None:
                 self._update = None
                 return
@@ -292,6 +296,11 @@ class Executor:
                     raise ArgumentError(f"set_optimizer: {what} {name!r}. {did_you_mean(name, gradients)}")
             self._update = Update(mover, list(indices), list(indices.values()),
                                   [self.arg_dict[name] for name in indices], [gradients[name] for name in indices])
+
+    def _optimized(self, method: str) -> Update:
+        if self._update is None:
+            raise OpError(f"{self!r} has no optimizer: set_optimizer comes before {method}")
+        return self._update
 
     @property
     def mover(self) -> Mover | None:
@@ -314,9 +323,7 @@ class Executor:
         if inside[1] != me:
             self._refuse(me)
         try:
-            update = self._update
-            if update is None:
-                raise OpError(f"{self!r} has no optimizer: set_optimizer comes before update")
+            update = self._optimized("update")
             segment = update.ready()
             if segment is None:
                 update.alone()
@@ -327,6 +334,71 @@ class Executor:
             raise
         finally:
             del inside[1]
+
+    def step(self, out_grads: OutGrads = None, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
+        """Take a step of training: ``forward(is_train=True)``, ``backward()`` and ``update()``.
+
+        On a device that captures work all three are one graph, which one launch replays.
+
+        Parameters
+        ----------
+        out_grads : NDArray, list or dict by output name
+            Gradients of the outputs, as ``backward`` has them.
+        **kwargs : NDArray or NumPy array
+            New values of arguments, copied into their arrays.
+
+        Returns
+        -------
+        list of NDArray
+            The outputs, before the weights moved; the next forward writes into the same arrays.
+
+        Raises
+        ------
+        OpError
+            When no optimizer was set.
+
+        Examples
+        --------
+        >>> import opreg as mx
+        >>> loss = mx.sym.MakeLoss(mx.sym.square(mx.sym.Variable("w") - 3))
+        >>> executor = loss.bind(mx.cpu(), [mx.nd.zeros((2,))], args_grad=[mx.nd.zeros((2,))])
+        >>> executor.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.25))
+        >>> [float(executor.step()[0].asnumpy()[0]) for _ in range(3)]
+        [9.0, 2.25, 0.5625]
+        """
+        with TRIMMED, self._alone():
+            update, plan = self._optimized("step"), self._recorded_plan()
+            if plan is None:
+                self.forward(True, **kwargs)
+                self.backward(out_grads)
+                self.update()
+                return self.outputs
+            if kwargs:
+                self._feed(kwargs)
+            if out_grads is not None or not self._heads.complete:
+                self._heads.take(plan.bound, out_grads)
+            segment = update.ready()
+            self._ready, self._mode, self._drawn[True] = None, True, _generators(plan.random)
+            self._run_unseen(self._as_one(plan, segment), True)
+            if segment is None:
+                update.alone()
+            return self.outputs
+
+    def _recorded_plan(self) -> Plan | None:
+        """The plan for training, where its segments are recorded and nobody watches."""
+        if self._gradients[True] is not True:
+            self._differentiate(True, True)
+        plan = self._plans.get(True) or self.plan(True)
+        return None if self._monitor is not None or type(plan.forward) is Segment else plan
+
+    def _as_one(self, plan: Plan, update: Segment | None) -> Segment:
+        """Forward, backward and update as one segment."""
+        if self._whole is None or self._whole[0] is not plan or self._whole[1] is not update:
+            updates = [] if update is None else update.steps
+            stores = [Step(None, "copy", [], "auxiliary states", plan.stores, [], self._ctx)] if plan.stores else []
+            make = segments([*plan.contexts.values(), *[step.ctx for step in updates]])
+            self._whole = plan, update, make([*plan.forward.steps, *stores, *plan.backward.steps, *updates])
+        return self._whole[2]
 
     def _draws(self, mode: bool) -> dict[tuple[str, int], object]:
         """Where generators stood before the last forward of a mode that a caller ran."""
@@ -353,7 +425,7 @@ class Executor:
         """Make the plans for a mode anew when they are used again."""
         self._plans.pop(mode, None)
         self._others.pop(mode, None)
-        self._ready = None
+        self._ready = self._whole = None
 
     def _go(self, is_train: bool) -> None:
         """The steps of ``forward``, without what is stored behind them."""
@@ -565,6 +637,8 @@ class Executor:
                 copies = step.copies and f"; {step.copies}"
                 said = segment.said(step) and f"; {segment.said(step)}"
                 lines.append(f"  {number:4} {name}{step.kernel}{declined}{copies} -> {step.where}{said}")
+        if self._whole is not None and self._whole[0] is plan:
+            lines.append(f"a step of all, {self._whole[2].said()}")
         if self._update is not None and self._update.segment is None:
             lines.append(f"update: {self._update.reason}")
         return "\n".join(lines)
@@ -624,7 +698,7 @@ class Executor:
         """
         with self._alone():
             plan = self.plan(self._keeps_gradients if is_train is None else bool(is_train))
-            self._ready = None
+            self._ready = self._whole = None
             return profile(plan, self._segments(plan), self._bound,
                            lambda segment: self._run(plan, segment, plan.is_train),
                            functools.partial(self._in_mode, plan.is_train), runs)

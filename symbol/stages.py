@@ -263,6 +263,9 @@ class Staged(Executor):
         """There is none of the whole."""
         raise ArgumentError(f"{self!r}: shapes follow from numbers, so it has several plans: explain() prints them")
 
+    def _recorded_plan(self) -> Plan | None:
+        return None
+
     def set_monitor_callback(self, callback: Callable[[str, NDArray], None] | None, monitor_all: bool = False) -> None:
         """Call a function with name and value of every output of every node; see ``Executor.set_monitor_callback``."""
         with self._alone():

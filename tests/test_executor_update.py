@@ -316,6 +316,46 @@ def test_a_module_moves_its_weights_by_steps() -> None:
     assert "sgd_update" in explained(executor)[1]
 
 
+def moving(ctx: Any) -> tuple[Any, dict[str, Any]]:
+    """A network with states that move, random numbers and no loss, its arguments by name."""
+    net = sym.BatchNorm(sym.var("data"), name="norm", fix_gamma=False) * 2
+    executor = net.simple_bind(ctx, data=(4, 3), grad_req={"data": "null", "norm_gamma": "write", "norm_beta": "write"})
+    executor.arg_dict["norm_gamma"][:] = 1
+    executor.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.1, momentum=0.9))
+    return executor, {**executor.arg_dict, **executor.aux_dict, "out": executor.outputs[0]}
+
+
+def check_steps(ctx: Any, rtol: float) -> Any:
+    """Steps beside forward, backward and update of the host; the executor."""
+    (executor, found), (other, expected) = moving(ctx), moving(mx.cpu())
+    rng = np.random.default_rng(3)
+    for run in range(7):
+        x, g = (rng.standard_normal((4, 3)).astype(np.float32) for _ in range(2))
+        for each in (executor, other):
+            if run == 5:
+                each._update.mover.optimizer.set_learning_rate(0.01)
+        executor.step(nd.array(g, ctx=ctx), data=x)
+        other.forward(True, data=x)
+        other.backward(nd.array(g))
+        other.update()
+        for name, value in expected.items():
+            np.testing.assert_allclose(found[name].asnumpy(), value.asnumpy(), rtol, rtol, err_msg=name)
+    return executor
+
+
+def test_a_step_is_forward_backward_and_update() -> None:
+    executor = check_steps(mx.cpu(), 0)
+    seen = []
+    executor.set_monitor_callback(lambda name, value: seen.append(name))
+    executor.step(nd.ones((4, 3)))
+    assert "norm_output" in seen
+    with pytest.raises(ArgumentError, match="comes from no loss operator, so its gradient is needed"):
+        executor.step()
+    executor.set_optimizer(None)
+    with pytest.raises(OpError, match="has no optimizer: set_optimizer comes before step"):
+        executor.step(nd.ones((4, 3)))
+
+
 # ------------------------------------------------------------------------------------------------------- on a GPU
 
 
@@ -362,6 +402,9 @@ def test_a_rate_that_changes_is_replayed_and_a_formula_that_does_is_captured_ane
     assert captured == ([False] * 2 + [True] * 4) * 2
 
 
+BATCH = 2  # what brings data and labels
+
+
 def dense(ctx: Any) -> Any:
     net = sym.SoftmaxOutput(sym.LayerNorm(sym.var("data"), name="norm"), name="softmax")
     module = mx.mod.Module(net, context=ctx)
@@ -371,23 +414,56 @@ def dense(ctx: Any) -> Any:
 
 
 @needs_compiler
-def test_launches_of_a_step_of_a_module(gpu: Gpu) -> None:
+@pytest.mark.parametrize("whole", [False, True], ids=["three calls", "fit"])
+def test_launches_of_a_step_of_a_module(whole: bool, gpu: Gpu) -> None:
     host, module = dense(mx.cpu()), dense(mx.gpu(0))
     rng, counted = np.random.default_rng(0), []
     for each in (host, module):
         each.init_optimizer(optimizer="adam", optimizer_params={"learning_rate": 0.1, "wd": 0.01})
+
+    def learn(module: Any, batch: Any) -> None:
+        if whole:
+            module._learn(batch)
+            return
+        module.forward_backward(batch)
+        module.update()
+
     for _ in range(6):
-        x, y = rng.standard_normal((4, 3)), rng.integers(0, 3, 4)
-        for each in (host, module):
-            each.forward_backward(mx.io.DataBatch([nd.array(x)], [nd.array(y)]))
-        host.update()
-        counted.append(launched(module.update))
+        batch = mx.io.DataBatch([nd.array(rng.standard_normal((4, 3)))], [nd.array(rng.integers(0, 3, 4))])
+        learn(host, batch)
+        counted.append(launched(lambda batch=batch: learn(module, batch)))  # type: ignore[misc]
+        np.testing.assert_allclose(module.get_outputs()[0].asnumpy(), host.get_outputs()[0].asnumpy(), 1e-5, 1e-6)
     for name, value in host.get_params()[0].items():
         np.testing.assert_allclose(module.get_params()[0][name].asnumpy(), value.asnumpy(), 1e-5, 1e-6)
-    # Rates are brought, and what is captured is launched: gammas decay, betas do not, so these are two kernels.
-    assert counted[2:] == [counted[-1]] * 4 and counted[-1] <= counted[0]
     (executor,) = module._exec_group.execs
-    assert explained(executor)[0] == "update, 1 graph, 0 islands:" and len(explained(executor)) == 3
+    assert counted[-1] == counted[3] == (1 if whole else 3) + BATCH and counted[0] > counted[-1]
+    assert len(explained(executor)) == 3 + whole  # gammas decay, betas do not: these are two kernels
+    if whole:
+        assert explained(executor)[-1] == "a step of all, 1 graph, 0 islands"
+
+
+@needs_compiler
+def test_a_step_is_one_graph(gpu: Gpu) -> None:
+    executor = check_steps(mx.gpu(0), 2e-5)
+    assert explained(executor)[-1] == "a step of all, 1 graph, 0 islands"
+    gradient = nd.ones((4, 3), ctx=mx.gpu(0))
+    assert launched(lambda: executor.step(gradient)) == 1 + 1  # the gradient is copied
+    seen = []
+    executor.set_monitor_callback(lambda name, value: seen.append(name))
+    executor.step(nd.ones((4, 3), ctx=mx.gpu(0)))
+    assert "norm_output" in seen
+
+
+@needs_compiler
+def test_a_step_of_an_optimizer_that_moves_each_weight_by_itself(gpu: Gpu) -> None:
+    weights = Weights(FEW, created("adadelta"), mx.gpu(0))
+    for _ in range(4):
+        expected = {name: 2 * each.asnumpy() for name, each in weights.args.items()}
+        weights.executor.step()
+        for name, gradient in expected.items():
+            np.testing.assert_allclose(weights.grads[name].asnumpy(), gradient, 1e-6)
+    assert explained(weights.executor)[0] == "update: AdaDelta moves each weight by itself"
+    assert "a step of all, 1 graph, 0 islands" in weights.executor.explain()
 
 
 @needs_compiler

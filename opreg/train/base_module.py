@@ -151,6 +151,11 @@ class BaseModule:
         self.forward(data_batch, is_train=True)
         self.backward()
 
+    def _learn(self, data_batch: Any) -> None:
+        """Outputs and gradients of a batch, and weights that have moved along them."""
+        self.forward_backward(data_batch)
+        self.update()
+
     def _measure(self, eval_metric: metrics.EvalMetric, data_batch: Any) -> None:
         """Add the last outputs to a metric, with the labels of a batch, or of the batches of a list."""
         if isinstance(data_batch, list):
@@ -314,8 +319,7 @@ class BaseModule:
             if monitor is not None:
                 monitor.tic()
             self.prepare(data_batch)
-            self.forward_backward(data_batch)
-            self.update()
+            self._learn(data_batch)
             self._measure(eval_metric, data_batch)
             following = next(batches, None)
             if following is None:

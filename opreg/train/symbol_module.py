@@ -28,6 +28,7 @@ from .metric import EvalMetric
 from .model import load_checkpoint, save_checkpoint
 
 if TYPE_CHECKING:
+    from opreg.symbol.executor import Executor
     from opreg.symbol.symbol import Symbol
 
     from .monitor import Monitor
@@ -424,6 +425,12 @@ class Module(BaseModule):
             Whether as in training; by default if it is bound for that.
         """
         self._needs("binded", "params_initialized")
+        self._load(data_batch, is_train)
+        for executor in self._exec_group.execs:
+            executor.forward(is_train=self.for_training if is_train is None else is_train)
+
+    def _load(self, data_batch: Any, is_train: bool | None) -> None:
+        """Bring a batch to where executors read it, which change over to its shapes."""
         listed = isinstance(data_batch, list)  # a named tuple is a batch
         batches = data_batch if listed else [data_batch]
         if listed and len(batches) != len(self._exec_group.execs):
@@ -447,14 +454,12 @@ class Module(BaseModule):
             self.reshape(data, of_labels)
         arrays = [[*batch.data, *own] for batch, own in zip(batches, labels)]
         described = [*data, *(of_labels if any(labels) else ())]
-        is_train = self.for_training if is_train is None else is_train
         for number, (executor, share) in enumerate(zip(self._exec_group.execs, self._exec_group.shares)):
             for i, desc in enumerate(described):
                 if desc.name in executor.arg_dict:
                     value = arrays[number][i] if listed else \
                         parts.cut(arrays[0][i], share, DataDesc.get_batch_axis(desc.layout))
                     executor.arg_dict[desc.name]._store(Ellipsis, value)
-            executor.forward(is_train=is_train)
 
     @staticmethod
     def _described(what: str, old: list[DataDesc], values: Sequence[Sequence[NDArray]],
@@ -508,13 +513,11 @@ class Module(BaseModule):
     def update(self) -> None:
         """Move the weights along the gradients of the last backward."""
         self._needs("binded", "params_initialized", "optimizer_initialized")
+        if len(self._exec_group.execs) == 1:
+            self._optimized().update()
+            return
         first = self._exec_group.execs[0]
         names = [name for name in self._param_names if first.grad_dict[name] is not None]
-        if len(self._exec_group.execs) == 1:
-            if first.mover is not self._updater:
-                first.set_optimizer(self._updater, {name: self._numbers[name] for name in names})
-            first.update()
-            return
         weights = [first.arg_dict[name] for name in names]
         grads: list[Any] = [first.grad_dict[name] for name in names]
         for other in self._exec_group.execs[1:]:
@@ -524,6 +527,24 @@ class Module(BaseModule):
         for other in self._exec_group.execs[1:]:
             for name, weight in zip(names, weights):
                 other.arg_dict[name]._store(Ellipsis, weight)
+
+    def _optimized(self) -> Executor:
+        """The only executor, which knows how its weights move."""
+        (executor,) = self._exec_group.execs
+        if executor.mover is not self._updater:
+            executor.set_optimizer(self._updater, {name: self._numbers[name] for name in self._param_names
+                                                   if executor.grad_dict[name] is not None})
+        return executor
+
+    def _learn(self, data_batch: Any) -> None:
+        own = all(getattr(getattr(self, name), "__func__", None) is getattr(Module, name)
+                  for name in ("forward_backward", "forward", "backward", "update"))
+        if not own or not self.for_training or len(self._exec_group.execs) > 1:
+            super()._learn(data_batch)
+            return
+        self._needs("binded", "params_initialized", "optimizer_initialized")
+        self._load(data_batch, True)
+        self._optimized().step()
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """The outputs of the last forward, joined, or with ``merge_multi_context=False`` a list of each context's."""
