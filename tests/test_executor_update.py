@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg import nn
 from opreg.builtin.optimizers import updating
 from opreg.core import threads
 from opreg.errors import ArgumentError, OpError, ShapeError
@@ -464,6 +465,30 @@ def test_a_step_of_an_optimizer_that_moves_each_weight_by_itself(gpu: Gpu) -> No
             np.testing.assert_allclose(weights.grads[name].asnumpy(), gradient, 1e-6)
     assert explained(weights.executor)[0] == "update: AdaDelta moves each weight by itself"
     assert "a step of all, 1 graph, 0 islands" in weights.executor.explain()
+
+
+@needs_compiler
+@pytest.mark.parametrize("make", [
+    lambda weights: nn.optim.SGD(weights, 0.1, 0.9, weight_decay=0.01), lambda weights: nn.optim.Adam(weights, 0.1),
+], ids=["SGD", "Adam"])
+def test_a_step_of_cells_is_replayed_while_its_rate_changes(make: Callable[[Any], Any], gpu: Gpu) -> None:
+    def trained(ctx: Any) -> tuple[list[float], list[int]]:
+        mx.random.seed(4)
+        with ctx:
+            net = nn.LayerNorm((3,))
+            step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), make(net.trainable_params()))
+            step.compile(nn.Tensor(np.ones((4, 3), np.float32)), nn.Tensor(np.ones((4, 3), np.float32)))
+            losses, counted = [], []
+            for run in range(7):
+                x, y = (nn.Tensor(np.cos(np.arange(12.0) * k + run).reshape(4, 3).astype(np.float32)) for k in (1, 2))
+                if run == 5:
+                    step.optimizer.learning_rate.set_data(nn.Tensor(np.float32(0.01)))
+                counted.append(launched(lambda x=x, y=y: losses.append(step(x, y))))  # type: ignore[misc]
+            return [float(loss.asnumpy()) for loss in losses], counted
+
+    (found, counted), (expected, _) = trained(mx.gpu(0)), trained(mx.cpu())
+    np.testing.assert_allclose(found, expected, 1e-5)
+    assert counted[3] == counted[5] == counted[6] < counted[0]
 
 
 @needs_compiler

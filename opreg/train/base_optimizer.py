@@ -12,6 +12,7 @@ from opreg.ndarray import zeros
 from opreg.ndarray.ndarray import NDArray
 
 from ..builtin.optimizers.bound_updates import Alike, Row
+from ..core.cache import cached
 from ..core.registry import get, ops
 from ..core.slots import Slot
 from ..core.spec import Shape
@@ -63,6 +64,14 @@ def rows(*columns: Any) -> list[tuple[Any, ...]]:
     if len(set(counts)) > 1:
         raise ArgumentError(f"an update of several weights: got lists of {', '.join(map(str, counts))}")
     return list(zip(*columns))
+
+
+@cached(64)
+def _by_operators(kind: Any) -> bool:
+    """Whether what a class does with a weight is what operators do, and nothing more."""
+    own: Any = next(cls for cls in kind.__mro__ if "_operator" in vars(cls))
+    return own is not Optimizer and kind.update is Optimizer.update and kind._move is Optimizer._move and (
+        kind.update_multi_precision is own.update_multi_precision)
 
 
 class Factors(Protocol):
@@ -242,29 +251,25 @@ class Optimizer:
 
     def one_by_one(self) -> str | None:
         """Why each weight is moved by itself; None where operators do it, of which one call moves many weights."""
-        kind = type(self)
-        own: Any = next(cls for cls in kind.__mro__ if "_operator" in vars(cls))
         if self.multi_precision:
             return "multi_precision: float16 weights move in float32 copies"
-        if own is Optimizer or kind.update is not Optimizer.update or kind._move is not Optimizer._move or (
-                kind.update_multi_precision is not own.update_multi_precision):
-            return f"{kind.__name__} moves each weight by itself"
-        return None
+        return None if _by_operators(type(self)) else f"{type(self).__name__} moves each weight by itself"
 
     def rows_of(self, updates: Sequence[Update]) -> list[Row]:
         """Weights as ``settle`` wants them, of an optimizer that moves them by operators."""
-        rows = []
+        rows: list[Row] = []
+        kinds: dict[tuple[Any, ...], int] = {}
         for index, weight, grad, state in updates:
             name, states = self._operator(state)
-            rows.append(Row(index, weight.context, (name, weight.context, weight._data.dtype),
-                            [array._data for array in (weight, grad, *states)]))
+            kind = kinds.setdefault((name, weight.context, weight._data.dtype), len(kinds))
+            rows.append(Row(index, name, weight.context, kind, [array._data for array in (weight, grad, *states)]))
         return rows
 
     def settle(self, rows: Sequence[Row]) -> list[Alike]:
         """Count an update of every weight; which of them move alike now, and by which attributes."""
         counted: dict[tuple[Any, ...], list[int]] = {}
         device = None
-        for i, (index, ctx, kind, _) in enumerate(rows):
+        for i, (index, _, ctx, kind, _) in enumerate(rows):
             if ctx.device_id != device:
                 device = ctx.device_id
                 self._set_current_context(device)
@@ -272,8 +277,8 @@ class Optimizer:
         together: dict[tuple[Any, ...], Alike] = {}
         for (kind, *rates), members in counted.items():
             attrs = self._attributes(*rates)
-            alike = together.setdefault((kind, *attrs.values()), Alike(kind[0], kind[1], attrs, []))
-            alike.members.extend(members)
+            _, name, ctx, _, _ = rows[members[0]]
+            together.setdefault((kind, *attrs.values()), Alike(name, ctx, attrs, [])).members.extend(members)
         return list(together.values())
 
     def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
@@ -368,13 +373,14 @@ class Optimizer:
         """Count updates apart for each device that holds a copy of the weights."""
         self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
 
-    def _update_count(self, index: Index | Sequence[Index]) -> int:
+    def _update_count(self, index: Any) -> int:
         """Count an update of a weight, or of those of a list; returns how many the last has had with this one."""
-        count = 0
-        for key in index if isinstance(index, (list, tuple)) else (index,):
-            count = self._index_update_count.get(key, self.begin_num_update) + 1
-            self._index_update_count[key] = count
-            self.num_update = max(count, self.num_update)
+        if isinstance(index, (list, tuple)):
+            return [0, *map(self._update_count, index)][-1]
+        counts = self._index_update_count
+        count = counts[index] = counts.get(index, self.begin_num_update) + 1
+        if count > self.num_update:
+            self.num_update = count
         return count
 
     def _uncount(self, index: Index, count: int | None, num_update: int) -> None:

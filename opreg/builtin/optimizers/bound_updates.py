@@ -32,17 +32,20 @@ class Row(NamedTuple):
     ----------
     weight : int or str
         What it is told apart by.
+    operator : str
+        What moves it.
     ctx : Context
         Where it lives.
-    kind : tuple
-        Operator, context and dtype: what weights share that can move alike.
+    kind : int
+        Equal for weights that can move alike: of one operator, context and dtype.
     arrays : list of arrays
         Weight, gradient and states.
     """
 
     weight: int | str
+    operator: str
     ctx: Any
-    kind: tuple[str, Any, np.dtype]
+    kind: int
     arrays: list[Array]
 
 
