@@ -35,7 +35,7 @@ from .profile import Profile, profile
 from .program import Bound
 from .replay import segments
 from .symbol import Symbol, output_name
-from .update import Index, Mover, Update
+from .update import Index, Update, Updater
 
 __all__ = ["Executor", "truth"]
 
@@ -282,19 +282,19 @@ class Executor:
             if optimizer is None:
                 self._update = None
                 return
-            mover: Mover = optimizer.updater() if hasattr(optimizer, "updater") else optimizer
-            if not hasattr(mover, "settle"):
+            updater: Updater = optimizer.updater() if hasattr(optimizer, "updater") else optimizer
+            if not hasattr(updater, "settle"):
                 raise ArgumentError(f"set_optimizer: expected an optimizer or an updater of opreg.optimizer, got "
                                     f"{type(optimizer).__name__}")
             gradients = {node.name: grad for node, grad, req in zip(self._arguments, self.grad_arrays, self._reqs)
                          if grad is not None and req != "null"}
-            indices = weights if isinstance(weights, Mapping) else mover.indices(
+            indices = weights if isinstance(weights, Mapping) else updater.indices(
                 list(gradients) if weights is None else weights)
             for name in indices:
                 if name not in gradients:
                     what = "no gradient is kept of" if name in self.arg_dict else "there is no argument"
                     raise ArgumentError(f"set_optimizer: {what} {name!r}. {did_you_mean(name, gradients)}")
-            self._update = Update(mover, list(indices), list(indices.values()),
+            self._update = Update(updater, list(indices), list(indices.values()),
                                   [self.arg_dict[name] for name in indices], [gradients[name] for name in indices])
 
     def _optimized(self, method: str) -> Update:
@@ -303,9 +303,9 @@ class Executor:
         return self._update
 
     @property
-    def mover(self) -> Mover | None:
+    def updater(self) -> Updater | None:
         """The updater that ``set_optimizer`` was given, or has made; None where there is none."""
-        return None if self._update is None else self._update.mover
+        return None if self._update is None else self._update.updater
 
     def update(self) -> None:
         """Move the weights along their gradients, in place, as ``set_optimizer`` says.
@@ -586,7 +586,7 @@ class Executor:
         executor = self._make(self._symbol, args=args, grads=grads, reqs=self._reqs, aux=aux, outputs=self.outputs,
                               head_grads=self.head_grads)
         if self._update is not None:
-            executor.set_optimizer(self._update.mover, dict(zip(self._update.names, self._update.indices)))
+            executor.set_optimizer(self._update.updater, dict(zip(self._update.names, self._update.indices)))
         return executor
 
     # ------------------------------------------------------------------------------------------- inspection

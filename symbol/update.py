@@ -1,9 +1,9 @@
 """Update: the steps behind backward that move weights along their gradients, all by a few calls.
 
-A mover, an updater of ``opreg.optimizer``, keeps the states of weights and says before each run which weights move
-alike, by which operator and which attributes. Those are bound together. Rates and counts are numbers that the steps
-read where they stand, so a schedule changes nothing else; where an operator, a formula or an array is another than
-before, the steps are made anew.
+An updater of ``opreg.optimizer`` keeps the states of weights and says before each run which weights move alike, by
+which operator and which attributes. Those are bound together. Rates and counts are numbers that the steps read where
+they stand, so a schedule changes nothing else; where an operator, a formula or an array is another than before, the
+steps are made anew.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from opreg.ndarray.ndarray import NDArray
 from .plan import Segment, Step
 from .replay import segments
 
-__all__ = ["Index", "Mover", "Update"]
+__all__ = ["Index", "Update", "Updater"]
 
 _SHOWN = 3  # weights that a step's line names
 _MISSING, _UNKNOWN = object(), object()
@@ -29,7 +29,7 @@ _MISSING, _UNKNOWN = object(), object()
 Index: TypeAlias = int | str
 
 
-class Mover(Protocol):
+class Updater(Protocol):
     """What moves weights and keeps their states, as updaters of ``opreg.optimizer`` do."""
 
     states: dict[Any, Any]
@@ -62,20 +62,20 @@ class Update:
 
     Attributes
     ----------
-    mover : Mover
+    updater : Updater
     names : list of str
         The weights.
     indices : list
-        What the mover knows them by.
+        What the updater knows them by.
     segment : Segment or None
-        The steps of the last run; None before the first, and where the mover moves each weight by itself.
+        The steps of the last run; None before the first, and where the updater moves each weight by itself.
     reason : str
         Why there is none.
     """
 
-    def __init__(self, mover: Mover, names: Sequence[str], indices: Sequence[Index], weights: Sequence[NDArray],
+    def __init__(self, updater: Updater, names: Sequence[str], indices: Sequence[Index], weights: Sequence[NDArray],
                  grads: Sequence[NDArray]):
-        self.mover, self.names, self.indices = mover, list(names), list(indices)
+        self.updater, self.names, self.indices = updater, list(names), list(indices)
         self._weights, self._grads = list(weights), list(grads)
         self.forget()
 
@@ -90,25 +90,25 @@ class Update:
     def ready(self) -> Segment | None:
         """Count an update, and bring rates and counts to where the steps read them; None where there are no steps, and
         ``alone`` is to be called."""
-        mover = self.mover
-        reason = mover.one_by_one()
+        updater = self.updater
+        reason = updater.one_by_one()
         if reason is not None:
             self.forget()
             self.reason = reason
             return None
-        states = map(mover.states.get, self.indices, itertools.repeat(_MISSING))
+        states = map(updater.states.get, self.indices, itertools.repeat(_MISSING))
         if not all(map(operator.is_, states, self._states)):
             self.forget()
-            self._rows = mover.rows(self.indices, self._grads, self._weights)
-            self._states = [mover.states[index] for index in self.indices]
-        alike = mover.settle(self._rows)
+            self._rows = updater.rows(self.indices, self._grads, self._weights)
+            self._states = [updater.states[index] for index in self.indices]
+        alike = updater.settle(self._rows)
         if not self._goes_on(alike):
             self._plan(alike)
         return self.segment
 
     def alone(self) -> None:
-        """Have the mover do it."""
-        self.mover(self.indices, self._grads, self._weights)
+        """Have the updater do it."""
+        self.updater(self.indices, self._grads, self._weights)
 
     def _goes_on(self, alike: Sequence[Alike]) -> bool:
         """Whether the steps are still right, and have their numbers now."""

@@ -61,7 +61,7 @@ class Weights:
         for name, gradient in gradients.items():
             self.grads[name][:] = gradient.as_in_context(self.grads[name].context)
         self.executor.update()
-        indices = self.executor.mover.indices(self.names)
+        indices = self.executor.updater.indices(self.names)
         self.updater(list(indices.values()), [gradients[name] for name in self.names],
                      [self.copies[name] for name in self.names])
 
@@ -70,7 +70,7 @@ class Weights:
         for name in self.names:
             one, other = self.args[name].asnumpy(), self.copies[name].asnumpy()
             np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol, err_msg=name)
-        states = self.executor.mover.states, self.updater.states
+        states = self.executor.updater.states, self.updater.states
         assert states[0].keys() == states[1].keys()
         for key in states[0]:
             pairs = zip(*[flat(each[key]) for each in states], strict=True)
@@ -205,16 +205,16 @@ def test_states_that_are_read_take_the_places_of_old_ones() -> None:
     weights = Weights(SIZES, created("adam"))
     for run in range(2):
         weights.step(run)
-    saved = weights.executor.mover.get_states(dump_optimizer=True)
+    saved = weights.executor.updater.get_states(dump_optimizer=True)
     weights.step(2)
-    for updater in (weights.executor.mover, weights.updater):
+    for updater in (weights.executor.updater, weights.updater):
         updater.set_states(saved)
     for run in range(3, 5):
         weights.step(run)
     weights.agree()
     assert weights.optimizer.num_update == 4
     wrong = Weights({"fc_weight": (2, 2)}, created("adam"))
-    wrong.executor.mover.set_states(saved)
+    wrong.executor.updater.set_states(saved)
     with pytest.raises(ShapeError, match=r"'fc_weight' of shape .2, 2.: the state that was read has shape .3, 5."):
         wrong.executor.update()
 
@@ -222,7 +222,7 @@ def test_states_that_are_read_take_the_places_of_old_ones() -> None:
 def test_executors_that_share_an_updater_and_their_weights() -> None:
     weights = Weights(FEW, created("adam"))
     other = weights.executor.reshape()
-    assert other.mover is weights.executor.mover
+    assert other.updater is weights.executor.updater
     weights.step(0)
     other.update()
     assert weights.optimizer.num_update == 2
@@ -250,7 +250,7 @@ def test_some_of_the_weights() -> None:
     weights.executor.update()
     np.testing.assert_array_equal(weights.args["fc_weight"].asnumpy(), weights.copies["fc_weight"].asnumpy())
     np.testing.assert_array_equal(weights.args["fc_bias"].asnumpy(), weights.copies["fc_bias"].asnumpy() - 1)
-    assert list(weights.executor.mover.states) == ["fc_bias"]
+    assert list(weights.executor.updater.states) == ["fc_bias"]
     weights.executor.set_optimizer(None)
     with pytest.raises(OpError, match="has no optimizer: set_optimizer comes before update"):
         weights.executor.update()
@@ -267,6 +267,51 @@ def test_mistakes(optimizer: Any, weights: Any, words: str) -> None:
         "data": "null", "fc_weight": "write", "fc_bias": "write"})
     with pytest.raises(ArgumentError, match=words):
         executor.set_optimizer(optimizer, weights)
+
+
+class Halved(mx.optimizer.Updater):
+    """An updater of a user's own."""
+
+    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
+        super().__call__(index, [each * 0.5 for each in grad], weight)
+
+
+class Steeper(mx.optimizer.SGD):
+    """An optimizer of a user's own, with other rates."""
+
+    def _get_lr(self, index: Any) -> float:
+        return 2 * super()._get_lr(index)
+
+
+class Upwards(mx.optimizer.SGD):
+    """One that says how a weight moves."""
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        weight += grad
+
+
+@pytest.mark.parametrize(("updater", "moved"), [
+    (lambda: Halved(mx.optimizer.SGD(learning_rate=0.5)), -0.25),
+    (lambda: mx.optimizer.get_updater(Steeper(learning_rate=0.5)), -1.0),
+    (lambda: mx.optimizer.get_updater(Upwards(learning_rate=0.5)), 1.0),
+], ids=["updater", "rate", "update"])
+def test_what_users_say_of_updates_counts(updater: Callable[[], Any], moved: float) -> None:
+    weights = Weights(FEW, created("sgd"))
+    weights.executor.set_optimizer(updater())
+    loss = sym.MakeLoss(sym.sum(sym.var("data")) * 0 + sym.sum(sym.var("w", shape=(1,))))
+    module = mx.mod.Module(loss, label_names=None)
+    module.bind([("data", (2,))])
+    module.init_params(arg_params={"w": nd.zeros((1,))})
+    module.init_optimizer(optimizer_params={"rescale_grad": 1.0})
+    module._updater = updater()
+    for _ in range(2):
+        module._learn(mx.io.DataBatch([nd.ones((2,))]))
+    assert module.get_params()[0]["w"].asscalar() == 2 * moved
+    for grad in weights.grads.values():
+        grad[:] = 1
+    weights.executor.update()
+    for name in FEW:
+        np.testing.assert_allclose(weights.args[name].asnumpy(), weights.copies[name].asnumpy() + moved, 1e-6)
 
 
 # ------------------------------------------------------------------------------------------- what is said of them
@@ -311,7 +356,7 @@ def test_a_module_moves_its_weights_by_steps() -> None:
         module.forward_backward(batch)
         module.update()
     (executor,) = module._exec_group.execs
-    assert explained(executor)[1].endswith("fc_weight, fc_bias") and executor.mover is module._updater
+    assert explained(executor)[1].endswith("fc_weight, fc_bias") and executor.updater is module._updater
     module.init_optimizer(optimizer="sgd", force_init=True)
     module.update()
     assert "sgd_update" in explained(executor)[1]
@@ -334,7 +379,7 @@ def check_steps(ctx: Any, rtol: float) -> Any:
         x, g = (rng.standard_normal((4, 3)).astype(np.float32) for _ in range(2))
         for each in (executor, other):
             if run == 5:
-                each._update.mover.optimizer.set_learning_rate(0.01)
+                each._update.updater.optimizer.set_learning_rate(0.01)
         executor.step(nd.array(g, ctx=ctx), data=x)
         other.forward(True, data=x)
         other.backward(nd.array(g))

@@ -70,8 +70,8 @@ def rows(*columns: Any) -> list[tuple[Any, ...]]:
 def _by_operators(kind: Any) -> bool:
     """Whether what a class does with a weight is what operators do, and nothing more."""
     own: Any = next(cls for cls in kind.__mro__ if "_operator" in vars(cls))
-    return own is not Optimizer and kind.update is Optimizer.update and kind._move is Optimizer._move and (
-        kind.update_multi_precision is own.update_multi_precision)
+    return own is not Optimizer and kind.update_multi_precision is own.update_multi_precision and all(
+        getattr(kind, name) is getattr(Optimizer, name) for name in ("update", "update_all", "_move"))
 
 
 class Factors(Protocol):

@@ -513,7 +513,7 @@ class Module(BaseModule):
     def update(self) -> None:
         """Move the weights along the gradients of the last backward."""
         self._needs("binded", "params_initialized", "optimizer_initialized")
-        if len(self._exec_group.execs) == 1:
+        if self._alone:
             self._optimized().update()
             return
         first = self._exec_group.execs[0]
@@ -528,10 +528,15 @@ class Module(BaseModule):
             for name, weight in zip(names, weights):
                 other.arg_dict[name]._store(Ellipsis, weight)
 
+    @property
+    def _alone(self) -> bool:
+        """Whether one executor computes all, and an updater of ours moves the weights."""
+        return len(self._exec_group.execs) == 1 and isinstance(self._updater, optimizers.Updater)
+
     def _optimized(self) -> Executor:
         """The only executor, which knows how its weights move."""
         (executor,) = self._exec_group.execs
-        if executor.mover is not self._updater:
+        if executor.updater is not self._updater:
             executor.set_optimizer(self._updater, {name: self._numbers[name] for name in self._param_names
                                                    if executor.grad_dict[name] is not None})
         return executor
@@ -539,7 +544,7 @@ class Module(BaseModule):
     def _learn(self, data_batch: Any) -> None:
         own = all(getattr(getattr(self, name), "__func__", None) is getattr(Module, name)
                   for name in ("forward_backward", "forward", "backward", "update"))
-        if not own or not self.for_training or len(self._exec_group.execs) > 1:
+        if not own or not self.for_training or not self._alone:
             super()._learn(data_batch)
             return
         self._needs("binded", "params_initialized", "optimizer_initialized")
