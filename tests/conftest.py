@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from types import CodeType
 from typing import Any
 
@@ -16,7 +17,9 @@ from opreg.errors import DeviceError, UnknownOperatorError
 from . import rows
 from .cuda.compiled import folder
 
-# A run says the same as the one before; `pytest --hypothesis-profile=default` looks further.
+# A run says the same as the one before, whatever the machine finds faster; `pytest --hypothesis-profile=default` looks
+# further.
+os.environ.setdefault("OPREG_TUNE", "0")
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 

@@ -66,7 +66,7 @@ ORDER = _floors("""
     opreg.backends.private_operators
     opreg.backends.onednn.private_operators opreg.backends.cuda.private_operators
     opreg.backends.numba.rnn opreg.backends.numba.row_operators opreg.backends.onednn.convolution
-    opreg.backends.onednn.batch_norm
+    opreg.backends.onednn.batch_norm opreg.backends.onednn.alone
     opreg.backends.numba.operators opreg.backends.onednn.operators opreg.backends.cuda.row_operators
     opreg.backends.cuda.product_operators opreg.backends.cuda.convolution_operators opreg.backends.cuda.dropout
     opreg.backends.cuda.reductions
@@ -126,6 +126,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.backends": """
         . addressing weights cuda cuda.cublaslt cuda.instructions cuda.precision numba numba.cache numba.pointers
             numba.values onednn onednn.shared_library
+        trials
         blas numba.simd numba.vector onednn.primitives
         cuda.replay cuda.staging
         devices

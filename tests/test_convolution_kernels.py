@@ -209,7 +209,7 @@ def test_onednn_in_plans() -> None:
             text = executor.explain().replace(" [channels last]", "")
             for name in ("Convolution first", "Pooling most", "Deconvolution wider", "Pooling mean"):
                 assert (f"{name}: onednn ->" in text) is there
-            assert ("FullyConnected dense: onednn products ->" in text) is there
+            assert ("FullyConnected dense: onednn products" in text) is there
             assert ("declined: oneDNN was not found" in text) is not there
     for one, other in zip(found[True], found[False], strict=True):
         close(one, other)

@@ -39,7 +39,7 @@ from opreg.typing import Array, ArrayModule
 
 from .addressing import address_of
 
-__all__ = ["add_multiple", "aside", "multiple", "multiplier", "share"]
+__all__ = ["add_multiple", "aside", "multiple", "multiplier", "noise", "share"]
 
 #: ``matmul`` of two arrays, and perhaps where to write.
 Matmul: TypeAlias = Callable[..., Array]
@@ -169,11 +169,11 @@ def _host_multiplier(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dty
 
 def _same_bits(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dtype) -> bool:
     """Whether one thread and several find the same product of arrays laid out like this, to the bit."""
-    left, right = _noise(a, by_a, dtype), _noise(b, by_b, dtype)
+    left, right = noise(a, by_a, dtype), noise(b, by_b, dtype)
     return bool((_held_matmul(left, right) == np.matmul(left, right)).all())
 
 
-def _noise(shape: Shape, strides: Shape, dtype: np.dtype) -> Array:
+def noise(shape: Shape, strides: Shape, dtype: np.dtype) -> Array:
     """An array of uneven numbers with its axes in the order of these strides."""
     order = sorted(range(len(shape)), key=lambda axis: -strides[axis])
     numbers = np.resize(np.sin(np.arange(1.0, 4096.0)).astype(dtype), [shape[axis] for axis in order])

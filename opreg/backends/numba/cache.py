@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numba.core.cpu import CPUContext
     from numba.core.typing import Signature
 
-__all__ = ["Kept", "directory"]
+__all__ = ["Kept", "directory", "store", "stored"]
 
 _MAGIC = b"opreg machine code 1\n"
 
@@ -89,6 +89,26 @@ def _refuse(folder: Path, reason: str) -> None:
                   stacklevel=2)
 
 
+def stored(name: str) -> bytes | None:
+    """What a file of the directory holds; None where there is nothing to be believed."""
+    folder = _folder()
+    with suppress(OSError, ValueError):
+        return None if folder is None else _content(folder / name)
+    return None
+
+
+def store(name: str, content: bytes) -> None:
+    """Keep something under a name, where that can be."""
+    folder = _folder()
+    if folder is not None:
+        _write(folder / name, content)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with suppress(OSError), whole(path, 0o600) as file:
+        file.write(_MAGIC + _digest(path, content) + content)
+
+
 class Kept:
     """The machine code of one function in a file; numba asks it as it asks caches of its own.
 
@@ -130,9 +150,7 @@ class Kept:
         path = self._path(signature, result.codegen)
         if path is None or result.library.has_dynamic_globals:
             return
-        content = importlib.import_module("numba.core.serialize").dumps(result._reduce())
-        with suppress(OSError), whole(path, 0o600) as file:
-            file.write(_MAGIC + _digest(path, content) + content)
+        _write(path, importlib.import_module("numba.core.serialize").dumps(result._reduce()))
 
 
 def _content(path: Path) -> bytes | None:

@@ -45,7 +45,7 @@ from opreg.typing import Array, ArrayModule
 from . import engine, matmul, shared_library
 from .primitives import Convolution, Geometry, Part, Pooling
 
-__all__ = ["Description", "compute", "contiguous", "declined", "refused"]
+__all__ = ["HERE", "Description", "compute", "contiguous", "declined", "refused"]
 
 #: A geometry and the strides of its arrays.
 Description: TypeAlias = tuple[Geometry, tuple[Shape, ...]]
@@ -73,7 +73,7 @@ def declined(call: Call, read: Sequence[Array]) -> str | None:
 # ------------------------------------------------------------------------------------ products of matrices
 
 #: In the memo of a plan some of whose convolutions run in the library.
-_HERE = "onednn"
+HERE = "onednn"
 
 _HOST = types.SimpleNamespace(**{**vars(np), "matmul": matmul.matmul})
 
@@ -88,7 +88,7 @@ def _by_products(op: Op, read: int, size: Callable[..., int] | None = None) -> N
     def accepts(call: Call) -> str | None:
         if size is not None and call.xp is np and size(*call.ins[:2]) <= matmul.SMALL:
             return "the product is small"
-        if size is not None and _HERE not in call.memo:  # the library's threads and those of BLAS hinder each other
+        if size is not None and HERE not in call.memo:  # the library's threads and those of BLAS hinder each other
             return "no convolution of this plan runs there"
         return declined(call, call.ins[:read])
 
@@ -215,7 +215,7 @@ class _Kernels(Generic[G]):
 
     def bound(self, call: Call) -> Callable[[], object]:
         """A step of a plan."""
-        call.memo[_HERE] = True
+        call.memo[HERE] = True
         ins, out, attrs = call.ins[:self.read], call.outs[0], call.attrs
         work = engine.Work(self.part, *self.describe([array.shape for array in call.ins], out.shape, attrs))
         run = work.bind(self.arrays(ins, out), [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
@@ -340,7 +340,7 @@ class _FoldedKernels(_ConvolutionKernels):
                             bias=not (attrs["no_bias"] or scaled), scaled=scaled, added=attrs["added"] and last)
 
     def bound(self, call: Call) -> Callable[[], object]:
-        call.memo[_HERE] = True
+        call.memo[HERE] = True
         (data, weight, *rest), (out,), attrs = call.ins, call.outs, call.attrs
         bias, norm, other = parts_of(rest, attrs["no_bias"], attrs["normalized"], attrs["added"])
         geometry, strides = self.describe([data.shape, weight.shape], out.shape, attrs)

@@ -24,7 +24,7 @@ from typing import Any
 from opreg.core.spec import Shape
 from opreg.errors import OpError
 
-__all__ = ["Argument", "Library", "Object", "any_layout", "forked", "library", "missing", "numbers", "plain"]
+__all__ = ["Argument", "Library", "Object", "any_layout", "forked", "library", "missing", "numbers", "plain", "version"]
 
 # Numbers of the library's interface, fixed for version 3.
 CPU, F32, ANY, IN_ORDER = 1, 3, 1, 1
@@ -168,6 +168,13 @@ def library() -> Library | str:
             if os.path.isfile(path):
                 reasons.append(f"{path}: {error}")
     return f"oneDNN does not load: {reasons[0]}" if reasons else "oneDNN was not found"
+
+
+def version() -> str:
+    """Which one it is."""
+    loaded = library()
+    return loaded if isinstance(loaded, str) else ".".join(str(getattr(loaded.version, part)) for part in
+                                                           ("major", "minor", "patch"))
 
 
 def missing() -> str | None:

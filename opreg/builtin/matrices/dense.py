@@ -25,7 +25,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..reductions.reduce import reduced
 
-__all__ = ["FACTORS", "adjoint", "bilinear", "dense_weight", "factors_of", "product", "wide", "with_bias"]
+__all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "wide", "with_bias"]
 
 Storage = Literal["default", "row_sparse", "csr"]
 
@@ -99,7 +99,7 @@ def attach_bound_product(op: Op, factors: Callable) -> None:
     FACTORS[op] = lambda call: rule(call.attrs, *call.ins[:2])
 
     def accepts(call: Call) -> str | None:
-        read = [*call.ins[:2], *_bias(call)]
+        read = [*call.ins[:2], *bias_of(call)]
         if any(array.dtype.name not in ("float32", "float64") for array in (*read, *call.outs)):
             return "for float32 and float64"
         matrices = rule(call.attrs, *call.ins[:2])
@@ -112,10 +112,10 @@ def attach_bound_product(op: Op, factors: Callable) -> None:
         a, b = rule(call.attrs, *call.ins[:2])
         out = call.outs[0].reshape(_size(a, b))
         steps: list[Callable] = [functools.partial(multiplier(call.xp, a, b), a, b, out)]
-        return steps + [functools.partial(call.xp.add, out, bias, out) for bias in _bias(call)]
+        return steps + [functools.partial(call.xp.add, out, bias, out) for bias in bias_of(call)]
 
 
-def _bias(call: Call) -> list[Array]:
+def bias_of(call: Call) -> list[Array]:
     """The third input, where its numbers are read."""
     return [] if 2 in call.op.unread else call.ins[2:]
 

@@ -1,0 +1,107 @@
+"""Choices that no rule makes well: which way is faster is tried on this machine, once, and kept.
+
+A trial takes some milliseconds, when something is bound that needs it. What came of it is kept in the folder for
+compiled code, in a file for this processor, and believed as that is: a later program makes the same choice, and gets
+the same bits. ``OPREG_TUNE=0`` tries nothing and reads no file: then every choice is the one that needs no trial.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from opreg.core import threads
+from opreg.core.locks import rlock
+from opreg.core.processor import processor
+
+from .numba import cache
+
+__all__ = ["Choice", "allowed", "faster"]
+
+# Seconds that a trial takes, and rounds that it has at most: the least times count, which others on the processor
+# cannot make less.
+_SECONDS, _ROUNDS = 0.005, 7
+# What is no faster than this is not worth another way.
+_WORTH = 0.9
+# How many choices are kept.
+_MOST = 4096
+_clock = time.perf_counter
+
+
+class Choice(NamedTuple):
+    """What came of a trial: the way that is taken, and what was measured, in words."""
+
+    way: str
+    reason: str
+
+
+def allowed() -> bool:
+    """Whether anything is tried."""
+    return os.environ.get("OPREG_TUNE") != "0"
+
+
+def faster(question: str, usual: str, other: str, ways: Mapping[str, Callable[[], object]]) -> Choice:
+    """Which of two ways to take for a question: the other, if it is faster by a tenth.
+
+    Parameters
+    ----------
+    question : str
+        What is asked, with everything that the answer depends on but for processor and threads.
+    usual, other : str
+        What the ways are called in a sentence.
+    ways : mapping of str to functions without arguments
+        Of both. They are called if nobody has asked before.
+    """
+    with _LOCK:
+        known = _known()
+        found = known.get(question)
+        if found is None or found.way not in (usual, other):
+            found = known[question] = _tried(usual, other, ways)
+            while len(known) > _MOST:
+                del known[next(iter(known))]
+            cache.store(_name(), json.dumps(known).encode())
+        return found
+
+
+_LOCK = rlock()
+
+
+def _tried(usual: str, other: str, ways: Mapping[str, Callable[[], object]]) -> Choice:
+    least = dict.fromkeys((usual, other), float("inf"))
+    for name in least:
+        ways[name]()
+    end = _clock() + _SECONDS
+    for _ in range(_ROUNDS):
+        for name in least:
+            begin = _clock()
+            ways[name]()
+            least[name] = min(least[name], _clock() - begin)
+        if _clock() > end:
+            break
+    way = other if least[other] < _WORTH * least[usual] else usual
+    return Choice(way, f"{usual} took {least[usual] * 1e6:.0f} µs, {other} {least[other] * 1e6:.0f}")
+
+
+@functools.cache
+def _name() -> str:
+    """The name of the file for this processor, with as many threads, and these libraries."""
+    key = repr((processor(), threads.count(), np.__version__))
+    return f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.choices"
+
+
+@functools.cache
+def _known() -> dict[str, Choice]:
+    """What is known, by question; what is damaged, or says something else, is not."""
+    content = cache.stored(_name())
+    try:
+        found = json.loads(content or b"{}")
+        return {question: Choice(*map(str, choice)) for question, choice in found.items() if len(choice) == 2}
+    except (ValueError, TypeError, AttributeError):
+        return {}

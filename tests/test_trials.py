@@ -1,0 +1,161 @@
+"""Choices that are tried: the faster way is taken, kept, found again, and never believed from others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.backends import trials
+from opreg.backends.numba import cache
+from opreg.backends.onednn import alone, shared_library
+from opreg.symbol import Symbol
+
+sym = mx.sym
+
+
+class Machine:
+    """A clock, and two ways that take so many seconds of it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.calls: list[str] = []
+
+    def ways(self, usual: float, other: float) -> dict[str, Callable[[], object]]:
+        return {"usual": lambda: self._take("usual", usual), "other": lambda: self._take("other", other)}
+
+    def _take(self, name: str, seconds: float) -> None:
+        self.calls.append(name)
+        self.now += seconds
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    machine = Machine()
+    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.setenv("OPREG_TUNE", "1")
+    monkeypatch.setattr(trials, "_clock", lambda: machine.now)
+    forget(monkeypatch)
+    return machine
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process."""
+    monkeypatch.setattr(trials, "_known", trials.functools.cache(trials._known.__wrapped__))
+
+
+def asked(machine: Machine, usual: float, other: float) -> str:
+    return trials.faster("question", "usual", "other", machine.ways(usual, other)).way
+
+
+@pytest.mark.parametrize(("usual", "other", "way"), [
+    (3e-5, 2e-5, "other"), (2e-5, 3e-5, "usual"), (2e-5, 1.9e-5, "usual"), (1.0, 1.0, "usual")])
+def test_the_faster_way_is_taken(machine, usual, other, way):
+    assert asked(machine, usual, other) == way
+
+
+def test_a_trial_ends(machine):
+    asked(machine, 2e-5, 2e-5)
+    assert len(machine.calls) == 2 + 2 * trials._ROUNDS
+    trials.faster("another", "usual", "other", machine.ways(0.5, 0.5))
+    assert len(machine.calls) == 2 + 2 * trials._ROUNDS + 4
+
+
+def test_what_is_known_is_asked_no_more(machine, monkeypatch):
+    assert asked(machine, 3e-5, 2e-5) == "other"
+    machine.calls.clear()
+    assert asked(machine, 2e-5, 3e-5) == "other"
+    forget(monkeypatch)
+    assert asked(machine, 2e-5, 3e-5) == "other"
+    assert machine.calls == []
+
+
+def test_another_processor_is_asked_anew(machine, monkeypatch):
+    assert asked(machine, 3e-5, 2e-5) == "other"
+    forget(monkeypatch)
+    monkeypatch.setattr(trials, "_name", lambda: "0" * 40 + ".choices")
+    assert asked(machine, 2e-5, 3e-5) == "usual"
+
+
+def _kept(tmp_path: Path) -> Path:
+    return next((tmp_path / "kept").glob("*.choices"))
+
+
+@pytest.mark.parametrize("damage", [
+    lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    lambda path: path.write_bytes(b""),
+    lambda path: path.write_bytes(path.read_bytes().replace(b"other", b"usual")),
+    lambda path: path.chmod(0o666),
+    lambda path: cache.store(path.name, b'{"question": 7}'),
+    lambda path: cache.store(path.name, b'[["question"]]'),
+    lambda path: cache.store(path.name, b"\xff"),
+    lambda path: cache.store(path.name, b'{"question": ["nonsense", ""]}')])
+def test_what_is_damaged_or_of_others_is_not_believed(machine, monkeypatch, tmp_path, damage):
+    assert asked(machine, 3e-5, 2e-5) == "other"
+    damage(_kept(tmp_path))
+    forget(monkeypatch)
+    assert asked(machine, 2e-5, 3e-5) == "usual"
+
+
+def test_no_more_than_so_many_are_kept(machine, monkeypatch, tmp_path):
+    monkeypatch.setattr(trials, "_MOST", 3)
+    for number in range(5):
+        trials.faster(str(number), "usual", "other", machine.ways(1.0, 1.0))
+    content = cache.stored(_kept(tmp_path).name)
+    assert content is not None and list(json.loads(content)) == ["2", "3", "4"]
+
+
+# ------------------------------------------------------------------------------------------------ products
+
+onednn = pytest.mark.skipif(shared_library.missing() is not None or alone._threads() is None,
+                            reason="needs oneDNN with threads of OpenMP")
+
+
+def _network() -> Symbol:
+    x = sym.FullyConnected(sym.Variable("x"), num_hidden=96, name="wide")
+    return sym.FullyConnected(x, num_hidden=64, no_bias=True, name="narrow")
+
+
+def _bound(network: Symbol, **shapes: tuple[int, ...]) -> mx.executor.Executor:
+    executor = network.simple_bind(mx.cpu(), **shapes)
+    rng = np.random.default_rng(0)
+    for array in executor.arg_arrays:
+        array[:] = rng.standard_normal(array.shape)
+    return executor
+
+
+def _results(executor: mx.executor.Executor) -> list[np.ndarray]:
+    out, = executor.forward(is_train=True)
+    executor.backward([mx.nd.array(np.random.default_rng(1).standard_normal(out.shape))])
+    return [array.asnumpy() for array in (out, *executor.grad_arrays)]
+
+
+@onednn
+@pytest.mark.parametrize("way", [0, 1])
+def test_products_go_the_way_that_was_found(machine, monkeypatch, way):
+    """Weights are read as they are and turned, data too; results are those of the reference either way."""
+    monkeypatch.setattr(alone.threads, "count", lambda: 2)
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: trials.Choice((usual, other)[way], "so it is"))
+    executor = _bound(_network(), x=(70, 128))
+    found, text = _results(executor), executor.explain()
+    assert text.count("onednn, one thread ->") == 6 * way
+    assert text.count("onednn, one thread declined: so it is") == 6 * (1 - way)
+    monkeypatch.setenv("OPREG_TUNE", "0")
+    other = _bound(_network(), x=(70, 128))
+    for got, want in zip(found, _results(other), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
+    assert "onednn, one thread ->" not in other.explain()
+
+
+@onednn
+def test_how_many_threads_there_are_is_not_changed(machine, monkeypatch):
+    openmp = alone._threads()
+    assert openmp is not None
+    before = openmp.most()
+    a = np.ones((64, 128), "float32")
+    alone._Product(a, a.T, np.empty((64, 64), "float32"))()
+    assert openmp.most() == before
