@@ -23,6 +23,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from opreg.core.processor import processor
+
 from .device import DEVICES
 from .workloads import WORKLOADS, Workload
 
@@ -330,13 +332,10 @@ def _how(options: Any, workers: dict[str, Worker]) -> list[str]:
 
 
 def _machine() -> str:
-    model = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
-    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
+    """The processor, with what times depend on."""
+    found = processor()
+    caches = f"{found.l1 >> 10} KiB and {found.l2 >> 10} KiB of cache each, the last of {found.l3 >> 20} MiB"
+    return f"{found.name}, {found.cores} cores with {caches} ({', '.join(found.features)}), {platform.system()}"
 
 
 def _keep(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str], Cell], report: str) -> None:
