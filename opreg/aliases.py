@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
 
-__all__ = ["install", "tidy", "inner", "adopt"]
+__all__ = ["install", "tidy", "inner", "below", "adopt"]
 
 #: What MindSpore's packages below ``ops`` are divided into: ``ops.composite.base``, ``ops.operations.math_ops``.
 _FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "control_ops", "custom_ops", "debug_func", "debug_ops",
@@ -126,6 +126,11 @@ def inner(name: str) -> Callable[[str], ModuleType]:
         return importlib.import_module(real)
 
     return find
+
+
+def below(name: str) -> ModuleType:
+    """The module ``opreg.<name>``, real or an alias."""
+    return importlib.import_module(f"opreg.{name}")
 
 
 def adopt(name: str) -> None:

@@ -116,8 +116,8 @@ ORDER = _floors("""
     opreg.base opreg.train opreg.nn
     opreg.common
     opreg
-    opreg.context
-    opreg.stubs
+    opreg.context opreg.porting
+    opreg.stubs opreg.command
 """)
 
 #: The same inside of packages that stand on one line of the order, but for modules that have a line there; a dot is the
@@ -163,7 +163,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         fuse inline
     """,
     "opreg.contrib": """
-        autograd
+        autograd detection
         .
     """,
     "opreg.train": """
@@ -203,6 +203,18 @@ INSIDE = {package: _floors(lines) for package, lines in {
         ops
         .
     """,
+    "opreg.porting": """
+        legacy python2 source tables
+        rules
+        imports numpy_rules
+        .
+        folder run
+    """,
+    "opreg.command": """
+        .
+        as_mxnet port
+        as_mindspore
+    """,
     "opreg.common": """
         api dtype initializer
         .
@@ -210,6 +222,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
 
 #: Modules that import inside of functions what is not an optional library, and why.
 LATE = {
+    "opreg.command": "a subcommand is imported when it is asked for",
     "opreg": "the front door opens names at first use",
     "opreg.aliases": "second names of modules are imported by those who ask for them",
     "opreg.backends": "a back end is imported when a device that it serves is used",
@@ -217,7 +230,7 @@ LATE = {
 }
 
 #: Libraries that not everybody has, imported inside of the functions that need them.
-OPTIONAL = {"cudnn", "cupy", "llvmlite", "ml_dtypes", "numba"}
+OPTIONAL = {"cudnn", "cupy", "fissix", "llvmlite", "ml_dtypes", "numba"}
 
 #: Packages whose modules have floors of their own. Their folders stand beside that of ``opreg``, which links to them.
 PACKAGES = ("opreg", "opreg.ndarray", "opreg.symbol")

@@ -1,0 +1,22 @@
+"""``opreg as-mxnet script.py ARGS``: a script of MXNet, as it lies there."""
+
+from __future__ import annotations
+
+import argparse
+
+from opreg.porting.run import run_script
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser, library: str = "mxnet") -> None:
+    """Say what it takes."""
+    parser.add_argument("script", help="the file")
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="what it finds in sys.argv")
+    parser.set_defaults(library=library)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the script; it decides how this ends."""
+    run_script(options.library, options.script, options.args)
+    return 0

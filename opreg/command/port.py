@@ -1,0 +1,42 @@
+"""``opreg port FOLDER``: what scripts of another time need to run here, as a diff or written."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from opreg.porting.folder import changes, diff, write
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what it takes."""
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="a folder, or a file")
+    parser.add_argument("--write", action="store_true", help="change the files; without it a diff is shown")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show or write what changes; what is left to a person goes to the error stream."""
+    found = []
+    for root in options.folders:
+        if not root.exists():
+            print(f"opreg port: {root}: no such file or folder", file=sys.stderr)
+            return 2
+        found += list(changes(root))  # all of them before one is written: what a file is depends on its neighbours
+    written = left = 0
+    for change in found:
+        if change.before != change.after:
+            written += 1
+            if options.write:
+                write(change)
+            else:
+                sys.stdout.write(diff(change))
+        for line, text, warning in change.problems:
+            left += not warning
+            shown = line if options.write or not change.origins else change.origins[line - 1]
+            print(f"{change.path}:{shown}: {'warning: ' if warning else ''}{text}", file=sys.stderr)
+    files = "1 file" if written == 1 else f"{written} files"
+    print(f"{files} {'changed' if options.write else 'would change'}, {left} left to you", file=sys.stderr)
+    return 0

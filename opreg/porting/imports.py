@@ -1,0 +1,181 @@
+"""What is rewritten of imports, and of names that imports bring."""
+
+from __future__ import annotations
+
+import ast
+import sys
+
+from .rules import rule
+from .source import Source
+from .tables import GONE, HELPERS, MEMBERS, MODULES
+
+__all__ = ["imported", "imported_from", "member", "loads"]
+
+#: What compiled helpers of detection repositories are called.
+_COMPILED = {"bbox", "cython_bbox", "cpu_nms", "gpu_nms", "cython_nms", "anchors"}
+
+
+def _as(name: str, bound: str | None) -> str:
+    return f"{name} as {bound}" if bound and bound != name else name
+
+
+@rule(ast.Import)
+def imported(node: ast.Import, source: Source) -> None:
+    """``import a.b as c``."""
+    if source.guarded(node):
+        return
+    lines = []
+    for alias in node.names:
+        name = alias.name
+        top, dot, rest = name.partition(".")
+        bound = alias.asname
+        if source.place.sibling(top, source.old) and not _says_absolute(source):
+            if dot and not bound:
+                source.report(node, f"import {name} means the module beside this one: import it by from .{top} import")
+            elif dot:
+                package, _, last = name.rpartition(".")
+                lines.append(f"from .{package} import {_as(last, bound)}")
+                continue
+            else:
+                lines.append(f"from . import {_as(name, bound)}")
+                continue
+        if top in source.place.names:
+            new = source.place.names[top]
+            if dot and not bound:
+                lines.append(f"import {_as(new, top)}")
+            name = f"{new}{dot}{rest}"
+            bound = bound or (top if not dot else None)
+        elif name in MODULES:
+            name, bound = MODULES[name], bound or name
+        elif name.startswith("distutils.") or name in GONE:
+            if not _unused(bound or top, source):
+                source.report(node, f"{name} is gone: {GONE[top]}")
+            elif name not in sys.stdlib_module_names:
+                continue
+        elif name == "urllib2":
+            name, bound = "urllib.request", bound or name
+        lines.append(f"import {_as(name, bound)}")
+    _write(node, lines, source)
+
+
+@rule(ast.ImportFrom)
+def imported_from(node: ast.ImportFrom, source: Source) -> None:
+    """``from a.b import c as d``."""
+    module = node.module or ""
+    top = module.partition(".")[0]
+    if _compiled(node, source) or source.guarded(node) or node.level:
+        return
+    if source.place.sibling(top, source.old) and not _says_absolute(source):
+        start, end = source.span(node)
+        text = source.between(start, end)
+        source.put(start, end, text.replace(module, f".{module}", 1))
+        return
+    if top in source.place.names:
+        start, end = source.span(node)
+        source.put(start, end, source.between(start, end).replace(top, source.place.names[top], 1))
+        return
+    lines: list[str] = []
+    moved = False
+    for alias in node.names:
+        full = f"{module}.{alias.name}"
+        new = MEMBERS.get(full)
+        if new is None:
+            owner, name = MODULES.get(module, module), alias.name
+            if owner == module and (top in GONE or module == "urllib2") and top not in sys.stdlib_module_names:
+                source.report(node, f"{module} is gone: {GONE.get(top, 'urllib.request')}")
+        else:
+            owner, _, name = new.rpartition(".")
+        moved |= owner != module
+        if not owner:  # a builtin
+            if name != (alias.asname or alias.name):
+                lines.append(f"{alias.asname or alias.name} = {name}")
+            continue
+        text = _as(name, alias.asname or alias.name)
+        if lines and lines[-1].startswith(f"from {owner} import "):
+            lines[-1] += f", {text}"
+        else:
+            lines.append(f"from {owner} import {text}")
+        moved |= name != alias.name
+    if moved:
+        _write(node, lines, source)
+
+
+def _write(node: ast.stmt, lines: list[str], source: Source) -> None:
+    """Put imports in the place of one, which keep to one line where more stands on it."""
+    if lines == [f"import {_as(alias.name, alias.asname)}" for alias in getattr(node, "names", ())] or \
+            (len(lines) == 1 and lines[0] == ast.unparse(node)):
+        return
+    start, end = source.span(node)
+    line = source.text.split("\n")[node.lineno - 1]
+    alone = not line[:node.col_offset].strip() and not line[node.end_col_offset:].strip(" \t\r;")
+    if not lines and alone and any(len(getattr(source.parents[node], body, ())) > 1 for body in ("body", "orelse")):
+        source.put(start - node.col_offset, min(start - node.col_offset + len(line.encode()) + 1,
+                                                len(source.text.encode())), "")
+        return
+    text = (f"\n{line[:node.col_offset]}" if alone else "; ").join(lines) or "pass"
+    if source.between(start, end) != text:
+        source.put(start, end, text)
+
+
+def _says_absolute(source: Source) -> bool:
+    return any(isinstance(node, ast.ImportFrom) and node.module == "__future__"
+               and any(alias.name == "absolute_import" for alias in node.names) for node in source.tree.body)
+
+
+def _unused(name: str, source: Source) -> bool:
+    return not any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(source.tree))
+
+
+def _compiled(node: ast.ImportFrom, source: Source) -> bool:
+    """Replace the import of a compiled helper whose binary is not there."""
+    module = node.module or ""
+    helpers = [alias for alias in node.names if alias.name in HELPERS]
+    if not helpers or module.rpartition(".")[2] not in _COMPILED or source.place.found(module, node.level):
+        return False
+    if len(helpers) < len(node.names):
+        source.report(node, f"{module} is not built; opreg.contrib.detection has "
+                      + ", ".join(sorted({HELPERS[alias.name] for alias in helpers})))
+        return False
+    names = ", ".join(_as(HELPERS[alias.name], alias.asname or alias.name) for alias in helpers)
+    source.replace(node, f"from opreg.contrib.detection import {names}")
+    return True
+
+
+@rule(ast.Attribute)
+def member(node: ast.Attribute, source: Source) -> None:
+    """``urllib.urlopen``, ``time.clock``, ``collections.Iterable``."""
+    full = source.resolve(node)
+    new = MEMBERS.get(full)
+    if new is None or full.startswith("urllib2.") or source.guarded(node) or not isinstance(node.ctx, ast.Load):
+        if full == "string.join":
+            source.report(node, "string.join is gone: str.join")
+        return
+    owner, _, name = new.rpartition(".")
+    if owner.startswith("opreg"):
+        if name not in source.bound:
+            source.need(f"from {owner} import {name}")
+        source.replace(node, name)
+        return
+    if owner and owner != "str":
+        source.need(f"import {owner}")
+    source.replace(node, new)
+
+
+@rule(ast.Call)
+def loads(node: ast.Call, source: Source) -> None:
+    """``pickle.loads`` of a keyword of an operator, which comes as text, and ``pickle.load`` of what Python 2 wrote."""
+    name = source.resolve(node.func)
+    if name not in ("cPickle.loads", "pickle.loads", "cPickle.load", "pickle.load") or len(node.args) != 1:
+        return
+    argument = node.args[0]
+    if name.endswith(".load"):
+        if source.old and not node.keywords:
+            source.wrap(argument, "", ", encoding='latin1'")
+        return
+    scope = source.scope(node)
+    inside = source.parents.get(scope)
+    if isinstance(argument, ast.Name) and isinstance(scope, ast.FunctionDef) and scope.name == "__init__" \
+            and argument.id in {each.arg for each in scope.args.args} and isinstance(inside, ast.ClassDef) \
+            and any(ast.unparse(base).endswith("Prop") for base in inside.bases):
+        source.need("import ast")
+        source.wrap(argument, "ast.literal_eval(", f") if isinstance({argument.id}, str) else {argument.id}")

@@ -1,0 +1,144 @@
+"""The syntax of Python 2 as that of Python 3, by fissix, the fork of lib2to3 that is kept; it is met here alone."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import DeviceError
+
+__all__ = ["NeedsParser", "modern"]
+
+#: Those of its fixers that change what Python 3 cannot read. Names and meanings are the business of rules.
+_FIXERS = ("except", "exec", "ne", "print", "raise", "repr", "throw", "tuple_params")
+
+
+class NeedsParser(DeviceError):
+    """A file is of Python 2, and the parser that reads it is not installed."""
+
+
+def modern(text: str) -> tuple[str, bool, list[str]]:
+    """The text of a module, readable for Python 3.
+
+    Parameters
+    ----------
+    text : str
+        For Python 2 or 3; lines end in ``\\n`` alone.
+
+    Returns
+    -------
+    tuple of (str, bool, list of str)
+        The text, whether it was of Python 2, and what could not be converted.
+
+    Raises
+    ------
+    SyntaxError
+        It is of neither.
+    NeedsParser
+        It is of Python 2, and fissix is not installed.
+
+    Examples
+    --------
+    >>> modern("x = 1 if True else 2\\n")
+    ('x = 1 if True else 2\\n', False, [])
+    """
+    first = _refused(text)
+    if isinstance(first, IndentationError) and (spaces := _spaces(text)) != text:
+        text = spaces
+        first = _refused(text)
+    if first is None:
+        return text, False, []
+    try:
+        tools = _tools()
+    except ImportError as error:
+        raise NeedsParser(f"line {first.lineno} is no Python 3 ({first.msg}); for Python 2, install its parser: "
+                          "pip install 'opreg[port]'") from error
+    ended = text if text.endswith("\n") else text + "\n"
+    for tool in tools:
+        tool.refused = None
+        tool.said.clear()
+        tool.fixer_log.clear()
+        if (tree := tool.refactor_string(ended, "<text>")) is not None:
+            break
+    else:
+        line, column = max(getattr(tool.refused, "context", ("", (first.lineno or 1, 0)))[1]
+                           for tool in tools)
+        raise SyntaxError("neither Python 2 nor Python 3", ("<text>", line, column + 1, text.split("\n")[line - 1]))
+    for leaf in tree.leaves():
+        if leaf.value[:1].isdigit():
+            leaf.value = _number(leaf.value)
+        elif leaf.value[-1:] in ("'", '"'):
+            leaf.value = re.sub(r"^[uU]([rR])", r"\1", leaf.value)
+    result = str(tree).replace("xxx_todo_changeme", "together")  # its word for an argument that was a tuple
+    still = _refused(result)
+    if isinstance(still, IndentationError):  # a text that Python 3 cannot read for another reason is not asked for tabs
+        result = _spaces(result)
+        still = _refused(result)
+    if still is not None:
+        raise still
+    return result, True, tool.said + tool.fixer_log
+
+
+@functools.cache
+def _tools() -> list[Any]:
+    """Readers of Python 2: with ``print`` as a statement, as a function, and with ``exec`` as one, too."""
+    from fissix.refactor import RefactoringTool
+
+    class Tool(RefactoringTool):
+        def __init__(self, options: dict[str, bool]) -> None:
+            super().__init__([f"fissix.fixes.fix_{name}" for name in _FIXERS], options)
+            self.said: list[str] = []
+            self.refused: Exception | None = None
+
+        def log_error(self, msg: str, *args: Any, **kwds: Any) -> None:
+            self.refused = args[-1]
+
+        def log_message(self, msg: str, *args: Any) -> None:
+            self.said.append(msg % args)
+
+        def log_debug(self, msg: str, *args: Any) -> None:
+            """Nobody asks for it."""
+
+    functions = ("print_function", "exec_function")
+    return [Tool(dict.fromkeys(functions[:count], True)) for count in range(3)]
+
+
+def _refused(text: str) -> SyntaxError | None:
+    """Why Python 3 cannot read a text; None where it can."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # escapes in texts, comparisons by `is`
+            compile(text, "<text>", "exec", dont_inherit=True)
+            for node in ast.walk(ast.parse(text)) if ">>" in text else ():
+                if isinstance(node, ast.BinOp) and ast.unparse(node).startswith("print >> "):
+                    return SyntaxError("print >>file", ("<text>", node.lineno, 0, ""))
+    except SyntaxError as error:
+        return error
+    except ValueError as error:  # a zero byte
+        return SyntaxError(str(error))
+    return None
+
+
+def _number(text: str) -> str:
+    text = text.rstrip("lL")
+    return f"0o{text.lstrip('0')}" if re.fullmatch(r"0+[1-7][0-7]*", text) else text
+
+
+def _spaces(text: str) -> str:
+    """The text with spaces for the tabs that lines begin with, to the next eighth column as in Python 2."""
+    inside = set(_continued(text))
+    return "".join(line if number in inside else re.sub(r"^[ \t]+", lambda match: match[0].expandtabs(8), line)
+                   for number, line in enumerate(text.splitlines(keepends=True), 1))
+
+
+def _continued(text: str) -> Iterator[int]:
+    """Lines that begin inside of a text in quotes."""
+    quotes = re.compile(r"#[^\n]*|('''|\"\"\")(?:\\.|[^\\])*?\1|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"",
+                        re.DOTALL)
+    for match in quotes.finditer(text):
+        first = text.count("\n", 0, match.start()) + 1
+        yield from range(first + 1, first + match[0].count("\n") + 1)

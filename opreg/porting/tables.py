@@ -1,0 +1,75 @@
+"""What Python 2, older Pythons and older NumPys called otherwise, or had elsewhere."""
+
+from __future__ import annotations
+
+__all__ = ["BUILTINS", "MODULES", "MEMBERS", "GONE", "NUMPY", "ABSTRACT", "HELPERS"]
+
+#: Functions and types of Python 2 that go by another name.
+BUILTINS = {"xrange": "range", "unicode": "str", "basestring": "str", "raw_input": "input", "long": "int",
+            "unichr": "chr", "reduce": "functools.reduce", "buffer": "memoryview", "file": "open",
+            "reload": "importlib.reload", "intern": "sys.intern", "cmp": "opreg.porting.legacy.cmp",
+            "execfile": "opreg.porting.legacy.execfile", "apply": "opreg.porting.legacy.apply"}
+
+#: Modules that go by another name. What is in them has kept its own.
+MODULES = {
+    "cPickle": "pickle", "Queue": "queue", "ConfigParser": "configparser", "cStringIO": "io", "StringIO": "io",
+    "HTMLParser": "html.parser", "httplib": "http.client", "cookielib": "http.cookiejar", "Cookie": "http.cookies",
+    "BaseHTTPServer": "http.server", "SimpleHTTPServer": "http.server", "SocketServer": "socketserver",
+    "Tkinter": "tkinter", "tkMessageBox": "tkinter.messagebox", "tkFileDialog": "tkinter.filedialog",
+    "commands": "subprocess", "copy_reg": "copyreg", "thread": "_thread", "dummy_thread": "_thread",
+    "__builtin__": "builtins", "xmlrpclib": "xmlrpc.client", "urlparse": "urllib.parse",
+    "robotparser": "urllib.robotparser",
+    "anydbm": "dbm", "repr": "reprlib", "UserDict": "collections", "UserList": "collections",
+}
+
+_REQUEST = ("urlopen", "urlretrieve", "urlcleanup", "Request", "build_opener", "install_opener", "ProxyHandler",
+    "HTTPCookieProcessor", "HTTPHandler", "HTTPSHandler", "HTTPBasicAuthHandler", "HTTPPasswordMgrWithDefaultRealm",
+    "BaseHandler", "URLopener", "FancyURLopener", "pathname2url", "url2pathname", "getproxies")
+_PARSE = ("quote", "quote_plus", "unquote", "unquote_plus", "urlencode")
+_ERROR = ("URLError", "HTTPError", "ContentTooShortError")
+
+#: Functions and classes that are elsewhere: their old full name -> the new one.
+MEMBERS = {
+    **{f"{module}.{name}": f"urllib.request.{name}" for module in ("urllib", "urllib2") for name in _REQUEST},
+    **{f"{module}.{name}": f"urllib.parse.{name}" for module in ("urllib", "urllib2") for name in _PARSE},
+    **{f"{module}.{name}": f"urllib.error.{name}" for module in ("urllib", "urllib2") for name in _ERROR},
+    "itertools.izip": "zip", "itertools.imap": "map", "itertools.ifilter": "filter",
+    "itertools.izip_longest": "itertools.zip_longest", "itertools.ifilterfalse": "itertools.filterfalse",
+    "string.letters": "string.ascii_letters", "string.lowercase": "string.ascii_lowercase",
+    "string.uppercase": "string.ascii_uppercase", "string.maketrans": "str.maketrans",
+    "os.getcwdu": "os.getcwd", "sys.maxint": "sys.maxsize", "time.clock": "time.perf_counter",
+    "fractions.gcd": "math.gcd", "pipes.quote": "shlex.quote", "imp.reload": "importlib.reload",
+    "inspect.getargspec": "inspect.getfullargspec", "cgi.escape": "html.escape",
+    "distutils.spawn.find_executable": "shutil.which", "distutils.dir_util.mkpath": "os.makedirs",
+    "distutils.dir_util.remove_tree": "shutil.rmtree",
+    **{f"distutils.{name}": f"opreg.porting.legacy.{name.rpartition('.')[2]}" for name in (
+        "util.strtobool", "version.LooseVersion", "version.StrictVersion", "dir_util.copy_tree")},
+}
+
+#: Classes that ``collections`` has in ``collections.abc``.
+ABSTRACT = frozenset(("Iterable", "Iterator", "Mapping", "MutableMapping", "Sequence", "MutableSequence", "Set",
+    "MutableSet", "Callable", "Hashable", "Sized", "Container", "Generator", "Awaitable", "Coroutine", "KeysView",
+    "ValuesView", "ItemsView", "ByteString"))
+MEMBERS.update({f"collections.{name}": f"collections.abc.{name}" for name in ABSTRACT})
+
+#: Modules that are nowhere, and what to use.
+GONE = {"imp": "importlib has what it did", "distutils": "setuptools has what it did", "sets": "set is a type",
+        "md5": "hashlib.md5", "sha": "hashlib.sha1", "popen2": "subprocess", "new": "types",
+        "exceptions": "its classes are builtins", "asyncore": "asyncio", "asynchat": "asyncio",
+        "imghdr": "Pillow opens images", "cgi": "urllib.parse and html have its parts",
+        "pipes": "subprocess",
+        "parser": "ast", "compiler": "ast"}
+
+#: Names that NumPy had: what they were in its own namespace, else the name of a builtin type behind a colon.
+NUMPY = {
+    "int": ":int", "float": ":float", "bool": ":bool", "complex": ":complex", "object": ":object", "str": ":str",
+    "long": ":int", "unicode": ":str",
+    "float_": "float64", "complex_": "complex128", "unicode_": "str_", "string_": "bytes_", "object0": "object_",
+    "Inf": "inf", "Infinity": "inf", "infty": "inf", "PINF": "inf", "NaN": "nan", "NAN": "nan", "product": "prod",
+    "cumproduct": "cumprod", "alltrue": "all", "sometrue": "any", "in1d": "isin", "row_stack": "vstack",
+    "trapz": "trapezoid", "round_": "round", "lib.pad": "pad",
+}
+
+#: Functions that detection repositories compile: their names -> ours, of `opreg.contrib.detection`.
+HELPERS = {"bbox_overlaps_cython": "bbox_overlaps", "bbox_overlaps": "bbox_overlaps", "anchors_cython": "anchors",
+           "cpu_nms": "cpu_nms", "gpu_nms": "gpu_nms"}

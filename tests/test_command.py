@@ -1,0 +1,144 @@
+"""The command ``opreg``: scripts that run as they lie there, and folders that are ported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from opreg.command import COMMANDS, main
+from tests.test_architecture import ROOT
+
+
+def opreg(*args: object, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    program = f"import sys; sys.path[:0] = ['', {str(ROOT)!r}]; from opreg.command import main; sys.exit(main())"
+    return subprocess.run([sys.executable, "-W", "error", "-c", program, *map(str, args)], cwd=folder, text=True,
+                          capture_output=True, check=False)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """A program for MXNet and older Pythons and NumPys that this one can read, in two folders."""
+    (tmp_path / "lib" / "rpn").mkdir(parents=True)
+    (tmp_path / "lib" / "rpn" / "__init__.py").write_text("")
+    (tmp_path / "lib" / "rpn" / "sizes.py").write_text("import numpy as np\nhalf = np.float(0.5)\n")
+    (tmp_path / "lib" / "rpn" / "net.py").write_text(
+        "from distutils.util import strtobool\n"
+        "import mxnet.ndarray as nd\n"
+        "from sizes import half\n"
+        "from cython_bbox import bbox_overlaps\n"
+        "def net(n):\n"
+        "    for k, v in dict(a=n).iteritems():\n"
+        "        return nd.ones((v / 2,)) * half, strtobool('yes'), bbox_overlaps.__module__\n")
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import os\n"
+        "import sys\n"
+        "sys.path.insert(0, os.path.join(os.path.dirname(__file__), 'lib'))\n"
+        "import mxnet as mx, mxnet\n"
+        "from mxnet.module import Module\n"
+        "import mxnet.contrib.autograd\n"
+        "import numpy as np\n"
+        "from rpn.net import net\n"
+        "class Here(object):\n"
+        "    pass\n"
+        "if __name__ == '__main__':\n"
+        "    print(sys.argv[1:], mx.__version__, mx is mxnet, Here.__module__,\n"
+        "          os.getcwd() != os.path.dirname(__file__))\n"
+        "    y, yes, where = net(5)\n"
+        "    print(y.asnumpy().tolist(), yes, where, Module.__name__, hasattr(np, 'float'))\n"
+        "    if sys.argv[1:] == ['--fail', '--', '-x']:\n"
+        "        for i in xrange(1): net(None)\n"
+        "    sys.exit(3)\n")
+    return path
+
+
+def test_script_runs_as_it_is(script: Path) -> None:
+    done = opreg("as-mxnet", script, "--epochs", "-1")
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "['--epochs', '-1'] 1.9.1 True __main__ True",
+        "[0.5, 0.5] 1 opreg.contrib.detection Module False"]
+    assert done.returncode == 3
+    assert not list(script.parent.rglob("__pycache__"))
+
+
+def test_traceback_is_that_of_the_script(script: Path) -> None:
+    done = opreg("as-mxnet", script.name, "--fail", "--", "-x", folder=script.parent)
+    assert done.returncode == 1
+    shown = done.stderr.splitlines()
+    assert shown[0] == "Traceback (most recent call last):"
+    assert shown[1].endswith('train.py", line 17, in <module>')
+    assert shown[2].strip() == "for i in xrange(1): net(None)"
+    assert any(line.endswith('net.py", line 7, in net') for line in shown)
+    assert "TypeError" in shown[-1] and "run.py" not in done.stderr
+
+
+def test_module_that_is_not_there_says_what_to_use(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("import mxnet.gluon.nn\n")
+    done = opreg("as-mxnet", tmp_path / "a.py")
+    assert done.returncode == 1 and "gluon" in done.stderr and "nn has Cells" in done.stderr
+
+
+def test_script_of_mindspore(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "import mindspore as ms\nimport mindspore.nn as nn\nfrom mindspore import ops, Tensor\n"
+        "from mindspore.common.initializer import initializer\nimport numpy as np\n"
+        "print(nn.Dense(2, 3)(Tensor(np.ones((1, 2), np.float32))).shape, ops.relu is ms.ops.relu, np.float(1))\n")
+    done = opreg("as-mindspore", tmp_path / "a.py")
+    assert (done.stdout, done.stderr) == ("(1, 3) True 1.0\n", "")
+
+
+def test_libraries_are_left_as_they_are(tmp_path: Path) -> None:
+    """Nothing that the script is supplied with can be seen by others."""
+    (tmp_path / "a.py").write_text(
+        "import numpy, sys, mxnet\nx = numpy.int(3)\n"
+        "names = {}\nexec('import numpy\\ntry:\\n    numpy.int\\n    found = True\\nexcept AttributeError:\\n"
+        "    found = False', names)\n"
+        "print(x, names['found'], 'distutils' in sys.modules)\n")
+    assert opreg("as-mxnet", tmp_path / "a.py").stdout == "3 False False\n"
+
+
+def test_python_2(tmp_path: Path) -> None:
+    pytest.importorskip("fissix", reason="reads Python 2")
+    (tmp_path / "a.py").write_text("import mxnet as mx\nx = 7\n\nprint x / 2, mx.nd.ones((x / 4,)).shape\n"
+                                   "raise ValueError, `x`\n")
+    done = opreg("as-mxnet", tmp_path / "a.py")
+    assert done.stdout == "3 (1,)\n"
+    assert 'line 5, in <module>\n    raise ValueError, `x`\nValueError: 7' in done.stderr
+
+
+def test_script_is_not_there() -> None:
+    done = opreg("as-mxnet", "no_such_script.py")
+    assert done.returncode == 1 and "no_such_script.py" in done.stderr
+
+
+def test_port(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("import mxnet as mx\nimport imp\nfor i in xrange(3):\n    imp.find_module('x')\n")
+    assert main(["port", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert "-for i in xrange(3):\n+for i in range(3):\n" in out
+    assert err == f"{path}:2: imp is gone: importlib has what it did\n1 file would change, 1 left to you\n"
+    assert path.read_text().startswith("import mxnet")
+    assert main(["port", "--write", str(tmp_path)]) == 0
+    assert path.read_text() == "import opreg as mx\nimport imp\nfor i in range(3):\n    imp.find_module('x')\n"
+    capsys.readouterr()
+    assert main(["port", str(tmp_path)]) == 0
+    assert "0 files would change" in capsys.readouterr().err
+    assert main(["port", str(tmp_path / "nothing")]) == 2
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([name, "--help"])
+    assert end.value.code == 0 and capsys.readouterr().out.startswith(f"usage: opreg {name}")
+
+
+def test_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["nonsense"])
+    assert end.value.code == 2 and "as-mxnet" in capsys.readouterr().err

@@ -1,0 +1,277 @@
+"""Scripts of another time: what is rewritten, what it does then, and what is left alone."""
+
+from __future__ import annotations
+
+import io
+import sys
+import textwrap
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opreg.porting import NeedsParser, port, python2
+from opreg.porting.folder import changes, diff, write
+from opreg.porting.run import compiled
+from opreg.porting.source import Place
+
+
+class OfMXNet(Place):
+    names = {"mxnet": "opreg"}
+
+
+#: Lines as they were, and as they are.
+REWRITTEN = [
+    # syntax
+    ("print 'a', b,", "print('a', b, end=' ')"),
+    ("print >>f, 'a'", "print('a', file=f)"),
+    ("print 'a'\nprint", "print('a')\nprint()"),
+    ("try:\n    f()\nexcept (A, B), e:\n    pass", "try:\n    f()\nexcept (A, B) as e:\n    pass"),
+    ("raise ValueError, 'no'", "raise ValueError('no')"),
+    ("raise E, v, t", "raise E(v).with_traceback(t)"),
+    ("x = `y` + 'z'", "x = repr(y) + 'z'"),
+    ("x = 0777 + 10L", "x = 0o777 + 10"),
+    ("if a <> b: pass", "if a != b: pass"),
+    ("exec 'a = 1' in d", "exec('a = 1', d)"),
+    (r"x = ur'\d'", r"x = r'\d'"),
+    ("def f((a, b), c):\n    return a", "def f(together, c):\n    (a, b) = together\n    return a"),
+    ("if a:\n        f()\n\tg()", "if a:\n        f()\n        g()"),
+    ("if a:\n        x = '''\n\t'''\n\tg()", "if a:\n        x = '''\n\t'''\n        g()"),
+    # names and methods
+    ("for i in xrange(3): pass", "for i in range(3): pass"),
+    ("isinstance(x, basestring) or unicode(x)", "isinstance(x, str) or str(x)"),
+    ("raw_input('?')", "input('?')"),
+    ("reduce(f, x)", "import functools\nfunctools.reduce(f, x)"),
+    ("import sys\nreload(sys)\nsys.setdefaultencoding('utf8')\nf()", "import sys\npass\npass\nf()"),
+    ("for k, v in d.iteritems(): f(k)", "for k, v in d.items(): f(k)"),
+    ("if d.has_key(a): pass", "if a in d: pass"),
+    ("x = f(not d.has_key(a + 1))", "x = f((a + 1) not in d)"),
+    ("x = 1 + d.has_key(a)", "x = 1 + (a in d)"),
+    ("x = it.next()", "x = next(it)"),
+    ("x.sort(cmp=f)", "import functools\nx.sort(key=functools.cmp_to_key(f))"),
+    ("class A(object):\n    def __iter__(self):\n        return self\n\n    def next(self):\n        return 1\n",
+     "class A(object):\n    def __iter__(self):\n        return self\n\n    def next(self):\n        return 1\n\n"
+     "    __next__ = next\n"),
+    # lists
+    ("x = zip(a, b)[0]", "x = list(zip(a, b))[0]"),
+    ("x = d.keys()[0]", "x = list(d.keys())[0]"),
+    ("x = d.keys()\nx.sort()", "x = list(d.keys())\nx.sort()"),
+    ("x = range(3) + [1]", "x = list(range(3)) + [1]"),
+    ("x = np.array(map(f, y))", "x = np.array(list(map(f, y)))"),
+    ("for k in d.keys():\n    del d[k]", "for k in list(d.keys()):\n    del d[k]"),
+    ("print 'a'\nreturned(d.values(), map(f, x))", "print('a')\nreturned(list(d.values()), list(map(f, x)))"),
+    # integers
+    ("x = y[:n / 2]", "x = y[:n // 2]"),
+    ("x = y[n / 2 + 1:, ::m / 3]", "x = y[n // 2 + 1:, ::m // 3]"),
+    ("for i in range(n / 2): pass", "for i in range(n // 2): pass"),
+    ("for i in range(0.5 * n / 2): pass", "for i in range(int(0.5 * n / 2)): pass"),
+    ("x = np.zeros((n / 2, 3))", "x = np.zeros((n // 2, 3))"),
+    ("x = [0] * (n / 2)", "x = [0] * (n // 2)"),
+    ("x = mx.sym.Convolution(num_filter=n / 4)", "x = mx.sym.Convolution(num_filter=n // 4)"),
+    # imports
+    ("import cPickle as pickle", "import pickle"),
+    ("import cPickle, os", "import pickle as cPickle\nimport os"),
+    ("from Queue import Queue", "from queue import Queue"),
+    ("from StringIO import StringIO", "from io import StringIO"),
+    ("import urllib\nurllib.urlretrieve(u)", "import urllib.request\nimport urllib\nurllib.request.urlretrieve(u)"),
+    ("import urllib2\nurllib2.urlopen(u)", "import urllib.request as urllib2\nurllib2.urlopen(u)"),
+    ("from urllib import urlencode, urlopen",
+     "from urllib.parse import urlencode\nfrom urllib.request import urlopen"),
+    ("from itertools import izip, chain\nfor a in izip(b, c): pass",
+     "izip = zip\nfrom itertools import chain\nfor a in izip(b, c): pass"),
+    ("from collections import Iterable, deque", "from collections.abc import Iterable\nfrom collections import deque"),
+    ("import collections\nisinstance(x, collections.Mapping)",
+     "import collections.abc\nimport collections\nisinstance(x, collections.abc.Mapping)"),
+    ("from distutils.util import strtobool", "from opreg.porting.legacy import strtobool"),
+    ("import distutils.util\nstrict = distutils.util.strtobool('no')",
+     "from opreg.porting.legacy import strtobool\nstrict = strtobool('no')"),
+    ("import time\nt = time.clock()", "import time\nt = time.perf_counter()"),
+    ("import mxnet as mx", "import opreg as mx"),
+    ("import mxnet", "import opreg as mxnet"),
+    ("import mxnet.ndarray as nd, numpy as np", "import opreg.ndarray as nd\nimport numpy as np"),
+    ("import mxnet.ndarray", "import opreg as mxnet\nimport opreg.ndarray"),
+    ("from mxnet.io import (DataIter,\n                      DataBatch)",
+     "from opreg.io import (DataIter,\n                      DataBatch)"),
+    # NumPy
+    ("import numpy as np\nx = np.zeros(3, np.float)", "import numpy as np\nx = np.zeros(3, float)"),
+    ("import numpy\nx = numpy.bool, numpy.product(y)", "import numpy\nx = bool, numpy.prod(y)"),
+    ("import numpy as np\nint = 3\nx = np.int", "import numpy as np\nint = 3\nx = np.int_"),
+    ("import numpy as np\nx = np.reshape(y, newshape=(2, 3))", "import numpy as np\nx = np.reshape(y, (2, 3))"),
+    ("import numpy as np\nx = np.asscalar(y)", "import numpy as np\nx = np.asarray(y).item()"),
+    ("import numpy as np\nx = np.fromstring(s, dtype='u1')",
+     "import numpy as np\nx = np.frombuffer(s, dtype='u1').copy()"),
+    ("import numpy.random as npr\nk = npr.choice(x, size=len(x) - n, replace=False)",
+     "import numpy.random as npr\nk = npr.choice(x, size=int(len(x) - n), replace=False)"),
+    ("from numpy import random as npr\nimport numpy as np\nn = np.minimum(a, b)\nk = npr.choice(x, size=n)",
+     "from numpy import random as npr\nimport numpy as np\nn = np.minimum(a, b)\nk = npr.choice(x, size=int(n))"),
+    ("x = y.astype('Int32')", "x = y.astype('int32')"),
+    # what operators are given as text
+    ("import pickle\nclass P(mx.operator.CustomOpProp):\n    def __init__(self, cfg):\n"
+     "        self.cfg = pickle.loads(cfg)",
+     "import ast\nimport pickle\nclass P(mx.operator.CustomOpProp):\n    def __init__(self, cfg):\n"
+     "        self.cfg = pickle.loads(ast.literal_eval(cfg) if isinstance(cfg, str) else cfg)"),
+]
+
+#: What runs today, or knows what it does.
+LEFT_ALONE = [
+    "print('a', b)",
+    "try:\n    import cPickle as pickle\nexcept ImportError:\n    import pickle",
+    "try:\n    xrange\nexcept NameError:\n    xrange = range\nfor i in xrange(3): pass",
+    "import sys\nif sys.version_info[0] == 2:\n    import urllib2\n    x = d.iteritems()",
+    "from six.moves import xrange\nfor i in xrange(3): pass",
+    "class D:\n    def has_key(self, k):\n        return self.has_key(k)",
+    "x = a / b",
+    "for k in d.keys(): f(k)",
+    "x = dict(zip(a, b))",
+    "a, b = zip(*c)",
+    "x = range(3)[0]",
+    "from __future__ import division\nx = y[:int(n / 2)]",
+    "import numpy as np\nx = np.random.uniform(low=a / b, size=shape)",
+    "import numpy as np\nx = np.random.choice(y, size=(2, 3))",
+    "x = int",
+    "def float(x):\n    return x.float",
+]
+
+
+def lines(text: str) -> str:
+    return textwrap.dedent(text).strip("\n") + "\n"
+
+
+@pytest.mark.parametrize("before, after", REWRITTEN)
+def test_rewritten(before: str, after: str) -> None:
+    pytest.importorskip("fissix", reason="reads Python 2")
+    ported = port(lines(before), OfMXNet())
+    assert ported.text == lines(after)
+    compile(ported.text, "<text>", "exec")
+    assert port(ported.text, OfMXNet()).text == ported.text
+
+
+@pytest.mark.parametrize("text", LEFT_ALONE)
+def test_left_alone(text: str) -> None:
+    assert port(lines(text), OfMXNet()).text == lines(text)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from(REWRITTEN), min_size=2, max_size=8), st.data())
+def test_porting_twice_is_porting_once(parts: list[tuple[str, str]], data: st.DataObject) -> None:
+    """Of files of several snippets, plain or in functions."""
+    pytest.importorskip("fissix", reason="reads Python 2")
+    text = ""
+    for number, (before, _) in enumerate(parts):
+        if data.draw(st.booleans(), label="in a function") and "'''" not in before and "\t" not in before:
+            before = f"def f{number}():\n" + textwrap.indent(before, "    ")
+        text += before.rstrip() + "\n"
+    once = port(text, OfMXNet())
+    compile(once.text, "<text>", "exec")
+    twice = port(once.text, OfMXNet())
+    assert twice.text == once.text
+
+
+#: Programs for Python 2, and what they print there.
+PROGRAMS = [
+    ("print 7 / 2, -7 / 2, 7. / 2", "3 -4 3.5"),
+    ("x = 7\nx /= 2\nprint x", "3"),
+    ("import numpy as np\nx = np.arange(4)\ny = x\nx /= 2\nprint y.tolist(), (x / 2.).tolist()",
+     "[0, 0, 1, 1] [0.0, 0.0, 0.5, 0.5]"),
+    ("from __future__ import division\nprint 7 / 2", "(3.5)"[1:-1]),
+    ("print 'a',\nprint ('a', 1)", "a ('a', 1)"),
+    ("print 'a',\nprint 'b'", "a b"),
+    ("d = {'b': 1, 'a': 2}\nk = d.keys()\nk.sort()\nprint k, d.has_key('a'), d.items()",
+     "['a', 'b'] True [('b', 1), ('a', 2)]"),
+    ("print zip([1, 2], 'ab'), map(None.__class__, []), filter(None, [0, 1])", "[(1, 'a'), (2, 'b')] [] [1]"),
+    ("x = range(4)\nx.reverse()\nprint x, x[:len(x) / 2]", "[3, 2, 1, 0] [3, 2]"),
+    ("class C(object):\n    def __iter__(self): return self\n    def next(self): raise StopIteration, 'no'\n"
+     "print list(C())", "[]"),
+    ("try:\n    raise KeyError, 'k'\nexcept (KeyError, ValueError), e:\n    print `e.args`", "('k',)"),
+    ("print sorted([3, 1, 2], cmp=lambda a, b: cmp(b, a)), reduce(lambda a, b: a * b, [2, 3])", "[3, 2, 1] 6"),
+    ("x = 5\ndef half((a, b)): return a / b\nprint half((x, 2)), 0x10L, 010", "2 16 8"),
+    ("d = {1: 2, 3: 4}\nfor k in d.keys():\n    if k == 1: del d[k]\nprint d", "{3: 4}"),
+    ("import cPickle, StringIO\nprint cPickle.loads(cPickle.dumps([1])), StringIO.StringIO('x').read()", "[1] x"),
+    ("class N(object):\n    def __nonzero__(self): return False\n    def __div__(self, o): return 'div'\n"
+     "print bool(N()), N() / 1", "False div"),
+]
+
+
+@pytest.mark.parametrize("program, printed", PROGRAMS)
+def test_runs_as_in_python_2(program: str, printed: str) -> None:
+    pytest.importorskip("fissix", reason="reads Python 2")
+    from opreg.porting.legacy import divide, divide_in_place
+
+    space = {"__name__": "program", "__divide__": divide, "__divide_in_place__": divide_in_place}
+    with redirect_stdout(io.StringIO()) as out:
+        exec(compiled(program.encode(), "program.py"), space)
+    assert out.getvalue() == printed + "\n"
+
+
+def test_what_is_left_is_said() -> None:
+    pytest.importorskip("fissix", reason="reads Python 2")
+    ported = port(lines("""
+        import md5
+        print a / b
+        class C:
+            def __cmp__(self, o): return 0
+            def f(self): print md5.new('x'), 1.0 / 3
+    """))
+    assert [(line, said.split(":")[0].split(" of ")[0], warning) for line, said, warning in ported.problems] \
+        == [(1, "md5 is gone", False), (2, "/", True), (4, "__cmp__ is not called by Python 3", False)]
+
+
+def test_neither_python() -> None:
+    pytest.importorskip("fissix", reason="reads Python 2")
+    with pytest.raises(SyntaxError, match="line 2"):
+        port("print 'a'\nx = = 1\n")
+
+
+def test_parser_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fissix.refactor", None)
+    python2._tools.cache_clear()
+    assert port("for i in xrange(3): pass\n").text == "for i in range(3): pass\n"
+    with pytest.raises(NeedsParser, match=r"line 1 .*pip install 'opreg\[port\]'"):
+        port("print 'a'\n")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    pytest.importorskip("fissix", reason="reads Python 2")
+    files = {
+        "train.py": "import mxnet as mx\nfrom lib.boxes import overlap\nprint overlap, mx.nd.no_such_thing\n",
+        "lib/__init__.py": "",
+        "lib/boxes.py": "from shapes import area\nimport shapes as s\nfrom cython.bbox import bbox_overlaps_cython\n"
+                        "from cython.cpu_nms import cpu_nms\nprint area\n",
+        "lib/shapes.py": "area = 1\n",
+        "lib/cython/__init__.py": "",
+        "lib/cython/bbox.pyx": "",
+        "lib/cython/cpu_nms.cpython-39-x86_64-linux-gnu.so": "",
+        "lib/bad.py": "x = = 1\n",
+        "lib/windows.py": "# -*- coding: latin-1 -*-\r\nprint 'é'\r\n",
+        "lib/new.py": "x = 1\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text.encode("latin-1"))
+    return tmp_path
+
+
+def test_folder(project: Path) -> None:
+    found = {change.path.relative_to(project).as_posix(): change for change in changes(project)}
+    assert set(found) == {"train.py", "lib/boxes.py", "lib/bad.py", "lib/windows.py"}
+    assert found["lib/boxes.py"].after == (
+        "from .shapes import area\nfrom . import shapes as s\n"
+        "from opreg.contrib.detection import bbox_overlaps as bbox_overlaps_cython\n"
+        "from .cython.cpu_nms import cpu_nms\nprint(area)\n")
+    (problem,) = found["train.py"].problems
+    assert problem.line == 3 and "no_such_thing" in problem.text and not problem.warning
+    assert "not read" in found["lib/bad.py"].problems[0].text
+    assert "\n-import mxnet as mx\n+import opreg as mx\n" in diff(found["train.py"])
+    assert (project / "train.py").read_text().startswith("import mxnet")
+
+
+def test_folder_is_written_once(project: Path) -> None:
+    for change in changes(project):
+        if change.before != change.after:
+            write(change)
+    assert (project / "lib/windows.py").read_bytes() == "# -*- coding: latin-1 -*-\r\nprint('é')\r\n".encode("latin-1")
+    assert [change.path.name for change in changes(project) if change.before != change.after] == []
