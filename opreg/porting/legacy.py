@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["strtobool", "LooseVersion", "StrictVersion", "copy_tree", "cmp", "execfile", "apply", "divide",
+__all__ = ["strtobool", "LooseVersion", "StrictVersion", "mkpath", "copy_tree", "cmp", "execfile", "apply", "divide",
            "divide_in_place"]
 
 
@@ -71,6 +72,11 @@ class LooseVersion:
 
 #: Versions of packages that scripts ask for are of the strict kind as well.
 StrictVersion = LooseVersion
+
+
+def mkpath(name: str) -> None:
+    """Make a folder, and those it lies in, where they are not there."""
+    os.makedirs(name, exist_ok=True)
 
 
 def copy_tree(src: str, dst: str) -> None:

@@ -91,14 +91,36 @@ def methods(node: ast.Call, source: Source) -> None:
             source.replace(up, f"{key} not in {of}" if _stands_alone(up, source) else f"({key} not in {of})")
         else:
             source.replace(node, f"{key} in {of}" if _stands_alone(node, source) else f"({key} in {of})")
-    elif name == "next" and not node.args and not node.keywords and not (
-            isinstance(function.value, ast.Call) and ast.unparse(function.value.func) == "super"):
+    elif name == "next" and not node.args and not node.keywords and _is_iterator(function.value, source):
         source.replace(node, f"next({source.of(function.value)})")
     elif name == "setdefaultencoding" and ast.unparse(function.value) == "sys":
         if isinstance(up := source.parents[node], ast.Expr):
             source.replace(up, "pass")
     elif source.resolve(function) == "yaml.load" and len(node.args) == 1 and not node.keywords:
         source.rename(function, "safe_load")
+
+
+#: Functions that give iterators.
+_ITERATORS = {"iter", "enumerate", "zip", "map", "filter", "izip", "imap", "open", "walk", "reader", "cycle", "chain",
+              "count", "islice", "finditer", "iteritems", "itervalues", "iterkeys"}
+
+
+def _is_iterator(node: ast.AST, source: Source) -> bool:
+    """Whether ``next`` takes it: in a file for Python 2 it may be anything but the object whose method this is, which
+    may have a ``next`` of its own that ``__next__`` calls; elsewhere what is made as an iterator."""
+    if isinstance(node, ast.Call):
+        name = ast.unparse(node.func).rpartition(".")[2]
+        made = [each for each in ast.walk(source.tree) if isinstance(each, ast.FunctionDef) and each.name == name]
+        yields = any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for each in made for inner in ast.walk(each))
+        return name in _ITERATORS or yields or (source.old and name != "super")
+    if isinstance(node, ast.GeneratorExp):
+        return True
+    if isinstance(node, ast.Name) and not source.old:
+        values = [each.value for each in ast.walk(source.scope(node)) if isinstance(each, ast.Assign)
+                  and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)]
+        return bool(values) and all(isinstance(value, (ast.Call, ast.GeneratorExp)) and _is_iterator(value, source)
+                                    for value in values)
+    return source.old and not (isinstance(node, ast.Name) and node.id == "self")
 
 
 def _stands_alone(node: ast.AST, source: Source) -> bool:
@@ -126,8 +148,8 @@ def special_methods(node: ast.ClassDef, source: Source) -> None:
         return
     for old, new in (("next", "__next__"), ("__nonzero__", "__bool__"), ("__div__", "__truediv__"),
                      ("__idiv__", "__itruediv__"), ("__rdiv__", "__rtruediv__")):
-        iterator = "__iter__" in names and set(bases) <= {"object"}
-        if old in methods and new not in names and (old != "next" or iterator):
+        if old in methods and new not in names and (set(bases) <= {"object"} or (source.old and old != "next")) and (
+                old != "next" or (("__iter__" in names or source.old) and len(methods[old].args.args) == 1)):
             method = methods[old]
             _, end = source.span(method)
             source.put(end, end, f"\n\n{' ' * method.col_offset}{new} = {old}")

@@ -40,10 +40,10 @@ MEMBERS = {
     "os.getcwdu": "os.getcwd", "sys.maxint": "sys.maxsize", "time.clock": "time.perf_counter",
     "fractions.gcd": "math.gcd", "pipes.quote": "shlex.quote", "imp.reload": "importlib.reload",
     "inspect.getargspec": "inspect.getfullargspec", "cgi.escape": "html.escape",
-    "distutils.spawn.find_executable": "shutil.which", "distutils.dir_util.mkpath": "os.makedirs",
+    "distutils.spawn.find_executable": "shutil.which",
     "distutils.dir_util.remove_tree": "shutil.rmtree",
     **{f"distutils.{name}": f"opreg.porting.legacy.{name.rpartition('.')[2]}" for name in (
-        "util.strtobool", "version.LooseVersion", "version.StrictVersion", "dir_util.copy_tree")},
+        "util.strtobool", "version.LooseVersion", "version.StrictVersion", "dir_util.mkpath", "dir_util.copy_tree")},
 }
 
 #: Classes that ``collections`` has in ``collections.abc``.
