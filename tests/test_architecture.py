@@ -212,7 +212,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     """,
     "opreg.command": """
         .
-        as_mxnet port
+        as_mxnet info ops params port show
         as_mindspore
     """,
     "opreg.common": """

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import opreg as mx
 from opreg.command import COMMANDS, main
 from tests.test_architecture import ROOT
 
@@ -129,6 +131,45 @@ def test_port(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["port", str(tmp_path)]) == 0
     assert "0 files would change" in capsys.readouterr().err
     assert main(["port", str(tmp_path / "nothing")]) == 2
+
+
+def test_operators(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ops", "fullyconn*"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["FullyConnected"]
+    assert main(["ops", "no_such_operator"]) == 1
+    assert main(["ops", "sign", "--json"]) == 0
+    assert "signsgd_update" in json.loads(capsys.readouterr().out)
+    assert main(["show", "FullyConnected"]) == 0
+    assert capsys.readouterr().out.startswith("FullyConnected(data, weight, bias=None, *, num_hidden: int")
+    assert main(["show", "FulyConnected"]) == 2
+    assert "FullyConnected" in capsys.readouterr().err
+
+
+def test_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "net.json"
+    mx.sym.relu(mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")).save(str(path))
+    assert main(["show", str(path)]) == 0
+    assert capsys.readouterr().out.splitlines()[:1] == ["Arguments (3): x, fc_weight, fc_bias"]
+
+
+def test_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = str(tmp_path / "a.params"), str(tmp_path / "b.params")
+    mx.nd.save(a, {"w": mx.nd.ones((2, 3)), "v": mx.nd.ones((1,))})
+    mx.nd.save(b, {"w": mx.nd.ones((2, 3)) * 1.5, "u": mx.nd.ones((1,))})
+    assert main(["params", a]) == 0
+    assert capsys.readouterr().out == "w  float32 2x3\nv  float32 1\n"
+    assert main(["params", a, a]) == 0
+    assert capsys.readouterr().out == "2 arrays, all equal\n"
+    assert main(["params", a, b]) == 1
+    assert capsys.readouterr().out == "w  differ by up to 0.5\nv  only in the first\nu  only in the second\n"
+    assert main(["params", str(tmp_path / "none.params")]) == 2
+
+
+def test_info(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["opreg"] == mx.__version__
+    assert main(["info"]) == 0
+    assert "NumPy" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -96,6 +96,11 @@ REWRITTEN = [
     ("import mxnet.ndarray", "import opreg as mxnet\nimport opreg.ndarray"),
     ("from mxnet.io import (DataIter,\n                      DataBatch)",
      "from opreg.io import (DataIter,\n                      DataBatch)"),
+    ("import types\nx = isinstance(y, types.ListType)", "import types\nx = isinstance(y, list)"),
+    ("import pickle\nx = pickle.load(open(p))", "import pickle\nx = pickle.load(open(p, 'rb'))"),
+    ("import cPickle\nwith open(p, 'r') as f:\n    print cPickle.load(f)",
+     "import pickle as cPickle\nwith open(p, 'rb') as f:\n    print(cPickle.load(f, encoding='latin1'))"),
+    ("print f.func_name", "print(f.__name__)"),
     # NumPy
     ("import numpy as np\nx = np.zeros(3, np.float)", "import numpy as np\nx = np.zeros(3, float)"),
     ("import numpy\nx = numpy.bool, numpy.product(y)", "import numpy\nx = bool, numpy.prod(y)"),

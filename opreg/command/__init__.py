@@ -15,7 +15,11 @@ __all__ = ["main", "COMMANDS"]
 COMMANDS = {
     "as-mxnet": ("as_mxnet", "run a script with mxnet meaning this package"),
     "as-mindspore": ("as_mindspore", "run a script with mindspore meaning this package"),
+    "info": ("info", "say which versions are here, and what computes"),
+    "ops": ("ops", "list operators"),
+    "params": ("params", "list the weights in a file, or compare two files"),
     "port": ("port", "rewrite scripts of another time for this package and today's Python"),
+    "show": ("show", "say what an operator takes, or what a graph in a file is made of"),
 }
 
 

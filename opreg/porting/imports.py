@@ -161,6 +161,24 @@ def member(node: ast.Attribute, source: Source) -> None:
     source.replace(node, new)
 
 
+def _binary(file: ast.AST, source: Source) -> None:
+    """Open the file that a pickle is read from as bytes, where it is opened in sight as text."""
+    opened = [file]
+    if isinstance(file, ast.Name):
+        scope = list(ast.walk(source.scope(file)))
+        opened = [item.context_expr for each in scope if isinstance(each, ast.With) for item in each.items
+                  if isinstance(item.optional_vars, ast.Name) and item.optional_vars.id == file.id]
+        opened += [each.value for each in scope if isinstance(each, ast.Assign)
+                   and any(isinstance(target, ast.Name) and target.id == file.id for target in each.targets)]
+    for each in opened:
+        if not isinstance(each, ast.Call) or ast.unparse(each.func) not in ("open", "file"):
+            continue
+        if len(each.args) == 1 and not each.keywords:
+            source.wrap(each.args[0], "", ", 'rb'")
+        elif len(each.args) == 2 and ast.unparse(each.args[1]) in ("'r'", "'rt'"):
+            source.replace(each.args[1], "'rb'")
+
+
 @rule(ast.Call)
 def loads(node: ast.Call, source: Source) -> None:
     """``pickle.loads`` of a keyword of an operator, which comes as text, and ``pickle.load`` of what Python 2 wrote."""
@@ -169,6 +187,7 @@ def loads(node: ast.Call, source: Source) -> None:
         return
     argument = node.args[0]
     if name.endswith(".load"):
+        _binary(argument, source)
         if source.old and not node.keywords:
             source.wrap(argument, "", ", encoding='latin1'")
         return

@@ -6,9 +6,10 @@ import ast
 import functools
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..core.locks import lock
 from ..errors import DeviceError
 
 __all__ = ["NeedsParser", "modern"]
@@ -19,6 +20,10 @@ _FIXERS = ("except", "exec", "ne", "print", "raise", "repr", "throw", "tuple_par
 
 class NeedsParser(DeviceError):
     """A file is of Python 2, and the parser that reads it is not installed."""
+
+
+#: Its tools remember what they read last, and modules are imported in several threads.
+_LOCK = lock()
 
 
 def modern(text: str) -> tuple[str, bool, list[str]]:
@@ -58,13 +63,9 @@ def modern(text: str) -> tuple[str, bool, list[str]]:
         raise NeedsParser(f"line {first.lineno} is no Python 3 ({first.msg}); for Python 2, install its parser: "
                           "pip install 'opreg[port]'") from error
     ended = text if text.endswith("\n") else text + "\n"
-    for tool in tools:
-        tool.refused = None
-        tool.said.clear()
-        tool.fixer_log.clear()
-        if (tree := tool.refactor_string(ended, "<text>")) is not None:
-            break
-    else:
+    with _LOCK:
+        tree, problems = _read(ended, tools)
+    if tree is None:
         line, column = max(getattr(tool.refused, "context", ("", (first.lineno or 1, 0)))[1]
                            for tool in tools)
         raise SyntaxError("neither Python 2 nor Python 3", ("<text>", line, column + 1, text.split("\n")[line - 1]))
@@ -80,7 +81,18 @@ def modern(text: str) -> tuple[str, bool, list[str]]:
         still = _refused(result)
     if still is not None:
         raise still
-    return result, True, tool.said + tool.fixer_log
+    return result, True, problems
+
+
+def _read(text: str, tools: Sequence[Any]) -> tuple[Any, list[str]]:
+    """The tree of a text by the first tool that can read it, and what it could not convert; else None."""
+    for tool in tools:
+        tool.refused = None
+        tool.said.clear()
+        tool.fixer_log.clear()
+        if (tree := tool.refactor_string(text, "<text>")) is not None:
+            return tree, tool.said + tool.fixer_log
+    return None, []
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from .source import Source
-from .tables import BUILTINS
+from .tables import ATTRIBUTES, BUILTINS
 
 __all__ = ["RULES", "rule", "looks_old"]
 
@@ -130,6 +130,13 @@ def _stands_alone(node: ast.AST, source: Source) -> bool:
         or (isinstance(up, ast.IfExp) and up.test is node)
 
 
+@rule(ast.Attribute)
+def attributes(node: ast.Attribute, source: Source) -> None:
+    """``f.func_name`` and its kin."""
+    if node.attr in ATTRIBUTES and source.old and not source.guarded(node):
+        source.rename(node, ATTRIBUTES[node.attr])
+
+
 @rule(ast.Expr)
 def bare_print(node: ast.Expr, source: Source) -> None:
     """``print`` on a line of its own."""
@@ -220,7 +227,7 @@ def _fails(node: ast.AST, name: str, source: Source) -> bool:
     if isinstance(up, ast.Subscript) and up.value is node:
         return name != "range" or not isinstance(up.ctx, ast.Load)
     if isinstance(up, ast.BinOp):
-        return isinstance(up.op, (ast.Add, ast.Mult)) and not (name in ("keys", "items") and _lazy(up, source))
+        return isinstance(up.op, (ast.Add, ast.Mult))
     if isinstance(up, ast.Attribute):
         return up.attr in (_LIST_METHODS - {"index", "count"} if name == "range" else _LIST_METHODS)
     if isinstance(up, ast.Call) and node in up.args:

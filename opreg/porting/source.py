@@ -79,8 +79,7 @@ class Source:
         self.aliases = dict(_aliases(self.tree))
         self._bytes = text.encode()  # columns of trees count bytes
         self._starts = [0]
-        for line in self._bytes.splitlines(keepends=True) if "\f" not in text else re.findall(
-                rb"[^\n]*\n|[^\n]+", self._bytes):
+        for line in self._bytes.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
         self._changes: list[list[tuple[int, int, str]]] = []
         self._imports: list[str] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BUILTINS", "MODULES", "MEMBERS", "GONE", "NUMPY", "ABSTRACT", "HELPERS"]
+__all__ = ["BUILTINS", "MODULES", "MEMBERS", "GONE", "NUMPY", "ABSTRACT", "ATTRIBUTES", "HELPERS"]
 
 #: Functions and types of Python 2 that go by another name.
 BUILTINS = {"xrange": "range", "unicode": "str", "basestring": "str", "raw_input": "input", "long": "int",
@@ -42,9 +42,17 @@ MEMBERS = {
     "inspect.getargspec": "inspect.getfullargspec", "cgi.escape": "html.escape",
     "distutils.spawn.find_executable": "shutil.which",
     "distutils.dir_util.remove_tree": "shutil.rmtree",
+    **{f"types.{name}Type": builtin for name, builtin in (
+        ("String", "str"), ("Unicode", "str"), ("Int", "int"), ("Long", "int"), ("Float", "float"), ("Boolean", "bool"),
+        ("List", "list"), ("Tuple", "tuple"), ("Dict", "dict"), ("Type", "type"))},
+    "types.StringTypes": "str", "os.errno": "errno",
     **{f"distutils.{name}": f"opreg.porting.legacy.{name.rpartition('.')[2]}" for name in (
         "util.strtobool", "version.LooseVersion", "version.StrictVersion", "dir_util.mkpath", "dir_util.copy_tree")},
 }
+
+#: Attributes of functions and methods that go by another name.
+ATTRIBUTES = {"func_name": "__name__", "func_code": "__code__", "func_defaults": "__defaults__",
+              "func_globals": "__globals__", "func_doc": "__doc__", "im_func": "__func__", "im_self": "__self__"}
 
 #: Classes that ``collections`` has in ``collections.abc``.
 ABSTRACT = frozenset(("Iterable", "Iterator", "Mapping", "MutableMapping", "Sequence", "MutableSequence", "Set",

@@ -1,0 +1,59 @@
+"""``opreg info``: versions, and what computes here."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+
+import numpy as np
+
+import opreg
+from opreg.core import threads
+
+__all__ = ["configure", "run", "facts"]
+
+#: Packages that are used where they are installed.
+_OPTIONAL = ("numba", "onednn-cpu-gomp", "cupy-cuda12x", "cupy-cuda13x", "scipy", "ml_dtypes", "fissix")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what it takes."""
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def facts() -> dict[str, str]:
+    """What there is, a line each.
+
+    Examples
+    --------
+    >>> facts()["opreg"] == opreg.__version__
+    True
+    """
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    known = {"opreg": opreg.__version__, "Python": platform.python_version(), "platform": platform.platform(),
+             "NumPy": np.__version__, "BLAS": f"{blas.get('name', '?')} {blas.get('version', '')}".strip()}
+    known.update({name: _version(name) for name in _OPTIONAL})
+    known["threads"] = str(threads.count())
+    known.update({name: value for name, value in sorted(os.environ.items()) if name.startswith(("OPREG_", "MXNET_"))})
+    return known
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print it."""
+    known = facts()
+    if options.json:
+        print(json.dumps(known, indent=1))
+    else:
+        width = max(map(len, known))
+        print("\n".join(f"{name:{width}}  {value}" for name, value in known.items()))
+    return 0
