@@ -72,6 +72,8 @@ REWRITTEN = [
     ("x = np.zeros((n / 2, 3))", "x = np.zeros((n // 2, 3))"),
     ("x = [0] * (n / 2)", "x = [0] * (n // 2)"),
     ("x = mx.sym.Convolution(num_filter=n / 4)", "x = mx.sym.Convolution(num_filter=n // 4)"),
+    ("class P:\n    def infer_shape(self, s):\n        print s\n        return s, [(s[0][0] / 2, 4)], []",
+     "class P:\n    def infer_shape(self, s):\n        print(s)\n        return s, [(s[0][0] // 2, 4)], []"),
     # imports
     ("import cPickle as pickle", "import pickle"),
     ("import cPickle, os", "import pickle as cPickle\nimport os"),
@@ -252,6 +254,12 @@ def project(tmp_path: Path) -> Path:
                         "from cython.cpu_nms import cpu_nms\nprint area\n",
         "lib/shapes.py": "area = 1\n",
         "lib/cython/__init__.py": "",
+        "lib/nms/__init__.py": "",
+        "lib/nms/nms.py": "from nms import cpu_nms\nfrom gpu_nms import gpu_nms\nprint 1\n",
+        "lib/nms/gpu_nms.pyx": "",
+        "lib/bbox/__init__.py": "",
+        "lib/bbox/bbox.pyx": "",
+        "lib/bbox/transform.py": "from bbox import bbox_overlaps_cython\nx = np.int\n",
         "lib/cython/bbox.pyx": "",
         "lib/cython/cpu_nms.cpython-39-x86_64-linux-gnu.so": "",
         "lib/bad.py": "x = = 1\n",
@@ -267,7 +275,12 @@ def project(tmp_path: Path) -> Path:
 
 def test_folder(project: Path) -> None:
     found = {change.path.relative_to(project).as_posix(): change for change in changes(project)}
-    assert set(found) == {"train.py", "lib/boxes.py", "lib/bad.py", "lib/windows.py"}
+    assert set(found) == {"train.py", "lib/boxes.py", "lib/bad.py", "lib/windows.py", "lib/nms/nms.py",
+                          "lib/bbox/transform.py"}
+    assert found["lib/bbox/transform.py"].after.startswith(
+        "from opreg.contrib.detection import bbox_overlaps as bbox_overlaps_cython\n")
+    assert "from opreg.contrib.detection import gpu_nms\n" in found["lib/nms/nms.py"].after
+    assert not any("contrib" in problem.text for change in found.values() for problem in change.problems)
     assert found["lib/boxes.py"].after == (
         "from .shapes import area\nfrom . import shapes as s\n"
         "from opreg.contrib.detection import bbox_overlaps as bbox_overlaps_cython\n"

@@ -10,9 +10,9 @@ from opreg.ndarray import contrib as ndarray
 from opreg.symbol import contrib as sym
 from opreg.symbol import contrib as symbol
 
-from . import autograd
+from . import autograd, detection
 
-__all__ = ["autograd", "nd", "ndarray", "sym", "symbol"]
+__all__ = ["autograd", "detection", "nd", "ndarray", "sym", "symbol"]
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,7 @@ import opreg
 from ..core.files import whole
 from . import NeedsParser, Ported, Problem, modern, port
 from .rules import looks_old
-from .source import Place, Source
+from .source import Place, Source, unbuilt
 
 __all__ = ["Change", "changes", "diff", "write"]
 
@@ -57,6 +57,8 @@ class _InFolder(Place):
 
     def found(self, module: str, level: int) -> bool:
         parts = module.split(".")
+        if not level and unbuilt(os.path.join(self.folder, *parts)):
+            return False
         if level:
             bases: Iterable[Path] = [self.folder.joinpath(*[".."] * (level - 1))]
         else:

@@ -25,7 +25,7 @@ from opreg import aliases
 
 from . import port
 from .legacy import divide, divide_in_place
-from .source import Place
+from .source import Place, unbuilt
 
 __all__ = ["run_script", "compiled", "VERSIONS"]
 
@@ -49,6 +49,8 @@ class _Here(Place):
     def found(self, module: str, level: int) -> bool:
         if level and not self.package:
             return True
+        if not level and unbuilt(os.path.join(self.folder, *module.split("."))):
+            return False
         try:
             return importlib.util.find_spec("." * level + module, self.package or None) is not None \
                 or _is_module(os.path.join(self.folder, *module.split(".")))

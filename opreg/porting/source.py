@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-__all__ = ["Problem", "Place", "Source"]
+__all__ = ["Problem", "Place", "Source", "unbuilt"]
 
 #: What tells one Python from the other; code below such a question knows what it does.
 _VERSION = re.compile(r"version_info|PY2|PY3|PYTHON2|PYTHON3|python_version|sys\.version")
@@ -37,6 +38,18 @@ class Place:
     def found(self, module: str, level: int) -> bool:
         """Whether what ``from module import`` names is there."""
         return True
+
+
+def unbuilt(path: str) -> bool:
+    """Whether a compiled module lies there, a path without its ending, as source and not as a binary.
+
+    In Python 2 it comes before a package of that name elsewhere.
+    """
+    folder, name = os.path.split(path)
+    endings = {each[len(name):] for each in (os.listdir(folder) if os.path.isdir(folder) else ())
+               if each.startswith(f"{name}.")}
+    return bool(endings & {".pyx", ".cpp", ".c", ".cu"}) and not any(
+        each.endswith((".so", ".pyd", ".dll", ".dylib", ".py")) for each in endings)
 
 
 class Source:
