@@ -481,7 +481,9 @@ class _Loader:
         return {name: texts.pop(name) for name in moved}
 
     def before_905(self, stored: _Stored, texts: dict[str, str]) -> None:
-        """Until 0.9.5 an axis of −1 meant all of them."""
+        """Until 0.9.5 an axis of −1 meant all of them; the mode of SoftmaxActivation was its type in the beginning."""
+        if self.version < 905 and stored.op == "SoftmaxActivation" and "type" in texts:
+            texts.setdefault("mode", texts.pop("type"))
         if self.version < 905 and stored.op in ("argmax", "argmin") and texts.get("axis") == "-1":
             del texts["axis"]
 

@@ -117,6 +117,15 @@ def test_before_0_9_5_an_axis_of_minus_one_meant_all_of_them(version):
     np.testing.assert_array_equal(found, expected[str(version)])
 
 
+@pytest.mark.parametrize("version", [None, 800])
+def test_the_mode_of_softmax_was_its_type(version):
+    old = graph_of(("null", "x"), ("SoftmaxActivation", "prob", [0], {"type": "channel"}), version=version)
+    symbol = loads(old)
+    assert symbol.infer_shape(x=(2, 3, 4, 4))[1] == [(2, 3, 4, 4)]
+    assert symbol.eval(x=nd.ones((1, 2, 3, 3)))[0].asnumpy().tolist() == np.full((1, 2, 3, 3), 0.5).tolist()
+    assert json.loads(dumps(symbol))["nodes"][1]["attrs"] == {"mode": "channel"}
+
+
 def test_a_newer_file_loads_with_a_warning():
     with pytest.warns(UserWarning, match=r"newer-version-symbol\.json was written by version 2\.0\.0") as record:
         symbol = load(JSON / "newer-version-symbol.json")
