@@ -30,7 +30,7 @@ from .source import Place, unbuilt
 __all__ = ["run_script", "compiled", "VERSIONS"]
 
 #: Versions of the libraries whose names these are; scripts choose by them what to call.
-VERSIONS = {"mxnet": "1.9.1", "mindspore": "2.3.0"}
+VERSIONS = {"mxnet": "1.9.1", "mindspore": "2.10.0"}
 
 _DIVIDE, _DIVIDE_IN_PLACE = "__divide__", "__divide_in_place__"
 
