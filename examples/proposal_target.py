@@ -13,7 +13,7 @@ import numpy as np
 import opreg as mx
 from opreg.contrib.detection import bbox_overlaps
 
-SIDE, PROPOSALS, ROIS, CLASSES, EPOCHS = 32, 24, 16, 3, 5
+SIDE, PROPOSALS, ROIS, CLASSES, EPOCHS = 32, 24, 16, 3, 4
 
 
 class ProposalTarget(mx.operator.CustomOp):

@@ -12,7 +12,7 @@ import numpy as np
 
 import opreg as mx
 
-SIDE, BATCH, EPOCHS, CLASSES = 32, 16, 10, 2
+SIDE, BATCH, EPOCHS, CLASSES = 32, 16, 6, 2
 
 
 def pictures(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
