@@ -63,6 +63,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "lr_scheduler": ("opreg.train.lr_scheduler", None),
     "metric": ("opreg.train.metric", None),
     "io": ("opreg.train.io", None),
+    "recordio": ("opreg.data.recordio", None),
+    **dict.fromkeys(("image", "img"), ("opreg.data.image", None)),
     "mod": ("opreg.train.module", None),
     "module": ("opreg.train.module", None),
     "model": ("opreg.train.model", None),
@@ -101,7 +103,6 @@ _ABSENT = {
     "gluon": "nn has Cells, losses, optimizers and training of them",
     **dict.fromkeys(("np", "npx", "numpy", "numpy_extension"), "nd has operators, and NumPy's functions take arrays"),
     "profiler": "Executor.profile says where the time goes",
-    **dict.fromkeys(("image", "img", "recordio"), "read files with another library, and give nd.array the numbers"),
     **dict.fromkeys(("kv", "kvstore"), "Module takes several contexts"),
     **dict.fromkeys(("log", "runtime", "rtc", "libinfo", "library", "torch", "th", "onnx", "tvmop", "notebook"), ""),
 }

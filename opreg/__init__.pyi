@@ -7,6 +7,9 @@ from opreg import contrib as contrib
 from opreg.core.cache import caches as caches
 from opreg.core import registry as registry
 from opreg.custom import operator as operator
+from opreg.data import image as image
+from opreg.data import image as img
+from opreg.data import recordio as recordio
 from opreg import engine as engine
 from opreg import errors as errors
 from opreg.errors import MXNetError as MXNetError
@@ -111,14 +114,14 @@ __all__ = [
     "PYNATIVE_MODE", "Parameter", "ParameterTuple", "Symbol", "Tensor", "_Function", "_no_grad", "attribute",
     "autograd", "base", "bfloat16", "bool_", "caches", "callback", "common", "context", "contrib", "cpu",
     "cpu_pinned", "current_context", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "errors", "executor",
-    "float16", "float32", "float64", "from_numpy", "get_context", "get_grad", "get_seed", "gpu", "grad", "init",
-    "initializer", "int16", "int32", "int64", "int8", "io", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit",
-    "jit_class", "jvp", "load_checkpoint", "load_param_into_net", "lr_scheduler", "metric", "mod", "model", "module",
-    "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "nd", "ndarray", "nn", "no_grad", "np_shape",
-    "num_gpus", "operator", "ops", "opt", "optimizer", "pytype_to_dtype", "random", "recompute", "registry", "rnd",
-    "rnn", "save_checkpoint", "set_context", "set_device", "set_np_shape", "set_seed", "sym", "symbol", "tensor",
-    "test_utils", "uint16", "uint32", "uint64", "uint8", "use_np_shape", "util", "value_and_grad", "visualization",
-    "viz", "vjp",
+    "float16", "float32", "float64", "from_numpy", "get_context", "get_grad", "get_seed", "gpu", "grad", "image",
+    "img", "init", "initializer", "int16", "int32", "int64", "int8", "io", "is_np_shape", "is_tensor", "jacfwd",
+    "jacrev", "jit", "jit_class", "jvp", "load_checkpoint", "load_param_into_net", "lr_scheduler", "metric", "mod",
+    "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "nd", "ndarray", "nn",
+    "no_grad", "np_shape", "num_gpus", "operator", "ops", "opt", "optimizer", "pytype_to_dtype", "random",
+    "recompute", "recordio", "registry", "rnd", "rnn", "save_checkpoint", "set_context", "set_device", "set_np_shape",
+    "set_seed", "sym", "symbol", "tensor", "test_utils", "uint16", "uint32", "uint64", "uint8", "use_np_shape",
+    "util", "value_and_grad", "visualization", "viz", "vjp",
 ]
 
 __version__: str

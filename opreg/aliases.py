@@ -28,6 +28,7 @@ _DEEPER = {
                      "hook_handle": "opreg.nn.handles", "jit_config": "opreg.nn.settings",
                      "recompute": "opreg.nn.settings"},
     "opreg.contrib": {name: f"opreg.contrib:{name}" for name in ("nd", "ndarray", "sym", "symbol")},
+    "opreg.data.image": {"image": "opreg.data.image", **dict.fromkeys(("det", "detection"), "opreg.data.detection")},
     "opreg.nn": {"layer": "opreg.nn.layers", "loss": "opreg.nn.losses", "wrap": "opreg.nn.train",
                  "learning_rate_schedule": "opreg.nn.optim.schedule", "dynamic_lr": "opreg.nn.optim.schedule"},
     "opreg.nn.layers": {"container": "opreg.nn.layers.containers", "normalization": "opreg.nn.layers.norm",

@@ -113,6 +113,7 @@ ORDER = _floors("""
     opreg.symbol.show
     opreg.symbol
     opreg.contrib
+    opreg.data
     opreg.base opreg.train opreg.nn
     opreg.common
     opreg
@@ -165,6 +166,14 @@ INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.contrib": """
         autograd detection
         .
+    """,
+    "opreg.data": """
+        . batches codec
+        pixels recordio text
+        augmenters
+        det_augmenters image_iter
+        detection
+        image
     """,
     "opreg.train": """
         . io lr_scheduler model monitor named rnn_weights states test_arrays
@@ -230,7 +239,7 @@ LATE = {
 }
 
 #: Libraries that not everybody has, imported inside of the functions that need them.
-OPTIONAL = {"cudnn", "cupy", "fissix", "llvmlite", "ml_dtypes", "numba"}
+OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "llvmlite", "ml_dtypes", "numba"}
 
 #: Packages whose modules have floors of their own. Their folders stand beside that of ``opreg``, which links to them.
 PACKAGES = ("opreg", "opreg.ndarray", "opreg.symbol")

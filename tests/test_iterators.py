@@ -114,7 +114,7 @@ def test_resized_and_prefetched_batches():
         assert seen(ahead) == [([0, 2, 4], 0), ([6, 8, 10], 0), ([12, 0, 2], 2)]
         assert seen(ahead) == []
         ahead.reset()
-    thread = ahead._thread
+    thread = ahead._ahead.thread
     del ahead
     gc.collect()
     thread.join(5)

@@ -15,10 +15,10 @@ from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..core.spec import Shape
+from ..data.batches import Batches, DataBatch, DataDesc, DataIter, Descriptions
 from ..errors import ArgumentError, OpError
 from . import metric as metrics
 from .initializer import InitializerLike, Uniform
-from .io import Batches, DataBatch, DataDesc, DataIter, Descriptions
 from .model import BatchEndParam, prefixed, split
 
 if TYPE_CHECKING:

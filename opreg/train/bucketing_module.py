@@ -18,11 +18,11 @@ from opreg.symbol.symbol import Symbol
 
 from ..core.files import together
 from ..core.spec import Shape
+from ..data.batches import DataDesc, Descriptions
 from ..errors import ArgumentError, FileFormatError
 from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings
 from .base_optimizer import Optimizer
 from .initializer import InitializerLike
-from .io import DataDesc, Descriptions
 from .metric import EvalMetric
 from .model import load_params
 from .parts import Groups

@@ -11,9 +11,9 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.spec import Shape
+from ..data.batches import DataDesc, Descriptions
 from ..errors import ArgumentError, ShapeError, refuse_misspelt
 from . import parts
-from .io import DataDesc, Descriptions
 
 if TYPE_CHECKING:
     from opreg.symbol.executor import Executor

@@ -11,8 +11,8 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.registry import ops
 from ..core.spec import Shape
+from ..data.batches import DataDesc
 from ..errors import ArgumentError, ShapeError
-from .io import DataDesc
 
 __all__ = ["Groups", "agree", "cut", "joined", "own_shape", "places", "samples", "shares"]
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from opreg.ndarray.ndarray import array
 
+from ..data.batches import DataBatch, DataDesc, DataIter
 from ..errors import ArgumentError, did_you_mean
-from .io import DataBatch, DataDesc, DataIter
 
 __all__ = ["BucketSentenceIter", "encode_sentences"]
 

@@ -16,6 +16,7 @@ from opreg.ndarray.context import Context, cpu
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.files import reading, together, whole
+from ..data.batches import DataDesc, Descriptions
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from . import optimizer as optimizers
 from . import parts
@@ -23,7 +24,6 @@ from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings
 from .base_optimizer import Optimizer
 from .executor_group import DataParallelExecutorGroup, describe
 from .initializer import Fill, InitDesc, Initializer, InitializerLike, create
-from .io import DataDesc, Descriptions
 from .metric import EvalMetric
 from .model import load_checkpoint, save_checkpoint
 

@@ -1,0 +1,364 @@
+"""Augmenters: what is done to an image on its way into a batch, each a callable that can say what it is."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray import NDArray, array, dot, flip
+from opreg.ndarray import sum as sum_of
+
+from ..errors import ArgumentError, ShapeError
+from ..typing import DTypeLike
+from .pixels import (
+    Size,
+    center_crop,
+    color_normalize,
+    imresize,
+    old_area,
+    random_crop,
+    random_size_crop,
+    resize_short,
+)
+
+__all__ = ["Augmenter", "SequentialAug", "ResizeAug", "ForceResizeAug", "RandomCropAug", "RandomSizedCropAug",
+           "CenterCropAug", "RandomOrderAug", "BrightnessJitterAug", "ContrastJitterAug", "SaturationJitterAug",
+           "HueJitterAug", "ColorJitterAug", "LightingAug", "ColorNormalizeAug", "RandomGrayAug", "HorizontalFlipAug",
+           "CastAug", "CreateAugmenter"]
+
+#: Variances and directions of colours in ImageNet.
+EIGENVALUES = np.array([55.46, 4.794, 1.148])
+EIGENVECTORS = np.array([[-0.5675, 0.7192, 0.4009],
+                         [-0.5808, -0.0045, -0.8140],
+                         [-0.5836, -0.6948, 0.4203]])
+MEAN, DEVIATION = (123.68, 116.28, 103.53), (58.395, 57.12, 57.375)
+
+_LUMA = (0.299, 0.587, 0.114)
+
+
+class Described:
+    """What can say what it is: its class and what it was made with."""
+
+    def __init__(self, **kwargs: Any):
+        self._kwargs = {name: np.asarray(value.asnumpy() if isinstance(value, NDArray) else value).tolist()
+                        if isinstance(value, (NDArray, np.ndarray)) else value for name, value in kwargs.items()}
+
+    def dumps(self) -> Any:
+        """Class and arguments, as JSON."""
+        return json.dumps([type(self).__name__.lower(), self._kwargs])
+
+
+class Augmenter(Described):
+    """What is done to an image.
+
+    A subclass hands what it is made with to this constructor, and defines ``__call__``.
+
+    Examples
+    --------
+    >>> ResizeAug(256).dumps()
+    '["resizeaug", {"size": 256, "interp": 2}]'
+    """
+
+    def __call__(self, src: NDArray) -> NDArray:
+        raise NotImplementedError(f"{type(self).__name__} does not define __call__")
+
+
+class SequentialAug(Augmenter):
+    """Augmenters one after the other."""
+
+    def __init__(self, ts: Sequence[Augmenter]):
+        super().__init__()
+        self.ts = ts
+
+    def dumps(self) -> list[Any]:
+        """Class, and what the parts say."""
+        return [type(self).__name__.lower(), [each.dumps() for each in self.ts]]
+
+    def __call__(self, src: NDArray) -> NDArray:
+        for each in self.ts:
+            src = each(src)
+        return src
+
+
+class RandomOrderAug(SequentialAug):
+    """Augmenters in any order."""
+
+    def __init__(self, ts: Sequence[Augmenter]):
+        super().__init__(list(ts))
+
+    def __call__(self, src: NDArray) -> NDArray:
+        random.shuffle(self.ts)  # type: ignore[arg-type]
+        return super().__call__(src)
+
+
+class ResizeAug(Augmenter):
+    """Images resized to ``size`` along their shorter edge."""
+
+    def __init__(self, size: int, interp: int = 2):
+        super().__init__(size=size, interp=interp)
+        self.size, self.interp = size, interp
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return resize_short(src, self.size, self.interp)
+
+
+class ForceResizeAug(Augmenter):
+    """Images resized to ``size``, width and height."""
+
+    def __init__(self, size: Size, interp: int = 2):
+        super().__init__(size=size, interp=interp)
+        self.size, self.interp = size, interp
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return imresize(src, self.size[0], self.size[1], self.interp)
+
+
+class RandomCropAug(Augmenter):
+    """Any part of an image of ``size``, width and height."""
+
+    def __init__(self, size: Size, interp: int = 2):
+        super().__init__(size=size, interp=interp)
+        self.size, self.interp = size, interp
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return random_crop(src, self.size, self.interp)[0]
+
+
+class RandomSizedCropAug(Augmenter):
+    """Any part of an image, by area and ratio within bounds, resized; see `random_size_crop`."""
+
+    def __init__(self, size: Size, area: float | Sequence[float], ratio: Sequence[float], interp: int = 2,
+                 **kwargs: Any):
+        super().__init__(size=size, area=area, ratio=ratio, interp=interp)
+        self.size, self.ratio, self.interp = size, ratio, interp
+        self.area = old_area("RandomSizedCropAug", area, kwargs)
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return random_size_crop(src, self.size, self.area, self.ratio, self.interp)[0]
+
+
+class CenterCropAug(Augmenter):
+    """The middle of an image of ``size``, width and height."""
+
+    def __init__(self, size: Size, interp: int = 2):
+        super().__init__(size=size, interp=interp)
+        self.size, self.interp = size, interp
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return center_crop(src, self.size, self.interp)[0]
+
+
+class BrightnessJitterAug(Augmenter):
+    """Images brighter or darker by up to a share ``brightness``."""
+
+    def __init__(self, brightness: float):
+        super().__init__(brightness=brightness)
+        self.brightness = brightness
+
+    def __call__(self, src: NDArray) -> NDArray:
+        src *= 1.0 + random.uniform(-self.brightness, self.brightness)
+        return src
+
+
+class ContrastJitterAug(Augmenter):
+    """Images with more or less contrast by up to a share ``contrast``."""
+
+    def __init__(self, contrast: float):
+        super().__init__(contrast=contrast)
+        self.contrast, self.coef = contrast, array([[_LUMA]])
+
+    def __call__(self, src: NDArray) -> NDArray:
+        alpha = 1.0 + random.uniform(-self.contrast, self.contrast)
+        gray = src * self.coef
+        gray = sum_of(gray) * (3.0 * (1.0 - alpha) / gray.size)
+        src *= alpha
+        src += gray
+        return src
+
+
+class SaturationJitterAug(Augmenter):
+    """Images with more or less colour by up to a share ``saturation``."""
+
+    def __init__(self, saturation: float):
+        super().__init__(saturation=saturation)
+        self.saturation, self.coef = saturation, array([[_LUMA]])
+
+    def __call__(self, src: NDArray) -> NDArray:
+        alpha = 1.0 + random.uniform(-self.saturation, self.saturation)
+        gray = sum_of(src * self.coef, axis=2, keepdims=True)
+        gray *= 1.0 - alpha
+        src *= alpha
+        src += gray
+        return src
+
+
+class HueJitterAug(Augmenter):
+    """Images whose colours are turned by up to a share ``hue`` of half their circle."""
+
+    def __init__(self, hue: float):
+        super().__init__(hue=hue)
+        self.hue = hue
+        self.tyiq = np.array([_LUMA, [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
+        self.ityiq = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
+
+    def __call__(self, src: NDArray) -> NDArray:
+        angle = random.uniform(-self.hue, self.hue) * math.pi
+        cosine, sine = math.cos(angle), math.sin(angle)
+        turn = np.array([[1.0, 0.0, 0.0], [0.0, cosine, -sine], [0.0, sine, cosine]])
+        return dot(src, array((self.ityiq @ turn @ self.tyiq).T))
+
+
+class ColorJitterAug(RandomOrderAug):
+    """Brightness, contrast and saturation changed, in any order; those of zero are left out."""
+
+    def __init__(self, brightness: float, contrast: float, saturation: float):
+        kinds = ((BrightnessJitterAug, brightness), (ContrastJitterAug, contrast), (SaturationJitterAug, saturation))
+        super().__init__([kind(share) for kind, share in kinds if share > 0])
+
+
+class LightingAug(Augmenter):
+    """Noise along the directions in which colours vary.
+
+    Parameters
+    ----------
+    alphastd : float
+        The deviation of the noise.
+    eigval, eigvec : array
+        How far they vary, and in which directions.
+    """
+
+    def __init__(self, alphastd: float, eigval: Any, eigvec: Any):
+        super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
+        self.alphastd, self.eigval, self.eigvec = alphastd, eigval, eigvec
+
+    def __call__(self, src: NDArray) -> NDArray:
+        alpha = np.random.normal(0, self.alphastd, size=(3,))  # noqa: NPY002 (the generator that programs seed)
+        src += array(np.dot(np.asarray(self.eigvec) * alpha, np.asarray(self.eigval)))
+        return src
+
+
+class ColorNormalizeAug(Augmenter):
+    """Images less a mean, by a deviation; either may be None."""
+
+    def __init__(self, mean: Any, std: Any):
+        super().__init__(mean=mean, std=std)
+        self.mean, self.std = (each if each is None or isinstance(each, NDArray) else array(each)
+                               for each in (mean, std))
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return color_normalize(src, self.mean, self.std)
+
+
+class RandomGrayAug(Augmenter):
+    """Images without colours, with probability ``p``."""
+
+    def __init__(self, p: float):
+        super().__init__(p=p)
+        self.p, self.mat = p, array([[share] * 3 for share in (0.21, 0.72, 0.07)])
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return dot(src, self.mat) if random.random() < self.p else src
+
+
+class HorizontalFlipAug(Augmenter):
+    """Mirror images, with probability ``p``."""
+
+    def __init__(self, p: float):
+        super().__init__(p=p)
+        self.p = p
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return flip(src, axis=1) if random.random() < self.p else src
+
+
+class CastAug(Augmenter):
+    """Images in another dtype."""
+
+    def __init__(self, typ: DTypeLike = "float32"):
+        super().__init__(type=typ)
+        self.typ = typ
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return src.astype(self.typ)
+
+
+def colors(what: str, given: Any, usual: Sequence[float]) -> Any:
+    """A mean or deviation of channels: an array of one or three, None, or True for the usual one."""
+    if given is True:
+        return np.array(usual)
+    if given is not None:
+        if not isinstance(given, (np.ndarray, NDArray)):
+            raise ArgumentError(f"{what}: expected True, None or an array, got {given!r}")
+        if given.ndim < 1 or given.shape[0] not in (1, 3):
+            raise ShapeError(f"{what}: expected one number or one a channel, got shape {given.shape}")
+    return given
+
+
+def color_augmenters(brightness: float, contrast: float, saturation: float, hue: float, pca_noise: float,
+                     rand_gray: float, mean: Any, std: Any) -> list[Augmenter]:
+    """What changes the colours of an image that was cast, in the order in which it is done."""
+    changes: list[Augmenter] = []
+    if brightness or contrast or saturation:
+        changes.append(ColorJitterAug(brightness, contrast, saturation))
+    if hue:
+        changes.append(HueJitterAug(hue))
+    if pca_noise > 0:
+        changes.append(LightingAug(pca_noise, EIGENVALUES, EIGENVECTORS))
+    if rand_gray > 0:
+        changes.append(RandomGrayAug(rand_gray))
+    mean, std = colors("mean", mean, MEAN), colors("std", std, DEVIATION)
+    if mean is not None or std is not None:
+        changes.append(ColorNormalizeAug(mean, std))
+    return changes
+
+
+def CreateAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: bool = False,
+                    rand_resize: bool = False, rand_mirror: bool = False, mean: Any = None, std: Any = None,
+                    brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0,
+                    pca_noise: float = 0, rand_gray: float = 0, inter_method: int = 2) -> list[Augmenter]:
+    """The augmenters that classifiers are usually trained with.
+
+    Parameters
+    ----------
+    data_shape : tuple of int
+        Channels, height and width of what comes out.
+    resize : int
+        What the shorter edge becomes first; 0 leaves it.
+    rand_crop, rand_resize, rand_mirror : bool
+        Whether any part is taken instead of the middle, of any area and ratio, and whether half of the images are
+        mirrored.
+    mean, std : array, True or None
+        What is subtracted and divided by, one number a channel; True for those of ImageNet.
+    brightness, contrast, saturation, hue : float
+        By which share these change at most.
+    pca_noise : float
+        Deviation of noise along the directions in which colours vary.
+    rand_gray : float
+        How probable it is that an image loses its colours.
+    inter_method : int
+        The interpolation; see `imresize`.
+
+    Examples
+    --------
+    >>> [type(each).__name__ for each in CreateAugmenter((3, 224, 224), rand_mirror=True)]
+    ['CenterCropAug', 'HorizontalFlipAug', 'CastAug']
+    """
+    augmenters: list[Augmenter] = [ResizeAug(resize, inter_method)] if resize > 0 else []
+    size = (data_shape[2], data_shape[1])
+    if rand_resize and not rand_crop:
+        raise ArgumentError("CreateAugmenter: rand_resize needs rand_crop")
+    if rand_resize:
+        augmenters.append(RandomSizedCropAug(size, 0.08, (3.0 / 4.0, 4.0 / 3.0), inter_method))
+    else:
+        augmenters.append((RandomCropAug if rand_crop else CenterCropAug)(size, inter_method))
+    if rand_mirror:
+        augmenters.append(HorizontalFlipAug(0.5))
+    mean, std = (np.array(usual, np.float32) if given is True else given
+                 for given, usual in ((mean, MEAN), (std, DEVIATION)))
+    return [*augmenters, CastAug(),
+            *color_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)]

@@ -1,0 +1,458 @@
+"""Batches: what a batch is, and iterators over arrays and other iterators."""
+
+from __future__ import annotations
+
+import functools
+import queue
+import threading
+import weakref
+from collections import OrderedDict, namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opreg.ndarray.ndarray import NDArray, array
+
+from ..core.spec import Shape, as_dtype, is_floating
+from ..errors import ArgumentError, ShapeError, did_you_mean
+from ..typing import DTypeLike
+
+__all__ = ["DataDesc", "DataBatch", "DataIter", "NDArrayIter", "ResizeIter", "PrefetchingIter"]
+
+
+class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
+    """Name and shape of an input, with its dtype and layout; to a program it is the pair.
+
+    Examples
+    --------
+    >>> name, shape = DataDesc("data", (32, 3, 224, 224))
+    >>> name, shape
+    ('data', (32, 3, 224, 224))
+    """
+
+    name: str
+    shape: Shape
+    dtype: type
+    layout: str | None
+
+    def __new__(cls, name: str, shape: Iterable[int], dtype: DTypeLike = np.float32, layout: str | None = "NCHW"
+                ) -> DataDesc:
+        if not isinstance(name, str) or isinstance(shape, str) or not hasattr(  # type: ignore[redundant-expr]
+                shape, "__iter__"):
+            raise ArgumentError(f"DataDesc: expected a name and a shape, got {name!r} and {shape!r}")
+        self = super().__new__(cls, name, tuple(shape))
+        self.dtype, self.layout = as_dtype(dtype).type, layout
+        return self
+
+    def __repr__(self) -> str:
+        return f"DataDesc[{self.name},{self.shape},{np.dtype(self.dtype).name},{self.layout}]"
+
+    def __reduce__(self) -> tuple[type[DataDesc], tuple[object, ...]]:
+        return DataDesc, (self.name, self.shape, self.dtype, self.layout)
+
+    @staticmethod
+    def get_batch_axis(layout: str | None) -> int:
+        """The axis of the samples: where the layout has its N, or the first."""
+        return 0 if layout is None else layout.find("N")
+
+    @staticmethod
+    def get_list(shapes: Iterable[tuple[str, Sequence[int]]], types: Iterable[tuple[str, DTypeLike]] | None = None
+                 ) -> list[DataDesc]:
+        """Descriptions from pairs of name and shape, and of name and dtype."""
+        dtypes = dict(types or ())
+        return [DataDesc(name, shape, dtypes.get(name, np.float32)) for name, shape in shapes]
+
+
+#: Descriptions of inputs, or pairs of name and shape.
+Descriptions: TypeAlias = Sequence[DataDesc | tuple[str, Sequence[int]]]
+
+
+class DataBatch:
+    """Inputs and labels that go through a network together.
+
+    Attributes
+    ----------
+    data, label : list of NDArray
+        In the order of the iterator's ``provide_data`` and ``provide_label``.
+    pad : int
+        How many samples at the end are there only to fill the batch.
+    index : array or None
+        Numbers of the samples.
+    bucket_key, provide_data, provide_label
+        For batches that differ in shape.
+    """
+
+    def __init__(self, data: Sequence[NDArray], label: Sequence[NDArray] | None = None, pad: int | None = None,
+                 index: np.ndarray | None = None, bucket_key: Any = None, provide_data: Descriptions | None = None,
+                 provide_label: Descriptions | None = None):
+        for what, arrays in (("data", data), ("label", label)):
+            if arrays is not None and not isinstance(arrays, (list, tuple)):
+                raise ArgumentError(f"DataBatch: {what} must be a list of arrays, got {type(arrays).__name__}")
+        self.data, self.label, self.pad, self.index = data, label, pad, index
+        self.bucket_key, self.provide_data, self.provide_label = bucket_key, provide_data, provide_label
+
+    def __str__(self) -> str:
+        data = [array.shape for array in self.data]
+        labels = None if self.label is None else [array.shape for array in self.label]
+        return f"{type(self).__name__}: data shapes: {data} label shapes: {labels}"
+
+
+class DataIter:
+    """Batches one after the other, and again after ``reset``.
+
+    A subclass defines ``iter_next`` and the ``get`` methods, or ``next``; and ``provide_data`` and ``provide_label``,
+    descriptions of what comes.
+    """
+
+    def __init__(self, batch_size: int = 0):
+        self.batch_size = batch_size
+
+    provide_data: Any
+    provide_label: Any
+
+    def __iter__(self) -> Iterator[DataBatch]:
+        return self
+
+    def reset(self) -> None:
+        """Begin anew."""
+
+    def next(self) -> DataBatch:
+        """The next batch.
+
+        Raises
+        ------
+        StopIteration
+            After the last.
+        """
+        if not self.iter_next():
+            raise StopIteration
+        return DataBatch(self.getdata(), self.getlabel(), self.getpad(), self.getindex())
+
+    def __next__(self) -> DataBatch:
+        return self.next()
+
+    def iter_next(self) -> bool:
+        """Go on to the next batch; whether there is one."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what comes: define next, or iter_next")
+
+    def getdata(self) -> Any:
+        """Inputs of this batch."""
+        raise NotImplementedError(f"{type(self).__name__} does not define getdata")
+
+    def getlabel(self) -> Any:
+        """Labels of this batch."""
+        return None
+
+    def getindex(self) -> np.ndarray | None:
+        """Numbers of the samples in this batch."""
+        return None
+
+    def getpad(self) -> int | None:
+        """How many samples at the end are there only to fill this batch."""
+        return 0
+
+
+class Batches(Protocol):
+    """What a module goes over, as a ``DataIter``: batches one after the other, described beforehand."""
+
+    @property
+    def provide_data(self) -> Any: ...
+
+    @property
+    def provide_label(self) -> Any: ...
+
+    def reset(self) -> None: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+def _named(data: Any, default: str, empty: bool) -> list[tuple[str, np.ndarray]]:
+    """Arrays with names, on the host."""
+    if data is None:
+        data = []
+    if not isinstance(data, (list, tuple, Mapping)):
+        data = [data]
+    if not len(data) and not empty:
+        raise ArgumentError("NDArrayIter: there is no data")
+    if not isinstance(data, Mapping):
+        names = [default] if len(data) == 1 else [f"_{i}_{default}" for i in range(len(data))]
+        data = OrderedDict(zip(names, data))
+    named = []
+    for name, value in data.items():
+        host = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+        if host.ndim == 0 or not (host.dtype.kind in "iub" or is_floating(host.dtype)):
+            raise ArgumentError(f"NDArrayIter: {name}: expected an array of numbers, got {type(value).__name__}")
+        # As nd.array does: NumPy's become float32, arrays keep their dtype.
+        named.append((name, host if isinstance(value, NDArray) else host.astype(np.float32, copy=False)))
+    return named
+
+
+#: Arrays to go over: one, several, or by name.
+Arrays: TypeAlias = ArrayLike | Sequence[ArrayLike] | Mapping[str, ArrayLike] | None
+
+
+class NDArrayIter(DataIter):
+    """Batches of arrays' rows: what lies along the axis of samples.
+
+    Parameters
+    ----------
+    data, label : array, list of arrays, or dict of them by name
+        NumPy arrays or NDArrays; all with the same number of rows. NumPy's come as float32.
+    batch_size : int
+        Rows a batch.
+    shuffle : bool
+        Whether the rows come in another order each time; ``np.random.seed`` says in which.
+    last_batch_handle : {"pad", "discard", "roll_over"}
+        When the rows do not fill the last batch: fill it up with the first rows, leave it out, or begin the next
+        round with its rows.
+    data_name, label_name : str
+        Names of arrays without one.
+    layout : str
+        Axes of the arrays; N are the rows. Those of arrays without that axis lie along the first.
+
+    Examples
+    --------
+    >>> batches = NDArrayIter(np.arange(5), batch_size=2)
+    >>> [(batch.data[0].asnumpy().tolist(), batch.pad) for batch in batches]
+    [([0.0, 1.0], 0), ([2.0, 3.0], 0), ([4.0, 0.0], 1)]
+    """
+
+    def __init__(self, data: Arrays, label: Arrays = None, batch_size: int = 1, shuffle: bool = False,
+                 last_batch_handle: str = "pad", data_name: str = "data", label_name: str = "softmax_label",
+                 layout: str = "NCHW"):
+        super().__init__(batch_size)
+        valid = ("pad", "discard", "roll_over")
+        if last_batch_handle not in valid:
+            raise ArgumentError(f"there is no last_batch_handle {last_batch_handle!r}. "
+                                f"{did_you_mean(last_batch_handle, valid)}")
+        if batch_size < 1:
+            raise ArgumentError(f"batch_size={batch_size}: expected at least one")
+        self.data, self.label = _named(data, data_name, False), _named(label, label_name, True)
+        self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
+        self.num_data = self._count(self.data[0][1])
+        for name, value in self.data + self.label:
+            if self._count(value) != self.num_data:
+                raise ShapeError(f"NDArrayIter: {name} has {self._count(value)} rows, {self.data[0][0]} has "
+                                 f"{self.num_data}")
+        self.data_list = [value for _, value in self.data + self.label]
+        self.num_source = len(self.data_list)
+        self.idx = np.arange(self.num_data)
+        self._order = self.idx.copy()
+        self._rows: list[np.ndarray] = []
+        self._rest = self._left = np.arange(0)  # what does not fill a batch, and what of that rolls over
+        self.cursor = -1
+        self.hard_reset()
+
+    def _axis(self, value: np.ndarray) -> int:
+        """Where the rows of an array lie."""
+        axis = max(self.layout.find("N"), 0)
+        return axis if axis < value.ndim else 0
+
+    def _count(self, value: np.ndarray) -> int:
+        return value.shape[self._axis(value)]
+
+    @property
+    def provide_data(self) -> list[DataDesc]:
+        """Names, shapes and dtypes of the inputs of a batch."""
+        return self._describe(self.data)
+
+    @property
+    def provide_label(self) -> list[DataDesc]:
+        """Names, shapes and dtypes of the labels of a batch."""
+        return self._describe(self.label)
+
+    def _describe(self, arrays: list[tuple[str, np.ndarray]]) -> list[DataDesc]:
+        descriptions = []
+        for name, value in arrays:
+            axis = self._axis(value)
+            shape = (*value.shape[:axis], self.batch_size, *value.shape[axis + 1:])
+            layout = self.layout if self.layout.find("N") == axis else None
+            descriptions.append(DataDesc(name, shape, value.dtype, layout))
+        return descriptions
+
+    def hard_reset(self) -> None:
+        """Begin anew and forget rows that would roll over."""
+        self._left = self._left[:0]
+        self._plan()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self._plan()
+
+    def _plan(self) -> None:
+        """Which rows each batch of this round has."""
+        if self.shuffle:
+            # As MXNet, from the generator that programs seed: an order that is shuffled is applied to the one before.
+            np.random.shuffle(self.idx)  # noqa: NPY002
+            self._order = self._order[self.idx]
+        rows, size = np.concatenate([self._left, self._order]), self.batch_size
+        whole = len(rows) // size * size
+        self._rows = list(rows[:whole].reshape(-1, size))
+        self._rest, self._pad = rows[whole:], 0
+        if self.last_batch_handle == "pad" and len(self._rest):
+            self._pad = size - len(self._rest)
+            self._rows.append(np.concatenate([self._rest, np.resize(self._order, self._pad)]))
+        self._left = self._left[:0]
+        self.cursor = -1
+
+    def iter_next(self) -> bool:
+        self.cursor += 1
+        if self.cursor == len(self._rows) and self.last_batch_handle == "roll_over":
+            self._left = self._rest  # only a round that has come to its end leaves something to the next
+        return self.cursor < len(self._rows)
+
+    def _take(self, arrays: list[tuple[str, np.ndarray]]) -> list[NDArray]:
+        rows = self._rows[self.cursor]
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and not self.shuffle:
+            rows = slice(int(rows[0]), int(rows[-1]) + 1)  # type: ignore[assignment]
+        return [array(value[(slice(None),) * self._axis(value) + (rows,)], dtype=value.dtype) for _, value in arrays]
+
+    def getdata(self) -> list[NDArray]:
+        return self._take(self.data)
+
+    def getlabel(self) -> list[NDArray]:
+        return self._take(self.label)
+
+    def getpad(self) -> int:
+        return self._pad if self.cursor == len(self._rows) - 1 else 0
+
+
+class ResizeIter(DataIter):
+    """Another iterator's batches, a given number a round: over again if it ends early.
+
+    Parameters
+    ----------
+    data_iter : DataIter
+        Where the batches come from.
+    size : int
+        How many a round has.
+    reset_internal : bool
+        Whether a round begins with the other's first batch.
+    """
+
+    def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True):
+        super().__init__(data_iter.batch_size)
+        self.data_iter, self.size, self.reset_internal, self.cur = data_iter, size, reset_internal, 0
+        self.provide_data, self.provide_label = data_iter.provide_data, data_iter.provide_label
+        self.current_batch: DataBatch | None = None
+
+    def reset(self) -> None:
+        self.cur = 0
+        if self.reset_internal:
+            self.data_iter.reset()
+
+    def next(self) -> DataBatch:
+        if self.cur == self.size:
+            raise StopIteration
+        try:
+            batch = self.data_iter.next()
+        except StopIteration:
+            self.data_iter.reset()
+            batch = self.data_iter.next()
+        self.cur += 1
+        self.current_batch = batch
+        return batch
+
+
+class PrefetchingIter(DataIter):
+    """Another iterator's batches, each made on a thread of its own while the one before is used.
+
+    Parameters
+    ----------
+    iters : DataIter or list of them
+        Where the batches come from; several give one batch with the inputs and labels of all.
+    rename_data, rename_label : list of dict of str to str
+        Other names for inputs and labels, a dict an iterator.
+    """
+
+    def __init__(self, iters: DataIter | Sequence[DataIter], rename_data: Sequence[Mapping[str, str]] | None = None,
+                 rename_label: Sequence[Mapping[str, str]] | None = None):
+        self.iters: list[Any] = list(iters) if isinstance(iters, (list, tuple)) else [iters]
+        self._rename = {"provide_data": rename_data, "provide_label": rename_label}
+        super().__init__(self.provide_data[0].shape[0])
+        self._begin()
+
+    def _descriptions(self, what: str) -> list[DataDesc]:
+        names = self._rename[what] or [{} for _ in self.iters]
+        return [DataDesc(renamed.get(desc[0], desc[0]), desc[1], getattr(desc, "dtype", np.float32))
+                for source, renamed in zip(self.iters, names) for desc in getattr(source, what)]
+
+    @property
+    def provide_data(self) -> list[DataDesc]:
+        """Names, shapes and dtypes of the inputs of a batch."""
+        return self._descriptions("provide_data")
+
+    @property
+    def provide_label(self) -> list[DataDesc]:
+        """Names, shapes and dtypes of the labels of a batch."""
+        return self._descriptions("provide_label")
+
+    def _begin(self) -> None:
+        self._ahead = Ahead(functools.partial(_next_of_all, self.iters), 1)
+
+    def reset(self) -> None:
+        self._ahead.close()
+        for source in self.iters:
+            source.reset()
+        self._begin()
+
+    def next(self) -> DataBatch:
+        batches = self._ahead.get()
+        labels = [label for batch in batches for label in batch.label or ()]
+        return DataBatch([array for batch in batches for array in batch.data], labels, batches[0].pad, batches[0].index,
+                         provide_data=self.provide_data, provide_label=self.provide_label)
+
+
+def _next_of_all(sources: Sequence[DataIter]) -> list[DataBatch]:
+    return [source.next() for source in sources]
+
+
+T = TypeVar("T")
+
+
+class Ahead(Generic[T]):
+    """What a function gives, made on a thread of its own before it is asked for.
+
+    The thread ends with the first exception, which ``get`` raises from then on, when it is closed, and when nobody has
+    this any more; so the function must not refer to whoever holds this.
+    """
+
+    def __init__(self, make: Callable[[], T], most: int):
+        self._ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(max(1, most))
+        stop = threading.Event()
+        self.thread = threading.Thread(target=_fetch, args=(make, self._ready, stop), daemon=True)
+        self._end = weakref.finalize(self, stop.set)
+        self.thread.start()
+
+    def get(self) -> T:
+        """The next thing."""
+        thing, error = self._ready.get()
+        if error is not None:
+            self._ready.put((None, error))  # asked again, it ends again
+            raise error
+        return thing  # type: ignore[return-value]
+
+    def close(self) -> None:
+        """End the thread, and wait until it has."""
+        self._end()
+        self.thread.join()
+
+
+def _fetch(make: Callable[[], Any], ready: queue.Queue[tuple[Any, BaseException | None]], stop: threading.Event
+           ) -> None:
+    """What the thread does."""
+    error = None
+    while error is None and not stop.is_set():
+        thing = None
+        try:
+            thing = make()
+        except BaseException as raised:  # whoever asks gets it, StopIteration too
+            error = raised
+        while not stop.is_set():
+            try:
+                ready.put((thing, error), timeout=0.1)
+                break
+            except queue.Full:
+                continue

@@ -1,0 +1,321 @@
+"""Augmenters of images with boxes: a label is a row (class, left, top, right, bottom, ...) a box, from 0 to 1."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator, Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray import NDArray, flip
+
+from ..errors import ArgumentError
+from .augmenters import Augmenter, CastAug, Described, ForceResizeAug, ResizeAug, color_augmenters
+from .pixels import Place, copyMakeBorder, fixed_crop
+
+__all__ = ["DetAugmenter", "DetBorrowAug", "DetRandomSelectAug", "DetHorizontalFlipAug", "DetRandomCropAug",
+           "DetRandomPadAug", "CreateMultiRandCropAugmenter", "CreateDetAugmenter"]
+
+#: An image and its boxes.
+Sample = tuple[NDArray, np.ndarray]
+
+
+class DetAugmenter(Described):
+    """What is done to an image and its boxes.
+
+    A subclass hands what it is made with to this constructor, and defines ``__call__``.
+    """
+
+    def __call__(self, src: NDArray, label: np.ndarray) -> Sample:
+        raise NotImplementedError(f"{type(self).__name__} does not define __call__")
+
+
+class DetBorrowAug(DetAugmenter):
+    """An augmenter of images that leaves boxes where they are."""
+
+    def __init__(self, augmenter: Augmenter):
+        if not isinstance(augmenter, Augmenter):
+            raise ArgumentError(f"DetBorrowAug: expected an Augmenter, got {type(augmenter).__name__}")
+        super().__init__(augmenter=augmenter.dumps())
+        self.augmenter = augmenter
+
+    def dumps(self) -> list[Any]:
+        """Class, and what the augmenter says."""
+        return [type(self).__name__.lower(), self.augmenter.dumps()]
+
+    def __call__(self, src: NDArray, label: np.ndarray) -> Sample:
+        return self.augmenter(src), label
+
+
+class DetRandomSelectAug(DetAugmenter):
+    """Any one of several augmenters, or with probability ``skip_prob`` none."""
+
+    def __init__(self, aug_list: DetAugmenter | Sequence[DetAugmenter], skip_prob: float = 0):
+        super().__init__(skip_prob=skip_prob)
+        self.aug_list: list[DetAugmenter] = [*aug_list] if isinstance(aug_list, (list, tuple)) else [
+            aug_list]  # type: ignore[list-item]
+        for each in self.aug_list:
+            if not isinstance(each, DetAugmenter):
+                raise ArgumentError(f"DetRandomSelectAug: expected DetAugmenters, got {type(each).__name__}")
+        self.skip_prob = skip_prob if self.aug_list else 1
+
+    def dumps(self) -> list[Any]:
+        """Class, and what the augmenters say."""
+        return [type(self).__name__.lower(), [each.dumps() for each in self.aug_list]]
+
+    def __call__(self, src: NDArray, label: np.ndarray) -> Sample:
+        if random.random() < self.skip_prob:
+            return src, label
+        random.shuffle(self.aug_list)
+        return self.aug_list[0](src, label)
+
+
+class DetHorizontalFlipAug(DetAugmenter):
+    """Mirror images, with probability ``p``; the boxes are changed in their memory."""
+
+    def __init__(self, p: float):
+        super().__init__(p=p)
+        self.p = p
+
+    def __call__(self, src: NDArray, label: np.ndarray) -> Sample:
+        if random.random() < self.p:
+            src = flip(src, axis=1)
+            label[:, [1, 3]] = 1.0 - label[:, [3, 1]]
+        return src, label
+
+
+def _areas(boxes: np.ndarray) -> np.ndarray:
+    """Of boxes (left, top, right, bottom)."""
+    return np.maximum(0, boxes[:, 2] - boxes[:, 0]) * np.maximum(0, boxes[:, 3] - boxes[:, 1])
+
+
+def _bounds(what: str, bounds: float | Sequence[float]) -> Sequence[float]:
+    """Least and largest, which may be one number."""
+    if not isinstance(bounds, (list, tuple)):
+        bounds = (bounds, bounds)  # type: ignore[assignment]
+    if len(bounds) != 2:  # type: ignore[arg-type]
+        raise ArgumentError(f"{what}: expected a number or the least and the largest, got {bounds!r}")
+    return bounds  # type: ignore[return-value]
+
+
+class _RandomWindow(DetAugmenter):
+    """What draws a window of any area and ratio within bounds."""
+
+    _least_area = 0.0  # and never as little
+
+    def __init__(self, aspect_ratio_range: float | Sequence[float], area_range: float | Sequence[float],
+                 max_attempts: int, **others: Any):
+        ratios, areas = _bounds("aspect_ratio_range", aspect_ratio_range), _bounds("area_range", area_range)
+        super().__init__(aspect_ratio_range=ratios, area_range=areas, max_attempts=max_attempts, **others)
+        self.aspect_ratio_range, self.area_range, self.max_attempts = ratios, areas, max_attempts
+        self.enabled = self._least_area < areas[1] >= areas[0] and 0 < ratios[0] <= ratios[1]
+        if not self.enabled:
+            warnings.warn(f"{type(self).__name__} does nothing: there is no window with area_range={areas} and "
+                          f"aspect_ratio_range={ratios}", UserWarning, stacklevel=3)
+
+    def _ratios(self, height: int, width: int) -> Iterator[tuple[float, float, float]]:
+        """Ratios as they are drawn, with the least and the largest area, as often as may be tried."""
+        if self.enabled and height > 0 and width > 0:
+            for _ in range(self.max_attempts):
+                ratio = random.uniform(*self.aspect_ratio_range)
+                yield ratio, self.area_range[0] * height * width, self.area_range[1] * height * width
+
+
+class DetRandomCropAug(_RandomWindow):
+    """Any part of an image that shows enough of its boxes; boxes of which too little is left are dropped.
+
+    Parameters
+    ----------
+    min_object_covered : float
+        What share of each box in the part has to be in it.
+    aspect_ratio_range, area_range : pair of floats, or one
+        Ratio of the part's width to its height, and its share of the image.
+    min_eject_coverage : float
+        The share of a box from which on it is kept.
+    max_attempts : int
+        How often to try; then the image stays as it is.
+    """
+
+    def __init__(self, min_object_covered: float = 0.1, aspect_ratio_range: float | Sequence[float] = (0.75, 1.33),
+                 area_range: float | Sequence[float] = (0.05, 1.0), min_eject_coverage: float = 0.3,
+                 max_attempts: int = 50):
+        super().__init__(aspect_ratio_range, area_range, max_attempts, min_object_covered=min_object_covered,
+                         min_eject_coverage=min_eject_coverage)
+        order = ("min_object_covered", "aspect_ratio_range", "area_range", "min_eject_coverage", "max_attempts")
+        self._kwargs = {name: self._kwargs[name] for name in order}
+        self.min_object_covered, self.min_eject_coverage = min_object_covered, min_eject_coverage
+
+    def __call__(self, src: NDArray, label: np.ndarray) -> Sample:
+        found = self._proposed(label, *src.shape[:2])
+        if found is None:
+            return src, label
+        place, label = found
+        return fixed_crop(src, *place), label
+
+    def _proposed(self, label: np.ndarray, height: int, width: int) -> tuple[Place, np.ndarray] | None:
+        for ratio, least, most in self._ratios(height, width):
+            place = self._drawn(ratio, least, most, height, width)
+            if place is not None and self._shows(label, place, height, width):
+                moved = self._moved(label, place, height, width)
+                if len(moved):
+                    return place, moved
+        return None
+
+    @staticmethod
+    def _drawn(ratio: float, least: float, most: float, height: int, width: int) -> Place | None:
+        """A part of an image, if one of that ratio and area fits into it."""
+        h, highest = round(sqrt(least / ratio)), round(sqrt(most / ratio))
+        if round(highest * ratio) > width:
+            highest = int((width + 0.4999999) / ratio)
+        highest = min(highest, height)
+        h = min(h, highest)
+        if h < highest:
+            h = random.randint(h, highest)
+        w = round(h * ratio)
+        if w * h < least:  # rounded down too far
+            h += 1
+            w = round(h * ratio)
+        if w * h > most:
+            h -= 1
+            w = round(h * ratio)
+        if not (least <= w * h <= most and w <= width and h <= height):
+            return None
+        y, x = random.randint(0, height - h), random.randint(0, width - w)
+        return x, y, w, h
+
+    def _shows(self, label: np.ndarray, place: Place, height: int, width: int) -> bool:
+        """Whether the part shows a box, and enough of each that it shows."""
+        x, y, w, h = place
+        if w * h < 2:
+            return False
+        boxes = label[:, 1:5]
+        areas = _areas(boxes)
+        boxes, areas = boxes[areas * width * height > 2], areas[areas * width * height > 2]
+        shown = np.concatenate([np.maximum(boxes[:, :2], [x / width, y / height]),
+                                np.minimum(boxes[:, 2:], [(x + w) / width, (y + h) / height])], axis=1)
+        covered = _areas(shown) / areas
+        covered = covered[covered > 0]
+        return covered.size > 0 and bool(covered.min() > self.min_object_covered)
+
+    def _moved(self, label: np.ndarray, place: Place, height: int, width: int) -> np.ndarray:
+        """The boxes of a part, of which enough is left."""
+        x, y, w, h = place[0] / width, place[1] / height, place[2] / width, place[3] / height
+        out = label.copy()
+        out[:, 1:5] -= (x, y, x, y)
+        out[:, 1:5] /= (w, h, w, h)
+        out[:, 1:5] = np.clip(out[:, 1:5], 0, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # boxes of no area are dropped
+            left = _areas(out[:, 1:5]) * w * h / _areas(label[:, 1:5])
+        return out[(out[:, 3] > out[:, 1]) & (out[:, 4] > out[:, 2]) & (left > self.min_eject_coverage)]
+
+
+class DetRandomPadAug(_RandomWindow):
+    """Images somewhere on a larger area.
+
+    Parameters
+    ----------
+    aspect_ratio_range, area_range : pair of floats, or one
+        Ratio of the area's width to its height, and how much larger it is.
+    max_attempts : int
+        How often to try; then the image stays as it is.
+    pad_val : tuple of float
+        The colour around the image.
+    """
+
+    _least_area = 1.0
+
+    def __init__(self, aspect_ratio_range: float | Sequence[float] = (0.75, 1.33),
+                 area_range: float | Sequence[float] = (1.0, 3.0), max_attempts: int = 50,
+                 pad_val: float | Sequence[float] = (128, 128, 128)):
+        values = pad_val if isinstance(pad_val, (list, tuple)) else (pad_val,) * 3
+        super().__init__(aspect_ratio_range, area_range, max_attempts, pad_val=values)
+        self.pad_val = values
+
+    def __call__(self, src: NDArray, label: np.ndarray) -> Sample:
+        height, width = src.shape[:2]
+        place = self._proposed(height, width)
+        if place is None:
+            return src, label
+        x, y, w, h = place
+        label = label.copy()
+        label[:, 1:5] = (label[:, 1:5] * (width, height, width, height) + (x, y, x, y)) / (w, h, w, h)
+        return copyMakeBorder(src, y, h - y - height, x, w - x - width, values=self.pad_val), label
+
+    def _proposed(self, height: int, width: int) -> Place | None:
+        for ratio, least, most in self._ratios(height, width):
+            h, highest = round(sqrt(least / ratio)), round(sqrt(most / ratio))
+            if round(h * ratio) < width:
+                h = int((width + 0.499999) / ratio)
+            h = min(max(h, height), highest)
+            if h < highest:
+                h = random.randint(h, highest)
+            w = round(h * ratio)
+            if h - height >= 2 and w - width >= 2:  # less helps nobody
+                y, x = random.randint(0, h - height), random.randint(0, w - width)
+                return x, y, w, h
+        return None
+
+
+def CreateMultiRandCropAugmenter(min_object_covered: Any = 0.1,
+                                 aspect_ratio_range: Any = (0.75, 1.33), area_range: Any = (0.05, 1.0),
+                                 min_eject_coverage: Any = 0.3, max_attempts: Any = 50, skip_prob: float = 0
+                                 ) -> DetRandomSelectAug:
+    """Any one of several `DetRandomCropAug`, made of lists of their arguments; what is no list all have in common.
+
+    Examples
+    --------
+    >>> len(CreateMultiRandCropAugmenter(min_object_covered=[0.1, 0.5]).aug_list)
+    2
+    """
+    given = [each if isinstance(each, list) else [each] for each in (
+        min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts)]
+    count = max(map(len, given))
+    if any(len(each) not in (1, count) for each in given):
+        raise ArgumentError(f"CreateMultiRandCropAugmenter: expected lists of one length, or of one, got lists of "
+                            f"{[len(each) for each in given]}")
+    rows = zip(*(each * count if len(each) == 1 else each for each in given))
+    return DetRandomSelectAug([DetRandomCropAug(*row) for row in rows], skip_prob)
+
+
+def CreateDetAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: float = 0,
+                       rand_pad: float = 0, rand_gray: float = 0, rand_mirror: bool = False, mean: Any = None,
+                       std: Any = None, brightness: float = 0, contrast: float = 0, saturation: float = 0,
+                       pca_noise: float = 0, hue: float = 0, inter_method: int = 2, min_object_covered: Any = 0.1,
+                       aspect_ratio_range: Any = (0.75, 1.33), area_range: Any = (0.05, 3.0),
+                       min_eject_coverage: Any = 0.3, max_attempts: Any = 50,
+                       pad_val: float | Sequence[float] = (127, 127, 127)) -> list[DetAugmenter]:
+    """The augmenters that detectors are usually trained with.
+
+    Parameters
+    ----------
+    data_shape : tuple of int
+        Channels, height and width of what comes out.
+    resize : int
+        What the shorter edge becomes first; 0 leaves it.
+    rand_crop, rand_pad : float
+        How probable it is that an image is cropped, and laid on a larger area.
+    rand_mirror : bool
+        Whether half of the images are mirrored.
+    min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts
+        Of the crops, each also a list, see `CreateMultiRandCropAugmenter`; what is above 1 of the areas is that of the
+        padding.
+    pad_val : tuple of float
+        The colour around a padded image.
+    rand_gray, mean, std, brightness, contrast, saturation, pca_noise, hue, inter_method
+        As of `CreateAugmenter`.
+    """
+    augmenters: list[DetAugmenter] = [DetBorrowAug(ResizeAug(resize, inter_method))] if resize > 0 else []
+    if rand_crop > 0:
+        augmenters.append(CreateMultiRandCropAugmenter(min_object_covered, aspect_ratio_range, area_range,
+                                                       min_eject_coverage, max_attempts, 1 - rand_crop))
+    if rand_mirror > 0:
+        augmenters.append(DetHorizontalFlipAug(0.5))
+    if rand_pad > 0:  # late, where least has to be done to what is added
+        pad = DetRandomPadAug(aspect_ratio_range, (1.0, area_range[1]), max_attempts, pad_val)
+        augmenters.append(DetRandomSelectAug([pad], 1 - rand_pad))
+    last = [ForceResizeAug((data_shape[2], data_shape[1]), inter_method), CastAug(),
+            *color_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)]
+    return [*augmenters, *map(DetBorrowAug, last)]

@@ -1,0 +1,185 @@
+"""Images with boxes: augmenters of them, and an iterator."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray import NDArray
+
+from ..errors import ArgumentError, FileFormatError, ShapeError
+from . import codec
+from .augmenters import DEVIATION, MEAN, colors
+from .det_augmenters import (
+    CreateDetAugmenter,
+    CreateMultiRandCropAugmenter,
+    DetAugmenter,
+    DetBorrowAug,
+    DetHorizontalFlipAug,
+    DetRandomCropAug,
+    DetRandomPadAug,
+    DetRandomSelectAug,
+)
+from .image_iter import ImageIter
+
+__all__ = ["DetAugmenter", "DetBorrowAug", "DetRandomSelectAug", "DetHorizontalFlipAug", "DetRandomCropAug",
+           "DetRandomPadAug", "CreateMultiRandCropAugmenter", "CreateDetAugmenter", "ImageDetIter"]
+
+
+class _Unfit(RuntimeError):
+    """A sample that is left out."""
+
+
+class ImageDetIter(ImageIter):
+    """Batches of images with boxes; see `ImageIter`.
+
+    A label in a file is how many numbers its head has and how many a box, the rest of the head, and then the boxes:
+    class, left, top, right, bottom, from 0 to 1, and whatever else. In a batch it is a row a box, filled up with -1.
+    Samples without a box that has an area are left out.
+
+    Parameters
+    ----------
+    batch_size, data_shape, path_imgrec, path_imglist, path_root, path_imgidx, shuffle, part_index, num_parts, imglist,
+    data_name, label_name, last_batch_handle
+        As of `ImageIter`.
+    aug_list : list of DetAugmenter
+        What is done to an image and its boxes; without it, what `CreateDetAugmenter` makes of further keywords.
+    """
+
+    def __init__(self, batch_size: int, data_shape: Sequence[int], path_imgrec: str | None = None,
+                 path_imglist: str | None = None, path_root: str | None = None, path_imgidx: str | None = None,
+                 shuffle: bool = False, part_index: int = 0, num_parts: int = 1,
+                 aug_list: Sequence[DetAugmenter] | None = None, imglist: Sequence[Sequence[Any]] | None = None,
+                 data_name: str = "data", label_name: str = "label", last_batch_handle: str = "pad", **kwargs: Any):
+        super().__init__(batch_size, data_shape, path_imgrec=path_imgrec, path_imglist=path_imglist,
+                         path_root=path_root, path_imgidx=path_imgidx, shuffle=shuffle, part_index=part_index,
+                         num_parts=num_parts, aug_list=[], imglist=imglist, data_name=data_name, label_name=label_name,
+                         last_batch_handle=last_batch_handle)
+        self.auglist: Sequence[Any] = CreateDetAugmenter(self.data_shape, **kwargs) if aug_list is None else aug_list
+        self.label_shape = self._estimate_label_shape()
+        self.provide_label = [(label_name, (batch_size, *self.label_shape))]
+
+    def _estimate_label_shape(self) -> tuple[int, int]:
+        """The most boxes that an image has, and how many numbers a box."""
+        self.reset()
+        most = width = 0
+        while True:
+            try:
+                boxes = self._parse_label(self.next_sample()[0])
+            except StopIteration:
+                break
+            except _Unfit:
+                continue
+            most, width = max(most, len(boxes)), boxes.shape[1]
+        self.reset()
+        if not most:
+            raise FileFormatError("ImageDetIter: no image has a box")
+        return most, width
+
+    def _parse_label(self, label: Any) -> np.ndarray:
+        """The boxes in a label, a row each."""
+        raw = (label.asnumpy() if isinstance(label, NDArray) else np.asarray(label)).ravel()
+        if raw.size < 7:
+            raise FileFormatError(f"image {self._key}: expected a label of a head and boxes, at least seven numbers, "
+                                  f"got {raw.size}")
+        head, width = int(raw[0]), int(raw[1])
+        if head < 2 or width < 5 or (raw.size - head) % width:
+            raise FileFormatError(f"image {self._key}: a label of {raw.size} numbers cannot have a head of {head} and "
+                                  f"boxes of {width} numbers")
+        boxes = raw[head:].reshape(-1, width)
+        boxes = boxes[(boxes[:, 3] > boxes[:, 1]) & (boxes[:, 4] > boxes[:, 2])]
+        if not len(boxes):
+            raise _Unfit(f"image {self._key} has no box with an area")
+        return boxes
+
+    def _prepared(self, label: Any, image: NDArray) -> tuple[np.ndarray, np.ndarray]:
+        self.check_valid_image([image])
+        image, boxes = self.augmentation_transform(image, self._parse_label(label))
+        if boxes.ndim != 2 or boxes.shape[1] < 5 or not np.any(
+                (boxes[:, 0] >= 0) & (boxes[:, 3] > boxes[:, 1]) & (boxes[:, 4] > boxes[:, 2])):
+            raise _Unfit("no box is left")
+        pixels = self.postprocess_data(image).asnumpy()
+        rows = np.full(self.label_shape, -1, np.float32)
+        if pixels.shape != self.data_shape or len(boxes) > len(rows) or boxes.shape[1] != rows.shape[1]:
+            raise ShapeError(f"expected an image of shape {self.data_shape} and boxes of at most {rows.shape}, got "
+                             f"{pixels.shape} and {boxes.shape}")
+        rows[:len(boxes)] = boxes
+        return pixels, rows
+
+    def augmentation_transform(self, data: NDArray, label: Any = None) -> Any:
+        """What augmenters make of an image and its boxes."""
+        for augmenter in self.auglist:
+            data, label = augmenter(data, label)
+        return data, label
+
+    def reshape(self, data_shape: Sequence[int] | None = None, label_shape: Sequence[int] | None = None) -> None:
+        """Change the shape of images, or how many boxes a label has room for; augmenters stay as they are."""
+        if data_shape is not None:
+            self.check_data_shape(data_shape)
+            self.data_shape = tuple(data_shape)
+            self.provide_data = [(self.provide_data[0][0], (self.batch_size, *data_shape))]
+        if label_shape is not None:
+            self.check_label_shape(label_shape)
+            self.label_shape = label_shape[0], label_shape[1]
+            self.provide_label = [(self.provide_label[0][0], (self.batch_size, *label_shape))]
+
+    def check_label_shape(self, label_shape: Sequence[int]) -> None:
+        """Refuse a shape with less room than labels need, or of other boxes."""
+        if len(label_shape) != 2 or label_shape[0] < self.label_shape[0] or label_shape[1] != self.label_shape[1]:
+            raise ShapeError(f"label_shape={tuple(label_shape)}: expected at least {self.label_shape[0]} boxes of "
+                             f"{self.label_shape[1]} numbers")
+
+    def sync_label_shape(self, it: ImageDetIter, verbose: bool = False) -> ImageDetIter:
+        """Give this and another iterator the room that the one with more boxes needs; the other one is returned."""
+        if not isinstance(it, ImageDetIter):
+            raise ArgumentError(f"sync_label_shape: expected an ImageDetIter, got {type(it).__name__}")
+        if it.label_shape[1] != self.label_shape[1]:
+            raise ShapeError(f"boxes of {self.label_shape[1]} and of {it.label_shape[1]} numbers cannot be one label")
+        most = max(self.label_shape[0], it.label_shape[0])
+        for each in (self, it):
+            each.reshape(None, (most, self.label_shape[1]))
+        if verbose:
+            logging.info("label_shape is now (%d, %d)", most, self.label_shape[1])
+        return it
+
+    def draw_next(self, color: Sequence[int] | None = None, thickness: int = 2, mean: Any = None, std: Any = None,
+                  clip: bool = True, waitKey: int | None = None, window_name: str = "draw_next",
+                  id2labels: Mapping[int, str] | None = None) -> Iterator[np.ndarray]:
+        """Images of this round as augmenters leave them, with their boxes drawn; blue, green, red, as OpenCV has them.
+
+        Parameters
+        ----------
+        color : tuple of int
+            Red, green and blue of the boxes; without it, any.
+        thickness : int
+            Of the lines, in pixels.
+        mean, std : array, True or None
+            What augmenters subtracted and divided by, which is undone.
+        clip : bool
+            Whether numbers are kept from 0 to 255.
+        waitKey, window_name
+            Count for nothing: there are no windows.
+        id2labels : dict
+            Names of classes, written beside their boxes.
+        """
+        mean, std = colors("mean", mean, MEAN), colors("std", std, DEVIATION)
+        while True:
+            samples = self._decoded(1)
+            if not samples:
+                return
+            label, image = samples[0]
+            try:
+                image, boxes = self.augmentation_transform(image, self._parse_label(label))
+            except _Unfit as error:
+                logging.debug("image left out: %s", error)
+                continue
+            pixels = image.asnumpy().astype(np.float32)
+            for undo, what in ((np.multiply, std), (np.add, mean)):
+                if what is not None:
+                    pixels = undo(pixels, what.asnumpy() if isinstance(what, NDArray) else what)
+            pixels = np.clip(pixels, 0, 255) if clip else pixels
+            drawn = codec.with_boxes(pixels.astype(np.uint8), boxes, color, thickness, id2labels or {})
+            yield np.ascontiguousarray(drawn[:, :, ::-1])

@@ -1,0 +1,302 @@
+"""Iterators over images in files of records, or in files of their own, that augmenters made of arrays work on."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import random
+from collections.abc import Sequence
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray import NDArray, array, transpose
+
+from ..core import threads
+from ..core.files import reading
+from ..errors import ArgumentError, DTypeError, FileFormatError, OpError, ShapeError, did_you_mean, note
+from .augmenters import CreateAugmenter
+from .batches import DataBatch, DataIter
+from .pixels import imdecode
+from .recordio import MXIndexedRecordIO, MXRecordIO, unpack
+
+__all__ = ["ImageIter"]
+
+_LABELS = ("int32", "float32", "int64", "float64")
+
+
+def listed_images(path: str, dtype: Any = "float32") -> dict[int, tuple[np.ndarray, str]]:
+    """Labels and file names by number, from a list as im2rec makes it: number, labels and name, with tabs between.
+
+    Raises
+    ------
+    FileFormatError
+        With the line that says something else.
+    """
+    images: dict[int, tuple[np.ndarray, str]] = {}
+    with reading(path) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                key, *labels, name = line.decode().rstrip("\r\n").split("\t")
+                images[int(key)] = np.array([float(label) for label in labels]).astype(dtype), name
+            except ValueError as error:
+                if not line.strip():
+                    continue
+                raise FileFormatError(f"{path}: line {number}: expected a number, labels and a file name with tabs "
+                                      f"between, got {line[:50]!r}: {error}") from None
+    return images
+
+
+class ImageIter(DataIter):
+    """Batches of images, decoded on all processors, each of which augmenters work on.
+
+    The images of a batch are decoded at the same time; augmenters get them one after the other, so that what they draw
+    from ``random`` and ``numpy.random`` follows from the seeds.
+
+    Parameters
+    ----------
+    batch_size : int
+        Images a batch.
+    data_shape : tuple of int
+        Channels, three, height and width of an image.
+    label_width : int
+        How many numbers a label has.
+    path_imgrec, path_imgidx : str
+        A file of records, and the one that says where they are; without the second, images come one after the other.
+    path_imglist, path_root : str
+        A list of labels and file names, and the folder of these files. Beside ``path_imgrec``, the list has the labels.
+    imglist : list
+        The same as lists of a label, or several, and a file name.
+    shuffle : bool
+        Whether they come in another order each time.
+    part_index, num_parts : int
+        Which part of them, and of how many.
+    aug_list : list of Augmenter
+        What is done to an image; without it, what `CreateAugmenter` makes of further keywords.
+    data_name, label_name : str
+        Names of images and labels.
+    dtype : dtype
+        That of labels in lists.
+    last_batch_handle : {"pad", "discard", "roll_over"}
+        When images do not fill the last batch: fill it up with the first, leave it out, or begin the next round with
+        its images.
+    """
+
+    def __init__(self, batch_size: int, data_shape: Sequence[int], label_width: int = 1, path_imgrec: str | None = None,
+                 path_imglist: str | None = None, path_root: str | None = None, path_imgidx: str | None = None,
+                 shuffle: bool = False, part_index: int = 0, num_parts: int = 1, aug_list: Sequence[Any] | None = None,
+                 imglist: Sequence[Sequence[Any]] | None = None, data_name: str = "data",
+                 label_name: str = "softmax_label", dtype: str = "float32", last_batch_handle: str = "pad",
+                 **kwargs: Any):
+        super().__init__(batch_size)
+        if not (path_imgrec or path_imglist or isinstance(imglist, list)):
+            raise ArgumentError("ImageIter: where are the images? Give path_imgrec, path_imglist or imglist")
+        if dtype not in _LABELS:
+            raise DTypeError(f"ImageIter: dtype={dtype!r}: labels are one of {', '.join(_LABELS)}")
+        handles = ("pad", "discard", "roll_over")
+        if last_batch_handle not in handles:
+            raise ArgumentError(f"there is no last_batch_handle {last_batch_handle!r}. "
+                                f"{did_you_mean(last_batch_handle, handles)}")
+        if not 0 <= part_index < num_parts:
+            raise ArgumentError(f"ImageIter: part_index={part_index} of num_parts={num_parts}: expected one from 0 on")
+        data_shape = tuple(data_shape)
+        self.check_data_shape(data_shape)
+        self.data_shape, self.label_width, self.path_root = data_shape, label_width, path_root
+        self.shuffle, self.last_batch_handle = shuffle, last_batch_handle
+        self.provide_data = [(data_name, (batch_size, *data_shape))]
+        self.provide_label = [(label_name, (batch_size, label_width) if label_width > 1 else (batch_size,))]
+        self.imgrec: Any = None
+        self.imgidx: list[Any] | None = None
+        if path_imgrec and path_imgidx:
+            self.imgrec = MXIndexedRecordIO(path_imgidx, path_imgrec, "r")
+            self.imgidx = list(self.imgrec.keys)
+        elif path_imgrec:
+            self.imgrec = MXRecordIO(path_imgrec, "r")
+        self.imglist: dict[Any, tuple[np.ndarray, str]] | None = None
+        if path_imglist:
+            self.imglist = listed_images(path_imglist, dtype)
+        elif isinstance(imglist, list):
+            self.imglist = {str(number): (self._label_of(row, dtype), row[-1]) for number, row in enumerate(imglist, 1)}
+        self.seq = self._sequence(part_index, num_parts)
+        self.num_image = None if self.seq is None else len(self.seq)
+        self.auglist: Sequence[Any] = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
+        self.cur, self._key = 0, None
+        self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # what rolls over
+        self._ended = False
+        self.reset()
+
+    @staticmethod
+    def _label_of(row: Sequence[Any], dtype: str) -> np.ndarray:
+        label = row[:-1] if len(row) > 2 or isinstance(row[0], Number) else row[0]
+        return np.array(label).astype(dtype)
+
+    def _sequence(self, part: int, parts: int) -> list[Any] | None:
+        """The keys of the images of a part, or None where images come as they lie in their file."""
+        if self.imgrec is not None and self.imgidx is None:
+            if self.shuffle or parts > 1:
+                raise ArgumentError("ImageIter: shuffle and num_parts need path_imgidx, to find records by")
+            return None
+        keys = list(self.imglist or ()) if self.imgrec is None else list(self.imgidx or ())
+        size = len(keys) // parts
+        keys = keys[part * size:(part + 1) * size] if parts > 1 else keys
+        if not keys:
+            raise ArgumentError(f"ImageIter: there are no images in part {part} of {parts}")
+        return keys
+
+    def reset(self) -> None:
+        """Begin anew; what rolls over comes first."""
+        if self.shuffle and self.seq is not None:
+            random.shuffle(self.seq)
+        self._rewind()
+        self._ended = False
+
+    def hard_reset(self) -> None:
+        """Begin anew and forget what would roll over."""
+        self._kept = []
+        self.reset()
+
+    def _rewind(self) -> None:
+        self.cur = 0
+        if self.imgrec is not None:
+            self.imgrec.reset()
+
+    def next_sample(self) -> tuple[Any, bytes]:
+        """Label and encoded image of the next sample.
+
+        Raises
+        ------
+        StopIteration
+            After the last.
+        """
+        if self.seq is None:
+            record = self.imgrec.read()
+            if record is None:
+                raise StopIteration
+            self._key = self.cur  # type: ignore[assignment]
+            self.cur += 1
+            header, image = unpack(record)
+            return header.label, image
+        if self.cur >= len(self.seq):
+            raise StopIteration
+        key = self._key = self.seq[self.cur]
+        self.cur += 1
+        if self.imgrec is None:
+            assert self.imglist is not None
+            label, name = self.imglist[key]
+            return label, self.read_image(name)
+        header, image = unpack(self.imgrec.read_idx(key))
+        if self.imglist is None:
+            return header.label, image
+        if key not in self.imglist:
+            raise FileFormatError(f"ImageIter: the list of labels has none of image {key}")
+        return self.imglist[key][0], image
+
+    def _decoded(self, count: int) -> list[tuple[Any, NDArray]]:
+        """Labels and images of the next samples, so many or as many as there are."""
+        samples: list[tuple[Any, Any, bytes]] = []
+        try:
+            while len(samples) < count:
+                label, data = self.next_sample()
+                samples.append((self._key, label, data))
+        except StopIteration:
+            pass
+        images: list[Any] = [None] * len(samples)
+
+        def decode(number: int) -> None:
+            key, _, data = samples[number]
+            try:
+                images[number] = self.imdecode(data)
+            except FileFormatError as error:
+                name = key if self.imglist is None else self.imglist.get(key, (None, key))[1]
+                note(error, f"image {name} of {type(self).__name__}")
+                raise
+
+        parts = [functools.partial(decode, number) for number in range(len(samples))]
+        if type(self).imdecode is ImageIter.imdecode:
+            threads.run(parts)
+        else:  # somebody's own, which may mind in which thread it is called
+            for part in parts:
+                part()
+        return [(label, image) for (_, label, _), image in zip(samples, images)]
+
+    def _made(self, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Images and labels as they stand in a batch, of the next samples: so many, or as many as there are."""
+        made: list[tuple[np.ndarray, np.ndarray]] = []
+        while len(made) < count:
+            samples = self._decoded(count - len(made))
+            if not samples:
+                break
+            for label, image in samples:
+                try:
+                    made.append(self._prepared(label, image))
+                except OpError:
+                    raise
+                except RuntimeError as error:  # a subclass that does not want it
+                    logging.debug("image left out: %s", error)
+        return made
+
+    def _prepared(self, label: Any, image: NDArray) -> tuple[np.ndarray, np.ndarray]:
+        """What a batch has of a sample."""
+        self.check_valid_image([image])
+        pixels = self.postprocess_data(self.augmentation_transform(image)).asnumpy()
+        numbers = label.asnumpy() if isinstance(label, NDArray) else np.asarray(label)
+        shape = self.provide_label[0][1][1:]
+        if pixels.shape != self.data_shape or numbers.size != np.prod(shape):
+            raise ShapeError(f"image {self._key}: expected shape {self.data_shape} and {int(np.prod(shape))} labels, "
+                             f"got {pixels.shape} and {numbers.size}")
+        return pixels, numbers.reshape(shape)
+
+    def next(self) -> DataBatch:
+        if self._ended:
+            raise StopIteration
+        kept, self._kept = self._kept, []
+        rows = [*kept, *self._made(self.batch_size - len(kept))]
+        missing = self.batch_size - len(rows)
+        if missing:
+            if (not len(rows) - len(kept) and not kept) or self.last_batch_handle == "discard":
+                self._ended = True
+                raise StopIteration
+            if self.last_batch_handle == "roll_over" and not kept:
+                self._kept, self._ended = rows, True
+                raise StopIteration
+            self._ended = True
+            while len(rows) < self.batch_size:
+                self._rewind()
+                more = self._made(self.batch_size - len(rows))
+                rows += more or rows[:self.batch_size - len(rows)]
+        data = np.empty(self.provide_data[0][1], np.float32)
+        labels = np.empty(self.provide_label[0][1], np.float32)
+        for number, (pixels, label) in enumerate(rows):
+            data[number], labels[number] = pixels, label
+        return DataBatch([array(data)], [array(labels)], pad=missing)
+
+    def check_data_shape(self, data_shape: Sequence[int]) -> None:
+        """Refuse a shape that images cannot have."""
+        if len(data_shape) != 3 or data_shape[0] != 3:
+            raise ShapeError(f"data_shape={tuple(data_shape)}: expected three channels, height and width")
+
+    def check_valid_image(self, data: Sequence[NDArray]) -> None:
+        """Refuse what is no image; a ``RuntimeError`` leaves it out."""
+        if not data[0].shape:
+            raise RuntimeError("there is no image")
+
+    def imdecode(self, s: bytes) -> NDArray:
+        """The image that encoded bytes hold."""
+        return imdecode(s)
+
+    def read_image(self, fname: str) -> bytes:
+        """The encoded image in a file."""
+        with reading(os.path.join(self.path_root or "", fname)) as file:
+            return file.read()
+
+    def augmentation_transform(self, data: NDArray) -> NDArray:
+        """What augmenters make of an image."""
+        for augmenter in self.auglist:
+            data = augmenter(data)
+        return data
+
+    def postprocess_data(self, datum: NDArray) -> NDArray:
+        """An image as it stands in a batch: channels first."""
+        return transpose(datum, axes=(2, 0, 1))

@@ -1,0 +1,298 @@
+"""Images as arrays (height, width, channel): decoded, resized, cropped, turned.
+
+What is drawn comes from the modules ``random`` and ``numpy.random`` in the order of MXNet, so the same seeds crop the
+same parts.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import warnings
+from collections.abc import Sequence
+from numbers import Number
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from opreg.ndarray import NDArray, array
+from opreg.ndarray import _internal as operators
+
+from ..core.files import reading
+from ..errors import ArgumentError, DTypeError, ShapeError
+from . import codec
+
+__all__ = ["imdecode", "imread", "imresize", "resize_short", "copyMakeBorder", "scale_down", "fixed_crop",
+           "random_crop", "center_crop", "random_size_crop", "color_normalize", "imrotate", "random_rotate"]
+
+#: Width and height, in this order.
+Size: TypeAlias = Sequence[int]
+#: Left, top, width and height of what was cropped.
+Place: TypeAlias = tuple[int, int, int, int]
+
+
+def imdecode(buf: bytes | bytearray | memoryview | np.ndarray | NDArray, flag: int = 1, to_rgb: bool | int = True,
+             out: NDArray | None = None) -> NDArray:
+    """The image that encoded bytes hold.
+
+    Parameters
+    ----------
+    buf : bytes, or array of uint8
+        JPEG, PNG, or whatever else Pillow knows.
+    flag : {1, 0}
+        1 for three channels, 0 for one, gray.
+    to_rgb : bool
+        Whether the channels are red, green, blue, or the other way round, as in OpenCV.
+    out : NDArray, optional
+        Where the image goes.
+
+    Returns
+    -------
+    NDArray of shape (height, width, channels), uint8
+
+    Raises
+    ------
+    FileFormatError
+        The bytes are no whole image.
+    """
+    if isinstance(buf, NDArray):
+        buf = buf.asnumpy()
+    if not isinstance(buf, (bytes, bytearray, memoryview, np.ndarray)):
+        raise ArgumentError(f"imdecode: expected the bytes of an image, got {type(buf).__name__}")
+    return _decoded(bytes(buf), flag, to_rgb, out, "imdecode")
+
+
+def imread(filename: str | os.PathLike, flag: int = 1, to_rgb: bool | int = True, out: NDArray | None = None
+           ) -> NDArray:
+    """The image in a file; see `imdecode`."""
+    with reading(filename) as file:
+        return _decoded(file.read(), flag, to_rgb, out, os.fspath(filename))
+
+
+def _decoded(data: bytes, flag: int, to_rgb: bool | int, out: NDArray | None, name: str) -> NDArray:
+    if flag not in (0, 1):
+        raise ArgumentError(f"flag={flag!r}: expected 1, colours, or 0, gray")
+    pixels = codec.decode(data, int(flag), name)
+    image = array(pixels if to_rgb else pixels[:, :, ::-1], dtype=np.uint8)
+    if out is None:
+        return image
+    out[:] = image
+    return out
+
+
+def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None = None) -> NDArray:
+    """An image resized as OpenCV does it.
+
+    Parameters
+    ----------
+    src : NDArray of shape (height, width, channels)
+        The image.
+    w, h : int
+        Its new width and height.
+    interp : int
+        0 takes the nearest pixel, 1 is linear, 2 cubic, 3 averages areas, 4 is Lanczos over eight pixels; 9 is cubic
+        to enlarge, areas to shrink and else linear; 10 is any of the first five.
+
+    Examples
+    --------
+    >>> imresize(array([[[0], [100]]], dtype="uint8"), 4, 1).asnumpy().ravel()
+    array([  0,  25,  75, 100], dtype=uint8)
+    """
+    interp = interpolation(interp, (src.shape[0], src.shape[1], h, w))
+    return operators._cvimresize(src, w=w, h=h, interp=interp, out=out)
+
+
+def interpolation(interp: int, sizes: Sequence[int]) -> int:
+    """Which of the five interpolations a number means, for old and new height and width."""
+    if interp == 9:
+        height, width, new_height, new_width = sizes
+        if new_height > height and new_width > width:
+            return 2
+        return 3 if new_height < height and new_width < width else 1
+    if interp == 10:
+        return random.randint(0, 4)
+    if interp not in (0, 1, 2, 3, 4):
+        raise ArgumentError(f"interp={interp!r}: expected 0 to 4, 9 or 10")
+    return interp
+
+
+def copyMakeBorder(src: NDArray, top: int, bot: int, left: int, right: int, type: int = 0,
+                   value: float = 0.0, values: Sequence[float] = (), out: NDArray | None = None) -> NDArray:
+    """An image with a border of so many pixels on each side.
+
+    Parameters
+    ----------
+    src : NDArray of shape (height, width, channels)
+        The image.
+    top, bot, left, right : int
+        How wide the border is.
+    type : int
+        What it is made of: 0, ``values``, one a channel, or ``value`` for all; 1, the outermost pixels; 2, the mirror
+        image; 3, the other side; 4, the mirror image less the outermost pixels.
+    """
+    # OpenCV's flag 16 says that nothing outside of the image is looked at.
+    return operators._cvcopyMakeBorder(
+        src, top=top, bot=bot, left=left, right=right, type=type & ~16, value=value, values=tuple(values), out=out)
+
+
+def scale_down(src_size: Size, size: Size) -> tuple[int, int]:
+    """The size of a crop, made smaller in its ratio where it is larger than the image; width and height.
+
+    Examples
+    --------
+    >>> scale_down((640, 480), (720, 120))
+    (640, 106)
+    """
+    width, height = (float(each) for each in size)
+    outer_width, outer_height = src_size
+    if outer_height < height:
+        width, height = width * outer_height / height, outer_height
+    if outer_width < width:
+        width, height = outer_width, height * outer_width / width
+    return int(width), int(height)
+
+
+def resize_short(src: NDArray, size: int, interp: int = 2) -> NDArray:
+    """An image resized to ``size`` along its shorter edge."""
+    height, width, _ = src.shape
+    new_height, new_width = shorter(height, width, size)
+    return imresize(src, new_width, new_height, interp)
+
+
+def shorter(height: int, width: int, size: int) -> tuple[int, int]:
+    """Height and width of an image whose shorter edge becomes ``size``."""
+    return (size * height // width, size) if height > width else (size, size * width // height)
+
+
+def fixed_crop(src: NDArray, x0: int, y0: int, w: int, h: int, size: Size | None = None, interp: int = 2) -> NDArray:
+    """A part of an image, by its left upper corner, width and height, resized to ``size`` if that is given."""
+    part = src[y0:y0 + h, x0:x0 + w]
+    if 0 in part.shape:
+        raise ShapeError(f"fixed_crop: there are no {w} by {h} pixels from ({x0}, {y0}) on in an image of shape "
+                         f"{src.shape}")
+    if size is None or (w, h) == tuple(size):
+        return part.copy()
+    return imresize(part, size[0], size[1], interp)
+
+
+def random_crop(src: NDArray, size: Size, interp: int = 2) -> tuple[NDArray, Place]:
+    """A part of an image from anywhere, resized if it is larger than the image; and where it was."""
+    height, width, _ = src.shape
+    new_width, new_height = scale_down((width, height), size)
+    x, y = random.randint(0, width - new_width), random.randint(0, height - new_height)
+    return fixed_crop(src, x, y, new_width, new_height, size, interp), (x, y, new_width, new_height)
+
+
+def center_crop(src: NDArray, size: Size, interp: int = 2) -> tuple[NDArray, Place]:
+    """The middle of an image, resized if it is larger than the image; and where it was."""
+    height, width, _ = src.shape
+    new_width, new_height = scale_down((width, height), size)
+    x, y = (width - new_width) // 2, (height - new_height) // 2
+    return fixed_crop(src, x, y, new_width, new_height, size, interp), (x, y, new_width, new_height)
+
+
+def random_size_crop(src: NDArray, size: Size, area: float | Sequence[float], ratio: Sequence[float], interp: int = 2,
+                     **keywords: Any) -> tuple[NDArray, Place]:
+    """A part of an image of any area and ratio within bounds, resized; and where it was.
+
+    Parameters
+    ----------
+    src : NDArray of shape (height, width, channels)
+        The image.
+    size : tuple of int
+        Width and height of the result.
+    area : float or pair of floats
+        Least share of the image, or least and largest.
+    ratio : pair of floats
+        Least and largest ratio of width to height.
+    """
+    area = old_area("random_size_crop", area, keywords)
+    lowest, highest = (area, 1.0) if isinstance(area, Number) else area  # type: ignore[misc]
+    height, width, _ = src.shape
+    for _ in range(10):
+        target = random.uniform(lowest, highest) * (height * width)  # type: ignore[arg-type]
+        drawn = math.exp(random.uniform(math.log(ratio[0]), math.log(ratio[1])))
+        new_width, new_height = round(math.sqrt(target * drawn)), round(math.sqrt(target / drawn))
+        if new_width <= width and new_height <= height:
+            x, y = random.randint(0, width - new_width), random.randint(0, height - new_height)
+            return fixed_crop(src, x, y, new_width, new_height, size, interp), (x, y, new_width, new_height)
+    return center_crop(src, size, interp)
+
+
+def old_area(what: str, area: Any, keywords: dict[str, Any]) -> Any:
+    """The area, also under the name it had once."""
+    if "min_area" in keywords:
+        warnings.warn(f"{what}: min_area is now called area", DeprecationWarning, stacklevel=3)
+        area = keywords.pop("min_area")
+    if keywords:
+        raise ArgumentError(f"{what}: there is no keyword {next(iter(keywords))!r}")
+    return area
+
+
+def color_normalize(src: NDArray, mean: NDArray | float | None, std: NDArray | float | None = None) -> NDArray:
+    """An image less a mean, by a deviation; computed in its own memory."""
+    if mean is not None:
+        src -= mean
+    if std is not None:
+        src /= std
+    return src
+
+
+def imrotate(src: NDArray, rotation_degrees: float | NDArray, zoom_in: bool = False, zoom_out: bool = False) -> NDArray:
+    """Images turned around their middle.
+
+    Parameters
+    ----------
+    src : NDArray of shape (channels, height, width), or several of them, float32
+        The images.
+    rotation_degrees : float or NDArray
+        How far, one number an image.
+    zoom_in, zoom_out : bool
+        Whether they are enlarged until no corner is empty, or shrunk until nothing is cut off.
+    """
+    if zoom_in and zoom_out:
+        raise ArgumentError("imrotate: zoom_in and zoom_out exclude each other")
+    if src.dtype != np.float32:
+        raise DTypeError(f"imrotate: expected images of float32, got {np.dtype(src.dtype).name}")
+    if src.ndim not in (3, 4):
+        raise ShapeError(f"imrotate: expected an image (channel, height, width) or a batch of them, got {src.shape}")
+    if src.ndim == 3 and not isinstance(rotation_degrees, Number):
+        raise ArgumentError(f"imrotate: expected one angle for one image, got {rotation_degrees!r}")
+    images = src if src.ndim == 4 else src.expand_dims(axis=0)
+    given = rotation_degrees.asnumpy() if isinstance(rotation_degrees, NDArray) else rotation_degrees
+    angles = np.asarray(given, np.float32)
+    if angles.ndim == 0:
+        angles = np.repeat(angles, len(images))
+    if len(angles) != len(images):
+        raise ArgumentError(f"imrotate: {len(angles)} angles for {len(images)} images")
+    height, width = images.shape[2:]
+    grid = np.stack([_turned(height, width, float(angle) * math.pi / 180, zoom_in, zoom_out) for angle in angles])
+    turned = operators.BilinearSampler(images, array(grid, ctx=src.context))
+    return turned if src.ndim == 4 else turned[0]
+
+
+def _turned(height: int, width: int, angle: float, zoom_in: bool, zoom_out: bool) -> np.ndarray:
+    """From where each pixel comes, from -1 to 1 across and down."""
+    half_height, half_width = (height - 1) / 2, (width - 1) / 2
+    down, across = np.arange(height)[:, None] - half_height, np.arange(width)[None] - half_width
+    sine, cosine = math.sin(angle), math.cos(angle)
+    grid = np.stack([(across * cosine - down * sine) / half_width, (across * sine + down * cosine) / half_height])
+    if zoom_in or zoom_out:
+        diagonal, corner, turn = math.hypot(height, width), math.atan2(height, width), abs(angle)
+        longest = [max(abs(diagonal * side(corner + turn)), abs(diagonal * side(corner - turn)))
+                   for side in (math.cos, math.sin)]
+        ratios = [size / most for size, most in zip((width, height), longest)]
+        grid *= min(ratios) if zoom_in else max(1 / ratio for ratio in ratios)
+    return grid.astype(np.float32)
+
+
+def random_rotate(src: NDArray, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False
+                  ) -> NDArray:
+    """Images turned around their middle by any angle within limits, each by its own; see `imrotate`."""
+    angles: Any
+    if src.ndim == 3:
+        angles = np.random.uniform(*angle_limits)  # noqa: NPY002 (the generator that programs seed)
+    else:
+        angles = array(np.random.uniform(*angle_limits, size=len(src)))  # noqa: NPY002
+    return imrotate(src, angles, zoom_in, zoom_out)
